@@ -471,10 +471,14 @@ class StreamDef:
 
 @dataclass(frozen=True)
 class TableDef:
+    """`indexes`: attributes with an index of their own; `joint_indexes`: those that have one together, which tables in
+    a database may have."""
+
     source: Source
     primary_key: tuple[int, ...] = ()
     indexes: tuple[int, ...] = ()
     annotations: tuple[tree.Annotation, ...] = ()
+    joint_indexes: tuple[tuple[int, ...], ...] = ()
 
     @property
     def stored(self) -> bool:

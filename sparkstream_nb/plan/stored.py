@@ -53,13 +53,14 @@ class RowSource(Protocol):
 
 @dataclass(frozen=True)
 class StoredTableLayout:
-    """A table of a database: its `name` there, the attributes as columns, the most characters of texts by attribute."""
+    """A table of a database: its `name` there, the attributes as columns, the most characters of texts by attribute.
+    Each of `indexes` is over some attributes."""
 
     id: str
     name: str
     schema: Schema
     key: tuple[int, ...]
-    indexes: tuple[int, ...]
+    indexes: tuple[tuple[int, ...], ...]
     lengths: Mapping[int, int]
 
 
@@ -87,4 +88,5 @@ def layout_of(table: TableDef, properties: Mapping[str, str]) -> StoredTableLayo
                 hint="Write for example field.length='symbol:50', for attributes of type string.",
             )  # fmt: skip
         lengths[schema.names.index(name)] = int(length)
-    return StoredTableLayout(id_, options.get("table.name", id_), schema, table.primary_key, table.indexes, lengths)
+    indexes = (*((a,) for a in table.indexes), *table.joint_indexes)
+    return StoredTableLayout(id_, options.get("table.name", id_), schema, table.primary_key, indexes, lengths)

@@ -6,6 +6,7 @@ micro-batch. The same transaction notes which batch it was, so a batch that Spar
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
@@ -28,6 +29,8 @@ TURNS = "SPARKSTREAM_TABLE_TURNS"
 """By table: the row that a node holds while it is its turn."""
 BATCHES = "SPARKSTREAM_TABLE_BATCHES"
 """By life of an app and node: the last micro-batch whose changes are in the tables."""
+_LONGEST_NAME = 60
+"""Of an index; PostgreSQL has 63 characters."""
 _ALTERNATIVES = 200
 """Conditions in one statement."""
 
@@ -104,15 +107,16 @@ class SqlTables:
         ]
         key = [f"PRIMARY KEY ({', '.join(q(layout.schema[a].name) for a in layout.key)})"] if layout.key else []
         c.exec_driver_sql(f"CREATE TABLE {q(layout.name)} ({', '.join([*columns, *key])})")
-        for a in layout.indexes:
-            column = layout.schema[a].name
-            c.exec_driver_sql(f"CREATE INDEX {q(f'{layout.name}_{column}')} ON {q(layout.name)} ({q(column)})")
+        for attrs in layout.indexes:
+            names = [layout.schema[a].name for a in attrs]
+            index, over = q(_index_name(layout.name, names)), ", ".join(map(q, names))
+            c.exec_driver_sql(f"CREATE INDEX {index} ON {q(layout.name)} ({over})")
 
     def _type(self, layout: StoredTableLayout, attr: int) -> str:
         a, length = layout.schema[attr], layout.lengths.get(attr)
         if a.type is Type.STRING and length is not None:
             return f"VARCHAR({length}){self.dialect.text_collation}"
-        in_key = attr in layout.key or attr in layout.indexes
+        in_key = attr in layout.key or any(attr in attrs for attrs in layout.indexes)
         return self.dialect.type_of(StoredColumn(a.name, "group" if in_key else "last", a.type))
 
     def _check(self, layout: StoredTableLayout, found: Mapping[str, Any], key: Sequence[str]) -> None:
@@ -279,3 +283,10 @@ def why_unfit(tables: SqlTables, table: str, row: Values) -> str | None:
             if most is not None and len(v) > most:
                 return f"'{name}' has {len(v)} characters, and its column in {layout.name} holds {most}"
     return None
+
+
+def _index_name(table: str, columns: Sequence[str]) -> str:
+    """The name of an index; databases have names of 63 characters."""
+    name = "_".join([table, *columns])
+    return name if len(name) <= _LONGEST_NAME else f"{name[:50]}_{zlib.crc32(name.encode()):08x}"
+

@@ -194,6 +194,25 @@ def test_a_table_of_another_shape_is_refused(database: Database) -> None:
         assert "primary key is name, not" in str(raised.value).lower()
 
 
+def test_indexes_over_one_attribute_and_over_several(database: Database) -> None:
+    """As apps that WSO2 ships have them; names that are too long for the database are cut."""
+    long = "a_name_of_a_table_that_somebody_made_as_long_as_it_can_be"
+    indexes = "@primaryKey('k', 'n') @Index('n', 'name') @index('v') @index('name', 'v', 'n')"
+    wanted = table(
+        STORE.format(f", table.name='{long}'") + indexes + "define table T (k string, n int, name string, v long);"
+    )
+    tables = SqlTables(database, [wanted])
+    tables.prepare()
+    tables.prepare()
+    tables.close()
+    engine = DIALECTS[database.kind].engine(database)
+    inspector = sa.inspect(engine)
+    assert inspector.get_pk_constraint(long)["constrained_columns"] == ["k", "n"]
+    found = sorted([*x["column_names"]] for x in inspector.get_indexes(long))
+    assert found == [["n", "name"], ["name", "v", "n"], ["v"]]
+    engine.dispose()
+
+
 def test_a_table_that_is_there_is_used_as_it_is(database: Database, tmp_path: Path) -> None:
     """With further columns, as other programs may need them, and in another order."""
     engine = DIALECTS[database.kind].engine(database)

@@ -123,6 +123,8 @@ def _table(d: tree.TableDefinition, symbols: Symbols) -> None:
     check_store(d.annotations, symbols.properties)
     keys: tuple[int, ...] | None = None
     indexes: list[int] = []
+    joint: list[tuple[int, ...]] = []
+    stored = tree.find_annotation(d.annotations, "store") is not None
     for a in d.annotations:
         match a.name.lower():
             case "primarykey":
@@ -135,14 +137,17 @@ def _table(d: tree.TableDefinition, symbols: Symbols) -> None:
                     )
                 keys = _attributes(a, schema, d.id.id)
             case "index":
-                if len(a.elements) > 1:
+                if len(a.elements) > 1 and not stored:
                     raise SiddhiBindError(
-                        "@Index takes one attribute",
+                        "@Index of a table in memory takes one attribute",
                         a.span,
                         hint="Write one @Index for each attribute.",
                         kind="SiddhiAppValidationException",
                     )
-                (at,) = _attributes(a, schema, d.id.id)
+                at, *more = _attributes(a, schema, d.id.id)
+                if more:
+                    joint.append((at, *more))
+                    continue
                 if at in indexes:
                     raise SiddhiBindError(
                         f"table '{d.id.id}' has two @Index on '{schema[at].name}'",
@@ -154,7 +159,7 @@ def _table(d: tree.TableDefinition, symbols: Symbols) -> None:
             case "indexby":
                 raise SiddhiBindError("@IndexBy is not supported any more", a.span, hint="Write @PrimaryKey or @Index.")
     source = Source("table", d.id.id, schema)
-    symbols.tables[d.id.id] = TableDef(source, keys or (), tuple(indexes), d.annotations)
+    symbols.tables[d.id.id] = TableDef(source, keys or (), tuple(indexes), d.annotations, tuple(joint))
 
 
 def _attributes(a: tree.Annotation, schema: Schema, table: str) -> tuple[int, ...]:
