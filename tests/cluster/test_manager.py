@@ -226,7 +226,8 @@ def test_a_wrong_app_is_told_as_check_tells_it(
     assert cli.main(["check", str(tmp_path / "wrong.siddhi")]) == 1
     reply = client.ask("POST", body=wrong)
     assert (reply.status, reply.body["code"], reply.body["type"]) == (400, 800101, "validation error")
-    assert f"sparkstream: {reply.body['message']}\n" == capsys.readouterr().err
+    told = capsys.readouterr().err.replace(f"{tmp_path / 'wrong.siddhi'}:2:9: ", "line 2, column 9: ")
+    assert f"{reply.body['message']}\n" == told
     assert (reply.body["line"], reply.body["column"]) == (2, 9)
     assert client.apps.texts == {}
 
