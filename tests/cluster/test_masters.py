@@ -13,11 +13,18 @@ import pandas as pd
 import pytest
 
 from tests.masters import connect, standalone
+from tests.profiles import one_of
 
 from .feeds import Fed
 from .programs import killed, ran
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(500)]
+KINDS = one_of(["connect", "standalone"])
+"""Of the two, `test_shared.py` has the other one at each commit."""
+
+
+def at_this_commit(kind: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(kind not in KINDS, reason=f"at this commit test_shared.py has what is {kind}")
 
 
 def same(home: Path, theirs: tuple[pd.DataFrame, ...]) -> None:
@@ -26,6 +33,7 @@ def same(home: Path, theirs: tuple[pd.DataFrame, ...]) -> None:
 
 
 @pytest.mark.thorough
+@at_this_commit("standalone")
 def test_a_standalone_cluster(undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, fed: Fed) -> None:
     address, servers = standalone(tmp_path)
     with ExitStack() as stack:
@@ -43,6 +51,7 @@ def test_the_same_from_a_file_and_from_kafka(tmp_path: Path, fed: Fed) -> None:
 
 
 @pytest.mark.thorough
+@at_this_commit("connect")
 def test_over_connect_a_batch_counts_once(undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, fed: Fed) -> None:
     # The server knows another package of this name, so ours has to be sent to it.
     (tmp_path / "other" / "sparkstream_nb").mkdir(parents=True)
