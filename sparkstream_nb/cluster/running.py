@@ -557,7 +557,7 @@ class RunningApp(Displayed):
     ) -> None:
         """Sends an event, or a list of events at once: one chunk, as Siddhi's `InputHandler.send(Event[])`.
 
-        An event is a list of values in the stream's order, null for those it lacks, or a dict by attribute. `at` is
+        An event is a list of values in the stream's order, or a dict by attribute. `at` is
         its time: ms since 1970, a datetime or an ISO text; without it that of this machine, or the app's clock if that
         is ahead. An event whose time is too far ahead (`max_ahead` of `deploy`) becomes an error of the app. `node`
         (from 1) overrides the routing. Returns when the event is in the inbox; `flush` waits for what it causes. Raises

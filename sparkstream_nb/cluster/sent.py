@@ -22,8 +22,8 @@ def source_columns(schema: Schema, columns: Mapping[str, str] | Sequence[str] | 
 
 
 def row_of(stream: str, schema: Schema, values: Any) -> list[Any]:
-    """An event's values in the order of `schema`, null where a list has too few. Raises SparkStreamError for a dict
-    that lacks attributes or has unknown ones."""
+    """An event's values in the order of `schema`. Raises SparkStreamError for too few or too many, and for a dict that
+    lacks attributes or has unknown ones."""
     if isinstance(values, Mapping):
         for name in values:
             if name not in schema.names:
@@ -35,4 +35,8 @@ def row_of(stream: str, schema: Schema, values: Any) -> list[Any]:
         return [values[n] for n in schema.names]
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise SparkStreamError(f"{stream}: an event is a list of values {schema} or a dict by attribute.")
-    return [*values, *[None] * (len(schema) - len(values))]
+    if len(values) != len(schema):
+        many = f"{len(schema)} value{'' if len(schema) == 1 else 's'}"
+        said = f"{stream} takes {many} {schema}, not {len(values)}"
+        raise SparkStreamError(f"{said}: null stands for one that is missing.")
+    return [*values]

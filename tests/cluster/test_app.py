@@ -457,7 +457,9 @@ def test_wrong_events_are_refused_and_the_app_goes_on(run: Run) -> None:
     app = run(HIGH)
     for stream, values, said in [
         ("Trade", ["a", 1.0, 1], "Did you mean 'Trades'"),
-        ("Trades", ["a", 1.0, 1, 2], "takes 3 values"),
+        ("Trades", ["a", 1.0, 1, 2], r"takes 3 values \(symbol string, price double, qty int\), not 4"),
+        ("Trades", ["a", 1.0], "not 2: null stands for one that is missing"),
+        ("Trades", [["a", 1.0, 1], []], "not 0"),
         ("Trades", ["a", "x", 1], "'x' is not a double"),
         ("Trades", {"symbol": "a", "price": 1.0}, "lacks qty"),
         ("Trades", {"symbol": "a", "price": 1.0, "qty": 1, "prise": 2}, "Did you mean 'price'"),
@@ -466,7 +468,7 @@ def test_wrong_events_are_refused_and_the_app_goes_on(run: Run) -> None:
             app.send(stream, values)
     with pytest.raises(SparkStreamError, match="no node 2"):
         app.send("Trades", ["a", 1.0, 1], node=2)
-    app.send("Trades", ["a", 60.0])
+    app.send("Trades", ["a", 60.0, None])
     app.flush()
     assert rows(app.output("High").frame[["symbol", "price", "qty"]]) == [("a", 60.0, pd.NA)]
     assert app.state == "running"
