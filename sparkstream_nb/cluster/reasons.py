@@ -37,7 +37,8 @@ def kinds(reasons: Mapping[str, int]) -> list[Kind]:
             words = f"{where}: {example} {what}"
         else:
             words = f"{where} {what}: {len(values):,} values, such as {example}"
-        alone.append(Kind(total, f"{words}{_fitting(what)}"))
+        missing = len(values) == 1 and example == "null"
+        alone.append(Kind(total, words if missing else f"{words}{_fitting(what)}"))
     return sorted(alone, key=lambda kind: (-kind.count, kind.words))
 
 
