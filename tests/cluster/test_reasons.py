@@ -25,7 +25,7 @@ def test_values_that_do_not_fit_are_one_kind_for_each_column() -> None:
         Kind(5, f"price is not a double: 3 values, such as '1,5'{number}"),
         Kind(2, f"qty: 'x' is not an int{number}"),
     ]
-    assert kinds({"at: null is not a time": 7}) == [Kind(7, "at: null is not a time")], "nothing to be written otherwise"
+    assert kinds({"at: null is not a time": 7}) == [Kind(7, "at: null is not a time")], "no way to write it"
     assert kinds({}) == []
 
 
