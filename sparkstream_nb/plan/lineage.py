@@ -220,7 +220,26 @@ class _Rewriting:
         )
         # What a query writes to has the lineage behind all.
         output = self._refs(self._sources(q.output), _Places({n.OUTPUT: items}))
-        return replace(q, input=self._sources(self._refs(q.input, places)), select=select, output=output)
+        return replace(q, input=self._sources(self._read(q.input, places)), select=select, output=output)
+
+    def _read(self, input_: n.Input, places: _Places) -> n.Input:
+        """The input of a query whose references still name what they did."""
+        moved: n.Input = self._refs(input_, places)
+        if not isinstance(moved, n.JoinInput) or not isinstance(input_, n.JoinInput):
+            return moved
+        sides = (self._conditions(moved.left, input_.left), self._conditions(moved.right, input_.right))
+        return replace(moved, left=sides[0], right=sides[1])
+
+    def _conditions(self, moved: n.StreamInput, before: n.StreamInput) -> n.StreamInput:
+        """A side of a join whose expression window, whose slots are events of that side, still reads what it did."""
+        own = _Places(dict.fromkeys(range(3), self._place(before.source)))
+        steps = tuple(
+            replace(s, condition=self._refs(b.condition, own))
+            if isinstance(s, n.WindowStep) and isinstance(b, n.WindowStep) and b.condition is not None
+            else s
+            for s, b in zip(moved.steps, before.steps, strict=True)
+        )
+        return replace(moved, steps=steps)
 
     def _lineage(self, q: n.Query, sides: tuple[n.StreamInput, ...]) -> n.Expr:
         absent = set(_absent(q.input.state)) if isinstance(q.input, n.StateInput) else set()

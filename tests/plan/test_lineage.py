@@ -17,7 +17,7 @@ from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.lineage import LINEAGE, events_of, held_of, with_lineage
-from sparkstream_nb.plan.nodes import Plan, Ref, WindowStep
+from sparkstream_nb.plan.nodes import JoinInput, Plan, Ref, WindowStep
 from sparkstream_nb.plan.query_parts import inputs
 from sparkstream_nb.types import Type
 
@@ -56,15 +56,14 @@ def put_out(case: Case, plan: Plan, batch: InputBatch) -> dict[str, Any]:
 
 
 def counts_whole_events(plan: Plan) -> bool:
-    """Whether a window counts equal events by all that they have, aggregates too."""
+    """Whether a window counts equal events by all that they have, and what is put out shows in which order it keeps
+    them: in aggregates, in joins, or in a window of its own."""
+    shown = (x for q in plan.queries if q.select.aggregates or isinstance(q.input, JoinInput) for x in inputs(q.input))
     return any(
         isinstance(x, WindowStep)
         and x.function in ("frequent", "lossyFrequent")
         and not any(isinstance(a, Ref) for a in x.args)
-        for q in plan.queries
-        if q.select.aggregates
-        for side in inputs(q.input)
-        for x in side.steps
+        for x in (*(step for side in shown for step in side.steps), *(w.window for w in plan.windows.values()))
     )
 
 
