@@ -200,7 +200,7 @@ def judged(
         import pytest
         from hypothesis import Phase, settings
 
-        os.environ["SPARKSTREAM_PROFILE"] = "merge"
+        os.environ.setdefault("SPARKSTREAM_PROFILE", "merge")
         import profiles  # noqa: F401  (loads its own profile, here, and not once pytest runs)
 
         _few_examples(settings)
