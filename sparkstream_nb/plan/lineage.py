@@ -117,9 +117,12 @@ class _Rewriting:
         return out
 
     def _window(self, d: n.WindowDef) -> n.WindowStep:
-        place = self._place(d.source)
-        step: n.WindowStep = self._refs(d.window, _Places(dict.fromkeys(range(3), place)))
+        step: n.WindowStep = self._refs(d.window, self._own_slots(d.source))
         return step
+
+    def _own_slots(self, source: n.Source) -> _Places:
+        """The slots of an expression window: all are events of its stream."""
+        return _Places(dict.fromkeys(range(3), self._place(source)))
 
     # -------------------------------------------------------------------------------------------------------- schemas
 
@@ -206,11 +209,8 @@ class _Rewriting:
 
     def _query(self, q: n.Query) -> n.Query:
         sides = inputs(q.input)
-        by_slot = {i: self._place(s.source) for i, s in enumerate(sides)}
-        if isinstance(q.input, n.StreamInput):  # the slots of an expression window are events of one stream
-            by_slot = dict.fromkeys(range(3), by_slot[0])
         items = len(q.select.items)
-        places = _Places(by_slot)
+        places = _Places({i: self._place(s.source) for i, s in enumerate(sides)})
         select = self._refs(q.select, places)
         lineage = self._lineage(q, sides)
         select = replace(
@@ -223,16 +223,20 @@ class _Rewriting:
         return replace(q, input=self._sources(self._read(q.input, places)), select=select, output=output)
 
     def _read(self, input_: n.Input, places: _Places) -> n.Input:
-        """The input of a query whose references still name what they did."""
+        """The input of a query, with its references adjusted."""
         moved: n.Input = self._refs(input_, places)
-        if not isinstance(moved, n.JoinInput) or not isinstance(input_, n.JoinInput):
-            return moved
-        sides = (self._conditions(moved.left, input_.left), self._conditions(moved.right, input_.right))
-        return replace(moved, left=sides[0], right=sides[1])
+        match moved, input_:
+            case n.StreamInput(), n.StreamInput():
+                return self._conditions(moved, input_)
+            case n.JoinInput(), n.JoinInput():
+                left, right = self._conditions(moved.left, input_.left), self._conditions(moved.right, input_.right)
+                return replace(moved, left=left, right=right)
+        return moved
 
     def _conditions(self, moved: n.StreamInput, before: n.StreamInput) -> n.StreamInput:
-        """A side of a join whose expression window, whose slots are events of that side, still reads what it did."""
-        own = _Places(dict.fromkeys(range(3), self._place(before.source)))
+        """Adjusts the conditions of expression windows. Their slots are events of the window's own stream, whatever the
+        slots of the query are."""
+        own = self._own_slots(before.source)
         steps = tuple(
             replace(s, condition=self._refs(b.condition, own))
             if isinstance(s, n.WindowStep) and isinstance(b, n.WindowStep) and b.condition is not None
