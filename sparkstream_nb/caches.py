@@ -1,4 +1,4 @@
-"""What the package keeps in the user's cache: it can be made again, and only saves time."""
+"""The package's folder in the user's cache directory. Its files can be rebuilt; they only save time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _folder() -> Path | None:
 
 
 def kept(name: str) -> bytes | None:
-    """What `keep` has put there under a name; None where nothing is, or it belongs to another user."""
+    """Return the content that `keep` stored under `name`; None if there is none, or another user owns it."""
     folder = _folder()
     if folder is None:
         return None
@@ -38,7 +38,7 @@ def kept(name: str) -> bytes | None:
 
 
 def keep(name: str, content: bytes) -> None:
-    """Keeps `content` under a name, whole or not at all. Where that cannot be, nothing is kept."""
+    """Store `content` under `name`, atomically. Does nothing if the folder cannot be written."""
     folder = _folder()
     if folder is None:
         return

@@ -70,13 +70,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _told(error: SparkStreamError) -> str:
-    """What is printed of an error; a mistake in a file begins with its place."""
+    """The printed text of an error. A SiddhiQL error of a file begins with FILE:LINE:COLUMN."""
     return str(error) if isinstance(error, SiddhiError) and error.file is not None else f"sparkstream: {error}"
 
 
 @contextlib.contextmanager
 def _text_of(path: str) -> Iterator[str]:
-    """An app's text. Its mistakes are told with the name of the file; `-` is standard input, which has none."""
+    """Read an app's text, and add the file name to SiddhiQL errors raised in the block. `-` is standard input."""
     text = read_text(path)
     try:
         yield text
@@ -636,7 +636,7 @@ def run_app(options: Any) -> int:
 
 
 def _one_after_the_other(feeds: Sequence[tuple[str, str]]) -> str:
-    """What is to be known of several feeds."""
+    """The warning that several feeds are not merged by event time."""
     named = ", then ".join(f"{stream} from {path}" for stream, path in feeds)
     return (
         f"the feeds are not merged by time: {named}, each to its end. Patterns, joins and windows over events of "

@@ -222,13 +222,14 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
 
 
 def near_to(name: str, candidates: Iterable[str]) -> list[str]:
-    """The candidates that somebody who wrote `name` may have meant, the likeliest first: the same but for case and
-    separators, a few slips of the fingers away, what `name` is the beginning or an abbreviation of, or what stands
-    before its dot. A wrong guess is worse than none."""
+    """The candidates close to `name`, the closest first: equal but for case and separators, within a small edit
+    distance, an expansion of the prefix or abbreviation `name`, or the part of `name` before a dot. A wrong suggestion
+    is worse than none."""
     wanted, found = _bare(name), []
     for candidate in sorted(set(candidates)):
         bare = _bare(candidate)
-        far: float | None = _slips(wanted, bare, _SLIPS[min(max(len(wanted), len(bare)), len(_SLIPS) - 1)])
+        longer = min(max(len(wanted), len(bare)), len(_MAX_DISTANCE) - 1)
+        far: float | None = _edit_distance(wanted, bare, _MAX_DISTANCE[longer])
         if far is None and (_abbreviates(wanted, bare) or name.casefold().startswith(f"{candidate.casefold()}.")):
             far = 0.5 if bare.startswith(wanted) else 1.5
         if far is not None:
@@ -236,8 +237,8 @@ def near_to(name: str, candidates: Iterable[str]) -> list[str]:
     return [candidate for *_, candidate in sorted(found)]
 
 
-_SLIPS = (0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 3)
-"""By the length of the longer of two words, how many slips they may be apart."""
+_MAX_DISTANCE = (0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 3)
+"""The maximum edit distance, by the length of the longer word."""
 
 
 def _bare(name: str) -> str:
@@ -245,7 +246,7 @@ def _bare(name: str) -> str:
 
 
 def _abbreviates(short: str, long: str) -> bool:
-    """Whether `long` begins with `short`, or with its first letter, ends with its last and has the others in order."""
+    """True if `short` is a prefix of `long`, or has its first and last letter and the others in order."""
     rest = iter(long)
     if not 3 <= len(short) <= len(long):
         return False
@@ -254,8 +255,8 @@ def _abbreviates(short: str, long: str) -> bool:
     )
 
 
-def _slips(one: str, other: str, most: int) -> int | None:
-    """How many letters are missing, too many, wrong or swapped with the next; None if more than `most`."""
+def _edit_distance(one: str, other: str, most: int) -> int | None:
+    """The edit distance with transpositions (optimal string alignment); None if above `most`."""
     if abs(len(one) - len(other)) > most:
         return None
     before: list[int] = []

@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
-    """What gives out tests; None for another way than these two."""
+    """The scheduler for `loadfile` and `loadgroup`; None for other values of `--dist`."""
     from xdist.scheduler import LoadScopeScheduling
 
     way = config.getoption("dist")

@@ -201,7 +201,7 @@ class TailCursor:
 
 
 def _key(value: Any) -> tuple[int, Any]:
-    """What a value is sorted by, and the same for the same one: null is the last, and NaN before it."""
+    """The sort key of a value. NaN sorts after all other values, null last; equal values have equal keys."""
     if value is None:
         return 2, 0
     return (1, 0) if value != value else (0, value)

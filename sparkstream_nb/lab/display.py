@@ -40,7 +40,7 @@ from ..cluster import (
 from ..cluster.audit_feeds import measurement_text
 from ..cluster.divergence import VERDICTS
 from ..cluster.progress import span
-from ..cluster.reasons import kinds
+from ..cluster.reasons import group_reasons
 from ..plan.nodes import Plan
 from .bars import bar_html
 from .card import card_html, card_text
@@ -129,8 +129,8 @@ def _fed(shown: FeedReport) -> str:
     return f"{fed}; stopped, {shown.not_fed:,} not fed" if shown.not_fed else fed
 
 
-_KINDS = 5
-"""Kinds of reasons that are told of a feed."""
+_MOST_GROUPS = 5
+"""Groups of reasons shown for a feed."""
 
 
 def _rejected(shown: FeedReport) -> list[str]:
@@ -139,9 +139,9 @@ def _rejected(shown: FeedReport) -> list[str]:
     kept = f"{shown.rejected:,} of {shown.rows:,} rows did not fit the stream and are kept: %siddhi errors {shown.app}"
     known = sum(shown.reasons.values())
     part = [f"of the first {known:,}:"] if known < shown.rejected else []
-    found = kinds(shown.reasons)
-    more = [f"and {counted(len(found) - _KINDS, 'more reason')}"] if len(found) > _KINDS else []
-    return [kept, *part, *(f"{k.count:,} × {k.words}" for k in found[:_KINDS]), *more]
+    found = group_reasons(shown.reasons)
+    more = [f"and {counted(len(found) - _MOST_GROUPS, 'more reason')}"] if len(found) > _MOST_GROUPS else []
+    return [kept, *part, *(f"{k.count:,} × {k.words}" for k in found[:_MOST_GROUPS]), *more]
 
 
 @text.register
@@ -287,7 +287,7 @@ def _(shown: Events) -> str:
 def _errors_grids(shown: Errors) -> tuple[Grid, Grid]:
     """How many errors there are for each reason; the first of them."""
     limit = _limit(shown.limit)
-    reasons = [(Whole(k.words), Count(k.count)) for k in kinds(shown.reasons)]
+    reasons = [(Whole(k.words), Count(k.count)) for k in group_reasons(shown.reasons)]
     counts = Grid(["reason", "count"], reasons, limit=limit, what="reason")
     frame = shown.frame.reset_index(names="id")
     # Of a message that could not be read, its text; its source is that of the stream.

@@ -214,7 +214,7 @@ _STATEMENT_OF = {
     "create": ("'create' is not SiddhiQL", "Write 'define stream NAME (attribute type, ...);', or 'define table'."),
     "with": ("'with' is not SiddhiQL", "Let a query put out a stream, and another one read that."),
 }
-"""How statements of SQL begin: what is wrong, and what to write."""
+"""First words of SQL statements → the message and the hint."""
 _PYTHON = frozenset({"import", "def", "class", "for", "print", "return", "if", "while", "try", "async", "lambda"})
 
 

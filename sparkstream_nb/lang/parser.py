@@ -63,7 +63,7 @@ def machinery() -> tuple[Lark, Reader]:
 
 
 def _kept(name: str) -> Lark | None:
-    """The parser that a process before this one has made."""
+    """The parser built from cached tables; None if there are none, or they cannot be read."""
     found = kept(name)
     if found is None:
         return None

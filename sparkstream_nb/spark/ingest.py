@@ -119,7 +119,7 @@ _SPOILT = "the text is not valid UTF-8"
 
 
 def valid(column: pa.Array | pa.ChunkedArray) -> bool:
-    """Whether all texts of a column are UTF-8. Arrow takes any bytes for a text, and Python fails to read them."""
+    """True if all strings of a column are valid UTF-8. Arrow accepts any bytes; Python fails to decode them."""
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
@@ -128,8 +128,8 @@ def valid(column: pa.Array | pa.ChunkedArray) -> bool:
 
 
 def _readable(source: pa.Array) -> tuple[pa.Array, Array | None, pa.Array]:
-    """A column with null for what cannot be read; the mask of that, None where all can; and the column with bytes in
-    place of texts where they can be had."""
+    """The column with null for strings that are not valid UTF-8; their mask, None if all are valid; and the original
+    values, as bytes if the column is textual."""
     if valid(source):
         return source, None, source
     if _textual(source.type):
@@ -148,7 +148,7 @@ def _readable(source: pa.Array) -> tuple[pa.Array, Array | None, pa.Array]:
 
 
 def values_of(column: pa.Array) -> list[Any]:
-    """The values of a column as Python has them, whatever they are: what is no text has marks in place of its bytes."""
+    """The values of a column as Python objects. Bytes that are not valid UTF-8 become replacement characters."""
     try:
         return column.to_pylist()
     except UnicodeDecodeError:
@@ -445,7 +445,7 @@ def check_object(value: Any, place: str, limits: Limits) -> None:
 
 
 def columns_for(name: str, columns: Sequence[str]) -> str:
-    """What columns there are, for somebody who looked for `name`: the likeliest first."""
+    """A hint for a missing column `name`: the columns of the source, the closest match first."""
     near = near_to(name, columns)
     within = [c for c in columns if c not in near and name.casefold() in c.casefold()]
     listed = [*near, *within, *(c for c in columns if c not in near and c not in within)]

@@ -286,8 +286,9 @@ _NULLABLE = {
 
 
 def series_of(column: pa.Array | pa.ChunkedArray) -> pd.Series[Any]:
-    """A column for people. With nulls it is of one of pandas' nullable types, whose plain ones would turn integers into
-    floats, and null into NaN. Those take NaN for null: floats with both are Python's, and None."""
+    """An Arrow column as a pandas series that keeps null and NaN apart. With nulls it has a nullable pandas type, since
+    plain types turn integers into floats and null into NaN. Nullable floats treat NaN as null, so that a float column
+    with both has type object."""
     if not column.null_count:
         return column.to_pandas()
     if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
@@ -296,7 +297,7 @@ def series_of(column: pa.Array | pa.ChunkedArray) -> pd.Series[Any]:
 
 
 def frame_rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
-    """The rows of a frame for people, with None for null. NaN is a number where a column has numbers alone."""
+    """The rows of a frame, with None for null. NaN stays NaN in float and object columns."""
     columns = []
     for i, dtype in enumerate(frame.dtypes):
         column = frame.iloc[:, i]

@@ -30,7 +30,7 @@ TURNS = "SPARKSTREAM_TABLE_TURNS"
 BATCHES = "SPARKSTREAM_TABLE_BATCHES"
 """By life of an app and node: the last micro-batch whose changes are in the tables."""
 _LONGEST_NAME = 60
-"""Of an index; PostgreSQL has 63 characters."""
+"""The maximum length of an index name; PostgreSQL allows 63 characters."""
 _ALTERNATIVES = 200
 """Conditions in one statement."""
 
@@ -286,7 +286,7 @@ def why_unfit(tables: SqlTables, table: str, row: Values) -> str | None:
 
 
 def _index_name(table: str, columns: Sequence[str]) -> str:
-    """The name of an index; databases have names of 63 characters."""
+    """The name of an index, shortened to the limit of the database."""
     name = "_".join([table, *columns])
     return name if len(name) <= _LONGEST_NAME else f"{name[:50]}_{zlib.crc32(name.encode()):08x}"
 

@@ -36,7 +36,7 @@ KINDS: dict[str, Callable[[pa.Array], pa.Array]] = {
 }
 
 
-@pytest.mark.contract
+@pytest.mark.contract(thorough=True)
 @pytest.mark.parametrize("way", [*KINDS, "parquet"])
 def test_a_text_that_is_none_is_an_error_of_its_row(run: Run, tmp_path: Path, way: str) -> None:
     table = pa.table(

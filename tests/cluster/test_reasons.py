@@ -1,4 +1,4 @@
-"""Rows that do not fit: their reasons by kind, with an example and what would fit."""
+"""Rows that do not fit: their reasons in groups, with an example and the expected format."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from collections.abc import Callable
 import pandas as pd
 
 from sparkstream_nb.cluster import App
-from sparkstream_nb.cluster.reasons import Kind, kinds
+from sparkstream_nb.cluster.reasons import ReasonGroup, group_reasons
 from sparkstream_nb.lab.display import text
 
 Run = Callable[..., App]
 
 
 def test_values_that_do_not_fit_are_one_kind_for_each_column() -> None:
-    found = kinds({
+    found = group_reasons({
         "price: '1,5' is not a double": 3, "price: '2,5' is not a double": 1,
         "price: 'a: b is not a c' is not a double": 1,
         "qty: 'x' is not an int": 2, "line 3 has 2 values, not 3": 9,
     })  # fmt: skip
     number = "; a number is written as 1234.5"
     assert found == [
-        Kind(9, "line 3 has 2 values, not 3"),
-        Kind(5, f"price is not a double: 3 values, such as '1,5'{number}"),
-        Kind(2, f"qty: 'x' is not an int{number}"),
+        ReasonGroup(9, "line 3 has 2 values, not 3"),
+        ReasonGroup(5, f"price is not a double: 3 values, such as '1,5'{number}"),
+        ReasonGroup(2, f"qty: 'x' is not an int{number}"),
     ]
-    assert kinds({"at: null is not a time": 7}) == [Kind(7, "at: null is not a time")], "no way to write it"
-    assert kinds({}) == []
+    missing = "at: null is not a time"
+    assert group_reasons({missing: 7}) == [ReasonGroup(7, missing)], "no way to write it"
+    assert group_reasons({}) == []
 
 
 def test_a_feed_in_another_format_is_told_in_a_few_lines(run: Run) -> None:

@@ -163,7 +163,7 @@ def resolve(sig: Signature, args: Sequence[Expr], span: Span, what: str) -> Type
 
 
 def _without_quotes(key: str, args: Sequence[Expr]) -> str | None:
-    """What to write for a time that is given as a text, as other systems have it; None where there is none."""
+    """A hint for a duration given as a string, such as '10 min'; None if no argument is one."""
     for arg in args:
         if isinstance(arg, Const) and isinstance(arg.value, str):
             count, _, unit = arg.value.strip().partition(" ")
@@ -189,7 +189,7 @@ _FORMS = {
     "hopping": _HOPPING, "hop": _HOPPING, "hoppingwindow": _HOPPING,
     "median": "A median is math:percentile(attribute, 50.0).",
 }  # fmt: skip
-"""What other systems have under a name, and how that is written here."""
+"""Names of windows and functions in other systems → the SiddhiQL syntax."""
 
 
 def unknown(what: str, key: str, known: Iterable[str], span: Span, *, hint: str | None = None) -> SiddhiBindError:
