@@ -14,6 +14,7 @@ from typing import Any
 
 from ..engine.scripts import refuse_scripts
 from ..errors import Misuse, SparkStreamError, nearest, shown
+from ..interrupts import deferred, interruptible
 from ..lanes.distributed import Distributed
 from ..limits import Limits
 from ..options import DAY
@@ -367,23 +368,26 @@ def _name_and_home(name: str | None, text: str) -> tuple[str, Path]:
 
 def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) -> App:
     """The running app, in place of a former one of its name, which goes on where this one does not start."""
-    with _lock:
-        _finish_elsewhere(deployment, plans[0], master)
+    with _lock, deferred():
+        with interruptible():
+            _finish_elsewhere(deployment, plans[0], master)
         former = _apps.get(deployment.name)
         owner = None
         if former is not None and not former.closed and same_folder(former.home, deployment.home):
             owner = former.owner
         held = owner or own(deployment.home, deployment.name)
         try:
-            prepare(ahead_of(master))
-            where = _session(master)
+            with interruptible():
+                prepare(ahead_of(master))
+                where = _session(master)
+            if former is not None and owner is not None:
+                _finish(former, deployment, plans[0])
         except BaseException:
             if owner is None:
                 held.release()
             raise
         if former is not None:
             if owner is not None:
-                _finish(former, deployment, plans[0])
                 former.owner = None  # it keeps nobody else out when it is closed: this deployment has the folder
             former.stop()
             former.close()
@@ -406,7 +410,12 @@ def _finish(former: App, deployment: Deployment, plan: Plan) -> None:
     if life_to_change(deployment, plan) is None:
         return
     try:
-        former.finish()
+        with interruptible():
+            former.finish()
+    except KeyboardInterrupt:
+        with suppress(SparkStreamError):
+            former.start()
+        raise
     except SparkStreamError as error:
         with suppress(SparkStreamError):
             former.start()
@@ -463,7 +472,7 @@ def get(name: str) -> App:
 
 def remove(name: str) -> None:
     """Stops an app, lets go of its store, and forgets it; its folder stays. Raises `Misuse` as `get` does."""
-    with _lock:
+    with _lock, deferred():
         app = get(name)
         app.stop()
         app.close()
@@ -472,7 +481,7 @@ def remove(name: str) -> None:
 
 def stop_all() -> None:
     """Stops every app and lets go of its store."""
-    with _lock:
+    with _lock, deferred():
         for app in list(_apps.values()):
             app.stop()
             app.close()

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..engine.batch import InputBatch, StreamRows
 from ..errors import Misuse, SparkStreamError, nearest, shown
+from ..interrupts import deferred, interruptible
 from ..lanes.distributed import Distributed
 from ..plan import placement
 from ..plan.leader import LEADER, Parts
@@ -341,6 +342,7 @@ class RunningApp(Displayed):
 
     # ------------------------------------------------------------------------------------------------------- running
 
+    @deferred()
     def start(self) -> None:
         """Starts the app, or starts it again where it left off. Raises SparkStreamError where that cannot be."""
         with self._lock:
@@ -360,6 +362,7 @@ class RunningApp(Displayed):
             if self._ticker is not None:
                 self._ticker.start()
 
+    @deferred()
     def stop(self) -> None:
         """Cancels the app's work, within 2 s, and stops its feeds in the background.
 
@@ -374,8 +377,10 @@ class RunningApp(Displayed):
             if self._sinks is not None:
                 self._sinks.stop()
 
-    def interrupt(self) -> None:
-        """Stops the app as `stop` does, and takes back the events that it had not begun with.
+    @deferred()
+    def interrupt(self) -> dict[str, int]:
+        """Stops the app as `stop` does, and takes back what feeds and queries had put in that it had not begun with;
+        returns how many events of each stream that were, which `logs` says too. Events that were sent stay.
 
         The app starts again with the next event or query; a micro-batch that was under way is then carried through.
         """
@@ -387,12 +392,16 @@ class RunningApp(Displayed):
             self._stop_sources()
             if self._sinks is not None:
                 self._sinks.stop()
-            if self._stream.stop():
-                seq = max(self._stream.planned(), self._progress.last + 1)
-                with contextlib.nullcontext() if self._mirror is None else self._mirror.taking_back(seq):
-                    self._inbox.truncate(seq)
-                for feed in ended:
-                    feed.withdraw(seq)
+            if not self._stream.stop():
+                return {}
+            seq = max(self._stream.planned(), self._progress.last + 1)
+            with contextlib.nullcontext() if self._mirror is None else self._mirror.taking_back(seq):
+                retracted = self._inbox.take_back(seq)
+            for feed in ended:
+                feed.withdraw(seq)
+            if retracted:
+                self.note(retraction(retracted))
+            return retracted
 
     def _stop_sources(self) -> None:
         if self._intakes is not None:
@@ -410,6 +419,7 @@ class RunningApp(Displayed):
         """The feeds in the background since the app was deployed, by their numbers."""
         return feeding.feeds_of(self._target)
 
+    @deferred()
     def close(self) -> None:
         """Lets go of the files of a stopped app. It is of no use afterwards, and says so."""
         self._closed = True
@@ -458,8 +468,9 @@ class RunningApp(Displayed):
             raise Misuse(f"{self.name} has feeds in the background: stop them, or wait for them, before it is scaled")
         deployment, plans = scaled(self.deployment, self._plans, wanted, files)
         Route.parse(deployment.routing, len(wanted))
-        with self._lock:
-            self.flush()
+        with self._lock, deferred():
+            with interruptible():
+                self.flush()
             self.stop()
             self._stream.ended()
             self._close_files()
@@ -539,16 +550,22 @@ class RunningApp(Displayed):
 
     @contextlib.contextmanager
     def _cancelling(self) -> Iterator[None]:
-        """Ctrl-C and a notebook's Stop button inside cancel what is done for the app.
+        """Ctrl-C and a notebook's Stop button inside cancel what is done for the app; events that were sent stay.
 
         Where feeds run in the background, they end the waiting alone.
         """
         try:
             yield
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             if not any(f.active for f in self.feeds.values()):
-                self.interrupt()
+                self._interrupted(stop)
             raise
+
+    def _interrupted(self, stop: KeyboardInterrupt) -> None:
+        """Stops the app, and says with the interrupt what was taken back."""
+        retracted = self.interrupt()
+        if retracted:
+            stop.add_note(retraction(retracted))
 
     # ----------------------------------------------------------------------------------------------------- events in
 
@@ -575,7 +592,8 @@ class RunningApp(Displayed):
             if latest is not None and ts > latest and at is not None:
                 errors = error_lines([[stream, ts, row, too_late(ts, latest)] for row in rows])
                 self.start()
-                self._append([Reject(file=self._inbox.write(f"late-{uuid.uuid4().hex[:12]}", errors))])
+                file = self._inbox.write(f"late-{uuid.uuid4().hex[:12]}", errors)
+                self._append([Reject(file=file, sent=True)])
                 return
             times = np.full(len(rows), ts, np.int64)
             batch = InputBatch(times[:1], {stream: StreamRows(np.zeros(len(rows), np.int64), times, columns)})
@@ -686,8 +704,8 @@ class RunningApp(Displayed):
     def _feed(self, request: feeding.Request, progress: OnProgress) -> FeedReport:
         try:
             return feeding.feed(self._target, request, self._settle, progress)
-        except KeyboardInterrupt:
-            self.interrupt()
+        except KeyboardInterrupt as stop:
+            self._interrupted(stop)
             raise
 
     def _now(self) -> int:
@@ -706,3 +724,9 @@ class RunningApp(Displayed):
         if stream not in self.schemas:
             raise Misuse(nearest(f"{self.name} has no stream '{stream}'", stream, self.schemas))
         return self.schemas[stream]
+
+
+def retraction(events: Mapping[str, int]) -> str:
+    """The line that says which events, counted by stream, an interrupt took back."""
+    counted = ", ".join(f"{n:,} of {stream}" for stream, n in events.items())
+    return f"Interrupted: events of feeds that were not begun with were taken back: {counted}. Feed them again."

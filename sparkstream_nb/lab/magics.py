@@ -374,8 +374,9 @@ class SiddhiMagic(Magics):
         """`call()`; the Stop button, which cancels what Spark does for it, is one line in the cell."""
         try:
             return call()
-        except KeyboardInterrupt:
-            raise Interrupted("what was committed stays" if app is None else interrupted(app)) from None
+        except KeyboardInterrupt as stop:
+            said = ["what was committed stays" if app is None else interrupted(app), *getattr(stop, "__notes__", ())]
+            raise Interrupted(". ".join(said).rstrip(".")) from None
 
     def watch_cells(self) -> None:
         """Learns the text of each cell that runs, for the lines' numbers: a magic gets what stands below it."""

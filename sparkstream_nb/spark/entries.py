@@ -49,6 +49,12 @@ class Entry:
         """How many events came in from outside with the entry."""
         return {}
 
+    @property
+    def retractable(self) -> bool:
+        """Whether an interrupt takes the entry back as long as nobody has begun with it: it belongs to a feed or a
+        query that has not returned."""
+        return False
+
     def numbered(self, seq: int, step: int, request: int, before: int | None) -> Entry:
         """The entry at its place in the journal."""
         return replace(self, seq=seq, step=step, request=request, before=before)
@@ -106,6 +112,10 @@ class RowsEntry(EventsEntry):
     def events_by_stream(self) -> Mapping[str, int]:
         return {self.stream: self.steps}
 
+    @property
+    def retractable(self) -> bool:
+        return self.source is None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask(Entry):
@@ -115,14 +125,24 @@ class Ask(Entry):
 
     text: str
 
+    @property
+    def retractable(self) -> bool:
+        return True
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reject(Entry):
-    """Rows of a feed that did not fit: `file`, of the inbox, has them as `results.error_lines`."""
+    """Rows of a feed, or events that were `sent`, that did not fit: `file`, of the inbox, has them as
+    `results.error_lines`."""
 
     kind = "reject"
 
     file: str
+    sent: bool = False
+
+    @property
+    def retractable(self) -> bool:
+        return self.source is None and not self.sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

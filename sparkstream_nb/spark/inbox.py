@@ -21,6 +21,7 @@ from typing import Any
 
 from ..engine.batch import InputBatch
 from ..errors import SparkStreamError
+from ..interrupts import deferred
 from .entries import Entry, StepsEntry, to_json
 from .journal import JOURNAL, damaged, entries_of, lines, lines_of, segment, segments
 from .marks import MARKS
@@ -140,6 +141,7 @@ class Inbox:
     def close(self) -> None:
         self._file.close()
 
+    @deferred()
     def append(self, entries: Sequence[Entry]) -> int:
         """Numbers the entries and writes them as one line; returns the number of the last.
 
@@ -207,37 +209,42 @@ class Inbox:
                 raise
         return name
 
-    def truncate(self, seq: int) -> int:
-        """Takes back the entries from number `seq` on, which nobody may have read; returns how many steps they had.
+    @deferred()
+    def take_back(self, seq: int) -> dict[str, int]:
+        """Takes back the feeds' rows and the queries from entry `seq` on, which nobody may have read; returns how many
+        events of each stream that were.
 
-        What sources have entered stays, with new numbers, and so do events that a sink could not deliver: source and
-        sink are past them, and nobody else has them.
+        All else stays, with new numbers: who sent an event was told that it is in, and a source, or a sink whose events
+        come in again, is past them.
         """
-        self.arrived.truncate(seq)
         found = segments(self.folder)
         while len(found) > 1 and Position.of(found[-1][1]).seq > seq:
             found.pop()
         first, file = found[-1]
-        self.position = Position.of(file)
-        withdrawn, place = 0, self._end
+        position = Position.of(file)
+        place: int | None = None
+        retracted: dict[str, int] = {}
         left: list[Entry] = []
-        again: list[Entry] = []
         for at, line in lines(self.folder, first):
             entries = entries_of(self.folder, at, line)
-            kept = [e for e in entries if e.seq < seq]
-            if place == self._end and len(kept) < len(entries):
-                place, left = at, kept
-            gone = entries[len(kept) :]
-            stay = [e for e in gone if e.source is not None or (isinstance(e, StepsEntry) and e.sink is not None)]
-            again += stay
-            withdrawn += sum(e.steps for e in gone) - sum(e.steps for e in stay)
-            for e in kept:
-                _pass(self.position, e)
-        left += [_numbered(self.position, e) for e in again]
-        if place < self._end:
+            gone = [e for e in entries if e.seq >= seq and e.retractable]
+            if gone and place is None:
+                place = at
+            for e in gone:
+                for stream, events in e.events_by_stream.items():
+                    retracted[stream] = retracted.get(stream, 0) + events
+            stay = [e for e in entries if e.seq < seq or not e.retractable]
+            if place is None:
+                for e in stay:
+                    _pass(position, e)
+            else:
+                left += [_numbered(position, e) for e in stay]
+        if place is not None:
+            self.position = position
+            self.arrived.truncate(seq)
             self._cut(place, to_json(left) + b"\n" if left else b"")
-        self.arrived.add(self.position.seq - 1, sum(self.position.events.values()))
-        return withdrawn
+            self.arrived.add(position.seq - 1, sum(position.events.values()))
+        return retracted
 
     def _cut(self, place: int, rest: bytes) -> None:
         """Ends the journal at byte `place`, with `rest` after it."""

@@ -314,29 +314,6 @@ def test_stopping_takes_less_than_two_seconds_and_the_next_event_starts_again(ru
     assert app.output("High").frame["symbol"].tolist() == ["a", "b"]
 
 
-@pytest.mark.contract
-def test_interrupting_takes_back_what_was_not_begun(run: Run) -> None:
-    app = run(HIGH)
-    app.stop()
-    with app._lock:
-        app._inbox.append([app._inbox.batch(feed_batch(), "round_robin")])
-    began = time.perf_counter()
-    app.interrupt()
-    assert time.perf_counter() - began < 2
-    app.send("Trades", ["b", 60.0, 1])
-    app.flush()
-    assert app.output("High").frame["symbol"].tolist() == ["b"]
-
-
-def feed_batch() -> Any:
-    from sparkstream_nb.engine.batch import InputBatch, StreamRows
-
-    at = np.array([0])
-    return InputBatch(
-        at, {"Trades": StreamRows(at, at, [pa.array(["a"]), pa.array([60.0]), pa.array([1], pa.int32())])}
-    )
-
-
 SLOW = """
 define stream S (a int);
 define function slow[javascript] return int { var n = 0; while (n < 20000) n++; return data[0]; };

@@ -134,14 +134,19 @@ def test_large_batches_get_a_file_that_goes_when_spark_is_done_with_it(tmp_path:
     inbox.close()
 
 
-def test_what_was_not_begun_can_be_taken_back(tmp_path: Path) -> None:
+def rows_of_a_feed(inbox: Inbox, count: int) -> RowsEntry:
+    return RowsEntry(steps=count, clock=99, route="round_robin", file=inbox.write("feed", b"rows"), stream="S")
+
+
+def test_rows_of_a_feed_can_be_taken_back_and_events_that_were_sent_stay(tmp_path: Path) -> None:
     inbox = Inbox(tmp_path)
-    inbox.append([inbox.batch(batch(0, 4), "round_robin"), inbox.batch(batch(4, 5), "round_robin")])
-    inbox.append([inbox.batch(batch(9, 6), "round_robin")])
-    assert inbox.truncate(1) == 11
-    assert (inbox.position.seq, inbox.position.step) == (1, 4)
+    inbox.append([inbox.batch(batch(0, 4), "round_robin"), rows_of_a_feed(inbox, 5)])
+    inbox.append([inbox.batch(batch(9, 6), "round_robin"), Ask(text="from T select *"), rows_of_a_feed(inbox, 7)])
+    assert inbox.take_back(1) == {"S": 12}
+    assert (inbox.position.seq, inbox.position.step, inbox.position.clock) == (2, 10, 14)
     inbox.append([inbox.batch(batch(50, 1), "round_robin")])
-    assert [e.steps for e, _ in entries_from(tmp_path, START)] == [4, 1]
+    assert [(e.seq, e.step, e.steps) for e, _ in entries_from(tmp_path, START)] == [(0, 0, 4), (1, 4, 6), (2, 10, 1)]
+    assert inbox.take_back(0) == {}
 
 
 def test_what_a_sink_could_not_deliver_stays_when_others_are_taken_back(tmp_path: Path) -> None:
@@ -152,9 +157,9 @@ def test_what_a_sink_could_not_deliver_stays_when_others_are_taken_back(tmp_path
 
     inbox = filled(tmp_path, 4)
     inbox.append([failed(50, "a", 0, 3)])
-    inbox.append([inbox.batch(batch(60, 5), "round_robin"), failed(70, "b", 1, 0)])
+    inbox.append([rows_of_a_feed(inbox, 5), failed(70, "b", 1, 0)])
     inbox.append([failed(80, "a", 2, 7)])
-    assert inbox.truncate(1) == 5
+    assert inbox.take_back(1) == {"S": 5}
     assert (inbox.position.seq, inbox.position.step) == (4, 7)
     assert inbox.position.sinks == {"a": (2, 7), "b": (1, 0)}
     found = [e for e, _ in entries_from(tmp_path, START)]

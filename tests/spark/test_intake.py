@@ -110,7 +110,7 @@ def test_what_was_answered_stays_when_the_app_is_interrupted(world: Callable[[Re
     until(lambda: post(reader.place.port) == 200)
     with w.entrance.lock:
         w.intake.join()
-        w.inbox.truncate(0)
+        w.inbox.take_back(0)
     assert w.events() == 1
     w.intake.start()
     until(lambda: post(reader.place.port) == 200)
@@ -129,7 +129,7 @@ def test_a_file_that_was_deleted_stays_when_the_app_is_interrupted(
     until(lambda: not (folder / "a.csv").exists())
     w.intake.join()
     before = w.inbox.position.sources
-    w.inbox.truncate(0)
+    w.inbox.take_back(0)
     assert [(e.kind, e.steps, e.seq) for e, _ in entries_from(w.inbox.folder)] == [("reject", 0, 0), ("steps", 2, 1)]
     assert w.inbox.position.sources == before
 
@@ -163,7 +163,7 @@ def test_an_intake_that_was_full_goes_on_after_an_interrupt(
     w.intake.start()
     until(lambda: w.events() == 1)
     w.intake.join()
-    w.inbox.truncate(0)
+    w.inbox.take_back(0)
     with file.open("a") as f:
         f.write("b,2\n")
     w.intake.start()

@@ -158,7 +158,7 @@ def test_what_was_taken_back_is_not_read(shared: Shared, tmp_path: Path) -> None
         owner.inbox.append([Ask(text=text), Ask(text=text.upper())])
         owner.put()
     with owner.mirror.taking_back(3):
-        owner.inbox.truncate(3)
+        owner.inbox.take_back(3)
     owner.inbox.append([Ask(text="x")])
     # The process ends here; the next one removes what is at the address before a query begins.
     again = Owner(tmp_path / "inbox", shared)
