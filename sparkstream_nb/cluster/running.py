@@ -400,7 +400,7 @@ class RunningApp(Displayed):
             for feed in ended:
                 feed.withdraw(seq)
             if retracted:
-                self.note(retraction(retracted))
+                self._progress.say(retraction(retracted))
             return retracted
 
     def _stop_sources(self) -> None:
