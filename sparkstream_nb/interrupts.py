@@ -1,22 +1,24 @@
 """Ctrl-C and a notebook's Stop button: the parts of a call that they do not break in the middle, and those they do.
 
 Python raises KeyboardInterrupt between any two instructions of the main thread. A part that has to be carried out
-whole, such as one app taking the place of another, runs `deferred`: an interrupt inside is raised at its end. What
-waits, for Spark or for a commit, is `interruptible` inside.
+whole, such as one app taking the place of another, is `deferred`: an interrupt inside is raised at its end. What waits,
+for Spark or for a commit, is `interruptible` inside.
+
+These are classes: a generator that is left in the middle of its beginning would run its end whenever it is collected.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ContextDecorator
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 
 class _Deferral:
-    """Takes the interrupts of a part that is carried out whole."""
+    """Notes the interrupts of a part that is carried out whole, for the `handler` that was there before."""
 
     def __init__(self, handler: Callable[[int, FrameType | None], Any]) -> None:
         self.handler = handler
@@ -26,44 +28,54 @@ class _Deferral:
         self.came = True
 
     def raise_what_came(self) -> None:
-        """Hands an interrupt that came to the handler that was there before."""
+        """Hands on an interrupt that came."""
         if self.came:
             self.came = False
             self.handler(signal.SIGINT, None)
 
 
-def _handler() -> Any:
-    """The main thread's handler of interrupts; None in other threads, which get none."""
-    return signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
+class deferred(ContextDecorator):
+    """Carries out what is inside whole: an interrupt is raised at the end, where such parts are nested at the end of
+    the outermost. Also a decorator. Does nothing in other threads, which get no interrupts."""
+
+    def __init__(self) -> None:
+        self._entered: list[_Deferral | None] = []
+
+    def __enter__(self) -> Self:
+        if _in_main_thread():
+            former = signal.getsignal(signal.SIGINT)
+            deferral = _Deferral(former) if callable(former) and not isinstance(former, _Deferral) else None
+            self._entered.append(deferral)
+            if deferral is not None:
+                signal.signal(signal.SIGINT, deferral)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if _in_main_thread():
+            deferral = self._entered.pop()
+            if deferral is not None:
+                signal.signal(signal.SIGINT, deferral.handler)
+                deferral.raise_what_came()
 
 
-@contextmanager
-def deferred() -> Iterator[None]:
-    """Carries out what is inside whole: an interrupt is raised at the end. Inside another such part it is raised at
-    the end of that."""
-    former = _handler()
-    if not callable(former) or isinstance(former, _Deferral):
-        yield
-        return
-    deferral = _Deferral(former)
-    signal.signal(signal.SIGINT, deferral)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, former)
-        deferral.raise_what_came()
+class interruptible:
+    """Lets interrupts break what is inside, in a `deferred` part that puts right what they leave."""
+
+    def __enter__(self) -> None:
+        found = signal.getsignal(signal.SIGINT) if _in_main_thread() else None
+        self._deferral = found if isinstance(found, _Deferral) else None
+        if self._deferral is not None:
+            try:
+                signal.signal(signal.SIGINT, self._deferral.handler)
+                self._deferral.raise_what_came()
+            except BaseException:
+                signal.signal(signal.SIGINT, self._deferral)
+                raise
+
+    def __exit__(self, *_: object) -> None:
+        if self._deferral is not None:
+            signal.signal(signal.SIGINT, self._deferral)
 
 
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Lets interrupts break what is inside, which stands in a `deferred` part and puts right what they leave."""
-    deferral = _handler()
-    if not isinstance(deferral, _Deferral):
-        yield
-        return
-    try:
-        signal.signal(signal.SIGINT, deferral.handler)
-        deferral.raise_what_came()
-        yield
-    finally:
-        signal.signal(signal.SIGINT, deferral)
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

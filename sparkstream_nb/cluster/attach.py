@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import Misuse, did_you_mean
+from ..interrupts import deferred, interruptible
 from . import frontend, given
 from .app import App
 from .deploy import apps, attaching, deploy
@@ -85,7 +86,7 @@ def attach(
         raise _unreadable(folder) from None
     arguments["variables"] = {**arguments["variables"], **(variables or {})}
     arguments["master"] = arguments["master"] if master is None else master
-    with attaching():
+    with deferred(), attaching(), interruptible():
         app = deploy(**arguments, home=folder)
     if record.scaled is not None and tuple(record.scaled) != app.shard_ids:
         app.scale(shard_ids=record.scaled)

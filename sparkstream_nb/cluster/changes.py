@@ -95,6 +95,8 @@ def clear_up(home: Path, app: str, life: Life, *, own_store: bool) -> None:
     outputs = OutputFiles(life.folder(home) / "outputs", life.shards)
     for stream, first in life.batches.items():
         old = [f for f in outputs.files(stream) if f.last < first]
+        if old:
+            outputs.forget(stream)
         place = home / "trash" / str(life.aside) / "outputs" / outputs.stream_folder(stream).name
         for file in old:
             with contextlib.suppress(FileNotFoundError):

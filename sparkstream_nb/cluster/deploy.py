@@ -98,12 +98,19 @@ class _Foreseen(Exception):
 
 @contextmanager
 def attaching() -> Iterator[None]:
-    """What is deployed inside goes on with its state, or is refused."""
-    token = _attaching.set(True)
+    """What is deployed inside goes on with its state, or is refused. Begins and ends in a `deferred` part."""
+    with _set(_attaching):
+        yield
+
+
+@contextmanager
+def _set(variable: ContextVar[bool]) -> Iterator[None]:
+    """`variable` is true inside."""
+    token = variable.set(True)
     try:
         yield
     finally:
-        _attaching.reset(token)
+        variable.reset(token)
 
 
 def deploy(
@@ -335,13 +342,11 @@ def changes(text: str, **how: Any) -> Changes:
 
     Nothing is touched, and Spark is not started. Raises what `deploy` raises of the arguments.
     """
-    token = _foreseeing.set(True)
     try:
-        deploy(text, **how)
+        with deferred(), _set(_foreseeing), interruptible():
+            deploy(text, **how)
     except _Foreseen as found:
         return foreseen(found.deployment, found.plan)
-    finally:
-        _foreseeing.reset(token)
     raise AssertionError("what is foreseen is not deployed")
 
 
@@ -439,7 +444,7 @@ def _finish_elsewhere(deployment: Deployment, plan: Plan, master: str | None) ->
     how["variables"] = {**how["variables"], **deployment.references.variables}
     if master is None or left(former.folder(deployment.home), former.meeting) or former.runner != kind_of(master):
         master = how["master"]
-    with attaching():
+    with deferred(), attaching(), interruptible():
         deploy(**{**how, "name": deployment.name, "master": master}, home=deployment.home)
 
 

@@ -265,7 +265,7 @@ class RunningApp(Displayed):
         whole = entries >= spark.reached
         gone = missing(self._inbox.folder, checkpoint.done_offset()) if whole else ()
         handed = ledger is not None and ledger < spark.done and bool(left(folder, self._life.meeting))
-        return Found(entries, spark, ledger, outputs.is_dir(), gone, handed)
+        return Found(entries, spark, ledger, outputs.is_dir(), gone, handed, self._outputs.lacking())
 
     def _open_store(self) -> Store:
         """The store of the aggregations; emptied where one that is not in the app's folder is to be fresh."""

@@ -19,7 +19,8 @@ from ..spark.checkpoints import Reached
 class Found:
     """What an app's folder has: the entries in its journal, its checkpoint, the last micro-batch in the ledger of
     its store (None: not known), whether its outputs are there, and which files are `missing` that entries name which
-    are not done. `handed`: what the ledger lacks was handed over by a Connect server, and is still there."""
+    are not done. `handed`: what the ledger lacks was handed over by a Connect server, and is still there.
+    `lacking_outputs` says which outputs are gone."""
 
     entries: int
     checkpoint: Reached
@@ -27,6 +28,7 @@ class Found:
     outputs: bool
     missing: Sequence[str] = ()
     handed: bool = False
+    lacking_outputs: str | None = None
 
 
 def check_whole(home: Path, found: Found) -> None:
@@ -68,4 +70,4 @@ def _lacking(found: Found) -> str | None:
         return f"{lost}: {spark.done - ledger:,} micro-batches are not in it"
     if not found.outputs:
         return "its outputs are gone"
-    return None
+    return found.lacking_outputs

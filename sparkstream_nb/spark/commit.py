@@ -139,6 +139,8 @@ class Commit:
         clocks = [report.clock for report in found.nodes.values() if report.clock is not None]
         clock = max(clocks, key=lambda c: (c.after, -c.first), default=None)
         fresh = self.store.commit(self.app, self.run, batch, partials, found.errors, clock)
+        rows_by_stream = {stream: sum(e.rows for e in events) for stream, events in found.streams.items()}
+        self.outputs.account(batch, rows_by_stream)
         if self.limit is not None:
             self.limit.added(len(found.errors))
         for file in found.files:
@@ -156,8 +158,8 @@ class Commit:
             p.nodes.update(found.nodes)
             p.answers.update(found.answers)
             if fresh:
-                for name, events in found.streams.items():
-                    p.rows[name] = p.rows.get(name, 0) + sum(e.rows for e in events)
+                for name, count in rows_by_stream.items():
+                    p.rows[name] = p.rows.get(name, 0) + count
                 p.errors += len(found.errors)
                 p.faulty.update(e.stream for e in found.errors)
                 for node, report in found.nodes.items():
@@ -171,7 +173,7 @@ class Commit:
             p.logs = (p.logs + found.logs)[-LOG_LINES_KEPT:]
             p.changed.notify_all()
         if self.merging is not None:
-            self.merging.committed(batch, {s: sum(e.rows for e in events) for s, events in found.streams.items()})
+            self.merging.committed(batch, rows_by_stream)
 
     def _fetched(self, shared: Shared, name: str) -> Path:
         """A file that a worker left at the address; it is not there where the commit was cut off after this."""

@@ -22,8 +22,8 @@ from typing import Any
 from ..engine.batch import InputBatch
 from ..errors import SparkStreamError
 from ..interrupts import deferred
-from .entries import Entry, StepsEntry, to_json
-from .journal import JOURNAL, damaged, entries_of, lines, lines_of, segment, segments
+from .entries import Entry, StepsEntry
+from .journal import JOURNAL, check_order, damaged, entries_of, line_of, lines, lines_of, segment, segments
 from .marks import MARKS
 from .private import private_file, private_folder, to_disk
 from .segments import requests_of
@@ -77,7 +77,7 @@ class Position:
             sinks = {sink: tuple(place) for sink, place in found.get("sinks", {}).items()}
             return Position(**{**found, "clocks": clocks, "sinks": sinks})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise damaged(file.parent.parent, f"the beginning of its file {file.name}") from None
+            raise damaged(file.parent.parent, f"the beginning of its file {file.name} is damaged") from None
 
 
 @dataclass
@@ -107,6 +107,7 @@ class Inbox:
             for at, line in lines_of(first, file, first):
                 self._end = at + len(line)
                 for entry in entries_of(self.folder, at, line):
+                    check_order(self.folder, at, entry, self.position.seq)
                     _pass(self.position, entry)
                     self._count(self.position)
         self._open()
@@ -154,7 +155,7 @@ class Inbox:
             numbered.append(_numbered(p, replace(entry, over=self.over) if self.over else entry))
             counts.append((p.seq - 1, sum(p.events.values())))
         files = dict.fromkeys(self.folder / e.file for e in numbered if e.file is not None)
-        line = to_json(numbered) + b"\n"
+        line = line_of(numbered)
         with self._writing():
             if files:
                 to_disk(*files, self.folder)
@@ -242,7 +243,7 @@ class Inbox:
         if place is not None:
             self.position = position
             self.arrived.truncate(seq)
-            self._cut(place, to_json(left) + b"\n" if left else b"")
+            self._cut(place, line_of(left) if left else b"")
             self.arrived.add(position.seq - 1, sum(position.events.values()))
         return retracted
 

@@ -2,7 +2,7 @@
 
 The journal is the folder `journal`: segments, each a file called after the number of its first byte, counted through
 all of them. Its first line, an object, says where the journal stands there (`inbox.Position`); every other line is a
-list of entries. So the oldest segments can go, and offsets stay what they are.
+list of entries, a tab, and the CRC-32 of the list. So the oldest segments can go, and offsets stay what they are.
 
 Spark starts a process for every query that plans its micro-batches: what that needs stands here, and loads no engine.
 """
@@ -14,9 +14,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
+from zlib import crc32
 
 from ..errors import SparkStreamError
-from .entries import Entry, from_json
+from .entries import Entry, from_json, to_json
 
 COLUMNS = {
     "node": "int",
@@ -85,18 +86,34 @@ def lines_of(first: int, file: Path, at: int) -> Iterator[tuple[int, bytes]]:
             at += len(line)
 
 
+def line_of(entries: Iterable[Entry]) -> bytes:
+    """The line of entries that enter together."""
+    text = to_json(entries)
+    return b"%b\t%08x\n" % (text, crc32(text))
+
+
 def entries_of(folder: Path, at: int, line: bytes) -> list[Entry]:
     """The entries of the line at offset `at`. Raises SparkStreamError where it is damaged, or of a later version."""
+    text, tab, sum = line.rstrip(b"\n").rpartition(b"\t")  # lines of earlier versions have no sum
     try:
-        return from_json(line)
+        if tab and int(sum, 16) != crc32(text):
+            raise ValueError
+        return from_json(text if tab else line)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise damaged(folder, f"the line at byte {at:,}") from None
+        raise damaged(folder, f"the line at byte {at:,} is damaged") from None
+
+
+def check_order(folder: Path, at: int, entry: Entry, seq: int) -> None:
+    """Raises SparkStreamError where the line at offset `at` has another entry than the one of number `seq`, which is
+    due: a line is there twice, or one is missing."""
+    if entry.seq != seq:
+        raise damaged(folder, f"the line at byte {at:,} has entry {entry.seq:,}, where entry {seq:,} is due")
 
 
 def damaged(folder: Path, what: str) -> SparkStreamError:
-    """The error for a journal whose `what` cannot be read."""
+    """The error for a journal of which `what` is true."""
     return SparkStreamError(
-        f"The journal {folder / JOURNAL} cannot be read: {what} is damaged. Put it back from a copy; {BEGIN_ANEW}."
+        f"The journal {folder / JOURNAL} cannot be read: {what}. Put it back from a copy; {BEGIN_ANEW}."
     )
 
 
@@ -105,10 +122,13 @@ def entries_from(folder: Path, offset: dict[str, int] | None = None) -> Iterator
 
     An offset is `{"seq": number of the next entry, "at": byte of its line, "skip": entries of that line before it}`.
     """
+    due = None if offset is None else offset["seq"]
     for at, line in lines(folder, None if offset is None else offset["at"]):
         entries = entries_of(folder, at, line)
         skip = offset["skip"] if offset is not None and at == offset["at"] else 0
         for i, entry in enumerate(entries[skip:], skip + 1):
+            check_order(folder, at, entry, entry.seq if due is None else due)
+            due = entry.seq + 1
             last = i == len(entries)
             yield (
                 entry,

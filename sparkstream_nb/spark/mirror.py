@@ -19,8 +19,7 @@ from pathlib import Path
 from ..errors import SparkStreamError
 from ..pauses import Pauses
 from .checkpoints import LocalFiles
-from .entries import from_json
-from .journal import JOURNAL, lines, segment, segments
+from .journal import JOURNAL, entries_of, lines, segment, segments
 from .kept import Kept, Offset
 from .private import private_folder
 from .shared import Shared, planner_folder
@@ -155,7 +154,7 @@ class Mirror:
                 first = at
             found.append(line)
             end = at + len(line)
-            entries = from_json(line)
+            entries = entries_of(self.folder, at, line)
             for name in dict.fromkeys(e.file for e in entries if e.file is not None):
                 if name not in there.files:
                     self.shared.put_file(f"inbox/{name}", self.folder / name)
@@ -177,7 +176,7 @@ class Mirror:
         at, gone = self._reached.at, []
         for first, end in sorted(map(_span, self.shared.names(f"inbox/{JOURNAL}")), reverse=True):
             blob = self.shared.get(_object(first, end))
-            if all(e.seq < seq for line in blob.splitlines() for e in from_json(line)):
+            if all(e.seq < seq for line in blob.splitlines() for e in entries_of(self.folder, first, line)):
                 break
             at = first
             gone.append(_object(first, end))

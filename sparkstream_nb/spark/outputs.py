@@ -25,12 +25,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..errors import SparkStreamError
 from . import results
 from .private import private_file, private_folder
 from .rows import StreamEvents
 from .spill import UNTAKEN
 
 _DROPPED = "dropped.json"
+_WRITTEN = "written.json"
 _SIZES = b"micro-batches"
 """The key of the metadata in which a merged file has its micro-batches' numbers of rows."""
 
@@ -62,6 +64,14 @@ class Portion:
     batch: int
     first: int
     table: pa.Table
+
+
+@dataclass(frozen=True)
+class _Written:
+    """How many outputs there were by stream, with those that were dropped, up to micro-batch `batch`."""
+
+    batch: int
+    rows: Mapping[str, int]
 
 
 class OutputsMoved(Exception):
@@ -185,6 +195,53 @@ class OutputFiles:
                 data.append(series_of(column))
         return pd.DataFrame(dict(zip(columns, data, strict=True)))
 
+    def account(self, batch: int, rows: Mapping[str, int]) -> None:
+        """Micro-batch `batch` is committed, which put out so many `rows` by stream: counts them for `lacking`. A
+        micro-batch that is repeated counts once."""
+        known = self._written()
+        if known.batch >= batch or not any(rows.values()):
+            return
+        totals = dict(known.rows)
+        for stream, count in rows.items():
+            totals[stream] = totals[stream] + count if stream in totals else self._there(stream, batch)
+        self._write(_WRITTEN, {"batch": batch, "rows": totals})
+
+    def lacking(self) -> str | None:
+        """What is missing of the outputs that were written, in words; None where all are there. Reads the heads of all
+        files. `tidying` must be held where an app runs."""
+        known = self._written()
+        for stream, written in known.rows.items():
+            try:
+                there = self._there(stream, known.batch)
+            except SparkStreamError as error:
+                return f"of its outputs, {error}"
+            if there < written:
+                return f"{written - there:,} of the {written:,} outputs of {stream} are gone"
+        return None
+
+    def forget(self, stream: str) -> None:
+        """Counts the outputs of a stream from what is there, from the next micro-batch on: files are about to go
+        elsewhere."""
+        known = self._written()
+        if stream in known.rows:
+            self._write(_WRITTEN, {"batch": known.batch, "rows": {s: n for s, n in known.rows.items() if s != stream}})
+
+    def _there(self, stream: str, batch: int) -> int:
+        """How many outputs a stream has up to a micro-batch, those that were dropped included. Raises SparkStreamError
+        for a file that is damaged."""
+        return self.dropped.get(stream, 0) + sum(rows_of(f.path) for f in self.files(stream) if f.last <= batch)
+
+    def _written(self) -> _Written:
+        with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+            found = json.loads((self.folder / _WRITTEN).read_text())
+            return _Written(int(found["batch"]), dict(found["rows"]))
+        return _Written(-1, {})
+
+    def _write(self, name: str, what: Mapping[str, Any]) -> None:
+        new = private_file(self.folder / f"{name}.new")
+        new.write_text(json.dumps(what))
+        new.replace(self.folder / name)
+
     @property
     def dropped(self) -> Mapping[str, int]:
         """How many events of each stream are not kept any more, the oldest of them."""
@@ -193,9 +250,7 @@ class OutputFiles:
     def drop(self, counts: Mapping[str, int], files: Sequence[Path]) -> None:
         """Drops `files`, with so many events by stream."""
         known = dropped(self.folder)
-        new = self.folder / f"{_DROPPED}.new"
-        private_file(new).write_text(json.dumps({s: known.get(s, 0) + counts.get(s, 0) for s in {**known, **counts}}))
-        new.replace(self.folder / _DROPPED)
+        self._write(_DROPPED, {s: known.get(s, 0) + counts.get(s, 0) for s in {**known, **counts}})
         for file in files:
             file.unlink()
 
@@ -233,8 +288,7 @@ def sizes_of(files: Sequence[OutputFile]) -> list[tuple[int, int]]:
     """The micro-batches of the files that begin with one micro-batch, each with its number of rows, in order."""
     if files[0].node is not None:
         return [(files[0].first, sum(rows_of(f.path) for f in files))]
-    with pa.memory_map(str(files[0].path)) as source:
-        reader = pa.ipc.open_stream(source)
+    with _opened(files[0].path) as reader:
         noted = (reader.schema.metadata or {}).get(_SIZES)
         if noted is None:  # merged by an earlier version, before there were followers
             return [(files[0].last, sum(b.num_rows for b in reader))]
@@ -249,8 +303,20 @@ def with_sizes(table: pa.Table, sizes: Sequence[tuple[int, int]]) -> pa.Table:
 
 def rows_of(path: Path) -> int:
     """How many rows a file has."""
-    with pa.memory_map(str(path)) as source:
-        return sum(batch.num_rows for batch in pa.ipc.open_stream(source))
+    with _opened(path) as reader:
+        return sum(batch.num_rows for batch in reader)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[pa.RecordBatchReader]:
+    """A file of outputs. Raises SparkStreamError where it is damaged, and FileNotFoundError where it is not there."""
+    try:
+        with pa.memory_map(str(path)) as source:
+            yield pa.ipc.open_stream(source)
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowInvalid, OSError) as error:
+        raise SparkStreamError(f"the file {path} is damaged: {error}") from None
 
 
 def in_order(parts: Sequence[pa.Table]) -> pa.Table:
@@ -263,8 +329,8 @@ def in_order(parts: Sequence[pa.Table]) -> pa.Table:
 
 def table_of(file: OutputFile, last: int | None = None) -> pa.Table:
     """A file's events, only the `last` so many, with the node first; dictionaries spelt out."""
-    with pa.memory_map(str(file.path)) as source:
-        table = pa.ipc.open_stream(source).read_all()
+    with _opened(file.path) as reader:
+        table = reader.read_all()
     if last is not None:
         table = table.slice(max(0, table.num_rows - last))
     for i, field in enumerate(table.schema):

@@ -163,6 +163,7 @@ def interrupted_session(run: Run, home: Path, seed: int, wanted: int) -> None:
     """Does what a person may do until so many calls were interrupted, and checks the app in between."""
     master = run(ONE, nodes=2, mode="active-active").deployment.runner
     session = Session(home, random.Random(seed), "inline" if master == "inline" else None)
+    handler = signal.getsignal(signal.SIGINT)
     interrupted = tries = 0
     while interrupted < wanted:
         tries += 1
@@ -178,6 +179,8 @@ def interrupted_session(run: Run, home: Path, seed: int, wanted: int) -> None:
         if tries % 5 == 0:
             session.check()
     session.check()
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert "fresh was asked for" in run(OTHER, fresh=True).redeployed
 
 
 @pytest.mark.parametrize("seed", range(examples(8)))

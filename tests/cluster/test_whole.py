@@ -15,7 +15,7 @@ import pytest
 from sparkstream_nb.cluster import App
 from sparkstream_nb.cluster.whole import Found, check_whole
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
-from sparkstream_nb.errors import Misuse
+from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.spark.checkpoints import Reached
 from sparkstream_nb.spark.inbox import Inbox
 from sparkstream_nb.spark.journal import entries_from, segment
@@ -60,6 +60,28 @@ def lost_file(life: Path) -> None:
     (life / "inbox" / str(entry.file)).unlink()
 
 
+def doubled_line(life: Path) -> None:
+    journal = segment(life / "inbox", 0)
+    with journal.open("ab") as f:
+        f.write(journal.read_bytes().splitlines(keepends=True)[-1])
+
+
+def flipped_bit(life: Path) -> None:
+    journal = segment(life / "inbox", 0)
+    found = bytearray(journal.read_bytes())
+    found[-40] ^= 1
+    journal.write_bytes(bytes(found))
+
+
+def lost_output(life: Path) -> None:
+    sorted((life / "outputs" / "O").glob("*.arrows"))[0].unlink()
+
+
+def cut_output(life: Path) -> None:
+    file = sorted((life / "outputs" / "O").glob("*.arrows"))[-1]
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
 GONE: dict[str, tuple[Callable[[Path], None], str]] = {
     "journal": (cut_journal, r"its journal has 1 entries, and its checkpoint has begun with [23]"),
     "no journal": (lambda life: shutil.rmtree(life / "inbox"), "its journal has 0 entries"),
@@ -68,6 +90,8 @@ GONE: dict[str, tuple[Callable[[Path], None], str]] = {
     "state": (lost_state, "the state of its nodes, in its checkpoint"),
     "store": (lambda life: (life.parent / "store.duckdb").unlink(), "its store is gone or empty: [0-9]+ micro-batches"),
     "file": (lost_file, "its inbox lacks the file batch-[0-9a-f]+, with events that are not committed"),
+    "an output": (lost_output, "1 of the 3 outputs of O are gone"),
+    "a part of an output": (cut_output, "of its outputs, the file .*arrows is damaged: "),
     "outputs": (lambda life: shutil.rmtree(life / "outputs"), "its outputs are gone"),
 }
 
@@ -108,6 +132,37 @@ def test_what_is_missing_is_named_and_a_copy_goes_on(what: str, run: Callable[..
     again.close()
     remove(next(home.glob("life-*")))
     assert "fresh was asked for" in str(run(APP, fresh=True).redeployed)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (doubled_line, "the line at byte [0-9,]+ has entry [0-9]+, where entry [0-9]+ is due"),
+        (flipped_bit, "the line at byte [0-9,]+ is damaged"),
+    ],
+)
+def test_a_damaged_journal_is_refused(
+    damage: Callable[[Path], None], said: str, run: Callable[..., App], tmp_path: Path
+) -> None:
+    app = run(APP)
+    app.send("S", ["a", 1], at=1000)
+    app.flush()
+    app.stop()
+    app.close()
+    (life,) = (tmp_path / "home").glob("life-*")
+    damage(life)
+    with pytest.raises(SparkStreamError, match=f"journal cannot be read: {said}. Put it back from a copy; fresh=True"):
+        run(APP)
+
+
+def test_damaged_outputs_are_one_line(run: Callable[..., App], tmp_path: Path) -> None:
+    app = run(APP)
+    app.send("S", ["a", 1], at=1000)
+    app.flush()
+    (life,) = (tmp_path / "home").glob("life-*")
+    cut_output(life)
+    with pytest.raises(SparkStreamError, match=r"the file .*arrows is damaged: "):
+        app.output("O")
 
 
 def test_a_file_of_what_is_done_may_be_gone(tmp_path: Path) -> None:

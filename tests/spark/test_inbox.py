@@ -23,10 +23,10 @@ from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.spark.checkpoints import Checkpoint
-from sparkstream_nb.spark.entries import Ask, EventsEntry, RowsEntry, StepsEntry, from_json
+from sparkstream_nb.spark.entries import Ask, EventsEntry, RowsEntry, StepsEntry
 from sparkstream_nb.spark.feeds import Shape, entries, in_order, read_feed
 from sparkstream_nb.spark.inbox import INLINE_BYTES, Inbox, entries_in
-from sparkstream_nb.spark.journal import entries_from, lines, runs, segment, segments
+from sparkstream_nb.spark.journal import entries_from, runs, segment, segments
 from sparkstream_nb.spark.rows import Entries, from_table
 from sparkstream_nb.spark.segments import ahead, join, load, pieces
 from sparkstream_nb.spark.source import InboxReader
@@ -329,6 +329,6 @@ def test_what_a_full_disk_refuses_is_not_in(tmp_path: Path) -> None:
     found = subprocess.run([sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=True)
     said = r".* cannot be written to: .*File too large. What was to come in is not in; make room and send it again\."
     assert [bool(re.fullmatch(said, line)) for line in found.stdout.splitlines()] == [True] * 4
-    entries = [e for _, line in lines(tmp_path, 0) for e in from_json(line)]
+    entries = [e for e, _ in entries_from(tmp_path, START)]
     assert [(e.seq, e.text) for e in entries if isinstance(e, Ask)] == [(0, "one"), (1, "three")]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["journal", "marks"]
