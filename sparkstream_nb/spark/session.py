@@ -20,9 +20,10 @@ from pyspark.sql import SparkSession
 from ..errors import SparkUnavailable
 from . import jvm
 from .remote import tame
-from .settings import defaults, local_master, of_session
+from .settings import defaults, local_master, masters_of, of_session
 
 _CONNECT_SECONDS = 10
+_WAYS_OUT = "Start the cluster, or correct the address; without a master the app runs on this machine"
 _lock = threading.RLock()
 _connected: tuple[str, SparkSession] | None = None
 
@@ -37,7 +38,8 @@ def spark_session(master: str | None = None, *, conf: Mapping[str, str] | None =
     On this machine everything listens on 127.0.0.1 only. What the JVM and the Python workers print goes to a file,
     whose last lines an error quotes.
 
-    Raises SparkUnavailable where no Java is found, Spark does not start, or a session runs already on another master.
+    Raises SparkUnavailable where no Java is found, Spark does not start, no cluster answers within seconds, or a
+    session runs already on another master.
     """
     with _lock:
         _forget_dead()
@@ -64,9 +66,17 @@ def _running() -> tuple[str, SparkSession] | None:
     if _connected is not None and not _connected[1].is_stopped:  # type: ignore[attr-defined]  # Connect's own
         return _connected
     context = SparkContext._active_spark_context
-    if context is None:
+    if context is None or _has_stopped(context):
         return None
     return str(context.master), SparkSession.getActiveSession() or SparkSession(context)
+
+
+def _has_stopped(context: SparkContext) -> bool:
+    """Whether a context has ended by itself, as where its master went away."""
+    try:
+        return context._jsc is None or bool(context._jsc.sc().isStopped())
+    except Py4JError:
+        return True
 
 
 def _set(session: SparkSession, settings: Mapping[str, str]) -> None:
@@ -98,22 +108,43 @@ def _reach(address: str) -> None:
     socket.create_connection((place.hostname or "", place.port or 15002), _CONNECT_SECONDS).close()
 
 
+def _reach_master(master: str) -> None:
+    """Raises SparkUnavailable where nothing listens at a master of a cluster: Spark would go on trying for minutes, and
+    then stop all that it has in this process."""
+    try:
+        places = masters_of(master)
+    except OSError as error:
+        raise SparkUnavailable(f"Spark cannot start on {master}: {error}. {_WAYS_OUT}") from None
+    errors = []
+    for host, port in places:
+        try:
+            socket.create_connection((host, port), _CONNECT_SECONDS / len(places)).close()
+            return
+        except OSError as error:
+            errors.append(f"{host}:{port}: {error.strerror or error}")
+    if errors:
+        raise SparkUnavailable(f"No Spark master answers at {master} ({'; '.join(errors)}). {_WAYS_OUT}")
+
+
 def _start(master: str, settings: dict[str, str]) -> SparkSession:
     """A new session with a JVM of its own, or in the JVM that an earlier, stopped session left."""
+    _reach_master(master)
     settings, environment = of_session(master, settings)
     with jvm.changed(environment):
         try:
+            _forget_stopped()
             if SparkContext._gateway is None:
                 SparkContext._gateway = _gateway(master, settings, environment)
                 SparkContext._jvm = SparkContext._gateway.jvm
             conf = SparkConf(loadDefaults=False).setMaster(master).setAll(list(settings.items()))
             context = SparkContext(conf=conf)
+            session = SparkSession(context)
         except (Py4JError, PySparkException, OSError, ValueError) as error:
+            _forget_stopped()
             raise SparkUnavailable(f"Spark did not start on {master}: {_first_line(error)}") from error
     # Its server of sums prints a traceback when the JVM is gone, which the next call tells anyway.
     setattr(context._accumulatorServer, "handle_error", lambda *_: None)  # noqa: B010
     logging.getLogger().addFilter(_not_of_py4j)  # as does Py4J, of that and of Ctrl-C, by the root logger
-    session = SparkSession(context)
     if master.startswith("local"):
         threading.Thread(target=_warm, args=(session,), name="warm-spark", daemon=True).start()
     return session
@@ -153,6 +184,16 @@ def _forget_dead() -> None:
         gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = None
+
+
+def _forget_stopped() -> None:
+    """Lets go of a context that has ended by itself, which Spark's Python would take for the running one."""
+    context = SparkContext._active_spark_context
+    if context is not None and _has_stopped(context):
+        with contextlib.suppress(Exception):
+            context.stop()
+        SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = None
 
 
 def _first_line(error: BaseException) -> str:

@@ -10,6 +10,7 @@ from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
+from xml.etree import ElementTree
 
 from ..errors import Misuse
 from . import forks
@@ -42,6 +43,43 @@ def check_master(master: str | None) -> None:
             f"'{master}' is not the address of a Spark. Write local[4], spark://host:7077, k8s://https://host:443, "
             "yarn, or sc://host:15002 for Spark Connect"
         )
+
+
+def masters_of(master: str) -> list[tuple[str, int]]:
+    """Hosts and ports of a cluster's master, or of several of which one has to answer; none where they are not known.
+    Raises OSError where YARN's configuration is not there or cannot be read."""
+    if master.startswith("spark://"):
+        return [(place.hostname or "", place.port or 7077) for place in map(urlsplit, _each(master))]
+    if master.startswith("k8s://"):
+        address = master.removeprefix("k8s://")
+        place = urlsplit(address if "://" in address else f"https://{address}")
+        return [(place.hostname or "", place.port or (80 if place.scheme == "http" else 443))]
+    return _resource_managers() if master == "yarn" else []
+
+
+def _each(master: str) -> list[str]:
+    return [f"spark://{place}" for place in master.removeprefix("spark://").split(",")]
+
+
+def _resource_managers() -> list[tuple[str, int]]:
+    """Where YARN's resource managers are, as far as its configuration says (`yarn-default.xml` of Hadoop)."""
+    folder = os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")
+    if not folder:
+        raise OSError("HADOOP_CONF_DIR is not set, the folder with yarn-site.xml")
+    file = Path(folder) / "yarn-site.xml"
+    try:
+        found = ElementTree.parse(file).getroot()
+    except ElementTree.ParseError as error:
+        raise OSError(f"{file} is not XML: {error}") from None
+    given = {p.findtext("name", "").strip(): p.findtext("value", "").strip() for p in found.iter("property")}
+    names = [f".{name.strip()}" for name in given.get("yarn.resourcemanager.ha.rm-ids", "").split(",") if name.strip()]
+    out = []
+    for name in names or [""]:
+        host = given.get(f"yarn.resourcemanager.hostname{name}", "")
+        place = urlsplit(f"//{given.get(f'yarn.resourcemanager.address{name}') or host}")
+        if place.hostname and "$" not in place.netloc:
+            out.append((place.hostname, place.port or 8032))
+    return out
 
 
 def on_this_machine(master: str) -> bool:

@@ -20,6 +20,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
@@ -86,13 +87,17 @@ class Shared:
         return out
 
     def check(self) -> None:
-        """Raises SparkStreamError where it cannot be reached."""
+        """Raises SparkStreamError where it cannot be reached, or not be written to."""
+        from pyarrow import ArrowException
+
+        name = f".{os.urandom(8).hex()}.reached"
         try:
-            self.names("")
-        except OSError as error:
+            self.put(name, b"")
+            self.remove(name)
+        except (OSError, ArrowException) as error:
             raise self.unreached(error) from None
 
-    def unreached(self, error: OSError) -> SparkStreamError:
+    def unreached(self, error: Exception) -> SparkStreamError:
         """What a person is told where a call failed."""
         said = f"{self.address} cannot be reached: {' '.join(str(error).split())[:_MOST_SAID]}"
         return SparkStreamError(masked(printable(said)))
@@ -197,6 +202,10 @@ class Shared:
                 system = LocalFileSystem()
             elif kind == "s3":
                 system = S3FileSystem(retry_strategy=AwsStandardS3RetryStrategy(max_attempts=_TRIES), **options)
+            elif kind.startswith("gs:"):  # it would go on trying for a quarter of an hour
+                from pyarrow.fs import GcsFileSystem
+
+                system = GcsFileSystem(retry_time_limit=timedelta(seconds=_CONNECT_SECONDS))
             else:
                 system, _ = FileSystem.from_uri(kind)
             _opened[key] = system, self.path

