@@ -139,9 +139,9 @@ class SparkRunner:
             begun(self.session, self.query)
             self._callback, self._released = callback, False
         except PySparkException as error:
-            raise SparkStreamError(f"{self.name} did not start: {cause_of(str(error))}") from error
+            raise SparkStreamError(f"{self.name} did not start: {self._cause(str(error))}") from error
         except Py4JJavaError as error:  # of a class that is missing, as where the checkpoint is at an address
-            raise SparkStreamError(f"{self.name} did not start: {cause_of(str(error))}") from error
+            raise SparkStreamError(f"{self.name} did not start: {self._cause(str(error))}") from error
         except _GONE as error:
             raise SparkStreamError(f"{self.name} did not start: {_SPARK_ENDED}") from error
 
@@ -193,7 +193,11 @@ class SparkRunner:
             return cause_of(str(lost))
         except _GONE:
             return _SPARK_ENDED
-        return None if error is None else cause_of(str(error))
+        return None if error is None else self._cause(str(error))
+
+    def _cause(self, text: str) -> str:
+        """What went wrong, in one line, of an error of Spark's with its trace."""
+        return self.checkpoint.damage(text) or cause_of(text)
 
     def stop(self, timeout: float) -> bool:
         query = self.query

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from ..errors import SparkStreamError
 
 SERVER_GONE = "its Spark Connect server does not answer. Start that, and deploy the app again"
-_OWN = f"{SparkStreamError.__module__}.{SparkStreamError.__name__}: "
+_OWN = re.compile(rf"{re.escape(SparkStreamError.__module__)}\.\w+: ")
+"""What stands before the text of an error of this package in a traceback."""
+
+
+def is_own(text: str) -> bool:
+    """Whether the trace of an error of Spark's has an error of this package."""
+    return _OWN.search(text) is not None
 
 
 def cause_of(text: str) -> str:
@@ -17,8 +25,10 @@ def cause_of(text: str) -> str:
     if python:
         for line in lines[python[-1] + 1 :]:
             if not line.startswith(("File ", "^", "~")) and ": " in line and " " not in line.split(":", 1)[0]:
-                return line.removeprefix(_OWN)
+                return _OWN.sub("", line, count=1)
     java = [line for line in lines if line.startswith("Caused by: ")]
     if java:
         return java[-1].removeprefix("Caused by: ").split(": ", 1)[-1]
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):  # Py4J's, of a call of Java
+        return lines[1].removeprefix(": ").split(": ", 1)[-1]
     return lines[0] if lines else "no reason given"

@@ -9,12 +9,27 @@ from pathlib import Path
 from typing import Protocol
 
 from ..errors import SparkStreamError
+from .causes import cause_of, is_own
 from .journal import BEGIN_ANEW
 from .private import private_file, private_folder, to_disk
 from .shared import Shared
 
 _HALF_WRITTEN = re.compile(r"\.{1,2}\d+\.[0-9a-f-]+\.tmp(\.crc)?")
 """A file that Spark makes before it gives it its name, the number of a micro-batch."""
+
+
+_UNREAD = (
+    "NullPointerException",
+    "EOFException",
+    "Checksum",
+    "FileNotFoundException",
+    "ZipException",
+    "Corrupt",
+    "com.fasterxml.jackson",
+)
+"""What Java raises of a file that is gone, or was cut off or changed."""
+_READERS = ("streaming.state.", "StreamMetadata", "HDFSMetadataLog", "streaming.checkpointing.")
+"""Parts of the names of Spark's classes that read a checkpoint."""
 
 
 class Files(Protocol):
@@ -131,15 +146,29 @@ class Checkpoint:
     def _offset(self, batch: int) -> dict[str, int]:
         """The place in the journal at which a micro-batch ends. Raises SparkStreamError where Spark's log was cut off
         or changed."""
-        log = self.files.get(f"offsets/{batch}")
         try:
-            found = json.loads(log.decode().splitlines()[-1])
+            found = json.loads(self.files.get(f"offsets/{batch}").decode().splitlines()[-1])
             return {name: int(found[name]) for name in ("seq", "at", "skip")}
+        except FileNotFoundError:
+            raise self.damaged(f"/offsets/{batch} is gone") from None
         except (IndexError, ValueError, KeyError, TypeError, RecursionError):
-            raise SparkStreamError(
-                f"{self.where.removeprefix('file://')}/offsets/{batch} cannot be read: it was cut off or changed. Put "
-                f"the checkpoint back from a copy; {BEGIN_ANEW}."
-            ) from None
+            raise self.damaged(f"/offsets/{batch} cannot be read: it was cut off or changed") from None
+
+    def damaged(self, what: str) -> SparkStreamError:
+        """The error for a checkpoint of which `what` is true, with the ways out."""
+        return SparkStreamError(
+            f"{self.where.removeprefix('file://')}{what}. Put the checkpoint back from a copy; {BEGIN_ANEW}."
+        )
+
+    def damage(self, text: str) -> str | None:
+        """The line that says of an error of Spark's, with its trace in `text`, that it cannot read the checkpoint; None
+        where it failed otherwise."""
+        place = self.where.removeprefix("file://")
+        if is_own(text) or not any(name in text for name in _UNREAD):
+            return None
+        if not any(part in text for part in (place, *_READERS)):
+            return None
+        return str(self.damaged(f" cannot be read: {cause_of(text)}"))
 
 
 def local(path: Path) -> str:

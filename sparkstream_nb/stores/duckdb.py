@@ -98,6 +98,16 @@ def _make_file(path: Path) -> None:
     new.replace(path)
 
 
+_UNUSABLE = (
+    duckdb.IOException,
+    duckdb.FatalException,
+    duckdb.InternalException,
+    duckdb.SerializationException,
+    duckdb.TransactionException,
+)
+"""What DuckDB raises where its file is damaged or cannot be written."""
+
+
 def _make_log(path: Path) -> None:
     """DuckDB's write-ahead log of the database at `path`, its owner's alone: DuckDB goes on with the one that is there,
     and would let others read one of its own. It removes the log whenever it is done with it."""
@@ -138,6 +148,8 @@ class DuckDBStore:
                 _make_file(Path(self.path))
             self._db = duckdb.connect(self.path, read_only, {} if threads is None else {"threads": threads})
         except duckdb.Error as e:
+            if "lock" not in str(e):
+                raise self._unusable(e) from e
             raise StoreError(
                 f"The store {self.path} cannot be opened. If another process has it, end that first; "
                 f"a DuckDB file has one writer. DuckDB says: {e}"
@@ -172,6 +184,21 @@ class DuckDBStore:
             self._db.execute(f"ALTER TABLE {ERRORS} ALTER COLUMN ts DROP NOT NULL")
             self._db.execute(f"ALTER TABLE {ERRORS} ADD COLUMN IF NOT EXISTS id BIGINT DEFAULT nextval('{ERRORS}_IDS')")
 
+    @contextlib.contextmanager
+    def _usable(self) -> Iterator[None]:
+        """Raises StoreError for what DuckDB says of a file that is damaged, or on a full disk."""
+        try:
+            yield
+        except _UNUSABLE as e:
+            raise self._unusable(e) from e
+
+    def _unusable(self, error: duckdb.Error) -> StoreError:
+        said = str(error).strip().partition("\n")[0].rstrip(".!")
+        return StoreError(
+            f"The store {self.path} cannot be used: {said}. If it is damaged, put it back from a copy; fresh=True "
+            "(--fresh) begins anew"
+        )
+
     def close(self) -> None:
         """Closes the file. The store cannot be used afterwards."""
         with self._reading:
@@ -186,14 +213,15 @@ class DuckDBStore:
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
         """All or nothing, one at a time."""
-        with self._lock:
+        with self._lock, self._usable():
             if self.path != MEMORY and not self._read_only:
                 _make_log(Path(self.path))
             self._db.begin()
             try:
                 yield
             except BaseException:
-                self._db.rollback()
+                with contextlib.suppress(*_UNUSABLE):
+                    self._db.rollback()
                 raise
             self._db.commit()
 
@@ -318,7 +346,7 @@ class DuckDBStore:
                 self._merge(layout, duration, pa.Table.from_batches([b for b in batches if b is not None]))
 
     def committed(self, app: str, run: str) -> int:
-        with self._lock:
+        with self._lock, self._usable():
             last = f"SELECT max(batch) FROM {LEDGER} WHERE app = ? AND run = ?"
             # All of it: a result that is not read to its end keeps the connection in use.
             ((found,),) = self._db.execute(last, [app, run]).fetchall()
@@ -491,13 +519,13 @@ class DuckDBStore:
 
     def _query(self, sql: str, values: Sequence[Any]) -> pa.Table:
         """What is committed. Raises StoreError where the store is closed."""
-        with self._reading:
+        with self._reading, self._usable():
             if self._reader is None:
                 raise StoreError(f"The store {self.path} is closed.")
             return self._reader.sql(sql, params=values).to_arrow_table()
 
     def errors(self, app: str) -> pa.Table:
-        with self._lock:
+        with self._lock, self._usable():
             sql = f'SELECT id, stream, ts, "values", reason FROM {ERRORS} WHERE app = ? ORDER BY id'
             return self._db.sql(sql, params=[app]).to_arrow_table()
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -153,6 +155,75 @@ def test_a_damaged_journal_is_refused(
     damage(life)
     with pytest.raises(SparkStreamError, match=f"journal cannot be read: {said}. Put it back from a copy; fresh=True"):
         run(APP)
+
+
+def cut_short(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def cut_store(life: Path) -> None:
+    cut_short(life.parent / "store.duckdb")
+
+
+def cut_state(life: Path) -> None:
+    state = life / "checkpoint" / "state"
+    for file in [*state.rglob("*.zip"), *state.rglob("*.changelog")]:
+        cut_short(file)
+
+
+def no_offsets(life: Path) -> None:
+    max((life / "checkpoint" / "offsets").glob("[0-9]*"), key=lambda file: int(file.name)).unlink()
+
+
+def cut_database(life: Path) -> None:
+    cut_short(life / "checkpoint" / "nodes.sqlite")
+
+
+def empty_metadata(life: Path) -> None:
+    (life / "checkpoint" / "metadata").write_bytes(b"")
+
+
+def damaged(run: Callable[..., App], tmp_path: Path, damage: Callable[[Path], None]) -> str:
+    """What a person is told who goes on with an app after its folder was damaged."""
+    app = run(APP)
+    for i in range(3):
+        app.send("S", ["a", i], at=1000 * i)
+        app.flush()
+    app.stop()
+    app.close()
+    (life,) = (tmp_path / "home").glob("life-*")
+    damage(life)
+    with pytest.raises(SparkStreamError) as told:
+        run_on(run)
+    return str(told.value)
+
+
+def run_on(run: Callable[..., App]) -> None:
+    app = run(APP)
+    app.send("S", ["a", 3], at=3000)
+    app.flush()
+
+
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [(cut_store, r"The store .*store\.duckdb cannot be used: "), (cut_database, r"nodes\.sqlite cannot be read: ")],
+)
+def test_a_damaged_file_is_named_with_the_ways_out(
+    damage: Callable[[Path], None], what: str, run: Callable[..., App], tmp_path: Path
+) -> None:
+    said = damaged(run, tmp_path, damage)
+    assert re.search(what, said)
+    assert "back from a copy; fresh=True (--fresh) begins anew" in said
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("damage", [cut_state, no_offsets, empty_metadata])
+def test_a_damaged_checkpoint_of_spark_is_named_with_the_ways_out(
+    damage: Callable[[Path], None], run: Callable[..., App], spark: Any, tmp_path: Path
+) -> None:
+    said = damaged(run, tmp_path, damage)
+    assert re.search("/checkpoint(/offsets/[0-9]+ is gone| cannot be read: )", said)
+    assert "back from a copy; fresh=True (--fresh) begins anew" in said
 
 
 def test_damaged_outputs_are_one_line(run: Callable[..., App], tmp_path: Path) -> None:

@@ -259,3 +259,7 @@ def test_why_a_query_ended_is_one_line() -> None:
         "An error occurred.\n: SparkException: [FAILED_READ_FILE]\n\tat x\nCaused by: a.b.C: z is not a file: 5\n\tat y"
     )
     assert cause_of(java) == "z is not a file: 5"
+    called = "An error occurred while calling o5.start.\n: a.b.C: no content\n\tat x"
+    assert cause_of(called) == "no content"
+    own = "Traceback\n  File x\nsparkstream_nb.errors.StoreError: the store is damaged"
+    assert cause_of(own) == "the store is damaged"

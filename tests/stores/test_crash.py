@@ -96,5 +96,6 @@ def test_killed_in_the_middle(left: Path, merges: int) -> None:
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     path = tmp_path / "x.duckdb"
     path.write_text("this is not a database, and it is long enough to be looked at" * 100)
-    with pytest.raises(StoreError, match=r"x\.duckdb cannot be opened"):
+    said = r"x\.duckdb cannot be used: .*not a valid DuckDB database file\. If it is damaged"
+    with pytest.raises(StoreError, match=said):
         DuckDBStore(path)
