@@ -27,10 +27,12 @@ from .options import (
     Options,
     add,
     add_deployment,
+    add_reading,
     deployment_of,
     port,
     positive,
     read_text,
+    reading_of,
     stream_and_file,
     write_text,
 )
@@ -128,7 +130,8 @@ def parser() -> Options:
         metavar="STREAM=FILE",
         help="count what differs on two to four nodes, with a .csv or .parquet file; may be given several times",
     )
-    add(c, "--time", "--param")
+    add_reading(c)
+    add(c, "--param")
     form = c.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--sarif", metavar="FILE", help="write SARIF 2.1.0 for code hosts into this file")
@@ -168,7 +171,7 @@ def parser() -> Options:
         metavar="STREAM=FILE",
         help="feed a stream with a .csv or .parquet file; may be given several times",
     )
-    add(c, "--time")
+    add_reading(c)
     add_deployment(c)
     c.add_argument(
         "--query",
@@ -413,7 +416,7 @@ def audit(options: Any) -> int:
 
     connect()
     files = node_files(options.deployment) if options.deployment else []
-    feeds = FeedFiles(options.feed, options.time)
+    feeds = FeedFiles(options.feed, **reading_of(options))
     apps = []
     for path in options.apps:
         try:
@@ -587,13 +590,16 @@ def run_app(options: Any) -> int:
     plan = _compiled(options)
     from .cluster import check_feed, deploy
     from .cluster.folder import document_home, document_name
+    from .cluster.sent import columns_of_streams
     from .lab import connect
     from .lab.card import warnings_of
     from .plan import compile_retrieval
 
     connect()
+    columns = columns_of_streams({s: plan.schema(s) for s, _ in options.feed if s in plan.streams}, dict(options.map))
+    reading = {s: {**reading_of(options), "columns": columns.get(s)} for s, _ in options.feed}
     for stream, path in options.feed:
-        check_feed(plan, stream, Path(path), time=options.time)
+        check_feed(plan, stream, Path(path), **reading[stream])
     for query in options.query:
         compile_retrieval(query, plan)
     how = deployment_of(options)
@@ -612,7 +618,10 @@ def run_app(options: Any) -> int:
         print(f"{name}: {_one_after_the_other(options.feed)}", file=sys.stderr)
     try:
         for stream, path in options.feed:
-            print(_fed(app.feed(stream, Path(path), time=options.time)))
+            report = app.feed(stream, Path(path), **reading[stream])
+            print(_fed(report))
+            for said in report.notes:
+                print(f"{name}: {said}", file=sys.stderr)
         if app.deployment.sources or options.seconds:
             _follow(app, options.seconds)
         app.flush()

@@ -109,6 +109,14 @@ def stream_and_file(text: str) -> tuple[str, str]:
     return stream, file
 
 
+def attribute_and_column(text: str) -> tuple[str, str]:
+    """`ATTRIBUTE=COLUMN` as a pair, for `--map`."""
+    attribute, equals, column = text.partition("=")
+    if not equals or not attribute or not column:
+        raise argparse.ArgumentTypeError(f"'{text}' is not ATTRIBUTE=COLUMN")
+    return attribute, column
+
+
 def ahead(text: str) -> int | None:
     """A number of ms, or `off`."""
     return None if text == "off" else positive(text)
@@ -340,6 +348,22 @@ _SHARED: dict[str, dict[str, Any]] = {
         "metavar": "COLUMN",
         "help": "the column of event times: ms since 1970, times, or text (default: events are 1 ms apart)",
     },
+    "--time-format": {
+        "metavar": "FORMAT",
+        "help": "how event times are written, such as '%%d.%%m.%%Y %%H:%%M:%%S' (as Python's strptime takes it), or "
+        "s, ms, us or ns for numbers since 1970 (default: ms, or ISO 8601)",
+    },
+    "--time-zone": {
+        "metavar": "ZONE",
+        "help": "the time zone of event times that name none, such as Europe/Berlin (default: UTC)",
+    },
+    "--map": {
+        "action": "append",
+        "default": [],
+        "type": attribute_and_column,
+        "metavar": "ATTRIBUTE=COLUMN",
+        "help": "the source column of an attribute that has another name; may be given several times",
+    },
     "--last": {"type": positive, "metavar": "N", "help": "only the last N events of a stream"},
     "--by-shard": {"action": "store_true", "help": "show what each shard holds too, below the merged answer"},
     "--as-wso2": {
@@ -385,6 +409,16 @@ def add(p: argparse.ArgumentParser, *names: str, **changed: Any) -> None:
 def add_deployment(p: argparse.ArgumentParser) -> None:
     """Adds the options of a deployment."""
     add(p, *_DEPLOYMENT)
+
+
+def add_reading(p: argparse.ArgumentParser) -> None:
+    """Adds the options that say how a feed is read."""
+    add(p, "--time", "--time-format", "--time-zone", "--map")
+
+
+def reading_of(o: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `App.feed` that the options of `add_reading` stand for."""
+    return {"time": o.time, "time_format": o.time_format, "time_zone": o.time_zone, "columns": dict(o.map) or None}
 
 
 def deployment_of(o: argparse.Namespace) -> dict[str, Any]:

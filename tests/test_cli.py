@@ -247,3 +247,18 @@ def test_run_from_a_source_to_a_sink(tmp_path: Path) -> None:
     assert f"source S-file-1 ({folder}/): 4 messages, 1 rejected\n" in said
     assert f"sink O-file-1 ({out}/o.csv): 2 sent\n" in said
     assert "z,many" in said
+
+
+def test_a_feed_in_local_times_with_other_column_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    app, feed = tmp_path / "app.siddhi", tmp_path / "in.csv"
+    app.write_text("define stream S (station string, n int); from S select station, n insert into O;")
+    feed.write_text("Zeit;Station Name;n\n03.06.2024 05:00:03;A;1\n")
+    words = ["run", str(app), "--feed", f"S={feed}", "--master", "inline", "--home", str(tmp_path / "home")]
+    reading = ["--time", "Zeit", "--time-format", "%d.%m.%Y %H:%M:%S", "--time-zone", "Europe/Berlin"]
+    assert cli.main([*words, *reading, "--map", "station=Station Name"]) == 0
+    assert "2024-06-03 03:00:03" in capsys.readouterr().out
+    assert cli.main([*words, *reading, "--map", "statoin=Station Name"]) == 2
+    said = "--map: no stream that is fed has an attribute 'statoin'. Did you mean 'station'?"
+    assert said in capsys.readouterr().err
+    assert cli.main(["audit", str(app), "--feed", f"S={feed}", *reading, "--map", "station=Station Name"]) in (0, 1)
+    assert "rows of the feeds do not fit" not in capsys.readouterr().out

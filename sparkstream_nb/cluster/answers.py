@@ -40,7 +40,8 @@ class FeedReport(Displayed):
 
     `not_fed` counts the events that a feed which was stopped did not put into the app any more. `outputs` counts the
     events that each derived stream put out meanwhile. `reasons` counts rejected rows by reason,
-    the most frequent first; of many, the first 10,000 (of each Spark task that read the feed).
+    the most frequent first; of many, the first 10,000 (of each Spark task that read the feed). `notes` are what a
+    person should look at; `time` says what a time of the feed looks like.
     """
 
     app: str
@@ -51,6 +52,8 @@ class FeedReport(Displayed):
     outputs: dict[str, int] = field(default_factory=dict)
     reasons: dict[str, int] = field(default_factory=dict)
     not_fed: int = 0
+    notes: Sequence[str] = ()
+    time: str | None = None
 
     @property
     def events(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -26,6 +26,7 @@ from ..spark.feed_check import check_source
 from ..spark.reach import missed
 from ..spark.results import Failed
 from ..spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
+from ..spark.time_formats import TimeFormat
 from ..types import Type
 from . import frontend, given
 from .answers import (
@@ -47,6 +48,7 @@ from .frontend import View
 from .hints import why_empty
 from .rejected import Given, Replayed, again, chosen, errors_of
 from .replays import ReplayedApp
+from .sent import source_columns
 from .stream_ends import ArrivalEnds, OutputEnds
 from .tail import StreamEnds, Tail, TailShape
 from .wall import WALL
@@ -422,11 +424,22 @@ class App(ReplayedApp):
         return list(self._progress.logs)
 
 
-def check_feed(plan: Plan, stream: str, source: Any, *, time: str | None = None) -> None:
+def check_feed(
+    plan: Plan,
+    stream: str,
+    source: Any,
+    *,
+    time: str | None = None,
+    time_format: str | None = None,
+    time_zone: str | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> None:
     """Raises SparkStreamError where `App.feed` of an app of `plan` would refuse these arguments. Nothing starts."""
     if stream not in plan.streams:
         raise Misuse(nearest(f"{plan.name or 'the app'} has no stream '{stream}'", stream, plan.streams))
-    check_source(source, feeds.Shape(stream, plan.schema(stream), time, {}))
+    TimeFormat.of(time_format, time_zone)
+    schema = plan.schema(stream)
+    check_source(source, feeds.Shape(stream, schema, time, source_columns(schema, columns)))
 
 
 def _merged(found: Retrieved, limit: int | None = None) -> Result:

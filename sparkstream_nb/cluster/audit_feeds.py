@@ -24,8 +24,10 @@ from ..spark.inbox import Inbox
 from ..spark.ingest import Typed, type_rows
 from ..spark.replay import Nodes, Way
 from ..spark.study import Input
+from ..spark.time_formats import TimeFormat
 from .app import check_feed
 from .divergence import VERDICTS, Truth
+from .sent import columns_of_streams
 
 NODES = (2, 3, 4)
 """Numbers of nodes that a feed is replayed on."""
@@ -57,10 +59,18 @@ class Measured:
 
 @dataclass(frozen=True)
 class FeedFiles:
-    """Files to replay, as (stream, path), with the column of event times; without one events are 1 ms apart."""
+    """Files to replay, as (stream, path), and how they are read: the arguments of `App.feed`. `columns` are those of
+    all streams."""
 
     files: Sequence[tuple[str, str]]
     time: str | None = None
+    time_format: str | None = None
+    time_zone: str | None = None
+    columns: Mapping[str, str] | None = None
+
+    def by_stream(self, plan: Plan) -> dict[str, dict[str, str]]:
+        """By stream, the source columns of its attributes. Raises `Misuse` for an attribute that none has."""
+        return columns_of_streams({s: plan.schema(s) for s, _ in self.files if s in plan.streams}, self.columns)
 
 
 @dataclass(frozen=True)
@@ -75,8 +85,12 @@ class Measurement:
 def measure(name: str, plan: Plan, feeds: FeedFiles, variables: Mapping[str, str]) -> Measurement:
     """Replays the feeds whose streams the app has, on `NODES` under round robin, and the repaired app under the routing
     that most of its queries ask for. Raises SparkStreamError for a feed that cannot be read."""
+    columns = feeds.by_stream(plan)
     for stream, path in feeds.files:
-        check_feed(plan, stream, Path(path), time=feeds.time)
+        check_feed(
+            plan, stream, Path(path), time=feeds.time, time_format=feeds.time_format, time_zone=feeds.time_zone,
+            columns=columns.get(stream),
+        )  # fmt: skip
     batch, rejected = _batch(plan, feeds)
     if not len(batch.clock):
         return Measurement(failure="no row of the feeds fits its stream", rejected=rejected)
@@ -137,10 +151,12 @@ def _batch(plan: Plan, feeds: FeedFiles) -> tuple[InputBatch, int]:
     rejected = 0
     for stream, path in feeds.files:
         schema = plan.schema(stream)
-        names = [*schema.names, *([feeds.time] if feeds.time else [])]
+        sources = feeds.by_stream(plan)[stream]
+        names = [*(sources.get(n, n) for n in schema.names), *([feeds.time] if feeds.time else [])]
         tables = list(tables_of(Path(path), names))
         table = pa.concat_tables(tables) if tables else pa.table({n: [] for n in names})
-        found = type_rows(table, schema, time=feeds.time)
+        written = TimeFormat.of(feeds.time_format, feeds.time_zone)
+        found = type_rows(table, schema, time=feeds.time, written=written, columns=sources)
         rejected += len(found.rejected)
         streams.append(stream)
         typed.append(found)

@@ -27,6 +27,7 @@ from ..spark import feeds
 from ..spark.entries import Entry
 from ..spark.inbox import Inbox
 from ..spark.marks import Marks
+from ..spark.time_formats import looks_wrong
 from .answers import FeedReport
 from .frontend import Displayed
 from .progress import FeedProgress, OnProgress
@@ -87,18 +88,21 @@ class Request:
 
 @dataclass
 class Loaded:
-    """A feed that was read: its chunks in the inbox's folder, the highest time of each, and reasons of rejections."""
+    """A feed that was read: its chunks in the inbox's folder, the highest time of each, and reasons of rejections.
+    `notes` are what a person should look at, and `expected` says what a time looks like."""
 
     typed: feeds.Typed
     highest: Array
     reasons: dict[str, int]
+    notes: Sequence[str] = ()
+    expected: str | None = None
 
     def part(self, at: int, most: int) -> Loaded:
         """`most` chunks from number `at` on; what was rejected goes with the first."""
         typed = replace(self.typed, chunks=self.typed.chunks[at : at + most])
         if at:
             typed = replace(typed, rejects=[], rejected=0)
-        return Loaded(typed, self.highest[at:], self.reasons)
+        return replace(self, typed=typed, highest=self.highest[at:])
 
 
 def load(target: Target, request: Request) -> Loaded:
@@ -113,7 +117,9 @@ def load(target: Target, request: Request) -> Loaded:
     try:
         if shape.time is not None:
             typed, highest = feeds.in_order(typed, folder)
-        return Loaded(typed, highest, feeds.reasons(typed, folder))
+        odd = looks_wrong(highest) if shape.time is not None else None
+        notes = () if odd is None else (odd,)
+        return Loaded(typed, highest, feeds.reasons(typed, folder), notes, shape.written.expected())
     except SparkStreamError:
         feeds.discard(typed, folder)
         raise
@@ -169,6 +175,8 @@ class Account:
             outputs,
             self.loaded.reasons,
             not_fed=typed.rows - sum(e.steps for e in self.entries),
+            notes=self.loaded.notes,
+            time=self.loaded.expected,
         )
 
 

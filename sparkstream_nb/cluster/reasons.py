@@ -6,10 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..spark.time_formats import BY_DEFAULT
+
 _UNFIT = re.compile(r"(?P<where>[^:]+): (?P<value>.+) (?P<what>is not an? .+)\Z", re.DOTALL)
 """The reason that `spark.ingest` gives for a value of the wrong type."""
 _NUMBERS = "is not an int", "is not a long", "is not a float", "is not a double"
-_TIMES = "a time is ms since 1970, or as 2024-06-01 10:00:00 (UTC) or 2024-06-01T10:00:00+02:00"
 
 
 @dataclass(frozen=True)
@@ -20,9 +21,9 @@ class ReasonGroup:
     words: str
 
 
-def group_reasons(reasons: Mapping[str, int]) -> list[ReasonGroup]:
+def group_reasons(reasons: Mapping[str, int], time: str | None = None) -> list[ReasonGroup]:
     """Group `reasons` (row counts by reason), the most frequent group first. Values of the wrong type in one column
-    form a group, which shows the most frequent value."""
+    form a group, which shows the most frequent value. `time` says what a time looks like."""
     groups: dict[tuple[str, str], list[tuple[int, str]]] = {}
     alone: list[ReasonGroup] = []
     for reason, count in reasons.items():
@@ -38,12 +39,12 @@ def group_reasons(reasons: Mapping[str, int]) -> list[ReasonGroup]:
         else:
             words = f"{where} {what}: {len(values):,} values, such as {example}"
         missing = len(values) == 1 and example == "null"
-        alone.append(ReasonGroup(total, words if missing else f"{words}{_fitting(what)}"))
+        alone.append(ReasonGroup(total, words if missing else f"{words}{_fitting(what, time)}"))
     return sorted(alone, key=lambda group: (-group.count, group.words))
 
 
-def _fitting(what: str) -> str:
+def _fitting(what: str, time: str | None) -> str:
     """The expected format of a value, to be appended to a reason."""
     if what == "is not a time":
-        return f"; {_TIMES}"
+        return f"; {time or BY_DEFAULT.expected()} (--time-format and --time-zone say otherwise)"
     return "; a number is written as 1234.5" if what in _NUMBERS else ""

@@ -46,6 +46,7 @@ from ..spark.sinks.delivery import Source
 from ..spark.sinks.target import Place
 from ..spark.sources.intake import Entrance, Intakes
 from ..spark.tables import packed
+from ..spark.time_formats import TimeFormat
 from ..stores import Store, shard_warnings
 from ..stores.address import MEMORY
 from ..stores.patience import Patience
@@ -634,6 +635,8 @@ class RunningApp(Displayed):
         source: Any,
         *,
         time: str | None = None,
+        time_format: str | None = None,
+        time_zone: str | None = None,
         route: str | None = None,
         limit: int | None = None,
         columns: Mapping[str, str] | Sequence[str] | None = None,
@@ -648,6 +651,8 @@ class RunningApp(Displayed):
         source: Any,
         *,
         time: str | None = None,
+        time_format: str | None = None,
+        time_zone: str | None = None,
         route: str | None = None,
         limit: int | None = None,
         columns: Mapping[str, str] | Sequence[str] | None = None,
@@ -661,6 +666,8 @@ class RunningApp(Displayed):
         source: Any,
         *,
         time: str | None = None,
+        time_format: str | None = None,
+        time_zone: str | None = None,
         route: str | None = None,
         limit: int | None = None,
         columns: Mapping[str, str] | Sequence[str] | None = None,
@@ -670,7 +677,9 @@ class RunningApp(Displayed):
         """Feeds `stream` from a frame (pandas, Arrow, Spark) or a `.csv` or `.parquet` file, until all is committed.
 
         `time` names the column of event times (ms, datetime, or text): events are put in their order, ties in the
-        feed's. Without it events keep the feed's order, 1 ms apart. `route` overrides the routing. `limit`: only the
+        feed's. Without it events keep the feed's order, 1 ms apart. `time_format`: how these times are written, as
+        Python's `strptime` takes it, or "s", "ms", "us" or "ns" for numbers since 1970 (default: ms, or ISO 8601).
+        `time_zone`: that of times that name none (default: UTC). `route` overrides the routing. `limit`: only the
         first so many rows. `columns` maps attributes to source columns, or lists these in the attributes' order. Rows
         that do not fit are counted and kept in `errors`. `progress` is called when the reading begins, and then several
         times a second until all is committed; by default the front end shows how far the feed is. With `background` the
@@ -678,7 +687,8 @@ class RunningApp(Displayed):
         stream, SparkStreamError for a source that is no feed.
         """
         schema = self._schema(stream)
-        given.text("time", time)
+        for what, value in {"time": time, "time_format": time_format, "time_zone": time_zone}.items():
+            given.text(what, value)
         given.whole("limit", limit, 0)
         if progress is not None and not callable(progress):
             raise Misuse(f"progress is a function, not {shown(progress)}")
@@ -689,7 +699,7 @@ class RunningApp(Displayed):
         if isinstance(source, str | Path):
             given.path("the feed", source)
         shape = feeds.Shape(stream, schema, time, source_columns(schema, columns), latest=self._latest())
-        shape = replace(shape, limits=self.deployment.limits)
+        shape = replace(shape, limits=self.deployment.limits, written=TimeFormat.of(time_format, time_zone))
         Route.parse(route or self.routing, self.nodes, {stream: schema} if route else None)
         check_source(source, shape)
         followed = len(self._listeners) > 0

@@ -21,6 +21,15 @@ def source_columns(schema: Schema, columns: Mapping[str, str] | Sequence[str] | 
     return dict(columns)
 
 
+def columns_of_streams(streams: Mapping[str, Schema], columns: Mapping[str, str] | None) -> dict[str, dict[str, str]]:
+    """By stream, the source columns of those attributes that it has. Raises `Misuse` for one that none has."""
+    names = dict.fromkeys(name for schema in streams.values() for name in schema.names)
+    for name in columns or {}:
+        if name not in names:
+            raise Misuse(nearest(f"--map: no stream that is fed has an attribute '{name}'", name, names))
+    return {s: {n: c for n, c in (columns or {}).items() if n in schema.names} for s, schema in streams.items()}
+
+
 def row_of(stream: str, schema: Schema, values: Any) -> list[Any]:
     """An event's values in the order of `schema`. Raises SparkStreamError for too few or too many, and for a dict that
     lacks attributes or has unknown ones."""

@@ -10,7 +10,7 @@ import re
 import textwrap
 
 from ..errors import Misuse
-from ..options import ROUTES, WIDTH, Options, add, add_deployment, counts, error_ids, positive, variable
+from ..options import ROUTES, WIDTH, Options, add, add_deployment, add_reading, counts, error_ids, positive, variable
 
 STUDIED = {
     "heartbeat": "ms between heartbeats",
@@ -124,7 +124,8 @@ def line_options() -> dict[str, Options]:
     p = command("feed", "Feeds a stream with a data frame or a file, and waits until all of it is committed.")
     p.add_argument("stream", metavar="NAME.Stream")
     p.add_argument("source", metavar="SOURCE", help="a variable that holds a data frame, or a .csv or .parquet file")
-    add(p, "--time", "--route")
+    add_reading(p)
+    add(p, "--route")
     add(p, "--limit", help="only the first N rows")
     p.add_argument("--background", action="store_true", help="do not wait: other cells run meanwhile (%%siddhi feeds)")
     _add_out(p, "store the report (or the feed) in this variable")

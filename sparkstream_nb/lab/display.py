@@ -139,7 +139,7 @@ def _rejected(shown: FeedReport) -> list[str]:
     kept = f"{shown.rejected:,} of {shown.rows:,} rows did not fit the stream and are kept: %siddhi errors {shown.app}"
     known = sum(shown.reasons.values())
     part = [f"of the first {known:,}:"] if known < shown.rejected else []
-    found = group_reasons(shown.reasons)
+    found = group_reasons(shown.reasons, shown.time)
     more = [f"and {counted(len(found) - _MOST_GROUPS, 'more reason')}"] if len(found) > _MOST_GROUPS else []
     return [kept, *part, *(f"{k.count:,} × {k.words}" for k in found[:_MOST_GROUPS]), *more]
 
@@ -149,6 +149,7 @@ def _(shown: FeedReport) -> str:
     lines = [f"{shown.app}.{shown.stream}: {_fed(shown)}"]
     lines += [f"  → {stream}: {n:,}" for stream, n in sorted(shown.outputs.items())]
     lines += [f"  {'!' if i == 0 else ' '} {line}" for i, line in enumerate(_rejected(shown))]
+    lines += [f"  ! {note}" for note in shown.notes]
     return "\n".join(lines)
 
 
@@ -163,6 +164,7 @@ def _(shown: FeedReport) -> str:
     out += [paragraph(f"→ <b>{markup.escape(s)}</b> {n:,}") for s, n in sorted(shown.outputs.items())]
     if lines := _rejected(shown):
         out.append(paragraph(f"⚠ {'<br>'.join(markup.escape(line) for line in lines)}"))
+    out += [paragraph(f"⚠ {markup.escape(note)}") for note in shown.notes]
     return "".join(out)
 
 

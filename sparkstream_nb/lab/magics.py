@@ -23,7 +23,7 @@ from ..cluster import App, Errors, Events
 from ..cluster.deployment import milliseconds
 from ..errors import Misuse, SiddhiError, did_you_mean, nearest
 from ..lang.format import format_text
-from ..options import HelpAsked, Options, deployment_of, read_text, write_text
+from ..options import HelpAsked, Options, deployment_of, read_text, reading_of, write_text
 from . import display
 from .arguments import STUDIED, deploy_options, line_options, overview, split, split_query
 
@@ -123,7 +123,7 @@ class SiddhiMagic(Magics):
         o = options.parse(split(rest))
         app, stream = self._part_of(o.stream, "a stream")
         source = self._source(o.source)
-        how = {"time": o.time, "route": o.route, "limit": o.limit}
+        how = {**reading_of(o), "route": o.route, "limit": o.limit}
         if o.background:
             fed: Any = app.feed(stream, source, **how, background=True)
         else:

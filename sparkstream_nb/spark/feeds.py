@@ -39,6 +39,7 @@ from .ingest import check_object, fits, fits_time, one, times, type_rows, valid
 from .private import private_file
 from .shared import Shared
 from .tasks import TaskFailed, Tasks
+from .time_formats import BY_DEFAULT, TimeFormat
 
 CHUNK_ROWS = 250_000
 """Rows of an entry: small enough that a feed of a few seconds has several, so that one sees how far it is."""
@@ -54,8 +55,8 @@ _INFO = "part int, number int, file string, rows long, rejected long"
 class Shape:
     """What a feed is read as: `columns` maps attributes to source columns, `time` names the column of event times.
 
-    `offered` are all columns of the source, for hints. Events after `latest` (ms) are rejected. `limits`: what one
-    event may ask for.
+    `written` is the format of these times. `offered` are all columns of the source, for hints. Events after `latest`
+    (ms) are rejected. `limits`: what one event may ask for.
     """
 
     stream: str
@@ -65,6 +66,7 @@ class Shape:
     offered: tuple[str, ...] = ()
     latest: int | None = None
     limits: Limits = field(default_factory=Limits)
+    written: TimeFormat = BY_DEFAULT
 
     @property
     def names(self) -> list[str]:
@@ -211,7 +213,7 @@ def _read_arrow(table: pa.Table, shape: Shape, inbox: Path, feed: str) -> Typed:
 
 def _take_parquet(path: Path, shape: Shape, inbox: Path, feed: str) -> Typed | None:
     """A parquet file as it is; None for any other file, and for one whose rows must be looked at one by one."""
-    if path.suffix != ".parquet" or not path.is_file():
+    if path.suffix != ".parquet" or not path.is_file() or not shape.written.plain:
         return None
     try:
         found = pq.read_schema(path)
@@ -416,6 +418,7 @@ class _Writer:
             table,
             self.shape.schema,
             time=self.shape.time,
+            written=self.shape.written,
             columns=self.shape.columns,
             offered=self.shape.offered,
             latest=self.shape.latest,

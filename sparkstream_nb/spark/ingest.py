@@ -21,6 +21,7 @@ from ..errors import SparkStreamError, near_to, shown
 from ..limits import Limits
 from ..types import Schema, Type
 from .csvfile import MALFORMED
+from .time_formats import BY_DEFAULT, UNITS, TimeFormat
 
 _COLUMNS_SHOWN = 20
 
@@ -43,6 +44,7 @@ def type_rows(
     schema: Schema,
     *,
     time: str | None = None,
+    written: TimeFormat = BY_DEFAULT,
     columns: Mapping[str, str] | None = None,
     offered: Sequence[str] = (),
     latest: int | None = None,
@@ -50,10 +52,11 @@ def type_rows(
 ) -> Typed:
     """Types the rows of `table` for a stream of `schema`.
 
-    `columns` names the source column of an attribute where it has another name, `time` that of the event time.
-    A column `csvfile.MALFORMED` says why a whole row could not be read; `offered` are the columns to hint at, where the
-    table has not all that the source has. Rows with times after `latest` (ms) are rejected. Of the rejected rows at
-    most `keep` are kept with their values, the others as empty rows with their reason.
+    `columns` names the source column of an attribute where it has another name, `time` that of the event time, whose
+    values are `written` in that format. A column `csvfile.MALFORMED` says why a whole row could not be read; `offered`
+    are the columns to hint at, where the table has not all that the source has. Rows with times after `latest` (ms) are
+    rejected. Of the rejected rows at most `keep` are kept with their values, the others as empty rows with their
+    reason.
     """
     n = table.num_rows
     bad = np.zeros(n, np.bool_)
@@ -94,7 +97,7 @@ def type_rows(
                 f"The feed has no column '{time}' of event times. {columns_for(time, offered or names)}"
             )
         source, *_ = _readable(one(table.column(time)))
-        ts, untimed = times(source)
+        ts, untimed = times(source, written)
         if untimed is not None:
             reject(untimed, lambda i: f"{time}: {shown(source[i].as_py())} is not a time")
         if latest is not None:
@@ -311,42 +314,57 @@ def fits_time(source: pa.DataType) -> bool:
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-def _millis(source: pa.Array) -> pa.Array:
+def _millis(source: pa.Array, written: TimeFormat = BY_DEFAULT) -> pa.Array:
     """Dates, or times of day with date, as int64 ms since the epoch."""
-    return pc.cast(source, pa.timestamp("ms", getattr(source.type, "tz", None)), safe=False).cast(pa.int64())
+    return written.placed(pc.cast(source, pa.timestamp("ms", getattr(source.type, "tz", None)), safe=False))
 
 
-def times(source: pa.Array) -> tuple[Array, Array | None]:
+def times(source: pa.Array, written: TimeFormat = BY_DEFAULT) -> tuple[Array, Array | None]:
     """Event times as int64 ms since the epoch, and a mask of values that are none; nulls are none.
 
     Takes whole numbers (ms), dates and times of day with date (UTC where they have no zone), and texts that are either
-    a number or ISO 8601, such as `2013-01-01 05:17:00` or `2013-01-01T05:17:00+01:00`.
+    a number or ISO 8601, such as `2013-01-01 05:17:00` or `2013-01-01T05:17:00+01:00`; or what `written` says.
     """
     kind = source.type
-    if kind == pa.int64() and source.null_count == 0:
+    if kind == pa.int64() and source.null_count == 0 and written.format is None:
         return source.to_numpy(), None
     null = _mask(pc.is_null(source))
     failed: Array | None = None
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        found = _millis(source)
+        found = _millis(source, written)
+    elif written.format in UNITS:
+        numbers, failed = convert(source, Type.DOUBLE)
+        whole = numbers.fill_null(0).to_numpy(zero_copy_only=False)
+        out_of_range = ~(np.abs(whole) * UNITS[str(written.format)] < 2**63)
+        failed = out_of_range if failed is None else failed | out_of_range
+        found = pa.array(written.counted(np.where(failed, 0, whole)))
     elif pa.types.is_integer(kind):
         found, failed = convert(source, Type.LONG)
     elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         found, failed = _each(source, Type.LONG, _number)
     elif _textual(kind):
         text = source.cast(pa.string())
-        try:
-            found = text.cast(pa.int64())
-        except pa.ArrowInvalid:
-            try:
-                found = text.cast(pa.timestamp("ms")).cast(pa.int64())
-            except pa.ArrowInvalid:
-                found, failed = _each(text, Type.LONG, _moment)
+        if written.format is None:
+            found, failed = _written_as_iso(text, written)
+        else:
+            found, failed = written.parsed(text)
     else:
         found, failed = pa.nulls(len(source), pa.int64()), np.ones(len(source), np.bool_)
     bad = null if failed is None else null | failed
     values = np.asarray(found.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
     return values, bad if bad.any() else None
+
+
+def _written_as_iso(text: pa.Array, written: TimeFormat) -> tuple[pa.Array, Array | None]:
+    """Texts that are a number or ISO 8601 as int64 ms, and a mask of those that are none."""
+    try:
+        return text.cast(pa.int64()), None
+    except pa.ArrowInvalid:
+        pass
+    try:
+        return written.placed(text.cast(pa.timestamp("ms"))), None
+    except pa.ArrowInvalid:
+        return _each(text, Type.LONG, lambda value, _: _moment(value, written))
 
 
 def event_times(column: Any, latest: int | None) -> tuple[Array, dict[int, str]]:
@@ -363,14 +381,11 @@ def event_times(column: Any, latest: int | None) -> tuple[Array, dict[int, str]]
     return ts, bad
 
 
-def _moment(text: Any, type: Type) -> int:
-    text = str(text).strip()
+def _moment(value: Any, written: TimeFormat) -> int:
+    text = str(value).strip()
     if text.lstrip("+-").isdecimal():
         return int(text)
-    moment = dt.datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=dt.UTC)
-    return (moment - _EPOCH) // dt.timedelta(milliseconds=1)
+    return (written.at(dt.datetime.fromisoformat(text)) - _EPOCH) // dt.timedelta(milliseconds=1)
 
 
 def time_of(value: Any) -> int:

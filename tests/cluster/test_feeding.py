@@ -16,6 +16,7 @@ import pytest
 
 from sparkstream_nb.cluster import App, Feed, FeedProgress, feed_of, feeds
 from sparkstream_nb.errors import Misuse, SparkStreamError
+from sparkstream_nb.lab.display import text
 from sparkstream_nb.spark import feeds as reading
 from sparkstream_nb.spark.entries import Entry
 from sparkstream_nb.spark.inbox import Inbox
@@ -295,3 +296,31 @@ def test_a_feed_that_is_followed_is_committed_chunk_by_chunk(run: Run, monkeypat
             leave()
     assert outputs[0] == outputs[1]
     assert batches == [1, 5]
+
+
+def test_a_feed_in_local_times_with_columns_of_other_names(run: Run, tmp_path: Path) -> None:
+    """As a spreadsheet in Germany saves it."""
+    file = tmp_path / "rentals.csv"
+    file.write_text(
+        "Zeit;Station Name;Bikes\n03.06.2024 05:00:03;A;1\n03.06.2024 05:00:01;B;2\nspäter;C;3\n", encoding="utf-8"
+    )
+    app = run("define stream S (station string, bikes int); from S select station, bikes insert into O;")
+    report = app.feed(
+        "S", file, time="Zeit", time_format="%d.%m.%Y %H:%M:%S", time_zone="Europe/Berlin",
+        columns={"station": "Station Name", "bikes": "Bikes"},
+    )  # fmt: skip
+    found = app.output("O").frame
+    assert found["station"].tolist() == ["B", "A"]
+    assert pd.to_datetime(found["timestamp"], unit="ms").astype(str).tolist() == [
+        "2024-06-03 03:00:01", "2024-06-03 03:00:03",
+    ]  # fmt: skip
+    assert "a time is as 01.06.2024 10:00:00 (--time-format" in text(report)
+
+
+def test_times_that_look_like_seconds_are_told_once(run: Run) -> None:
+    app = run("define stream S (v int); from S select v insert into O;")
+    frame = pd.DataFrame({"v": [1, 2], "at": [1717236000, 1717236001]})
+    assert text(app.feed("S", frame, time="at")).count("lie in 1970. If they are seconds") == 1
+    app = run("define stream S (v int); from S select v insert into O;", fresh=True)
+    assert "1970" not in text(app.feed("S", frame, time="at", time_format="s"))
+    assert app.output("O").frame["timestamp"].tolist() == [1717236000_000, 1717236001_000]

@@ -110,10 +110,14 @@ def test_send(shell: Any, app: StandIn) -> None:
 def test_feed_takes_a_variable_or_a_file(shell: Any, app: StandIn, tmp_path: Any) -> None:
     shell.user_ns["trades_frame"] = frame = pd.DataFrame({"symbol": ["a"]})
     (tmp_path / "t.csv").write_text("symbol\na\n")
-    report = line(shell, "feed Trades.TradeStream trades_frame --time timestamp --route node:1 --limit 3 -o fed")
+    reading = "--time timestamp --time-format s --time-zone UTC --map symbol=Name --map 'price=Last price'"
+    report = line(shell, f"feed Trades.TradeStream trades_frame {reading} --route node:1 --limit 3 -o fed")
     line(shell, f"feed Trades.TradeStream {tmp_path / 't.csv'}")
     assert app.calls[0][2] is frame
-    assert app.calls[0][3] == {"time": "timestamp", "route": "node:1", "limit": 3}
+    assert app.calls[0][3] == {
+        "time": "timestamp", "time_format": "s", "time_zone": "UTC", "route": "node:1", "limit": 3,
+        "columns": {"symbol": "Name", "price": "Last price"},
+    }  # fmt: skip
     assert app.calls[1][2] == tmp_path / "t.csv"
     assert shell.user_ns["fed"] is report
     assert report.rows == 4
@@ -130,7 +134,9 @@ def test_feed_takes_a_variable_or_a_file(shell: Any, app: StandIn, tmp_path: Any
 def test_a_feed_in_the_background_is_a_handle(shell: Any, app: StandIn) -> None:
     shell.user_ns["trades_frame"] = pd.DataFrame({"symbol": ["a"]})
     feed = line(shell, "feed Trades.TradeStream trades_frame --background -o running")
-    assert app.calls[0][3] == {"time": None, "route": None, "limit": None, "background": True}
+    given = app.calls[0][3]
+    assert given.pop("background") is True
+    assert set(given.values()) == {None}
     assert shell.user_ns["running"] is feed
     with pytest.raises(Misuse, match="no feed 99"):
         line(shell, "feeds pause 99")
