@@ -12,7 +12,7 @@ from ..retention import Retention
 from ..simulation.faults import Cut, Kill, Pause, Restart, Slow
 from ..simulation.resources import ResourceCluster, ResourceNode
 from ..simulation.topology import Coordination, Pair
-from .answers import AppGraph, Apps, Check, Errors, Events, FeedReport, PlanText, RepairList, Result, Stats
+from .answers import AppGraph, Apps, Check, Errors, Events, FeedReport, PlanText, RepairList, Result, Sent, Stats
 from .app import App, check_feed
 from .attach import Attachable, FoundApp, attach, attachable
 from .auditing import AppAudit, AuditReport
@@ -72,6 +72,7 @@ __all__ = [
     "Restart",
     "Result",
     "Retention",
+    "Sent",
     "Slow",
     "SplitApp",
     "Stats",

@@ -110,6 +110,29 @@ class Came:
     gone: int
 
 
+@dataclass(frozen=True, repr=False)
+class Sent(Displayed):
+    """The report of `events` that were sent to `stream` at `at` (ms): the shard ids of the `nodes` that take them
+    (empty in modes whose nodes take turns), and how many events each derived stream put out until they were committed
+    (`outputs`; None: that was not waited for, or is not yet).
+
+    `clock`: the app's clock (ms) before, where the time is this machine's and that clock was more than a day behind.
+    `started`: the app was stopped, and runs again.
+    """
+
+    app: str
+    stream: str
+    events: int
+    at: int
+    nodes: Sequence[str] = ()
+    outputs: Mapping[str, int] | None = None
+    clock: int | None = None
+    started: bool = False
+
+    def summary(self) -> str:
+        return f"<Sent {self.events} to {self.app}.{self.stream}>"
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Events(Displayed):
     """What `stream` put out so far. `frame` has all of it: `node`, `timestamp` (ms), the attributes.
@@ -117,7 +140,7 @@ class Events(Displayed):
     Where the stream has an attribute `timestamp` of its own, the event's time is `event_timestamp`. `limit`: how many
     rows are shown; None: as many as the front end shows. Of an input stream `frame` has the last events that came in,
     with the node that took each, and `came` how many there were. `dropped` events before those of `frame` are not kept
-    any more (`retention` of `deploy`).
+    any more (`retention` of `deploy`). `waiting` events have come in whose outputs are not computed yet.
     """
 
     app: str
@@ -126,6 +149,7 @@ class Events(Displayed):
     limit: int | None = None
     came: Came | None = None
     dropped: int = 0
+    waiting: int = 0
 
     def __len__(self) -> int:
         return len(self.frame)

@@ -239,7 +239,8 @@ class App(ReplayedApp):
             raise Misuse(nearest(f"{self.name} has no aggregation '{name}'", name, self.plan.aggregations))
 
     def output(self, stream: str, *, last: int | None = None, limit: int | None = None) -> Events:
-        """What a derived stream put out so far, as far as it is committed; the `last` so many events where given.
+        """What a derived stream put out so far; the `last` so many events where given. Events that were sent before are
+        waited for, but not a feed in the background, nor anything where the app is stopped: `waiting` counts those.
 
         Of a stream that no query writes to: what came in, the last 1,000 events or the `last` so many. How much of the
         past is kept is the deployment's `retention`; what is not is counted. `limit` is how many rows to show. Raises
@@ -250,10 +251,14 @@ class App(ReplayedApp):
         if self._only_comes_in(stream):
             found = self._arrivals().last(stream, ARRIVALS if last is None else last)
             return Events(self.name, stream, found.frame, limit, Came(found.total, found.gone))
+        if self.state == "running":
+            self._settle_briefly()
+        arrived = self._inbox.arrived
+        waiting = arrived.total - arrived.through(self._progress.last)
         with self._outputs.tidying:
             frame = self._outputs.frame(stream, self._schema(stream).names, self._progress.batch, last)
             gone = 0 if last is not None and len(frame) >= last else self._outputs.dropped.get(stream, 0)
-        return Events(self.name, stream, frame, limit, dropped=gone)
+        return Events(self.name, stream, frame, limit, dropped=gone, waiting=waiting)
 
     def tail(
         self,

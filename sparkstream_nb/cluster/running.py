@@ -18,6 +18,7 @@ from ..engine.batch import InputBatch, StreamRows
 from ..errors import Misuse, SparkStreamError, nearest, shown
 from ..interrupts import deferred, interruptible
 from ..lanes.distributed import Distributed
+from ..options import DAY
 from ..plan import placement
 from ..plan.leader import LEADER, Parts
 from ..plan.nodes import Plan
@@ -41,7 +42,7 @@ from ..spark.outputs import OutputFiles
 from ..spark.planning import ROWS_PER_TRIGGER
 from ..spark.private import private_folder
 from ..spark.results import error_lines, errors_of
-from ..spark.routing import Route
+from ..spark.routing import Route, assign
 from ..spark.sinks.delivery import Source
 from ..spark.sinks.target import Place
 from ..spark.sources.intake import Entrance, Intakes
@@ -53,7 +54,7 @@ from ..stores.patience import Patience
 from ..stores.protocol import ErrorRow
 from ..types import Schema
 from . import feeding, frontend, given
-from .answers import FeedReport
+from .answers import FeedReport, Sent
 from .changes import clear_up
 from .conf import node_files
 from .deployment import Deployment, milliseconds
@@ -571,16 +572,37 @@ class RunningApp(Displayed):
     # ----------------------------------------------------------------------------------------------------- events in
 
     def send(
-        self, stream: str, values: Any, *, at: int | str | datetime | None = None, node: int | None = None
-    ) -> None:
+        self,
+        stream: str,
+        values: Any,
+        *,
+        at: int | str | datetime | None = None,
+        node: int | None = None,
+        wait: bool = False,
+    ) -> Sent:
         """Sends an event, or a list of events at once: one chunk, as Siddhi's `InputHandler.send(Event[])`.
 
         An event is a list of values in the stream's order, or a dict by attribute. `at` is
         its time: ms since 1970, a datetime or an ISO text; without it that of this machine, or the app's clock if that
         is ahead. An event whose time is too far ahead (`max_ahead` of `deploy`) becomes an error of the app. `node`
-        (from 1) overrides the routing. Returns when the event is in the inbox; `flush` waits for what it causes. Raises
-        `Misuse` for an unknown stream, and SparkStreamError for values that do not fit.
+        (from 1) overrides the routing. Returns when the event is in the inbox; with `wait` when what it causes is
+        committed, and the report counts that. `flush` waits for all that was sent. Raises `Misuse` for an unknown
+        stream, and SparkStreamError for values that do not fit.
         """
+        with self._progress.changed:
+            before = dict(self._progress.rows)
+        sent = self._send(stream, values, at, node)
+        if not wait:
+            return sent
+        last = self._inbox.position.seq - 1
+        self._settle_briefly()
+        with self._progress.changed:
+            if self._progress.last < last:
+                return sent
+            after = dict(self._progress.rows)
+        return replace(sent, outputs={s: n - before.get(s, 0) for s, n in after.items() if n > before.get(s, 0)})
+
+    def _send(self, stream: str, values: Any, at: int | str | datetime | None, node: int | None) -> Sent:
         schema = self._schema(stream)
         several = isinstance(values, list | tuple) and bool(values) and isinstance(values[0], list | tuple | dict)
         rows = [row_of(stream, schema, v) for v in (values if several else [values])]
@@ -588,18 +610,34 @@ class RunningApp(Displayed):
         route = self.routing if node is None else f"node:{node}"
         Route.parse(route, self.nodes)
         with self._lock:
+            clock = self._inbox.position.clock
             ts = self._now() if at is None else milliseconds(at, "at")
+            behind = at is None and self._wall is None and clock is not None and ts - clock > DAY
+            sent = Sent(
+                self.name, stream, len(rows), ts, clock=clock if behind else None, started=self._stopped
+            )
             latest = self._latest()
             if latest is not None and ts > latest and at is not None:
                 errors = error_lines([[stream, ts, row, too_late(ts, latest)] for row in rows])
                 self.start()
                 file = self._inbox.write(f"late-{uuid.uuid4().hex[:12]}", errors)
                 self._append([Reject(file=file, sent=True)])
-                return
+                return sent
             times = np.full(len(rows), ts, np.int64)
             batch = InputBatch(times[:1], {stream: StreamRows(np.zeros(len(rows), np.int64), times, columns)})
             self.start()
+            taking = self._taking(batch, route)
             self._append([self._inbox.batch(batch, route)])
+            return replace(sent, nodes=taking)
+
+    def _taking(self, batch: InputBatch, route: str) -> tuple[str, ...]:
+        """The shard ids of the nodes that take a batch which comes in next; none where nodes take turns."""
+        if self.deployment.groups is not None:
+            return ()
+        over = self._life.over or tuple(range(self._life.began))
+        parsed = Route.parse(route, len(over))
+        found = assign(batch, parsed, self.schemas, len(over), self._inbox.position.request)
+        return tuple(self._life.shards[over[n]] for n in sorted({int(n) for a in found.values() for n in a}))
 
     def tick(self, ms: int) -> None:
         """Moves the app's clock to `ms` with no event, so that windows and timers run."""

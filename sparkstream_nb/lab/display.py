@@ -31,6 +31,7 @@ from ..cluster import (
     PlanText,
     RepairList,
     Result,
+    Sent,
     SplitApp,
     Stats,
     Study,
@@ -49,7 +50,7 @@ from .failover import failover_html, failover_text, study_html, study_text
 from .graph import drawing
 from .heatmap import image as study_image
 from .stats import stats_html, stats_text
-from .tables import MUTED, Count, Figure, Grid, Whole, counted, escaped_lines, paragraph, text_of
+from .tables import MUTED, Count, Figure, Grid, Whole, counted, escaped_lines, paragraph, text_of, when
 from .tail import tail_html, tail_text
 from .timeline import Timeline, whole
 from .timeline import image as timeline_image
@@ -274,16 +275,50 @@ def _events_note(shown: Events) -> str:
     return ""
 
 
+def _waiting_note(shown: Events) -> str:
+    """What there is to say of events whose outputs are not computed yet."""
+    if not shown.waiting:
+        return ""
+    are, them = ("is", "it") if shown.waiting == 1 else ("are", "them")
+    return f"{counted(shown.waiting, 'event')} that came in {are} not computed yet: flush() waits for {them}."
+
+
 @text.register
 def _(shown: Events) -> str:
-    return "\n".join(t for t in (_events_grid(shown).text() if len(shown) else "", _events_note(shown)) if t)
+    table = _events_grid(shown).text() if len(shown) else ""
+    return "\n".join(t for t in (table, _events_note(shown), _waiting_note(shown)) if t)
 
 
 @html.register
 def _(shown: Events) -> str:
-    note = _events_note(shown)
     table = _events_grid(shown).html() if len(shown) else ""
-    return table + (paragraph(markup.escape(note)) if note else "")
+    notes = [n for n in (_events_note(shown), _waiting_note(shown)) if n]
+    return table + "".join(paragraph(markup.escape(note)) for note in notes)
+
+
+def _sent(shown: Sent) -> list[str]:
+    where = f" to {', '.join(shown.nodes)}" if shown.nodes else ""
+    head = f"{shown.app}.{shown.stream}: {counted(shown.events, 'event')} sent{where}, at {when(shown.at)}"
+    if shown.outputs is not None:
+        put_out = ", ".join(f"{stream} {n:,}" for stream, n in sorted(shown.outputs.items()))
+        head += f" → {put_out or 'no outputs'}"
+    lines = [head]
+    if shown.clock is not None:
+        clock = when(shown.clock)
+        lines.append(f"That is this machine's time; the app's clock was at {clock}. Another time: --at, at=.")
+    if shown.started:
+        lines.append(f"{shown.app} was stopped, and runs again.")
+    return lines
+
+
+@text.register
+def _(shown: Sent) -> str:
+    return "\n".join(_sent(shown))
+
+
+@html.register
+def _(shown: Sent) -> str:
+    return paragraph("<br>".join(markup.escape(line) for line in _sent(shown)))
 
 
 def _errors_grids(shown: Errors) -> tuple[Grid, Grid]:

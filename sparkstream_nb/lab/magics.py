@@ -144,7 +144,7 @@ class SiddhiMagic(Magics):
         app, stream = self._part_of(o.stream, "a stream")
         values = literal(o.values)
         at = None if o.at is None else milliseconds(o.at, "--at")
-        self._interruptible(lambda: app.send(stream, values, at=at, node=o.node), app)
+        print(self._interruptible(lambda: app.send(stream, values, at=at, node=o.node, wait=True), app))
 
     def _do_query(self, options: Options, rest: str) -> Any:
         words, text = split_query(rest)

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.cluster import App, FeedProgress, ProgressLine, apps, deploy
+from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import Misuse, NotInThisBuild, SiddhiError, SparkStreamError
 from sparkstream_nb.lab.display import text as text_of
 from sparkstream_nb.spark.commit import Commit
@@ -529,3 +530,38 @@ def test_a_query_that_is_wrong(run: Run) -> None:
         app.query("from Nothing select *")
     with pytest.raises((SiddhiError, NotInThisBuild)):
         app.query("from TradeStream select *")
+
+
+@pytest.mark.contract
+def test_sent_events_say_where_they_went_and_what_they_caused(run: Run) -> None:
+    app = run(HIGH, nodes=2, mode="active-active")
+    sent = app.send("Trades", [["a", 60.0, 1], ["b", 1.0, 1]], at="2024-06-01T10:00:00", wait=True)
+    assert (sent.nodes, dict(sent.outputs), sent.clock, sent.started) == (("node-1",), {"High": 1}, None, False)
+    assert str(sent) == "app.Trades: 2 events sent to node-1, at 2024-06-01 10:00:00 → High 1"
+    app.stop()
+    sent = app.send("Trades", ["a", 1.0, 1], node=2)
+    assert (sent.nodes, sent.outputs, sent.started) == (("node-2",), None, True)
+    lines = str(sent).splitlines()
+    assert lines[1].startswith("That is this machine's time; the app's clock was at 2024-06-01 10:00:00. Another time:")
+    assert lines[2] == "app was stopped, and runs again."
+
+
+@pytest.mark.contract
+def test_output_has_what_sent_events_caused_or_says_that_it_waits(run: Run) -> None:
+    app = run(HIGH)
+    app.send("Trades", ["a", 60.0, 1])
+    assert app.output("High").frame["symbol"].tolist() == ["a"]
+    app.stop()
+    with app._lock:
+        app._inbox.append([app._inbox.batch(feed_batch(), "round_robin")])
+    found = app.output("High")
+    assert found.waiting == 1
+    assert str(found).endswith("1 event that came in is not computed yet: flush() waits for it.")
+    app.flush()
+    assert app.output("High").frame["symbol"].tolist() == ["a", "a"]
+
+
+def feed_batch() -> InputBatch:
+    at = np.array([0])
+    columns = [pa.array(["a"]), pa.array([60.0]), pa.array([1], pa.int32())]
+    return InputBatch(at, {"Trades": StreamRows(at, at, columns)})

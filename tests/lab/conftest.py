@@ -15,7 +15,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.testing.globalipapp import start_ipython
 
 from sparkstream_nb import cluster
-from sparkstream_nb.cluster import App, Deployment, Errors, Events, Feed, FeedReport, Result, Stats
+from sparkstream_nb.cluster import App, Deployment, Errors, Events, Feed, FeedReport, Result, Sent, Stats
 from sparkstream_nb.cluster.answers import DiskStats, NodeStats, PartStats
 from sparkstream_nb.cluster.deploy import _apps
 from sparkstream_nb.cluster.feeding import Feeds, Request, Target
@@ -91,8 +91,12 @@ class StandIn(App):
     def remember(self, *, variable: str | None, lines_before: int) -> None:
         self.remembered = variable, lines_before
 
-    def send(self, stream: str, values: Any, *, at: int | None = None, node: int | None = None) -> None:
+    def send(
+        self, stream: str, values: Any, *, at: int | None = None, node: int | None = None, wait: bool = False
+    ) -> Sent:
+        assert wait
         self.calls.append(("send", stream, values, at, node))
+        return Sent(self.name, stream, 1, at or 0, ("node-2",), {"High": 1})
 
     def feed(self, stream: str, source: Any, **how: Any) -> Any:
         self.calls.append(("feed", stream, source, how))

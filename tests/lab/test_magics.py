@@ -98,12 +98,16 @@ def test_an_error_is_one_message_without_a_traceback(shell: Any, app: StandIn) -
     assert "Traceback (most recent call last)" in whole.getvalue()
 
 
-def test_send(shell: Any, app: StandIn) -> None:
+def test_send(shell: Any, app: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     line(shell, """send Trades.TradeStream '["wso2", 100.0, 10, 5]' --node 2 --at 2024-06-01T10:00:00""")
     line(shell, """send Trades.TradeStream [("a b", 1.5, None, 5)] --at 7""")
     assert app.calls == [
         ("send", "TradeStream", ["wso2", 100.0, 10, 5], 1_717_236_000_000, 2),
         ("send", "TradeStream", [("a b", 1.5, None, 5)], 7, None),
+    ]
+    assert capsys.readouterr().out.splitlines() == [
+        "Trades.TradeStream: 1 event sent to node-2, at 2024-06-01 10:00:00 → High 1",
+        "Trades.TradeStream: 1 event sent to node-2, at 1970-01-01 00:00:00.007 → High 1",
     ]
 
 
