@@ -17,10 +17,9 @@ Rules (`safety_rules.py` has a function for each):
 3. Windows in which other events decide what stays (`length`, `sort`, `externalTime`, ...) count every event,
    whatever its group: node-dependent, also with `group by`, unless the query only passes on each event as it comes.
    `session` with a key is keyed by that.
-4. Aggregates without `group by` combine all events: node-dependent; so do `str:groupConcat` and `math:percentile` with
-   it, which in Siddhi hold one state for all groups. `limit`, `offset`, `order by`, snapshots and rate limits by event
-   count select among the events that a node has: node-dependent. `output first|last every <time>` needs `group by`. A
-   group-by attribute of a side that may be missing is null for all keys: no key.
+4. Aggregates without `group by` combine all events: node-dependent. `limit`, `offset`, `order by`, snapshots and rate
+   limits by event count select among the events that a node has: node-dependent. `output first|last every <time>` needs
+   `group by`. A group-by attribute of a side that may be missing is null for all keys: no key.
 5. Joins: keyed if `on` equates an attribute of each side and both windows go by the clock. Only equal values that are
    written alike are routed alike: no numbers with fractions (0.0 equals -0.0, and 1 equals 1.0).
 6. Patterns: keyed if `every` applies to the first state alone (every event starts a match of its own) and equalities in

@@ -129,8 +129,6 @@ def partition_rule(p: n.Partition, q: n.Query, plan: n.Plan) -> Own:
 
 def _timed_in_partition(q: n.Query, plan: n.Plan) -> str | None:
     """Why instances on one node do not go their own ways (rule 7); None where they do."""
-    if _shares_state(q):
-        return "an aggregator of Siddhi's that it uses holds one state for all keys"
     if q.rate is not None and q.rate.unit != "events":
         return "its output rate goes on in turns with those of other keys on the node"
     if q.select.aggregates and any(_comes_in_chunks(s.id, plan, frozenset()) for s in sources(q)):
@@ -210,15 +208,6 @@ def _puts_out_expired(q: n.Query) -> bool:
     return getattr(q.output, "event_type", "current") != "current"
 
 
-def _shares_state(q: n.Query) -> bool:
-    """Whether an aggregator has no state by group or key, which is so in Siddhi."""
-    return any(
-        isinstance(e, n.Agg) and e.function in ("str:groupConcat", "math:percentile")
-        for top in expressions(q)
-        for e in n.walk(top)
-    )
-
-
 def _window_of(i: n.StreamInput, plan: n.Plan) -> n.WindowStep | None:
     """The window of an input, a named one's too."""
     if i.source.kind == "window":
@@ -279,8 +268,6 @@ def _own_selection(q: n.Query, own: Own, plan: n.Plan) -> Own | None:
 
 
 def _grouped(q: n.Query, what: str) -> Own:
-    if _shares_state(q):
-        return _dependent("an aggregator of Siddhi's that it uses holds one state for all groups")
     missing = set(_may_be_missing(q.input))
     grouped = [g for g in q.select.group_by if attribute_of(g, q.input) is not None]
     keys = [k for g in grouped if (k := attribute_of(g, q.input)) is not None and getattr(g, "slot", 0) not in missing]
