@@ -26,8 +26,8 @@ class Finding:
     """What several nodes mean to one element of an app: `effect` and its `cause`, and the `repair`.
 
     `accepted`: the reason that `@info(scale.out='accepted: REASON')` of the query or the aggregation gives; None: not
-    acknowledged. A finding of level "known-fault" is a note: what WSO2's servers do to the element, on one node too, and
-    the public `report` of it.
+    acknowledged. One of level "known-fault" is a note: what WSO2's servers do to the element, on one node too, and the
+    public `report` of it.
     """
 
     kind: str
