@@ -259,8 +259,8 @@ def _plan_of_siddhi_3(f: Failure) -> Advice | None:
 
 TWO_EVENTS = "a logical state joins exactly two events, and this '{}' a third"
 THIRD_EVENT = (
-    "Join two in a query of their own (from every a=A and b=B select ... insert into AB), and its output with the third: "
-    "from every ab=AB and c=C ..."
+    "Join two in a query of their own (from every a=A and b=B select ... insert into AB), and its output with the "
+    "third: from every ab=AB and c=C ..."
 )
 
 

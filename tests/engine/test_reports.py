@@ -1,8 +1,8 @@
 """Public bug reports and questions about Siddhi: what is right comes out here, or is refused with the reason.
 
-`tests/cases/reports/*.jsonl`: a case a line, as `tests/reference/README.md` has them, with `source` (the reports), `right`
-instead of `expect`, and `why` that is right. `right` has the values of streams, without times, or the rows of `results`,
-or the beginning of the message of an `error`.
+`tests/cases/reports/*.jsonl`: a case a line, as `tests/reference/README.md` has them, with `source` (the reports),
+`right` instead of `expect`, and `why` that is right. `right` has the values of streams, without times, or the rows of
+`results`, or the beginning of the message of an `error`.
 """
 
 from __future__ import annotations

@@ -40,7 +40,8 @@ def read_lines(path: Path) -> Iterator[Case | None]:
 
 def siddhi_files() -> list[Path]:
     """The files with Siddhi's answers; some hold facts about single expressions, and no case."""
-    return [p for p in sorted(CASES.glob("**/*.jsonl")) if not {OURS, REPORTS} & {*p.parents} and p.name != "found.jsonl"]
+    others = {OURS, REPORTS}
+    return [p for p in sorted(CASES.glob("**/*.jsonl")) if not others & {*p.parents} and p.name != "found.jsonl"]
 
 
 def our_files() -> list[Path]:
