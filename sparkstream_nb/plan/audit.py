@@ -12,10 +12,10 @@ from ..lang.parser import parse
 from ..lang.tree import Annotation, find_annotation
 from . import nodes as n
 from .known_faults import Note, known_faults
-from .query_parts import sources
+from .query_parts import sources, tables_of
 from .repair import Repairs, repairs
 from .safety import aggregation_safety
-from .safety_rules import by_clock, tables_of
+from .safety_rules import by_clock
 
 Level = Literal["safe", "keyed", "node-dependent", "known-fault"]
 _ACCEPTED = re.compile(r"accepted\s*:\s*(\S.*)", re.DOTALL)

@@ -211,6 +211,10 @@ def _window(w: n.WindowStep) -> str:
 
 
 def _state(s: n.State, names: Mapping[int, str]) -> Iterator[str]:
+    while isinstance(s, n.NextState):
+        yield from _state(s.first, names)
+        yield "then"
+        s = s.then
     match s:
         case n.StreamState():
             name = names[s.slot]
@@ -227,10 +231,6 @@ def _state(s: n.State, names: Mapping[int, str]) -> Iterator[str]:
             yield s.op
             for side in (s.left, s.right):
                 yield from (f"  {line}" for line in _state(side, names))
-        case n.NextState():
-            yield from _state(s.first, names)
-            yield "then"
-            yield from _state(s.then, names)
         case n.EveryState():
             yield "every"
             yield from (f"  {line}" for line in _state(s.state, names))

@@ -156,7 +156,7 @@ class _Translator:
             raise self.failed(f"has an illegal repetition range, {{{_shown(match[0])}")
         self.at = match.end()
         self.weigh(self.last * (max(int(match[1]), 1) - 1))
-        return "{" + match[0]
+        return f"{{{match[0]}"
 
     def piece(self, c: str) -> str:
         """What one character, or an escape or a class that it begins, is in the other dialect."""
