@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 
 class Type(enum.Enum):
@@ -76,10 +77,16 @@ class Schema:
 
     def find(self, name: str) -> int | None:
         """Position of the attribute called `name`, or None."""
-        for i, a in enumerate(self.attributes):
-            if a.name == name:
-                return i
-        return None
+        return self._places.get(name)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """The first position of each name."""
+        return {a.name: i for i, a in reversed(list(enumerate(self.attributes)))}
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what can be looked up again."""
+        return {"attributes": self.attributes}
 
     def __iter__(self) -> Iterator[Attribute]:
         return iter(self.attributes)

@@ -74,8 +74,8 @@ class Result(Displayed):
     """The answer to an on-demand query: `columns` are (name, type) pairs, `rows` Python values, merged over shards.
 
     `by_shard` is the same by shard, SHARD_ID first; None if the query has no shards. `limit`: how many rows are
-    displayed; None: the front end's default. `hint`: why there are no rows, where that is known. `beside`: `by_shard`
-    is displayed as well.
+    displayed; None: the front end's default. `hint`: why there are no rows, where that is known, or which buckets of an
+    aggregation the range cuts. `beside`: `by_shard` is displayed as well.
     """
 
     columns: list[tuple[str, str]]

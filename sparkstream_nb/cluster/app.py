@@ -16,14 +16,14 @@ from ..errors import Misuse, SiddhiRuntimeError, SparkStreamError, nearest, show
 from ..lanes.distributed import Distributed
 from ..plan import compile_retrieval, explain
 from ..plan.graph import graph_of
-from ..plan.nodes import AggregationDef, Plan, Ref, Retrieval
+from ..plan.nodes import AggDuration, AggregationDef, Plan, Ref, Retrieval
 from ..plan.repair import repairs
 from ..plan.split_graph import split_graph
 from ..spark import feeds
 from ..spark.arrivals import InboxReader
 from ..spark.entries import Ask
 from ..spark.feed_check import check_source
-from ..spark.reach import missed
+from ..spark.reach import cuts
 from ..spark.results import Failed
 from ..spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from ..spark.time_formats import TimeFormat
@@ -45,7 +45,7 @@ from .answers import (
 from .buckets import ALWAYS, AggregationReader, InputStream
 from .figures import disk_of, stats_of
 from .frontend import View
-from .hints import why_empty
+from .hints import hint_of, what_is_cut
 from .rejected import Given, Replayed, again, chosen, errors_of
 from .replays import ReplayedApp
 from .sent import source_columns
@@ -83,8 +83,7 @@ class App(ReplayedApp):
             self.flush()
             now = self._now()
             answer = _merged(retrieve(self.plan, retrieval, self.store, now=now, as_wso2=as_wso2), limit)
-            unreached = None if len(answer) else missed(self.plan, retrieval, self.store, now=now)
-            return answer if unreached is None else replace(answer, hint=why_empty(unreached))
+            return replace(answer, hint=hint_of(self.plan, retrieval, self.store, now=now, empty=not len(answer)))
         if retrieval.shared:
             self.flush()  # one node answers, and the others may take their turn with the table later
         among = self._holders(retrieval)
@@ -131,9 +130,21 @@ class App(ReplayedApp):
         """The answer of the active node; of several groups, the select over the rows of all of their active nodes."""
         if not self._divided(retrieval) or retrieval.output is not None:
             first = next(iter(self._active(text).values()))
-            return Result(first.columns, first.rows, limit=limit)
-        context = self._context()
-        return _merged(merge_nodes(retrieval, self._active(rows_wanted(text)), context, self._now()), limit)
+            return Result(first.columns, first.rows, limit=limit, hint=self._cut_in_groups(retrieval))
+        found = merge_nodes(retrieval, self._active(rows_wanted(text)), self._context(), self._now())
+        return replace(_merged(found, limit), hint=self._cut_in_groups(retrieval))
+
+    def _cut_in_groups(self, retrieval: Retrieval) -> str | None:
+        """The hint about an aggregation that active nodes have in their memory."""
+        source = retrieval.source
+        if source is None or source.kind != "aggregation" or retrieval.output is not None:
+            return None
+
+        def holds(per: AggDuration, start: int, end: int) -> bool:
+            asked = f"from {source.id} within {start}L, {end}L per '{per}' select * limit 1"
+            return any(answer.rows for answer in self._active(asked).values())
+
+        return "; ".join(map(what_is_cut, cuts(self.plan, retrieval, holds, now=self._now()))) or None
 
     def _divided(self, retrieval: Retrieval) -> bool:
         """Whether several nodes of groups have a part each of what a retrieval asks for."""

@@ -108,19 +108,24 @@ def as_sarif(report: AuditReport) -> str:
         {"id": f"scale-out/{k}", "shortDescription": {"text": f"What several nodes do to a {k}"}}
         for k in (*kinds, "error")
     ]
+    rules.append({"id": "known-fault", "shortDescription": {"text": "What WSO2's servers answer otherwise"}})
     results = []
     for a in report.apps:
         path = Path(a.path)
         uri = path.as_uri() if path.is_absolute() else quote(path.as_posix())
         if a.error is not None:
-            results.append(_result("error", "error", str(a.error).splitlines()[0], uri, _line(a.error)))
+            said = str(a.error).splitlines()[0]
+            results.append(_result("scale-out/error", "error", said, uri, _line(a.error)))
         for f in a.findings:
             if f.level == "safe":
                 continue
+            if f.level == "known-fault":
+                said = f"{f.kind} {f.name}: {f.effect}. It is {f.cause}."
+                results.append(_result("known-fault", "note", said, uri, f.line))
+                continue
             level = "note" if f.accepted is not None else _LEVELS[f.level]
-            result = _result(
-                f.kind, level, f"{f.kind} {f.name} {f.effect}: {f.cause}. Repair: {f.repair}.", uri, f.line
-            )
+            said = f"{f.kind} {f.name} {f.effect}: {f.cause}. Repair: {f.repair}."
+            result = _result(f"scale-out/{f.kind}", level, said, uri, f.line)
             if f.accepted is not None:
                 result["suppressions"] = [{"kind": "inSource", "justification": f.accepted}]
             results.append(result)
@@ -132,10 +137,10 @@ def _line(error: SparkStreamError) -> int:
     return error.span.line if isinstance(error, SiddhiError) else 1
 
 
-def _result(kind: str, level: str, message: str, uri: str, line: int) -> dict[str, Any]:
+def _result(rule: str, level: str, message: str, uri: str, line: int) -> dict[str, Any]:
     place = {"artifactLocation": {"uri": uri}, "region": {"startLine": max(1, line)}}
     return {
-        "ruleId": f"scale-out/{kind}",
+        "ruleId": rule,
         "level": level,
         "message": {"text": message},
         "locations": [{"physicalLocation": place}],

@@ -30,11 +30,19 @@ from .prometheus import prometheus_text
 
 MOST_BYTES = 1_000_000
 """Of an app's text, as UTF-8."""
+MOST_STATEMENTS = 2_000
+"""Definitions, queries and partitions of an app: to compile these takes some two seconds."""
 STATISTICS = "statistics"
 """A word that stands for all apps where else a name stands; so no app is called by it."""
 _SECRET = re.compile(r"\$\{(sec|env):")
 _ONE_NODE = {"shardId": "node-1"}
 """A deployment gives every node its shard id; an app is checked as if it ran on one of them."""
+_STATEMENT_END = re.compile(
+    r"""
+    \"{3}.*?(?:\"{3}|\Z) | '[^'\n]*'? | "[^"\n]*"? | --[^\n]* | /\*.*?(?:\*/|\Z)  # texts and comments
+    | (;)""",
+    re.DOTALL | re.VERBOSE,
+)
 _IN_PATHS = re.compile(r"[/\\\x00-\x1f\x7f]|^\.{1,2}$")
 
 
@@ -142,9 +150,10 @@ def checked_app(text: str, name: str | None = None, properties: Mapping[str, str
     """The app of a text, called as it says itself, else `name`. `properties`: those of the deployment files.
 
     Raises SiddhiError, with line and caret, where it is wrong, needs a declared gap, a script, a secret or a database
-    by its address, or where WSO2's manager refuses its `@dist`; and `Misuse` where its name is missing or cannot be
-    part of a path.
+    by its address, or where WSO2's manager refuses its `@dist`; and `Misuse` where it has too many statements, where
+    its name is missing or cannot be part of a path.
     """
+    _refuse_too_many(text)
     plan = compile_app(text, {**(properties or {}), **_ONE_NODE})
     called = plan.name or name
     if called is None:
@@ -160,6 +169,16 @@ def checked_app(text: str, name: str | None = None, properties: Mapping[str, str
         return CheckedApp(called, text, distribute(plan, called))
     except SiddhiError as error:
         raise error.with_source(text) from None
+
+
+def _refuse_too_many(text: str) -> None:
+    """Before it is parsed: a manager compiles what others send, and answers nobody meanwhile."""
+    count = sum(m[1] is not None for m in _STATEMENT_END.finditer(text))
+    if count > MOST_STATEMENTS:
+        raise Misuse(
+            f"an app of a manager has at most {MOST_STATEMENTS:,} definitions and queries, and this one some "
+            f"{count:,}: divide it into several apps"
+        )
 
 
 def _refuse_databases(plan: Plan) -> None:

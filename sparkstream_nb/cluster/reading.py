@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from ..errors import Misuse, StoreError
 from ..plan import compile_app, compile_retrieval
 from ..plan.nodes import Plan
@@ -10,6 +12,7 @@ from ..stores import DuckDBStore, Store
 from ..stores.patience import Patience
 from .answers import Result, frame_of
 from .conf import node_files
+from .hints import hint_of
 from .stores import databases_of
 from .upkeep import StoredApp
 
@@ -46,12 +49,14 @@ def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2
     try:
         # Without deployment files only the tables tell whether the app ran on one node or on several.
         plan = _fitting(store, source.id, *plans[:1], *(() if files else compiled(partitionById="true")))
-        found = retrieve(plan, compile_retrieval(text, plan), store, as_wso2=as_wso2)
+        retrieval, now = compile_retrieval(text, plan), int(time.time() * 1000)
+        found = retrieve(plan, retrieval, store, now=now, as_wso2=as_wso2)
         by_shard = found.by_shard  # read while the store is open
+        hint = hint_of(plan, retrieval, store, now=now, empty=not found.merged.rows)
     finally:
         store.close()
     read = None if by_shard is None else (lambda: frame_of(by_shard))
-    return Result(found.merged.columns, found.merged.rows, read, limit)
+    return Result(found.merged.columns, found.merged.rows, read, limit, hint)
 
 
 def _fitting(store: Store, aggregation: str, *plans: Plan) -> Plan:

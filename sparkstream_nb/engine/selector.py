@@ -166,7 +166,7 @@ class Selector:
         self.plain = args_plain and keys_plain and takes_all and not self._resets
         self.numbers = self.plain and self._keys is not None
         # `anew`: the select can do without RESET rows where every chunk begins with one.
-        self.anew = current and not expired and not self._resets and all(a.by_group for a in self._aggs)
+        self.anew = current and not expired and not self._resets
 
     # ------------------------------------------------------------------------------------------------------ running
 

@@ -6,6 +6,7 @@ import html
 from collections.abc import Sequence
 
 from ..cluster import App
+from ..cluster.hints import cut_by_joins
 from ..lanes.distributed import Distributed
 from ..plan.incoming import TIME, incoming_annotations, taken
 from ..plan.nodes import AggregationDef, Plan, Query, Safety
@@ -70,7 +71,12 @@ def headline(app: App) -> str:
 
 
 def warnings_of(app: App) -> list[str]:
-    """What the store says of the shards, and which queries several nodes will not answer as one would."""
+    """What the store says of the shards, which queries several nodes will not answer as one would, and what joins with
+    aggregations leave out."""
+    return [*_of_nodes(app), *cut_by_joins(app.plan)]
+
+
+def _of_nodes(app: App) -> list[str]:
     if app.deployment.led is not None:
         led = ", ".join(app.deployment.led) or "aggregations and triggers"
         said = f"On the leader, which takes all events, as their outputs depend on which node sees which event: {led}."

@@ -394,13 +394,17 @@ def _(shown: PlanText | SplitApp) -> str:
     return escaped_lines(str(shown))
 
 
-_SIGNS = {"stateless": "✓", "merged": "✓", "safe": "✓", "keyed": "!", "node-dependent": "✗"}
+_SIGNS = {
+    "stateless": "✓", "merged": "✓", "safe": "✓", "keyed": "!", "node-dependent": "✗",
+    "known-fault": "ⓘ known-fault in",
+}  # fmt: skip
 
 
 def _audit_grid(shown: AppAudit) -> Grid:
     rows = [
         [
-            f.line, f"{_SIGNS['safe'] if f.accepted else _SIGNS[f.level]} {f.kind} {f.name}", f.effect, Whole(f.cause),
+            f.line, f"{_SIGNS['safe'] if f.accepted else _SIGNS[f.level]} {f.kind} {f.name}",
+            Whole(f.effect) if f.level == "known-fault" else f.effect, Whole(f.cause),
             Whole(f.repair if f.accepted is None else f"accepted: {f.accepted}"),
         ]
         for f in shown.findings

@@ -9,7 +9,7 @@ from lark import Token, Tree
 
 from ..types import Type
 from .build import Branch, Builder, name_of, parts, string_of, sub, tok
-from .fixits import refuse_driver_without_key, refuse_per_without_quotes
+from .fixits import THIRD_EVENT, TWO_EVENTS, refuse_driver_without_key, refuse_per_without_quotes
 from .keywords import UNIT_SPELLINGS
 from .states import Chain, Group, Link, state_stream
 from .tree import (
@@ -400,7 +400,7 @@ class QueryBuilder(Builder):
 
     def logical(self, b: Branch) -> LogicalState:
         if len(parts(b)) > 3:
-            self.fail(tok(b, 3), f"'{tok(b, 1)}' joins exactly two events", "Use a second query, or a chain of '->'.")
+            self.fail(tok(b, 3), TWO_EVENTS.format(tok(b, 3)), THIRD_EVENT)
         left, right = self.build(sub(b, 0)), self.build(sub(b, 2))
         op: Literal["and", "or"] = "and" if tok(b, 1).type == "AND" else "or"
         open_ended = [s for s in (left, right) if isinstance(s, AbsentState) and s.wait is None]

@@ -257,6 +257,31 @@ def _plan_of_siddhi_3(f: Failure) -> Advice | None:
     )
 
 
+TWO_EVENTS = "a logical state joins exactly two events, and this '{}' a third"
+THIRD_EVENT = (
+    "Join two in a query of their own (from every a=A and b=B select ... insert into AB), and its output with the "
+    "third: from every ab=AB and c=C ..."
+)
+
+
+def _third_of_a_logical_state(f: Failure) -> Advice | None:
+    """`A and B and C`, also in parentheses: of a pattern Siddhi correlates two by `and` and `or`."""
+    if f.word() not in ("and", "or"):
+        return None
+    depth, found = 0, False
+    for i in range(f.at - 1, -1, -1):
+        word = str(f.tokens[i]).lower()
+        depth += {"]": 1, "[": -1}.get(word, 0)
+        if word in ("->", ",") or depth < 0:
+            return None
+        found = found or (word in ("and", "or") and depth == 0)
+        if word == "from":
+            break
+    if not found:
+        return None
+    return Advice(TWO_EVENTS.format(f.token()), THIRD_EVENT)
+
+
 FIXITS: tuple[tuple[str, Callable[[Failure], Advice | None]], ...] = (
     ("smart quotes", _smart_quotes),
     ("typographic arrow", _typographic_arrow),
@@ -278,6 +303,7 @@ FIXITS: tuple[tuple[str, Callable[[Failure], Advice | None]], ...] = (
     ("SQL", _sql_statement),
     ("Python", _python),
     ("short unit", _short_unit),
+    ("third of a logical state", _third_of_a_logical_state),
     ("Siddhi 3", _plan_of_siddhi_3),
 )
 """Name → function that recognizes the mistake; the first that returns advice wins."""

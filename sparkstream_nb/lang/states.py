@@ -1,12 +1,14 @@
 """Patterns and sequences: builds their syntax trees and applies the rules of Siddhi's grammar.
 
-Siddhi's grammar restricts where absent events (`not S for t`) and `every` can occur in a chain. Its rules are two
-tables over short names of those element types here, and a chain is parsed with them bottom-up (CYK).
+Siddhi's grammar restricts where absent events (`not S for t`) and `every` can occur in a chain. Its rules go by short
+names of the element types, the *kinds* of a chain. They pair neighbours, and what they make of a chain is regular, so
+that a chain is read once, link by link.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, NoReturn
 
@@ -22,6 +24,9 @@ from .tree import (
     StreamState,
     TimeConstant,
 )
+
+MOST_STATES = 200
+"""A pattern or sequence has no more states: programs that walk them go as deep as there are states."""
 
 Unit = StreamState | CountState | AbsentState | LogicalState
 
@@ -53,27 +58,42 @@ class Group:
 
 
 Kinds = frozenset[str]
-_Table = dict[tuple[str, str], str]
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """The kinds of one sort of chain. `plain` events chain to `plain`; a chain of those in `alone` is of that kind too.
+    With an `absent` event in it a chain is of kind
+
+    - L, if it is (P* (E P+ | L) E*)+: from the rules L = E P, L L, L E, P L;
+    - R, if it is (E* (P+ E | R) P*)+: from the rules R = P E, R R, E R, R P;
+
+    where P is a plain event, E an absent one, L and R a group of that kind.
+    """
+
+    plain: str
+    absent: str
+    alone: str = ""
+
 
 # Pattern: C pattern_source_chain, P every_pattern_source_chain, E every_absent_pattern_source, L and R left_ and
 # right_absent_pattern_source, A absent_pattern_source_chain (only ever a whole pattern).
-_PATTERN: Final[_Table] = {
-    ("C", "C"): "C", ("P", "P"): "P",
-    ("E", "P"): "L", ("L", "L"): "L", ("L", "E"): "L", ("P", "L"): "L",
-    ("P", "E"): "R", ("R", "R"): "R", ("E", "R"): "R", ("R", "P"): "R",
-}  # fmt: skip
+_PATTERN: Final = _Rules("P", "E", "C")
 # Sequence: S sequence_source_chain, N basic_absent_pattern_source, L and R left_ and right_absent_sequence_source,
 # A absent_sequence_source_chain, O one sequence_source.
-_SEQUENCE: Final[_Table] = {
-    ("S", "S"): "S",
-    ("N", "S"): "L", ("L", "L"): "L", ("L", "N"): "L", ("S", "L"): "L",
-    ("S", "N"): "R", ("R", "R"): "R", ("N", "R"): "R", ("R", "S"): "R",
-}  # fmt: skip
+_SEQUENCE: Final = _Rules("S", "N")
 _ABSENT_CHAIN: Final = frozenset("NLRA")
 
 
 def state_stream(chain: Chain, within: TimeConstant | None, span: Span) -> StateStream:
-    """The pattern or sequence that a chain is. Raises SiddhiSyntaxError where Siddhi's grammar has no such chain."""
+    """The pattern or sequence that a chain is. Raises SiddhiSyntaxError where Siddhi's grammar has no such chain, and
+    for one of more than `MOST_STATES`."""
+    units = list(_units(chain))
+    if len(units) > MOST_STATES:
+        raise SiddhiSyntaxError(
+            f"a pattern of {len(units):,} states is too long: it may have {MOST_STATES}", units[MOST_STATES].span,
+            hint="Let one query match its beginning and insert that into a stream, and another one go on from there.",
+        )  # fmt: skip
     kind = _kind(chain)
     if kind == "sequence":
         return StateStream("sequence", _sequence(chain), within, span=span)
@@ -81,6 +101,14 @@ def state_stream(chain: Chain, within: TimeConstant | None, span: Span) -> State
     if not kinds & {"P", "A"}:
         _refuse_pattern(chain)
     return StateStream("pattern", _flat(chain.links), within, span=span)
+
+
+def _units(chain: Chain) -> Iterator[Unit]:
+    for link in chain.links:
+        if isinstance(link.unit, Group):
+            yield from _units(link.unit.chain)
+        else:
+            yield link.unit
 
 
 def _kind(chain: Chain) -> Literal["pattern", "sequence"]:
@@ -112,7 +140,11 @@ def _flat(links: tuple[Link, ...]) -> StateElement:
 
 
 def _spread(state: StateElement) -> list[StateElement]:
-    return [state.first, *_spread(state.then)] if isinstance(state, NextState) else [state]
+    out = []
+    while isinstance(state, NextState):
+        out.append(state.first)
+        state = state.then
+    return [*out, state]
 
 
 def _next(states: list[StateElement]) -> StateElement:
@@ -122,19 +154,45 @@ def _next(states: list[StateElement]) -> StateElement:
     return out
 
 
-def _cyk(leaves: list[Kinds], table: _Table) -> list[list[Kinds]]:
-    """`out[i][j]`: the kinds that links i..j together can be."""
-    n = len(leaves)
-    out: list[list[Kinds]] = [[frozenset()] * n for _ in range(n)]
-    for i, leaf in enumerate(leaves):
-        out[i][i] = leaf
-    for width in range(2, n + 1):
-        for i in range(n - width + 1):
-            j = i + width - 1
-            found = {
-                table[a, b] for k in range(i, j) for a in out[i][k] for b in out[k + 1][j] if (a, b) in table
-            }  # fmt: skip
-            out[i][j] = frozenset(found | {"P"} if "C" in found else found)
+_Moves = dict[tuple[str, str], str]
+# From a state, by an event or group, to states. `begun` is in what may stand before the middle part of a round, the
+# part in inner parentheses; `core` in that part; `core+` at its end, which may be longer; `done` behind it.
+_LEFT: Final[_Moves] = {
+    ("begun", "P"): "begun", ("begun", "E"): "core", ("begun", "T"): "done",
+    ("core", "P"): "core+",
+    ("core+", "P"): "core+ begun", ("core+", "E"): "done core", ("core+", "T"): "done",
+    ("done", "P"): "begun", ("done", "E"): "done core", ("done", "T"): "done",
+}  # fmt: skip
+_RIGHT: Final[_Moves] = {
+    ("begun", "E"): "begun", ("begun", "P"): "core", ("begun", "T"): "done",
+    ("core", "P"): "core", ("core", "E"): "done",
+    ("done", "P"): "done core", ("done", "E"): "begun", ("done", "T"): "done",
+}  # fmt: skip
+_ENDS: Final = frozenset({"core+", "done"})
+
+
+def _accepted(leaves: list[Kinds], rules: _Rules, moves: _Moves, group: str) -> list[bool]:
+    """For each start of a chain whether `moves` accept it, with groups of kind `group`."""
+    names = (("P", rules.plain), ("E", rules.absent), ("T", group))
+    states: frozenset[str] = frozenset({"begun"})
+    out = []
+    for leaf in leaves:
+        read = [name for name, kind in names if kind in leaf]
+        states = frozenset(to for s in states for name in read for to in moves.get((s, name), "").split())
+        out.append(bool(states & _ENDS))
+    return out
+
+
+def _starts(leaves: list[Kinds], rules: _Rules, *, backwards: bool = False) -> list[Kinds]:
+    """The kinds of links 0..j of a chain, for each j; `backwards`: of a chain that is given from its end on, whose
+    kinds are those of the same links read forwards."""
+    left = _accepted(leaves, rules, _RIGHT if backwards else _LEFT, "L")
+    right = _accepted(leaves, rules, _LEFT if backwards else _RIGHT, "R")
+    every = {rules.plain, *rules.alone}
+    out = [leaves[0]]
+    for j in range(1, len(leaves)):
+        every &= leaves[j - 1] & leaves[j]
+        out.append(frozenset([*every, *"L" * left[j], *"R" * right[j]]))
     return out
 
 
@@ -142,7 +200,7 @@ def _cyk(leaves: list[Kinds], table: _Table) -> list[list[Kinds]]:
 
 
 def _pattern_kinds(chain: Chain) -> Kinds:
-    kinds = _cyk([_pattern_leaf(link) for link in chain.links], _PATTERN)[0][-1]
+    kinds = _starts([_pattern_leaf(link) for link in chain.links], _PATTERN)[-1]
     return kinds | {"A"} if kinds & set("ELR") else kinds
 
 
@@ -220,7 +278,7 @@ def _sequence_kinds(chain: Chain) -> Kinds:
     for link in chain.links:
         if link.every:
             _refuse_every(link)
-    kinds = _cyk([_sequence_leaf(link) for link in chain.links], _SEQUENCE)[0][-1]
+    kinds = _starts([_sequence_leaf(link) for link in chain.links], _SEQUENCE)[-1]
     return kinds | {"A"} if kinds & set("NLR") else kinds
 
 
@@ -233,8 +291,7 @@ def _sequence(chain: Chain) -> StateElement:
         raise SiddhiSyntaxError(
             "a whole sequence cannot be in parentheses", links[0].span, hint="Leave out the outer parentheses."
         )
-    kinds = _cyk([_sequence_leaf(link) for link in links], _SEQUENCE)
-    extent = _extent_of_every(links, kinds)
+    extent = _extent_of_every(links, [_sequence_leaf(link) for link in links])
     if not links[0].every:
         return _flat(links)
     plain = (Link(links[0].unit, False, links[0].span, links[0].suffix), *links[1:])
@@ -242,21 +299,18 @@ def _sequence(chain: Chain) -> StateElement:
     return _next([every, *_spread(_flat(links[extent:]))])
 
 
-def _extent_of_every(links: tuple[Link, ...], kinds: list[list[Kinds]]) -> int:
+def _extent_of_every(links: tuple[Link, ...], leaves: list[Kinds]) -> int:
     """How many links a leading `every` covers, by the order in which Siddhi's grammar tries its alternatives.
 
     One, but a chain with an absent event inside: there the longest start that is an absent chain by itself.
     """
-    last = len(links) - 1
-    first = kinds[0][0]
-    if "O" in first and "S" in kinds[1][last]:
+    until, rest = _starts(leaves, _SEQUENCE), _starts(leaves[::-1], _SEQUENCE, backwards=True)[::-1]
+    if leaves[0] & {"O", "N"} and "S" in rest[1]:
         return 1
-    if "N" in first and "S" in kinds[1][last]:
-        return 1
-    for extent in range(last, 0, -1):
-        if kinds[0][extent - 1] & _ABSENT_CHAIN and "S" in kinds[extent][last]:
+    for extent in range(len(links) - 1, 0, -1):
+        if until[extent - 1] & _ABSENT_CHAIN and "S" in rest[extent]:
             return extent
-    if "O" in first and kinds[1][last] & _ABSENT_CHAIN:
+    if "O" in leaves[0] and rest[1] & _ABSENT_CHAIN:
         return 1
     for link, next_link in itertools.pairwise(links):
         if isinstance(link.unit, AbsentState) and isinstance(next_link.unit, AbsentState):

@@ -1,4 +1,5 @@
-"""What scaling out does to an app: a finding for each query, table, window, trigger, aggregation and sink."""
+"""What scaling out does to an app: a finding for each query, table, window, trigger, aggregation and sink; and what
+WSO2's servers do otherwise by a fault of Siddhi's."""
 
 from __future__ import annotations
 
@@ -10,12 +11,13 @@ from typing import Literal
 from ..lang.parser import parse
 from ..lang.tree import Annotation, find_annotation
 from . import nodes as n
-from .query_parts import sources
+from .known_faults import Note, known_faults
+from .query_parts import sources, tables_of
 from .repair import Repairs, repairs
 from .safety import aggregation_safety
-from .safety_rules import by_clock, tables_of
+from .safety_rules import by_clock
 
-Level = Literal["safe", "keyed", "node-dependent"]
+Level = Literal["safe", "keyed", "node-dependent", "known-fault"]
 _ACCEPTED = re.compile(r"accepted\s*:\s*(\S.*)", re.DOTALL)
 
 
@@ -24,7 +26,8 @@ class Finding:
     """What several nodes mean to one element of an app: `effect` and its `cause`, and the `repair`.
 
     `accepted`: the reason that `@info(scale.out='accepted: REASON')` of the query or the aggregation gives; None: not
-    acknowledged.
+    acknowledged. One of level "known-fault" is a note: what WSO2's servers do to the element, on one node too, and the
+    public `report` of it.
     """
 
     kind: str
@@ -35,6 +38,7 @@ class Finding:
     cause: str
     repair: str
     accepted: str | None = None
+    report: str | None = None
 
     @property
     def fails(self) -> bool:
@@ -46,7 +50,14 @@ def audit(plan: n.Plan, text: str, variables: Mapping[str, str] | None = None) -
     """The findings of an app, in the order of its text; `plan` was compiled from `text` with `variables`."""
     lines = {str(d.id): d.span.line for d in parse(text, variables).definitions if hasattr(d, "id")}
     found = _Audit(plan, repairs(plan, text, variables), lines).findings()
-    return sorted(found, key=lambda f: f.line)
+    return sorted([*found, *map(_noted, known_faults(plan))], key=lambda f: f.line)
+
+
+def _noted(note: Note) -> Finding:
+    place, fault = note.place, note.fault
+    cause = f"a fault of Siddhi 5.1.30: docs/differences.md, '{fault.difference}'"
+    found = Finding(place.kind, place.name, place.span.line, "known-fault", note.text, cause, "none is needed here")
+    return replace(found, report=fault.report)
 
 
 @dataclass(frozen=True)

@@ -2,49 +2,74 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 
 from . import nodes as n
-from .query_parts import expressions, inputs, sources
+from .dataflow import Dataflow
+from .query_parts import expressions, inputs
 
 
 def cycles(plan: n.Plan) -> tuple[tuple[str, ...], ...]:
     """Cycles of streams, each as the names of its queries."""
-    after = {
-        q.name: [r.name for r in plan.queries if any(s.id == q.output.target.id for s in sources(r))]
-        for q in plan.queries
-    }
+    flow = Dataflow(plan)
+    after = {q.name: [r.name for r in flow.readers(q.output.target.id)] for q in flow.queries}
     found: list[tuple[str, ...]] = []
     seen: set[frozenset[str]] = set()
-    for q in plan.queries:
-        way = _way_round(q.name, after)
+    for name in _on_cycles(after):
+        way = _way_round(name, after)
         if way is not None and frozenset(way) not in seen:
             seen.add(frozenset(way))
             found.append(way)
     return tuple(found)
 
 
+def _on_cycles(after: Mapping[str, list[str]]) -> list[str]:
+    """Those that can be on a cycle: what is left when all are taken away, again and again, that nothing is before or
+    after."""
+    left = dict.fromkeys(after)
+    before: dict[str, list[str]] = {name: [] for name in after}
+    for name, following in after.items():
+        for other in following:
+            before[other].append(name)
+    for ahead, behind in ((after, before), (before, after)):
+        open_ = {name: sum(other in left for other in ahead[name]) for name in left}
+        todo = [name for name, n_ in open_.items() if n_ == 0]
+        while todo:
+            name = todo.pop()
+            del left[name]
+            for other in behind[name]:
+                if other in left:
+                    open_[other] -= 1
+                    if open_[other] == 0:
+                        todo.append(other)
+    return list(left)
+
+
 def _way_round(start: str, after: Mapping[str, list[str]]) -> tuple[str, ...] | None:
     """The shortest way from a query back to itself, or None."""
-    ways: list[tuple[str, ...]] = [(start,)]
-    visited: set[str] = set()
-    while ways:
-        way = ways.pop(0)
-        for following in after[way[-1]]:
+    came: dict[str, str] = {}
+    todo = deque([start])
+    while todo:
+        name = todo.popleft()
+        for following in after[name]:
             if following == start:
-                return way
-            if following not in visited:
-                visited.add(following)
-                ways.append((*way, following))
+                way = [name]
+                while way[-1] != start:
+                    way.append(came[way[-1]])
+                return tuple(reversed(way))
+            if following not in came:
+                came[following] = name
+                todo.append(following)
     return None
 
 
 def shared_tables(plan: n.Plan) -> tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]:
     """(table, queries that read it, queries that write it) if both exist."""
-    out = []
+    out, flow = [], Dataflow(plan)
     for id_ in plan.tables:
-        readers = tuple(q.name for q in plan.queries if _reads(q, id_))
-        writers = tuple(q.name for q in plan.queries if q.output.target.id == id_)
+        readers = tuple(q.name for q in flow.users(id_) if _reads(q, id_))
+        writers = tuple(q.name for q in flow.writers(id_))
         if readers and writers:
             out.append((id_, readers, writers))
     return tuple(out)

@@ -1,4 +1,4 @@
-"""Prints a plan as indented text: definitions, queries, placement, and shard safety."""
+"""Prints a plan as indented text: definitions, queries, placement, shard safety, known faults of Siddhi's."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from . import nodes as n
 from .cycles import cycles, shared_tables
 from .distribute import distribute
 from .gaps import needed
+from .known_faults import known_faults
 from .outside import is_outside, promise
 from .placement import stateless
 from .query_parts import connector_type
@@ -22,7 +23,8 @@ def explain(plan: n.Plan, lines_before: int = 0) -> str:
     lines: list[str] = [f"app {plan.name}" if plan.name else "app"]
     queries, aggregations = stateless(plan)
     elements, gaps = _elements(plan, queries, lines_before), _gaps(plan, lines_before)
-    for part in (_definitions(plan, aggregations), elements, _cycles(plan), _distributed(plan), gaps):
+    faults = _known_faults(plan, lines_before)
+    for part in (_definitions(plan, aggregations), elements, _cycles(plan), _distributed(plan), faults, gaps):
         lines.extend(f"  {line}" for line in part)
     return "\n".join(lines) + "\n"
 
@@ -209,6 +211,10 @@ def _window(w: n.WindowStep) -> str:
 
 
 def _state(s: n.State, names: Mapping[int, str]) -> Iterator[str]:
+    while isinstance(s, n.NextState):
+        yield from _state(s.first, names)
+        yield "then"
+        s = s.then
     match s:
         case n.StreamState():
             name = names[s.slot]
@@ -225,10 +231,6 @@ def _state(s: n.State, names: Mapping[int, str]) -> Iterator[str]:
             yield s.op
             for side in (s.left, s.right):
                 yield from (f"  {line}" for line in _state(side, names))
-        case n.NextState():
-            yield from _state(s.first, names)
-            yield "then"
-            yield from _state(s.then, names)
         case n.EveryState():
             yield "every"
             yield from (f"  {line}" for line in _state(s.state, names))
@@ -254,7 +256,7 @@ def _safety(s: n.Safety) -> str:
     return f"{s.level}{f' ({keys})' if keys else ''}: {s.reason}"
 
 
-# --------------------------------------------------------------------------------------------------- cycles and gaps
+# ------------------------------------------------------------------------------------------- cycles, faults and gaps
 
 
 def _cycles(plan: n.Plan) -> Iterator[str]:
@@ -264,6 +266,13 @@ def _cycles(plan: n.Plan) -> Iterator[str]:
     for table, readers, writers in shared_tables(plan):
         quoted = [", ".join(f"'{name}'" for name in names) for names in (readers, writers)]
         yield f"cycle: table {table} is read by {quoted[0]} and written by {quoted[1]}, run in slices"
+
+
+def _known_faults(plan: n.Plan, lines_before: int) -> Iterator[str]:
+    """Where Siddhi answers otherwise by a fault."""
+    for note in known_faults(plan):
+        place = note.place
+        yield f"known-fault in {place.kind} '{place.name}', line {place.span.line + lines_before}: {note.text}"
 
 
 def _gaps(plan: n.Plan, lines_before: int) -> Iterator[str]:

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 from . import nodes as n
 from .placement import connected
-from .query_parts import connector_type, sources
+from .query_parts import connector_type, sources, tables_of
 from .safety import aggregation_safety, depending, without
-from .safety_rules import tables_of
 
 LEADER = "leader"
 """The leader's shard id."""

@@ -7,8 +7,8 @@ from dataclasses import replace
 from ..lang.tree import Annotation
 from . import nodes as n
 from .distribute import Group, Split
-from .query_parts import connector_type, sources
-from .safety_rules import tables_of, tables_of_aggregation
+from .query_parts import connector_type, sources, tables_of
+from .safety_rules import tables_of_aggregation
 
 
 def partial_plan(plan: n.Plan, split: Split, group: Group) -> n.Plan:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from . import nodes as n
 from .cycles import cycles
+from .dataflow import Dataflow
 from .outside import published
 from .query_parts import connector_type, expressions, sources
 
@@ -76,18 +77,25 @@ def _queries(plan: n.Plan) -> frozenset[str]:
     read_by_aggregations = {a.input.source.id for a in plan.aggregations.values()}
     kept = read_by_aggregations | connected(plan)
     kept |= {k.stream for e in plan.elements if isinstance(e, n.Partition) for k in e.keys}
-    while True:
-        dropped = []
-        for q in chosen.values():
-            target = q.output.target.id
-            readers = [r for r in plan.queries if any(s.id == target for s in sources(r))]
-            writers = [w for w in plan.queries if w.output.target.id in (target, sources(q)[0].id)]
-            if target in kept or any(o.name not in chosen for o in (*readers, *writers)):
-                dropped.append(q.name)
-        if not dropped:
-            return frozenset(chosen)
-        for name in dropped:
-            del chosen[name]
+    flow = Dataflow(plan)
+    others = {name: _others(q, flow) for name, q in chosen.items()}
+    depending: dict[str, list[str]] = {}
+    for name, names in others.items():
+        for other in names:
+            depending.setdefault(other, []).append(name)
+    todo = [name for name, q in chosen.items() if q.output.target.id in kept or not others[name] <= chosen.keys()]
+    while todo:
+        name = todo.pop()
+        if chosen.pop(name, None) is not None:
+            todo += depending.get(name, ())
+    return frozenset(chosen)
+
+
+def _others(q: n.Query, flow: Dataflow) -> set[str]:
+    """The queries that read what a query writes, or write it, or what it reads."""
+    target = q.output.target.id
+    found = (*flow.readers(target), *flow.writers(target), *flow.writers(sources(q)[0].id))
+    return {o.name for o in found}
 
 
 def _plain_query(plan: n.Plan, q: n.Query) -> bool:

@@ -29,6 +29,9 @@ def sources(q: n.Query) -> tuple[n.Source, ...]:
 
 def stream_states(s: n.State) -> Iterator[n.StreamState]:
     """The stream states below `s`, in the order of the text."""
+    while isinstance(s, n.NextState):
+        yield from stream_states(s.first)
+        s = s.then
     match s:
         case n.StreamState():
             yield s
@@ -37,9 +40,6 @@ def stream_states(s: n.State) -> Iterator[n.StreamState]:
         case n.LogicalState():
             yield from stream_states(s.left)
             yield from stream_states(s.right)
-        case n.NextState():
-            yield from stream_states(s.first)
-            yield from stream_states(s.then)
         case n.EveryState():
             yield from stream_states(s.state)
 
@@ -109,3 +109,17 @@ def expressions(q: n.Query) -> Iterator[n.Expr]:
         case n.Update() | n.Upsert():
             yield q.output.on
             yield from (s.value for s in q.output.set or ())
+
+
+def inserts_into(q: n.Query, id_: str) -> bool:
+    """Whether a query inserts into the stream or window `id_`."""
+    return isinstance(q.output, n.Insert) and q.output.target.id == id_ and q.output.target.kind in ("stream", "window")
+
+
+def tables_of(q: n.Query, *, written: bool = True) -> tuple[str, ...]:
+    """Tables that the query reads or, with `written`, changes."""
+    found = [s.id for s in sources(q) if s.kind == "table"]
+    found += [e.table for top in expressions(q) for e in n.walk(top) if isinstance(e, n.InTable)]
+    if written and q.output.target.kind == "table":
+        found.append(q.output.target.id)
+    return tuple(dict.fromkeys(found))

@@ -17,10 +17,9 @@ Rules (`safety_rules.py` has a function for each):
 3. Windows in which other events decide what stays (`length`, `sort`, `externalTime`, ...) count every event,
    whatever its group: node-dependent, also with `group by`, unless the query only passes on each event as it comes.
    `session` with a key is keyed by that.
-4. Aggregates without `group by` combine all events: node-dependent; so do `str:groupConcat` and `math:percentile` with
-   it, which in Siddhi hold one state for all groups. `limit`, `offset`, `order by`, snapshots and rate limits by event
-   count select among the events that a node has: node-dependent. `output first|last every <time>` needs `group by`. A
-   group-by attribute of a side that may be missing is null for all keys: no key.
+4. Aggregates without `group by` combine all events: node-dependent. `limit`, `offset`, `order by`, snapshots and rate
+   limits by event count select among the events that a node has: node-dependent. `output first|last every <time>` needs
+   `group by`. A group-by attribute of a side that may be missing is null for all keys: no key.
 5. Joins: keyed if `on` equates an attribute of each side and both windows go by the clock. Only equal values that are
    written alike are routed alike: no numbers with fractions (0.0 equals -0.0, and 1 equals 1.0).
 6. Patterns: keyed if `every` applies to the first state alone (every event starts a match of its own) and equalities in
@@ -43,22 +42,14 @@ puts out together, or `group by` and `limit` select in it, is then that of each 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from heapq import heappop, heappush
 
 from . import nodes as n
-from .query_parts import sources
-from .safety_rules import (
-    STATELESS,
-    Keys,
-    Own,
-    attribute_of,
-    inserts_into,
-    merged_keys,
-    own_rule,
-    partition_rule,
-    tables_of,
-)
+from .dataflow import Dataflow
+from .query_parts import inserts_into
+from .safety_rules import STATELESS, Keys, Own, Rules, attribute_of, merged_keys, own_rule, partition_rule
 
 
 def with_safety(plan: n.Plan) -> n.Plan:
@@ -130,48 +121,62 @@ def aggregation_safety(plan: n.Plan, aggregation: n.AggregationDef) -> n.Safety:
 # ------------------------------------------------------------------------------------------------------ propagation
 
 
-@dataclass
 class _Propagation:
     """Rule 9: from the inputs on, until nothing changes; levels only get worse, so this ends. Of several keys, those
     that are attribute `preferred` come first."""
 
-    plan: n.Plan
-    preferred: str | None = None
+    def __init__(self, plan: n.Plan, preferred: str | None = None) -> None:
+        self.plan, self.preferred = plan, preferred
+        self._flow = Dataflow(plan)
+        self._before = [self._flow.before(k) for k in range(len(self._flow.queries))]
 
     def run(self) -> dict[str, n.Safety]:
-        own = {}
-        for e in self.plan.elements:
-            if isinstance(e, n.Partition):
-                own.update({q.name: partition_rule(e, q, self.plan) for q in e.queries})
-            else:
-                own[e.name] = own_rule(e, self.plan)
-        start = n.Safety("stateless", STATELESS.reason)
-        found = dict.fromkeys(own, start)
-        for _ in range(2 * len(own) + 2):
-            before = dict(found)
-            for q in self.plan.queries:
-                found[q.name] = self._combine(q, own[q.name], found)
-            if found == before:
-                break
+        """The safety of each query, by name: round after round, each looking at the queries whose writers changed."""
+        queries, rules = self._flow.queries, Rules(self._flow)
+        of = {q.name: e for e in self.plan.elements if isinstance(e, n.Partition) for q in e.queries}
+        own = [partition_rule(of[q.name], q, rules) if q.name in of else own_rule(q, rules) for q in queries]
+        found = {q.name: n.Safety("stateless", STATELESS.reason) for q in queries}
+        after: list[list[int]] = [[] for _ in queries]
+        for k, writers in enumerate(self._before):
+            for w in writers:
+                after[w].append(k)
+        due = [(0, k) for k in range(len(queries))]  # a heap
+        pushed = set(due)
+        rounds = 2 * len(queries) + 2
+        while due and due[0][0] < rounds:
+            at, k = heappop(due)
+            now = self._combine(k, own[k], found)
+            if now != found[queries[k].name]:
+                found[queries[k].name] = now
+                for turn in ((at if reader > k else at + 1, reader) for reader in after[k]):
+                    if turn not in pushed:
+                        pushed.add(turn)
+                        heappush(due, turn)
         return found
 
-    def _combine(self, q: n.Query, own: Own, found: Mapping[str, n.Safety]) -> n.Safety:
+    def _combine(self, k: int, own: Own, found: Mapping[str, n.Safety]) -> n.Safety:
         if own.level == "node-dependent":
             return n.Safety("node-dependent", own.reason)
         inherited: dict[str, str] = {}
-        reason = ""
-        for writer in self._writers(q):
+        merged: set[tuple[tuple[str, str], ...]] = set()
+        last: tuple[n.Query, n.Safety] | None = None
+        for w in self._before[k]:
+            writer = self._flow.queries[w]
             s = found[writer.name]
             if s.level == "node-dependent":
                 return n.Safety("node-dependent", _inherited(writer, s))
             if s.level == "keyed":
-                merged = merged_keys(inherited, dict(s.keys))
-                if merged is None:
+                last = writer, s
+                if s.keys in merged:
+                    continue
+                merged.add(s.keys)
+                both = merged_keys(inherited, dict(s.keys))
+                if both is None:
                     return n.Safety("node-dependent", "its inputs need routing by different attributes")
-                inherited, reason = merged, _inherited(writer, s)
+                inherited = both
         if own.level == "stateless":
-            if inherited:
-                return n.Safety("keyed", reason, tuple(sorted(inherited.items())))
+            if last is not None and inherited:
+                return n.Safety("keyed", _inherited(*last), tuple(sorted(inherited.items())))
             return n.Safety("stateless", own.reason)
         computed = None
         other = lambda c: self.preferred is not None and any(a != self.preferred for a in c.values())  # noqa: E731
@@ -187,23 +192,11 @@ class _Propagation:
             return n.Safety("node-dependent", f"{own.reason}, and the key {computed} is computed inside the node")
         return n.Safety("node-dependent", f"{own.reason}, and its input is keyed by another attribute")
 
-    def _writers(self, q: n.Query) -> Iterator[n.Query]:
-        tables = set(tables_of(q))
-        for w in self.plan.queries:
-            if w is not q and (
-                any(
-                    inserts_into(w, s.id) or (s.id.startswith("!") and s.id[1:] in {r.id for r in sources(w)})
-                    for s in sources(q)
-                )
-                or (w.output.target.kind == "table" and w.output.target.id in tables)
-            ):
-                yield w
-
     def _trace(self, candidate: Keys) -> dict[str, str] | None:
         """The routed streams' attributes that a candidate's come from, None where one is computed."""
         keys: dict[str, str] = {}
         for source, attribute in candidate.items():
-            origins = self._origins(source, attribute, frozenset())
+            origins = self._origins(source, attribute)
             if origins is None:
                 return None
             for stream, name in origins:
@@ -211,30 +204,30 @@ class _Propagation:
                     return None
         return keys
 
-    def _origins(self, source: str, attribute: str, seen: frozenset[tuple[str, str]]) -> set[tuple[str, str]] | None:
-        if (source, attribute) in seen:
-            return set()
-        seen |= {(source, attribute)}
-        if source.startswith("!"):
-            return self._origins(source[1:], attribute, seen)
-        if source in self.plan.tables or source in self.plan.aggregations:
-            return None  # what is stored was written by other events
+    def _origins(self, source: str, attribute: str) -> set[tuple[str, str]] | None:
+        """The attributes of defined streams that one is made of, as it came in; None if not all of it is."""
         out: set[tuple[str, str]] = set()
-        definition = self.plan.streams.get(source)
-        if definition is not None and definition.kind == "defined":
-            out.add((source, attribute))
-        for w in self.plan.queries:
-            if not inserts_into(w, source):
+        seen: set[tuple[str, str]] = set()
+        todo = [(source, attribute)]
+        while todo:
+            source, attribute = place = todo.pop()
+            if place in seen:
                 continue
-            at = self.plan.schema(source).find(attribute)
-            item = w.select.items[at].expr if at is not None else None
-            origin = attribute_of(item, w.input)
-            if origin is None:
-                return None
-            further = self._origins(*origin, seen)
-            if further is None:
-                return None
-            out |= further
+            seen.add(place)
+            if source.startswith("!"):
+                todo.append((source[1:], attribute))
+                continue
+            if source in self.plan.tables or source in self.plan.aggregations:
+                return None  # what is stored was written by other events
+            definition = self.plan.streams.get(source)
+            if definition is not None and definition.kind == "defined":
+                out.add(place)
+            for w in self._flow.into(source):
+                at = self.plan.schema(source).find(attribute)
+                origin = attribute_of(w.select.items[at].expr if at is not None else None, w.input)
+                if origin is None:
+                    return None
+                todo.append(origin)
         return out
 
 

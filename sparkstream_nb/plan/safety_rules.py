@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..types import Type
 from . import nodes as n
-from .query_parts import conjuncts, expressions, inputs, sources, stream_states
+from .dataflow import Dataflow
+from .query_parts import conjuncts, expressions, inputs, inserts_into, sources, stream_states, tables_of
 from .signatures.streams import STATEFUL
 from .signatures.windows import DECLARATIONS, argument
 
@@ -39,10 +41,6 @@ def merged_keys(one: Mapping[str, str], two: Mapping[str, str]) -> dict[str, str
     return out
 
 
-def inserts_into(q: n.Query, id_: str) -> bool:
-    return isinstance(q.output, n.Insert) and q.output.target.id == id_ and q.output.target.kind in ("stream", "window")
-
-
 def attribute_of(e: n.Expr | None, i: n.Input) -> tuple[str, str] | None:
     """(source id, attribute) where `e` is an attribute of a source as it came in, else None."""
     if not isinstance(e, n.Ref) or e.slot < 0:
@@ -51,8 +49,37 @@ def attribute_of(e: n.Expr | None, i: n.Input) -> tuple[str, str] | None:
     return (source.id, e.name) if source.schema.find(e.name) is not None else None
 
 
-def own_rule(q: n.Query, plan: n.Plan) -> Own:
-    shared = _own_shared(q, plan)
+class Rules:
+    """A plan, and what several of its queries ask of it."""
+
+    def __init__(self, flow: Dataflow) -> None:
+        self.flow, self.plan = flow, flow.plan
+        self._tables: dict[str, Own] = {}
+
+    def table(self, table: str) -> Own:
+        """Rule 8 of a table in memory."""
+        if table not in self._tables:
+            self._tables[table] = _kept_apart(self.flow, table)
+        return self._tables[table]
+
+    @cached_property
+    def chunked(self) -> frozenset[str]:
+        """The streams to which a query sends several events at once, of which a partition makes one chunk of neighbours
+        with the same key."""
+        todo = [q for q in self.flow.queries if _sends_chunks(q, self.plan)]
+        found: set[str] = set()
+        while todo:
+            target = todo.pop().output.target
+            if target.kind in ("stream", "window") and target.id not in found:
+                found.add(target.id)
+                todo += (r for r in self.flow.readers(target.id) if inserts_into(r, r.output.target.id))
+        return frozenset(found)
+
+
+def own_rule(q: n.Query, rules: Rules) -> Own:
+    """What a query outside of partitions is by itself."""
+    plan = rules.plan
+    shared = _own_shared(q, rules)
     if shared is not None and shared.level == "node-dependent":
         return shared
     match q.input:
@@ -85,25 +112,25 @@ def _both(one: Own, two: Own) -> Own:
     return Own("keyed", two.reason, agreed)
 
 
-def _own_shared(q: n.Query, plan: n.Plan) -> Own | None:
+def _own_shared(q: n.Query, rules: Rules) -> Own | None:
     """Rule 8: triggers, tables, aggregations."""
     for s in sources(q):
-        if s.id in plan.triggers:
+        if s.id in rules.plan.triggers:
             return _dependent(f"trigger '{s.id}' fires on every node")
         if s.kind == "aggregation":
             return _dependent(f"it reads what aggregation '{s.id}' has stored at that time")
     out: Own | None = None
     for table in tables_of(q):
-        found = _own_table(q, table, plan)
+        found = _own_table(q, table, rules)
         if found.level == "node-dependent":
             return found
         out = found if out is None else _both(out, found)
     return out
 
 
-def partition_rule(p: n.Partition, q: n.Query, plan: n.Plan) -> Own:
+def partition_rule(p: n.Partition, q: n.Query, rules: Rules) -> Own:
     """Rule 7."""
-    shared = _own_shared(q, plan)
+    shared = _own_shared(q, rules)
     if shared is not None and shared.level == "node-dependent":
         return shared
     keys: dict[str, str] = {}
@@ -113,7 +140,7 @@ def partition_rule(p: n.Partition, q: n.Query, plan: n.Plan) -> Own:
         if not isinstance(key.expr, n.Ref):
             return _dependent(f"the key of '{p.id}' for '{key.stream}' is computed inside the node")
         keys[key.stream] = key.expr.name
-    timed = _timed_in_partition(q, plan)
+    timed = _timed_in_partition(q, rules)
     if timed is not None:
         return _dependent(timed)
     mine: dict[str, str] = {}
@@ -127,13 +154,11 @@ def partition_rule(p: n.Partition, q: n.Query, plan: n.Plan) -> Own:
     return own if shared is None else _both(own, shared)
 
 
-def _timed_in_partition(q: n.Query, plan: n.Plan) -> str | None:
+def _timed_in_partition(q: n.Query, rules: Rules) -> str | None:
     """Why instances on one node do not go their own ways (rule 7); None where they do."""
-    if _shares_state(q):
-        return "an aggregator of Siddhi's that it uses holds one state for all keys"
     if q.rate is not None and q.rate.unit != "events":
         return "its output rate goes on in turns with those of other keys on the node"
-    if q.select.aggregates and any(_comes_in_chunks(s.id, plan, frozenset()) for s in sources(q)):
+    if q.select.aggregates and any(s.id in rules.chunked for s in sources(q)):
         return "what comes to it at once is cut at other keys"
     if isinstance(q.input, n.StateInput):
         if any(isinstance(s, n.AbsentState) for s in _below(q.input.state)):
@@ -143,7 +168,7 @@ def _timed_in_partition(q: n.Query, plan: n.Plan) -> str | None:
     for i in inputs(q.input):
         if any(isinstance(s, n.FunctionStep) and s.function in STATEFUL for s in i.steps):
             return "its timeouts end in turns with those of other keys on the node"
-        window = _window_of(i, plan)
+        window = _window_of(i, rules.plan)
         if window is None:
             continue
         if i.source.kind == "window" and not by_clock(window):
@@ -160,21 +185,12 @@ def _timed_in_partition(q: n.Query, plan: n.Plan) -> str | None:
     return None
 
 
-def _comes_in_chunks(stream: str, plan: n.Plan, seen: frozenset[str]) -> bool:
-    """Whether a query sends several events at once to a stream, of which a partition makes one chunk of neighbours
-    with the same key."""
-    if stream in seen:
-        return False
-    for w in plan.queries:
-        if not inserts_into(w, stream):
-            continue
-        window = _window_of(w.input, plan) if isinstance(w.input, n.StreamInput) else None
-        plain = isinstance(w.input, n.StreamInput) and w.rate is None and not _puts_out_expired(w)
-        if not plain or (window is not None and not (_passes_through(w, window) or _slides(window))):
-            return True
-        if any(_comes_in_chunks(s.id, plan, seen | {stream}) for s in sources(w)):
-            return True
-    return False
+def _sends_chunks(q: n.Query, plan: n.Plan) -> bool:
+    """Whether a query itself sends several events at once."""
+    if not isinstance(q.input, n.StreamInput) or q.rate is not None or _puts_out_expired(q):
+        return True
+    window = _window_of(q.input, plan)
+    return window is not None and not (_passes_through(q, window) or _slides(window))
 
 
 def _slides(window: n.WindowStep) -> bool:
@@ -183,11 +199,12 @@ def _slides(window: n.WindowStep) -> bool:
 
 def _below(s: n.State) -> Iterator[n.State]:
     """`s` and the states that it is made of."""
+    while isinstance(s, n.NextState):
+        yield s
+        yield from _below(s.first)
+        s = s.then
     yield s
     match s:
-        case n.NextState():
-            yield from _below(s.first)
-            yield from _below(s.then)
         case n.LogicalState():
             yield from _below(s.left)
             yield from _below(s.right)
@@ -208,15 +225,6 @@ def _passes_through(q: n.Query, window: n.WindowStep) -> bool:
 
 def _puts_out_expired(q: n.Query) -> bool:
     return getattr(q.output, "event_type", "current") != "current"
-
-
-def _shares_state(q: n.Query) -> bool:
-    """Whether an aggregator has no state by group or key, which is so in Siddhi."""
-    return any(
-        isinstance(e, n.Agg) and e.function in ("str:groupConcat", "math:percentile")
-        for top in expressions(q)
-        for e in n.walk(top)
-    )
 
 
 def _window_of(i: n.StreamInput, plan: n.Plan) -> n.WindowStep | None:
@@ -279,8 +287,6 @@ def _own_selection(q: n.Query, own: Own, plan: n.Plan) -> Own | None:
 
 
 def _grouped(q: n.Query, what: str) -> Own:
-    if _shares_state(q):
-        return _dependent("an aggregator of Siddhi's that it uses holds one state for all groups")
     missing = set(_may_be_missing(q.input))
     grouped = [g for g in q.select.group_by if attribute_of(g, q.input) is not None]
     keys = [k for g in grouped if (k := attribute_of(g, q.input)) is not None and getattr(g, "slot", 0) not in missing]
@@ -471,15 +477,6 @@ def _tied_states(i: n.StateInput, start: int, attribute: str) -> dict[str, str] 
 # ----------------------------------------------------------------------------------------------------------- tables
 
 
-def tables_of(q: n.Query, *, written: bool = True) -> tuple[str, ...]:
-    """Tables that the query reads or, with `written`, changes."""
-    found = [s.id for s in sources(q) if s.kind == "table"]
-    found += [e.table for top in expressions(q) for e in n.walk(top) if isinstance(e, n.InTable)]
-    if written and q.output.target.kind == "table":
-        found.append(q.output.target.id)
-    return tuple(dict.fromkeys(found))
-
-
 def tables_of_aggregation(a: n.AggregationDef) -> tuple[str, ...]:
     """Tables that an aggregation looks into."""
     tops = [s.condition for s in a.input.steps if isinstance(s, n.FilterStep)]
@@ -501,20 +498,25 @@ def tables_of_retrieval(r: n.Retrieval) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _own_table(q: n.Query, table: str, plan: n.Plan) -> Own:
+def _own_table(q: n.Query, table: str, rules: Rules) -> Own:
     """Rule 8: a table in memory is kept apart by a column if every query that touches it says which value it means."""
-    definition = plan.tables[table]
-    if definition.stored:
-        if isinstance(q.output, n.Insert) and q.output.target.id == table and tables_of(q, written=False) == ():
-            return STATELESS
-        return _dependent(f"what it finds in the stored table '{table}' is what other nodes have written at that time")
-    users = [u for u in plan.queries if table in tables_of(u)]
-    columns = definition.primary_key or range(len(definition.source.schema))
-    for column in columns:
-        found = [_table_key(u, table, column) for u in users]
+    if not rules.plan.tables[table].stored:
+        return rules.table(table)
+    if isinstance(q.output, n.Insert) and q.output.target.id == table and tables_of(q, written=False) == ():
+        return STATELESS
+    return _dependent(f"what it finds in the stored table '{table}' is what other nodes have written at that time")
+
+
+def _kept_apart(flow: Dataflow, table: str) -> Own:
+    definition = flow.plan.tables[table]
+    users = flow.users(table)
+    for column in definition.primary_key or range(len(definition.source.schema)):
         keys: dict[str, str] | None = {}
-        for key in found:
+        for u in users:
+            key = _table_key(u, table, column)
             keys = None if key is None or keys is None else merged_keys(keys, dict([key]))
+            if keys is None:
+                break
         if keys is not None:
             name = definition.source.schema[column].name
             return Own("keyed", f"every query accesses table '{table}' by its '{name}'", (keys,))

@@ -1,14 +1,17 @@
-"""Why a retrieval over an aggregation found nothing: what its `within` asked for, and what there is."""
+"""How far the `within` of a retrieval over an aggregation reaches: why it found nothing, and which buckets it cuts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..engine.aggregation import bounds_of
+import numpy as np
+
+from ..engine.aggregation import Calendar, bounds_of
 from ..engine.columns import Strings
 from ..engine.expressions import Context
 from ..engine.services import Services
-from ..plan.nodes import AggDuration, Plan, Retrieval
+from ..plan.nodes import AggDuration, AggregationDef, Plan, Retrieval
 from ..stores.protocol import BucketRange, Store
 
 _ALWAYS = (-(2**62), 2**62)
@@ -41,3 +44,64 @@ def missed(plan: Plan, retrieval: Retrieval, store: Store, *, now: int) -> Misse
         return None
     first, last = one(*_ALWAYS, latest=False), one(*_ALWAYS, latest=True)
     return Missed(definition.id, per, (start, end), (first[0], last[0]) if first and last else None)
+
+
+_HOUR = 3_600_000
+_AT_MOST: dict[AggDuration, int] = {
+    "sec": 1000, "min": 60_000, "hour": _HOUR, "day": 26 * _HOUR, "month": 32 * 24 * _HOUR, "year": 367 * 24 * _HOUR,
+}  # fmt: skip
+"""So much later (ms) than a bucket's start, the next one has begun."""
+
+Holds = Callable[[AggDuration, int, int], bool]
+"""Whether there are rows of a duration in buckets that begin from one time on and before another (ms)."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A bucket of duration `per`, from `bucket` to `until` (ms, not in it), inside which a range begins or `ends`.
+
+    A bucket belongs to a range that it begins in: one in which a range begins is left out, one in which it ends is in
+    the answer as a whole. `finer`: the longest duration of the aggregation that has a bucket begin at the bound of the
+    range, so that the range cuts none of its buckets there.
+    """
+
+    aggregation: str
+    per: AggDuration
+    bucket: int
+    until: int
+    ends: bool
+    finer: AggDuration | None
+
+
+def cuts(plan: Plan, retrieval: Retrieval, holds: Holds, *, now: int) -> list[Cut]:
+    """The buckets that a retrieval over an aggregation cuts, as far as they have something on the other side."""
+    assert retrieval.source is not None
+    definition = plan.aggregations[retrieval.source.id]
+    per, start, end = bounds_of(retrieval, definition, Services(Strings(), Context()), now)
+    return cut_by(definition, plan.aggregation_zone, (per, start, end), holds)
+
+
+def cut_by(definition: AggregationDef, zone: str, asked: tuple[AggDuration, int, int], holds: Holds) -> list[Cut]:
+    """The buckets that the range of `asked`, (per, start, end), cuts: that in which it begins, if it holds something
+    that was asked for, and that in which it ends, if it holds something that was not."""
+    per, start, end = asked
+    calendar, smallest = Calendar(zone), definition.durations[0]
+
+    def begin(duration: AggDuration, at: int) -> int:
+        return int(calendar.floor(duration, np.array([at], np.int64))[0])
+
+    def cut(at: int, ends: bool) -> Cut:
+        bucket = begin(per, at)
+        finer = definition.durations[: definition.durations.index(per)]
+        fits = next((d for d in reversed(finer) if begin(d, at) == at), None)
+        return Cut(definition.id, per, bucket, begin(per, bucket + _AT_MOST[per]), ends, fits)
+
+    found = []
+    if (first := cut(start, False)).bucket < start and holds(per, first.bucket, start):
+        wanted = smallest, start, min(end, first.until)
+        if smallest == per or holds(*wanted) or not holds(smallest, first.bucket, first.until):
+            found.append(first)
+    last = cut(end, True)
+    if start <= last.bucket < end and smallest != per and holds(smallest, end, last.until):
+        found.append(last)
+    return found

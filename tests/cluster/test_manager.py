@@ -22,7 +22,15 @@ import pytest
 
 from sparkstream_nb import cli, cluster
 from sparkstream_nb.cluster.answers import Stats
-from sparkstream_nb.cluster.manager import MOST_BYTES, ClusterDeployer, Deployer, HostedApp, Manager, checked_app
+from sparkstream_nb.cluster.manager import (
+    MOST_BYTES,
+    MOST_STATEMENTS,
+    ClusterDeployer,
+    Deployer,
+    HostedApp,
+    Manager,
+    checked_app,
+)
 from sparkstream_nb.cluster.manager_command import ManagerOptions, running
 from sparkstream_nb.cluster.manager_conf import read_manager
 from sparkstream_nb.cluster.manager_http import Credentials, ManagerServer, address_of
@@ -409,6 +417,25 @@ def test_an_app_is_limited_in_size_and_has_to_be_text(client: Client) -> None:
         client.ask("POST", body=APP[:30].encode() + b"\n\xff").body["message"] == "the app is not UTF-8 text (line 2)"
     )
     assert client.ask("POST", body=long[:MOST_BYTES]).status == 201
+
+
+def test_an_app_is_limited_in_statements_before_it_is_parsed(client: Client) -> None:
+    query = "from S[b > 3] select a insert into O;\n"
+    reply = client.ask("POST", body=APP + query * MOST_STATEMENTS)
+    assert (reply.status, reply.body["message"]) == (
+        400,
+        "an app of a manager has at most 2,000 definitions and queries, and this one some 2,002: "
+        "divide it into several apps",
+    )
+    noise = f"-- {';' * 3000}\n/* {';' * 3000} */\n" + f"from S[a == '{';' * 3000}'] select a insert into P;"
+    assert client.ask("POST", body=APP + noise).status == 201
+
+
+def test_a_pattern_is_limited_in_states(client: Client) -> None:
+    states = " -> ".join(f"e{i}=S[b > {i}]" for i in range(2_000))
+    reply = client.ask("POST", body=f"{APP} from every {states} select e0.a as a insert into P;")
+    assert reply.status == 400
+    assert "a pattern of 2,000 states is too long: it may have 200" in reply.body["message"]
 
 
 def test_a_request_that_does_not_come_in_is_given_up() -> None:

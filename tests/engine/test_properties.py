@@ -47,7 +47,8 @@ AGGREGATES = (
 )
 QUERIES = {
     "aggregates": f"@info(name='q') from S#window.{{}} {AGGREGATES} insert all events into Out;",
-    "grouped": "@info(name='q') from S#window.{} select sym, sum(qty) as s group by sym having s > 3 insert into Out;",
+    "grouped": "@info(name='q') from S#window.{} select sym, sum(qty) as s, stdDev(px) as d, "
+    "math:percentile(px, 40.0) as p, str:groupConcat(sym) as c group by sym having s > 3 insert into Out;",
     "partition": "partition with (sym of S) begin @info(name='q') from S#window.{} select sym, qty, sum(qty) as s "
     "insert all events into Out; end;",
 }

@@ -13,7 +13,8 @@ class States:
     """Writes a chain of states over `streams` (id → attributes), and what a select may name afterwards.
 
     Left out are the counts of a sequence that mean something else here than in Siddhi (see the differences): a least
-    number of two or more, of one or more in the last state, and of none in both the first and the last state.
+    number of two or more, of one or more in the last state, and of none in both the first and the last state; and an
+    `and` of two events that is the whole pattern.
     """
 
     def __init__(self, r: Random, e: Expressions, streams: dict[str, dict[str, str]], sequence: bool) -> None:
@@ -22,12 +23,13 @@ class States:
         self.seen: list[Attr] = []
         self.events: list[str] = []
         self.number = 0
-        self.empty_first = False
+        self.empty_first = self.whole = False
 
     def chain(self) -> tuple[str, list[Attr]]:
         """The text of the query's input, and the attributes that its select may name."""
         r = self.r
         length = r.choice((1, 2, 2, 2, 2, 3, 3, 3, 4)) + (self.sequence and r.random() < 0.8)
+        self.whole = length == 1
         parts = [self.state(i == 0, i == length - 1) for i in range(length)]
         text = self.sequenced(parts) if self.sequence else self.patterned(parts)
         if r.random() < 0.35:
@@ -128,6 +130,8 @@ class States:
         r = self.r
         op = r.choice(("and", "or"))
         kinds = r.choice(("both", "both", "both", "left", "right", "neither"))
+        if self.whole and kinds == "both":
+            op = "or"
         sides: list[str] = []
         named: list[tuple[str, str]] = []
         for side in ("left", "right"):

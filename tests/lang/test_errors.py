@@ -240,6 +240,26 @@ def test_texts_of_other_systems(text: str, message: str, hint: str) -> None:
     assert hint in (error.hint or "")
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "every (a=S or b=S) and c=S", "a=S and b=S and c=S", "a=S -> b=S[v > 1 and v < 5] or c=S or d=S",
+        "(a=S and b=S or c=S)",
+    ],
+)
+def test_a_third_event_of_a_logical_state(pattern: str) -> None:
+    error = refused(S + f"from {pattern} select a.v as v insert into O;")
+    assert error.message.startswith("a logical state joins exactly two events, and this ")
+    assert error.hint is not None
+    assert "insert into AB" in error.hint
+    assert error.span.line == 2
+
+
+def test_an_and_of_two_states_that_is_no_third() -> None:
+    error = refused(S + "from a=S[v > 1 and v < 5] b=S and select a.v as v insert into O;")
+    assert "exactly two" not in error.message
+
+
 def test_fixits_have_names_of_their_own() -> None:
     assert len({name for name, _ in FIXITS}) == len(FIXITS)
 

@@ -17,15 +17,19 @@ from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.lineage import LINEAGE, events_of, held_of, with_lineage
-from sparkstream_nb.plan.nodes import JoinInput, Plan, Ref, WindowStep
+from sparkstream_nb.plan.nodes import Plan, Ref, WindowStep
 from sparkstream_nb.plan.query_parts import inputs
 from sparkstream_nb.types import Type
 
 PARTS = 10
 SHARE = 10
 """One case of so many is run."""
-NOT_TRACED = ("ratelimit/snapshot/having", "ratelimit/snapshot/join", "ratelimit/snapshot_having")
-"""What a snapshot shows depends on which attributes are aggregates."""
+NOT_TRACED = (
+    "ratelimit/snapshot/having", "ratelimit/snapshot/join", "ratelimit/snapshot_having",
+    "triggers/same_name_ins", "triggers/same_name_ins_stream",
+)  # fmt: skip
+"""What a snapshot shows depends on which attributes are aggregates. A stream that a trigger and a query write has
+lineage in the query's events alone."""
 
 
 def numbered(batch: InputBatch, plan: Plan) -> InputBatch:
@@ -56,9 +60,8 @@ def put_out(case: Case, plan: Plan, batch: InputBatch) -> dict[str, Any]:
 
 
 def counts_whole_events(plan: Plan) -> bool:
-    """Whether a window counts equal events by all that they have, and what is put out shows in which order it keeps
-    them: in aggregates, in joins, or in a window of its own."""
-    shown = (x for q in plan.queries if q.select.aggregates or isinstance(q.input, JoinInput) for x in inputs(q.input))
+    """Whether a window counts equal events by all that they have: with lineage it keeps them in another order."""
+    shown = (x for q in plan.queries for x in inputs(q.input))
     return any(
         isinstance(x, WindowStep)
         and x.function in ("frequent", "lossyFrequent")

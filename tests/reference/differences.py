@@ -16,6 +16,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from reference import replay
+from reference.parts import read
 from sparkstream_nb.engine.cases import run_case
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "differences.md"
@@ -39,6 +40,8 @@ def page() -> str:
         parts.append(f"\n## {topic}\n")
         for d in entries:
             parts.append(f"\n### {d['title']}\n\n- Siddhi 5.1.30: {d['siddhi']}\n- here: {d['here']}\n")
+            if reports := [f"[{r}](https://github.com/{r.replace('#', '/issues/')})" for r in d.get("report", ())]:
+                parts.append(f"- reported: {', '.join(reports)}\n")
             parts.append(f"- cases: {', '.join(f'`{c}`' for c in d['cases'])}\n\n")
             parts.append(f"```sql\n{ours[d['cases'][0]]['app'].strip()}\n```\n")
     return "".join(parts)
@@ -46,8 +49,8 @@ def page() -> str:
 
 def keep(file: str, ids: Sequence[str]) -> None:
     """Writes the engine's answers to Siddhi's cases `ids` as cases of ours."""
-    path = replay.OURS / file
-    old = {case["id"]: case for case in replay.read(path)} if path.exists() else {}
+    path = replay.CASES / "differences" / file
+    old = {case["id"]: case for case in read(path)} if path.exists() else {}
     for case in replay.siddhi_cases():
         if case["id"] in ids:
             old[case["id"]] = {**case, "expect": run_case(case)}

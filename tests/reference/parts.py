@@ -18,6 +18,8 @@ Case = dict[str, Any]
 CASES = Path(__file__).resolve().parents[1] / "cases"
 OURS = CASES / "differences"
 """Cases where the manual speaks against the reference engine; all others have its answers."""
+REPORTS = CASES / "reports"
+"""Public reports and questions, with the right answer (`tests/engine/test_reports.py`)."""
 MOST = 150
 """A part has no more lines than that."""
 FRAMES = 4
@@ -38,7 +40,8 @@ def read_lines(path: Path) -> Iterator[Case | None]:
 
 def siddhi_files() -> list[Path]:
     """The files with Siddhi's answers; some hold facts about single expressions, and no case."""
-    return [p for p in sorted(CASES.glob("**/*.jsonl")) if OURS not in p.parents and p.name != "found.jsonl"]
+    others = {OURS, REPORTS}
+    return [p for p in sorted(CASES.glob("**/*.jsonl")) if not others & {*p.parents} and p.name != "found.jsonl"]
 
 
 def our_files() -> list[Path]:

@@ -12,7 +12,7 @@ from ...types import Type
 from ..arrays import grown
 from ..columns import Array, Column, Mask
 from ..jit import AHEAD, FAR, inlined, kernel, prefetch
-from ..rows import EXPIRED, RESET, TIMER, Pushed
+from ..rows import EXPIRED, RESET, Pushed
 
 NO_MASK = np.zeros(0, np.bool_)
 NO_KIND = np.zeros(0, np.int8)
@@ -187,8 +187,6 @@ class Aggregator(Protocol):
         """
         ...
 
-    by_group: bool
-    """Whether all state is per group, with none shared by groups."""
     pushes: bool
     """Whether `over` supports a feed with `pushed`."""
 
@@ -217,7 +215,6 @@ class Base:
     """Base class. The constructor takes the types of the arguments, and whether rows of the query expire one by one (or
     expired rows are output). A subclass defines `run` or `over`; the other one is derived from it."""
 
-    by_group = True
     pushes = False
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
@@ -290,36 +287,3 @@ def null_rows(column: Column, why: str) -> tuple[Mask, str] | None:
     if column.null is None or not column.null.any():
         return None
     return column.null, why
-
-
-def shared(touched: set[int], kind: Array | None, part: Array | None) -> Array | None:
-    """The op types for an aggregator with one store for all groups and partition instances.
-
-    Siddhi clears such a store at a RESET only if the row's instance has had an event since its last RESET; other RESET
-    rows become TIMER rows, which change nothing. `touched` are the instances with an event since then; it is updated.
-    """
-    instances = np.zeros(0 if kind is None else len(kind), np.int64) if part is None else part
-    if kind is None or not (kind == RESET).any():
-        events = instances if kind is None else instances[kind <= EXPIRED]
-        touched.update([0] if part is None else np.unique(events).tolist())
-        return kind
-    taken = np.zeros(1 + max(int(instances.max()), max(touched, default=0)), np.bool_)
-    taken[list(touched)] = True
-    kinds = kind.copy()
-    _drop_resets(kinds, instances, taken)
-    touched.clear()
-    touched.update(np.flatnonzero(taken).tolist())
-    return kinds
-
-
-@kernel
-def _drop_resets(kinds: Array, part: Array, taken: Array) -> None:
-    """Makes RESET rows of instances that have not `taken` an event since the last one TIMER rows."""
-    for i in range(len(kinds)):
-        p = np.uint64(part[i])
-        if kinds[i] == RESET:
-            if not taken[p]:
-                kinds[i] = TIMER
-            taken[p] = False
-        elif kinds[i] <= EXPIRED:
-            taken[p] = True

@@ -17,7 +17,7 @@ from ..expressions.jsontext import JsonError, read_smart, write_gson
 from ..expressions.objects import HashMap, same
 from ..expressions.values import boxes, object_text, text
 from ..rows import CURRENT, EXPIRED, RESET
-from .base import Base, Feed, by_op, shared
+from .base import Base, Feed, by_op
 
 
 class Collected(Base):
@@ -46,15 +46,14 @@ class Collected(Base):
 
     def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
         args, group, part = by_op(args, feed)
-        kind, groups, parts = self._stores(feed.kind, group, part)
-        kinds = [CURRENT] * feed.n if kind is None else kind.tolist()
+        kinds = [CURRENT] * feed.n if feed.kind is None else feed.kind.tolist()
         shown = feed.shown_ops
         asked = np.zeros(feed.n, np.bool_)
         asked[shown] = True
         values: list[Any] = [None] * feed.n
         rows = zip(*(boxes(c.type, c.to_list(self.strings)) for c in args), strict=True)
-        instances = [0] * feed.n if parts is None else parts.tolist()
-        ops = zip(groups.tolist(), instances, kinds, asked.tolist(), rows, strict=True)
+        instances = [0] * feed.n if part is None else part.tolist()
+        ops = zip(group.tolist(), instances, kinds, asked.tolist(), rows, strict=True)
         for i, (g, p, k, wanted, row) in enumerate(ops):
             if k == RESET:
                 self.held.pop(p, None)
@@ -70,12 +69,6 @@ class Collected(Base):
             if wanted:
                 values[i] = self.value(state, row)
         return Column.of(self.result, [values[i] for i in shown.tolist()], self.strings)
-
-    def _stores(
-        self, kind: Array | None, group: Array, part: Array | None
-    ) -> tuple[Array | None, Array, Array | None]:  # fmt: skip
-        """The ops' kinds, and the groups and instances whose states they are about."""
-        return kind, group, part
 
     def forget(self, groups: Array, parts: Array) -> None:
         for p in parts.tolist():
@@ -212,32 +205,12 @@ class MapMerge(MapCollect):
 class GroupConcat(Collected):
     """`str:groupConcat(key[, separator[, distinct[, order]]])`; equal texts stand together, '' for none.
 
-    Alone, a null key is skipped; with a separator it is the text 'null'. As in siddhi-execution-string 5.0.5
-    (`GroupConcatFunctionExtension`) one store of texts serves all groups of the query.
+    Alone, a null key is skipped; with a separator it is the text 'null'. siddhi-execution-string 5.0.5
+    (`GroupConcatFunctionExtension`) has one store of texts for all groups of the query, which WSO2 mended later
+    (wso2/api-manager#932): here each group has its own.
     """
 
     result = Type.STRING
-    by_group = False
-
-    def __init__(self, args: tuple[Type, ...], sliding: bool, strings: Strings) -> None:
-        super().__init__(args, sliding, strings)
-        self.touched: set[int] = set()
-
-    def _stores(
-        self, kind: Array | None, group: Array, part: Array | None
-    ) -> tuple[Array | None, Array, Array | None]:  # fmt: skip
-        return shared(self.touched, kind, part), np.zeros_like(group), None
-
-    def forget(self, groups: Array, parts: Array) -> None:
-        """The texts of the instances stay in the one store."""
-        self.touched.difference_update(parts.tolist())
-
-    def state(self) -> dict[str, Any]:
-        return {**super().state(), "touched": sorted(self.touched)}
-
-    def load(self, state: dict[str, Any]) -> None:
-        super().load(state)
-        self.touched = set(state["touched"])
 
     def empty(self) -> dict[str, int]:
         """Texts with their counts, in the order of their first coming."""

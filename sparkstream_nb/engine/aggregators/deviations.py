@@ -1,4 +1,9 @@
-"""`stdDev`: a signed running mean and sum of squares per group."""
+"""`stdDev`: a running mean and sum of squares per group, and the values themselves where these leave one by one.
+
+Siddhi takes a value that leaves out of its sums, and what rounding left of it stays: NaN or 8e-9 instead of 0
+(siddhi-io/siddhi#1647). Here a bound of that error is kept beside the sums. Where it comes near them, as when the value
+was far larger than those that stay, they are added up anew.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import grown
+from ..arrays import lined, wider
 from ..columns import Array, Column
-from ..rows import EXPIRED
+from ..jit import inlined, kernel
+from ..rows import CURRENT, EXPIRED
 from .base import (
     NO_MASK,
     Feed,
@@ -23,23 +29,141 @@ from .base import (
     shown_column,
 )  # fmt: skip
 
+BASE, TOTAL, REST, SQUARES, ERROR, COUNT, ODD, ENDS = range(8)
+"""The words of a group: five doubles, then three longs. `TOTAL` and `REST` add up how far the values are from `BASE`, a
+number near to them; `SQUARES` how far they are from their mean, squared, and `ERROR` bounds what rounding may have done
+to that. `ODD` counts the values that are infinite or NaN, which take no part in the rest. `ENDS` are two ints: the
+cells of the first and the last value that may leave, 0 where there are none, and `UNKNOWN` where they are not kept."""
+
+SHIFT = 3
+"""A group has two to the power of this many words: a cache line."""
+FIRST, LAST = 2 * ENDS, 2 * ENDS + 1
+"""The places of the ends among the ints of a group."""
+
+UNKNOWN = -1
+
+FAR_AWAY = 4096
+"""Where a value that leaves is not found among so many, the group's values are kept no more, until it is empty: nearly
+always it is the first, and else, as in joins, looking for it would take too long."""
+
+ROUNDING = 2.0**-52
+
+TRUSTED = 2.0**30
+"""Squares that are so many times their error are shown: nine digits hold."""
+
+
+@inlined
+def _moved(v: Any, had: Any, sign: Any, cells: Array, a: Any) -> None:
+    """Adds a value to the group whose words begin at `a` and that `had` so many, or takes it away (`sign`): Welford's
+    algorithm, with a total that does not lose what it rounds off. Values are far from the base by the same when they
+    come and when they go."""
+    d = v - cells[a + BASE]
+    total, rest = cells[a + TOTAL], cells[a + REST]
+    before = (total + rest) / had
+    moved = total + sign * d
+    back = moved - total
+    rest += (total - (moved - back)) + (sign * d - back)
+    mean = (moved + rest) / (had + sign)
+    far = (d - before) * (d - mean)
+    squares = cells[a + SQUARES] + sign * far
+    cells[a + TOTAL] = moved
+    cells[a + REST] = rest
+    cells[a + SQUARES] = squares
+    cells[a + ERROR] += (abs(squares) + 16 * (d * d + mean * mean)) * ROUNDING
+
+
+@inlined
+def _anew(values: Array, after: Array, cells: Array, ends: Array, a: Any) -> None:
+    """Takes the mean of a group's values for the base, and adds up anew."""
+    first: Any = ends[2 * a + FIRST]
+    n: Any = 0
+    mean: Any = 0.0
+    low: Any = np.inf
+    high: Any = -np.inf
+    c: Any = first
+    while c != 0:
+        v: Any = values[c]
+        if np.isfinite(v):
+            n += 1
+            low = min(low, v)
+            high = max(high, v)
+            mean += v / n - mean / n
+        c = after[c]
+    mean = min(max(mean, low), high)  # it is each of them where all are equal
+    squares: Any = 0.0
+    total: Any = 0.0
+    rest: Any = 0.0
+    c = first
+    while c != 0:
+        if np.isfinite(values[c]):
+            d: Any = values[c] - mean
+            squares += d * d
+            moved: Any = total + d
+            back: Any = moved - total
+            rest += (total - (moved - back)) + (d - back)
+            total = moved
+        c = after[c]
+    cells[a + BASE] = mean
+    cells[a + TOTAL] = total
+    cells[a + REST] = rest
+    cells[a + SQUARES] = max(squares - (total + rest) * ((total + rest) / n), 0.0)
+    cells[a + ERROR] = 4 * squares * ROUNDING
+
+
+@inlined
+def _kept(v: Any, c: Any, values: Array, after: Array, ends: Array, a: Any) -> None:
+    """Appends a value, in cell `c`, to those of the group."""
+    last = ends[2 * a + LAST]
+    if last != UNKNOWN:
+        values[c] = v
+        after[c] = 0
+        if last == 0:
+            ends[2 * a + FIRST] = c
+        else:
+            after[last] = c
+        ends[2 * a + LAST] = c
+
+
+@inlined
+def _let_go(v: Any, values: Array, after: Array, ends: Array, a: Any) -> None:
+    """Takes a value away from those of the group."""
+    c: Any = ends[2 * a + FIRST]
+    if c > 0:
+        before: Any = 0
+        tries: Any = 0
+        while c != 0 and values[c] != v and (v == v or values[c] == values[c]):
+            before = c
+            c = after[c]
+            tries += 1
+            if tries == FAR_AWAY:
+                break
+        if tries == FAR_AWAY:
+            ends[2 * a + FIRST] = UNKNOWN
+            ends[2 * a + LAST] = UNKNOWN
+        elif c != 0:
+            if before == 0:
+                ends[2 * a + FIRST] = after[c]
+            else:
+                after[before] = after[c]
+            if after[c] == 0:
+                ends[2 * a + LAST] = before
+
 
 def _deviations(
-    plain: bool, values: Array, null: Array, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array,
-    shown: int, now: Array, epoch: Array, ahead: int, reach: int, cells: Array, count: Array, out: Array,
-    out_null: Array,
-) -> None:  # fmt: skip
-    """`StdDevAttributeAggregatorExecutor`: running mean and sum of squares; what is left of it when one value is left
-    stays, as there. `out` as in `_sums`. `cells` and `count` are one memory: four words a group, of total, mean, sum of
-    squares and count."""
+    plain: bool, leaves: bool, given: Array, null: Array, n: int, kind: Array, pos: Array, group: Array, part: Array,
+    slot: Array, shown: int, now: Array, epoch: Array, ahead: int, reach: int, cells: Array, words: Array,
+    ends: Array, used: int, values: Array, after: Array, out: Array, out_null: Array,
+) -> int:  # fmt: skip
+    """The mean square of how far the values of the op's group are from their mean; `out` as in `_sums`. `cells`,
+    `words` and `ends` are one memory. `leaves`: values leave one by one, and are kept in cells of `values`, linked by
+    `after`, of which so many are `used`, cell 0 among them; returns how many are then."""
     m: Any = 0
-    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
     for j in range(n):
-        look_ahead(j, ahead, reach, n, pos, group, values, cells, 2)
+        look_ahead(j, ahead, reach, n, pos, group, given, cells, SHIFT)
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k: Any = np.int64(kind[j]) if len(kind) else 0
         shows = (shown >> k) & 1
-        g = np.uint64(0)
+        a = np.int64(0)
         if not plain:
             p = np.uint64(part[i]) if len(part) else np.uint64(0)
             if k > EXPIRED:
@@ -48,78 +172,141 @@ def _deviations(
                     m = put_nothing(m, slot, out, out_null)
                 continue
             g = np.uint64(group[i]) if len(group) else np.uint64(0)
+            a = np.int64(g) << SHIFT
             anew = begins(g, p, now, epoch)
             if anew:
-                for w in range(3):
-                    cells[(g << two) + np.uint64(w)] = 0.0
-                count[(g << two) + three] = 0
+                for w in range(8):
+                    words[a + w] = 0
         elif len(group):
-            g = np.uint64(group[i])
-        a = g << two
-        c: Any = count[a + three]
-        squares: Any = cells[a + two]
+            a = np.int64(group[i]) << SHIFT
         if plain or not (len(null) and null[i]):
-            v = values[i]
+            v = given[i]
             sign: Any = 1 - 2 * k
-            c += sign
-            count[a + three] = c
-            before = cells[a + one]
-            t: Any = cells[a] + sign * v
-            x: Any = t / c
-            squares = squares + sign * ((v - before) * (v - x))
-            if c == 1 and sign > 0:
-                t = x = v
-                squares = 0.0
-            elif c == 0:
-                if sign < 0:
-                    t = x = squares = 0.0
+            if leaves and k == CURRENT:
+                _kept(v, used, values, after, ends, a)
+                used += 1
+            elif leaves:
+                _let_go(v, values, after, ends, a)
+            if v - v != 0:  # infinite or NaN
+                words[a + ODD] += sign
+            else:
+                count = words[a + COUNT] + sign
+                words[a + COUNT] = count
+                if count == 0:
+                    for w in range(5):
+                        cells[a + w] = 0.0
+                elif count == 1 and k == CURRENT:
+                    cells[a + BASE] = v
                 else:
-                    t, x, squares = cells[a], before, cells[a + two]
-            cells[a] = t
-            cells[a + one] = x
-            cells[a + two] = squares
+                    _moved(v, count - sign, sign, cells, a)
+                    if k == EXPIRED and not cells[a + SQUARES] >= TRUSTED * cells[a + ERROR] and ends[2 * a + LAST] > 0:
+                        _anew(values, after, cells, ends, a)
+        c: Any = words[a + COUNT] + words[a + ODD]
         o = m
         if not plain and len(slot) > 0:
             if not shows:
                 continue
             o = slot[m]
         out_null[o] = c == 0
-        out[o] = squares / c if c != 0 and c != 1 else 0.0
+        square = max(cells[a + SQUARES], 0.0) / c if c != 0 and c != 1 else 0.0
+        out[o] = np.nan if words[a + ODD] > 0 and c > 1 else square
         m += shows
+    return used
 
 
-_DEVIATIONS = Loops(_deviations)
+_GROWING, _LEAVING = Loops(_deviations, leaves=False), Loops(_deviations, leaves=True)
+
+
+@kernel
+def _gathered(first: Array, values: Array, after: Array, out: Array, size: Array) -> int:
+    """Writes the values of each group to `out`, in their order, and how many they are to `size`; returns how many there
+    are in all."""
+    n = 0
+    for g in range(len(first)):
+        c: Any = first[g]
+        while c > 0:
+            out[n] = values[c]
+            n += 1
+            size[g] += 1
+            c = after[c]
+    return n
 
 
 class StdDev(Grouped):
     """`stdDev`: DOUBLE, of the population; 0.0 for one value, null for none."""
 
+    words = 1 << SHIFT
+
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         self.cells = np.zeros(0, np.float64)
+        self.leaves = sliding
         self._begin()
+        self.used = 1
+        self.values, self.after = np.zeros(1), np.zeros(1, np.int64)
+        """The cells of values that may leave, of which `used` were given away, number 0 among them."""
 
     def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
         (column,) = args
-        self.cells = grown(self.cells, 4 * feed.groups)
+        self._grow(feed.groups)
+        if self.leaves and self.used + feed.n > len(self.values):
+            self._keep(*self._kept(), feed.n)
         out, null = np.empty(feed.size + 1, np.float64), np.empty(feed.size + 1, np.bool_)
-        self._through(
-            _DEVIATIONS, feed, column.null,
+        self.used = self._through(
+            _LEAVING if self.leaves else _GROWING, feed, column.null,
             (as_numbers(column.values, np.float64), NO_MASK if column.null is None else column.null),
-            (self.cells, self.cells.view(np.int64), out, null),
+            (self.cells, self.cells.view(np.int64), self.cells.view(np.int32), self.used, self.values, self.after, out,
+             null),
         )  # fmt: skip
-        with np.errstate(invalid="ignore"):  # rounding may leave squares below nothing: then the root is NaN, as there
+        with np.errstate(invalid="ignore"):  # one place more than there are values
             np.sqrt(out, out=out)
         return shown_column(Type.DOUBLE, out, null)
 
+    def _grow(self, groups: int) -> None:
+        """Room for so many groups."""
+        have = len(self.cells) >> SHIFT
+        if have < groups:
+            cells = lined(max(groups, wider(have), 16) << SHIFT, np.float64)
+            cells[: len(self.cells)] = self.cells
+            self.cells = cells
+
+    def _kept(self) -> tuple[Array, Array]:
+        """The values that may leave, group after group, and how many of each group these are: `UNKNOWN` as there."""
+        first = self.cells.view(np.int32)[FIRST :: 2 << SHIFT].astype(np.int64)
+        values, size = np.empty(self.used), np.minimum(first, 0)
+        n = _gathered(first, self.values, self.after, values, size)
+        return values[:n], size
+
+    def _keep(self, values: Array, size: Array, room: int = 0) -> None:
+        """Holds just these values, as `_kept` gives them, with room for `room` more."""
+        n = len(values)
+        self.used = n + 1
+        self.values = np.zeros(2 * n + 1 + room)
+        self.values[1 : n + 1] = values
+        self.after = np.arange(1, len(self.values) + 1)
+        held = np.maximum(size, 0)
+        last = np.cumsum(held)
+        self.after[last[size > 0]] = 0
+        ends = self.cells.view(np.int32).reshape(-1, 2 << SHIFT)
+        ends[: len(size), FIRST] = np.where(size > 0, last - held + 1, size)
+        ends[: len(size), LAST] = np.where(size > 0, last, size)
+
     def forget(self, groups: Array, parts: Array) -> None:
-        cells = self.cells.reshape(-1, 4)
+        cells = self.cells.reshape(-1, 1 << SHIFT)
         cells[groups[groups < len(cells)]] = 0
 
     def state(self) -> dict[str, Any]:
-        cells = self.cells.reshape(-1, 4)
-        count = cells.view(np.int64)[:, 3]
-        return {"sums": cells[:, :3].T, "count": count, "epoch": self.epoch, "era": self.eras}
+        cells = self.cells.reshape(-1, 1 << SHIFT)
+        values, size = self._kept()
+        return {
+            "sums": cells[:, :COUNT].T, "counts": cells.view(np.int64)[:, COUNT:ENDS].T, "values": values,
+            "size": size, "epoch": self.epoch, "era": self.eras,
+        }  # fmt: skip
 
     def load(self, state: dict[str, Any]) -> None:
-        self.cells = np.vstack([state["sums"], state["count"].view(np.float64)]).T.ravel()
+        size = state["size"]
+        cells = np.zeros((len(size), 1 << SHIFT))
+        cells[:, :COUNT] = state["sums"].T
+        cells.view(np.int64)[:, COUNT:ENDS] = state["counts"].T
+        self.cells = cells.ravel()
+        self._keep(state["values"], size)
         self.epoch, self.eras = state["epoch"].copy(), state["era"].copy()

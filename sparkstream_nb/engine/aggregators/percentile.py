@@ -10,18 +10,18 @@ from ...types import Type
 from ..arrays import grown
 from ..columns import Array, Column, Mask
 from ..jit import inlined, kernel
-from ..rows import CURRENT, EXPIRED, RESET
-from .base import NO_KIND, Base, null_rows, shared
+from ..rows import CURRENT, EXPIRED
+from .base import NO_KIND, NO_PART, Grouped, begins, null_rows, reset
 
 _AT_ONCE = 256
 """So many values are compared sooner in the processor's wide registers than halved, which it cannot guess."""
 
 
 @inlined
-def _place(held: Array, n: Any, value: Any, after: bool) -> Any:
-    """Where `value` belongs among the first `n` of `held`, which are sorted: before those that are equal, or `after`
-    them."""
-    low: Any = np.uint64(0)
+def _place(held: Array, first: Any, n: Any, value: Any, after: bool) -> Any:
+    """Where `value` belongs among the `n` of `held` from `first` on, which are sorted: before those that are equal, or
+    `after` them."""
+    low: Any = np.uint64(first)
     size: Any = np.uint64(n)
     while size > _AT_ONCE:
         half = size >> np.uint64(1)
@@ -38,53 +38,72 @@ def _place(held: Array, n: Any, value: Any, after: bool) -> Any:
     return low
 
 
+@inlined
+def _share_of(held: Array, first: Any, n: Any, share: float) -> Any:
+    """The value at `share` percent of the `n` sorted values from `first` on."""
+    place = share * n / 100
+    whole = int(place)
+    value = held[first + max(int(np.floor(place + 0.5)) - 1, 0)]
+    if place == whole:
+        value = held[first + n - 1]
+        if whole != n:
+            value = (held[first + whole - 1] + held[first + whole]) / 2
+    return value
+
+
 @kernel
-def _percentiles(share: float, values: Array, kind: Array, held: Array, n: int, out: Array, null: Array) -> int:
-    """The percentile after each op, and how many are `held` at the end. `n` are, sorted, at the beginning of `held`,
-    which has room for all that come."""
+def _percentiles(
+    share: float, values: Array, kind: Array, group: Array, part: Array, now: Array, epoch: Array, start: Array,
+    size: Array, held: Array, out: Array, null: Array,
+) -> None:  # fmt: skip
+    """The percentile of its group after each op. The `size` values of a group are sorted, in `held` from its `start`
+    on, with room for all that come."""
     for i in range(len(values)):
         k: Any = kind[i] if len(kind) else CURRENT
+        p = part[i] if len(part) else 0
+        if k > EXPIRED:
+            reset(k, p, now)
+            null[i] = True
+            continue
+        g = group[i]
+        anew = begins(g, p, now, epoch)
+        n = 0 if anew else size[g]
+        first = start[g]
         v = values[i]
-        if k == RESET:
-            n = 0
-        elif k == CURRENT:
-            at = _place(held, n, v, True)
-            for j in range(n, at, -1):
+        place = _place(held, first, n, v, k == CURRENT)
+        at = np.int64(place)
+        if k == CURRENT:
+            for j in range(first + n, at, -1):
                 held[np.uint64(j)] = held[np.uint64(j - 1)]
             held[at] = v
             n += 1
-        elif k == EXPIRED:
-            at = _place(held, n, v, False)
-            if at < n and held[at] == v:
-                n -= 1
-                for j in range(at, n):
-                    held[np.uint64(j)] = held[np.uint64(j + 1)]
+        elif at < first + n and held[at] == v:
+            n -= 1
+            for j in range(at, first + n):
+                held[np.uint64(j)] = held[np.uint64(j + 1)]
+        size[g] = n
         null[i] = n == 0
         out[i] = 0.0
         if n:
-            place = share * n / 100
-            whole = int(place)
-            if place == whole:
-                out[i] = held[n - 1] if whole == n else (held[whole - 1] + held[whole]) / 2
-            else:
-                out[i] = held[max(int(np.floor(place + 0.5)) - 1, 0)]
-    return n
+            value = _share_of(held, first, n, share)
+            out[i] = value
 
 
-class Percentile(Base):
-    """DOUBLE: the value at p percent (more than 0, at most 100) of the sorted values, or between the two around it;
-    null for none.
+class Percentile(Grouped):
+    """DOUBLE: the value at p percent (more than 0, at most 100) of the group's sorted values, or between the two around
+    it; null for none.
 
-    As in siddhi-execution-math (`PercentileFunctionExtension`) one list serves all groups of the query.
+    siddhi-execution-math (`PercentileFunctionExtension`) has one list for all groups of the query, as `str:groupConcat`
+    had (wso2/api-manager#932): here each group has its own.
     """
-
-    by_group = False
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         self.narrow = args[0] in (Type.INT, Type.LONG)
-        self.held = np.zeros(16, np.float64)
-        self.size = 0
-        self.touched: set[int] = set()
+        self.held = np.zeros(0, np.float64)
+        self.used = 0
+        """How much of `held` groups lie in, or lay in before they needed more."""
+        self.start, self.room, self.size = (np.zeros(0, np.int64) for _ in range(3))
+        self._begin()
 
     def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
         return null_rows(args[0], "math:percentile takes no null")
@@ -93,26 +112,58 @@ class Percentile(Base):
         self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
     ) -> Column:
         n, values = len(group), args[0].values
-        out, null = np.empty(n), np.empty(n, np.bool_)
+        out, null = np.zeros(n), np.zeros(n, np.bool_)
         if n == 0:
             return Column(Type.DOUBLE, out)
         if self.narrow:  # through a float, as there
             values = values.astype(np.float32)
-        kinds = shared(self.touched, kind, part)
-        self.held = grown(self.held, self.size + n)
-        self.size = _percentiles(
-            float(args[1].values[0]), values.astype(np.float64), NO_KIND if kinds is None else kinds, self.held,
-            self.size, out, null,
+        parts = 1 if part is None else int(part.max()) + 1
+        self.eras = grown(self.eras, parts)
+        self.epoch, self.start, self.room, self.size = (
+            grown(a, groups) for a in (self.epoch, self.start, self.room, self.size)
+        )
+        self._make_room(group if kind is None else group[kind == CURRENT])
+        _percentiles(
+            float(args[1].values[0]), values.astype(np.float64), NO_KIND if kind is None else kind, group,
+            NO_PART if part is None else part, self.eras, self.epoch, self.start, self.size, self.held, out, null,
         )  # fmt: skip
         return Column(Type.DOUBLE, out, null if null.any() else None)
 
+    def _make_room(self, coming: Array) -> None:
+        """Room for one more value of each of the groups `coming`. A group that needs more moves to the end."""
+        need = self.size.copy()
+        need[: int(coming.max(initial=-1)) + 1] += np.bincount(coming)
+        moves = np.flatnonzero(need > self.room)
+        if not len(moves):
+            return
+        more = 2 * need[moves]
+        if self.used + int(more.sum()) > 2 * int(self.room.sum() + more.sum()):
+            self._lay(self._values(), self.size)  # more than half of it was left behind
+        self.held = grown(self.held, self.used + int(more.sum()))
+        for g, room in zip(moves.tolist(), more.tolist(), strict=True):
+            first, size = int(self.start[g]), int(self.size[g])
+            self.held[self.used : self.used + size] = self.held[first : first + size]
+            self.start[g], self.room[g] = self.used, room
+            self.used += room
+
+    def _values(self) -> Array:
+        """All values, group after group."""
+        first = np.cumsum(self.size) - self.size
+        places: Array = np.repeat(self.start - first, self.size) + np.arange(int(self.size.sum()))
+        return self.held[places]
+
+    def _lay(self, values: Array, size: Array) -> None:
+        """Holds just these values, as `_values` gives them."""
+        self.held, self.used = values.copy(), len(values)
+        self.size, self.room = size.copy(), size.copy()
+        self.start = np.cumsum(size) - size
+
     def forget(self, groups: Array, parts: Array) -> None:
-        """The values of the instances stay in the one list."""
-        self.touched.difference_update(parts.tolist())
+        self.size[groups[groups < len(self.size)]] = 0
 
     def state(self) -> dict[str, Any]:
-        return {"held": self.held[: self.size].copy(), "touched": sorted(self.touched)}
+        return {"held": self._values(), "size": self.size.copy(), "epoch": self.epoch, "era": self.eras}
 
     def load(self, state: dict[str, Any]) -> None:
-        self.held, self.touched = state["held"].copy(), set(state["touched"])
-        self.size = len(self.held)
+        self._lay(state["held"], state["size"])
+        self.epoch, self.eras = state["epoch"].copy(), state["era"].copy()

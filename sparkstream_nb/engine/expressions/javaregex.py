@@ -1,13 +1,15 @@
 """Java's regular expressions (`java.util.regex`, JDK 17) on the `regex` package.
 
-Patterns are translated to the package's dialect and cached. Matching has a time limit, so that a pattern with
-catastrophic backtracking fails its row only.
+Patterns are translated to the package's dialect and cached. A pattern may come with an event: its size, and what its
+repetitions make of it, are limited before it is compiled, and matching has a time limit, so that a pattern that asks
+for too much fails its row only.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from threading import Lock
 from typing import Any, TypeVar
 
 import regex
@@ -16,6 +18,17 @@ from .values import Failure
 
 LIMIT = 1.0
 """Seconds that one match may take."""
+MOST_CHARACTERS = 100_000
+"""A pattern has no more. The package takes up to 10 microseconds for one."""
+MOST_PIECES = 100_000
+"""A pattern has no more pieces, of which `(ab){3}` are nine. The package makes each of them, with up to 250 bytes; Java
+counts."""
+MOST_NESTED = 200
+"""Groups, or classes, are nested no deeper."""
+_HIGHEST = 2**31 - 1
+"""The most repetitions that Java can count."""
+_KEPT = 400_000
+"""The weight of the patterns that stay compiled: some 100 MB."""
 
 _T = TypeVar("_T")
 _ENDS = r"\n\r\u0085\u2028\u2029"
@@ -60,41 +73,97 @@ _SIMPLE: Mapping[str, str] = {"t": r"\t", "n": r"\n", "r": r"\r", "f": r"\f", "a
 _FLAGS = frozenset("idmsuxU")
 
 
+def _shown(text: str) -> str:
+    """The beginning of a text on one line, as messages show it."""
+    line = " ".join(text[:1000].split())
+    return line if len(line) <= 60 else line[:59] + "…"
+
+
 class _Translator:
-    """One pass over a Java pattern. `self.flags` holds the inline flags in force, a copy a group."""
+    """One pass over a Java pattern. `self.flags` holds the inline flags in force, a copy a group.
+
+    `self.pieces` counts the pieces of each open group, as often as they are repeated; the first is for the pattern.
+    """
 
     def __init__(self, pattern: str) -> None:
         self.text = pattern
+        self.named = f"the pattern '{_shown(pattern)}'"
         self.at = 0
         self.flags = [frozenset[str]()]
+        self.pieces = [0]
+        self.last = 0
+        """The pieces of what was read last."""
+
+    def failed(self, why: str) -> Failure:
+        return Failure(f"{self.named} {why}")
 
     def peek(self, text: str) -> bool:
         return self.text.startswith(text, self.at)
 
     def take(self) -> str:
         if self.at >= len(self.text):
-            raise Failure(f"the pattern '{self.text}' ends too early")
+            raise self.failed("ends too early")
         self.at += 1
         return self.text[self.at - 1]
 
     def run(self) -> str:
-        out = []
+        if len(self.text) > MOST_CHARACTERS:
+            raise self.failed(f"has {len(self.text):,} characters: at most {MOST_CHARACTERS:,} are compiled")
+        out, size = [], 0
         while self.at < len(self.text):
             out.append(self.one())
+            size += len(out[-1])
+            if size > 4 * MOST_CHARACTERS:
+                raise self.failed("is too long")
         return "".join(out)
 
+    def weigh(self, pieces: int) -> None:
+        """Counts a piece of the innermost open group."""
+        self.pieces[-1] += pieces
+        self.last = pieces
+        if self.pieces[-1] > MOST_PIECES:
+            raise self.failed(f"repeats too much: at most {MOST_PIECES:,} pieces are compiled")
+
+    def opened(self) -> None:
+        """A group begins."""
+        self.pieces.append(0)
+        if len(self.pieces) > MOST_NESTED:
+            raise self.failed("is nested too deep")
+
     def one(self) -> str:
+        """The next piece, group, end of a group or quantifier."""
         c = self.take()
+        if c == "{":
+            return self.repetition()
+        if c == ")":
+            if len(self.flags) > 1:
+                self.flags.pop()
+                self.weigh(self.pieces.pop() + 1)
+            return c
+        if c == "(":
+            return self.group()
+        if c not in "*+?|":
+            self.weigh(1)
+        return self.piece(c)
+
+    def repetition(self) -> str:
+        """A quantifier in braces, the first of which was read."""
+        match = regex.compile(r"(\d+)(,(\d*))?\}").match(self.text, self.at)
+        if match is None:
+            raise self.failed("has an illegal repetition")
+        digits = [match[1], match[3] or match[1]]
+        if max(map(len, digits)) > 10 or max(map(int, digits)) > _HIGHEST or int(digits[0]) > int(digits[1]):
+            raise self.failed(f"has an illegal repetition range, {{{_shown(match[0])}")
+        self.at = match.end()
+        self.weigh(self.last * (max(int(match[1]), 1) - 1))
+        return f"{{{match[0]}"
+
+    def piece(self, c: str) -> str:
+        """What one character, or an escape or a class that it begins, is in the other dialect."""
         if c == "\\":
             return self.caseless(self.escape())
         if c == "[":
             return self.caseless(self.char_class())
-        if c == "(":
-            return self.group()
-        if c == ")":
-            if len(self.flags) > 1:
-                self.flags.pop()
-            return c
         flags = self.flags[-1]
         if c == ".":
             if "s" in flags:
@@ -105,8 +174,6 @@ class _Translator:
             return rf"(?={end}|\Z)" if "m" in flags else rf"(?={end}?\Z)"
         if c == "^" and "m" in flags:
             return rf"(?:(?<!\r(?=\n))(?<=\A|[{_ENDS}])(?!(?<=[{_ENDS}])\Z))"
-        if c == "{" and not self.quantifier():
-            raise Failure(f"illegal repetition in the pattern '{self.text}'")
         if c == "#" and "x" in flags:
             while self.at < len(self.text) and self.take() not in "\n\r":
                 pass
@@ -114,7 +181,7 @@ class _Translator:
         if c.isspace() and "x" in flags:
             return ""
         if c in "}]&~-#" or c.isspace():
-            return "\\" + c if c != "}" or not self.closing() else c
+            return "\\" + c
         return self.caseless(c) if c.isalpha() else c
 
     def caseless(self, piece: str) -> str:
@@ -126,46 +193,45 @@ class _Translator:
             return f"[{piece.lower()}{piece.upper()}]" if piece.isascii() else piece
         return f"(?i:{piece})"
 
-    def closing(self) -> bool:
-        """Whether the `}` just read ends a quantifier."""
-        start = self.text.rfind("{", 0, self.at)
-        return start >= 0 and regex.fullmatch(r"\{\d+(,\d*)?\}", self.text[start : self.at]) is not None
-
-    def quantifier(self) -> bool:
-        return regex.match(r"\d+(,\d*)?\}", self.text, pos=self.at) is not None
-
     def group(self) -> str:
         flags = self.flags[-1]
         if not self.peek("?"):
             self.flags.append(flags)
+            self.opened()
             return "("
         if match := regex.compile(r"\?([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])").match(self.text, self.at):
             on, off, end = match.group(1), match.group(2) or "", match.group(3)
             if set(on + off) - _FLAGS:
-                raise Failure(f"unknown inline modifier in the pattern '{self.text}'")
+                raise self.failed("has an unknown inline modifier")
             self.at = match.end()
             new = (flags | set(on)) - set(off)
             if end == ")":
                 self.flags[-1] = new
                 return ""
             self.flags.append(new)
+            self.opened()
             return "(?:"
         for lead in ("?=", "?!", "?<=", "?<!", "?>"):
             if self.peek(lead):
                 self.at += len(lead)
                 self.flags.append(flags)
+                self.opened()
                 return "(" + lead
         if match := regex.compile(r"\?<([a-zA-Z][a-zA-Z0-9]*)>").match(self.text, self.at):
             self.at = match.end()
             self.flags.append(flags)
+            self.opened()
             return f"(?P<{match.group(1)}>"
-        raise Failure(f"unknown group in the pattern '{self.text}'")
+        raise self.failed("has an unknown group")
 
     def escape(self) -> str:
         """An escape outside a class."""
         c = self.take()
         if c == "Q":
-            return "".join(regex.escape(ch, special_only=False) for ch in self.quoted())
+            body = self.quoted()
+            self.weigh(len(body))
+            self.last = 1
+            return "".join(regex.escape(ch, special_only=False) for ch in body)
         if c in "bBAGRX":
             return "\\" + c
         if c == "z":
@@ -176,7 +242,7 @@ class _Translator:
             if match := regex.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>").match(self.text, self.at):
                 self.at = match.end()
                 return f"(?P={match.group(1)})"
-            raise Failure(f"\\k is not followed by '<name>' in the pattern '{self.text}'")
+            raise self.failed("has a \\k that is not followed by '<name>'")
         if c in "123456789":
             return f"(?:\\{c})"
         inside = self.set_escape(c)
@@ -199,40 +265,39 @@ class _Translator:
         if c in "pP":
             return self.property(c == "P")
         if c == "x" and self.peek("{"):
-            end = self.text.find("}", self.at)
-            digits, self.at = self.text[self.at + 1 : end], end + 1
-            return _code(int(digits, 16))
+            match = regex.compile(r"\{0*([0-9a-fA-F]{1,6})\}").match(self.text, self.at)
+            if match is None or int(match[1], 16) > 0x10FFFF:
+                raise self.failed("has an illegal or unclosed \\x{...}")
+            self.at = match.end()
+            return _code(int(match[1], 16))
         if c == "x":
-            return _code(self.number(2, 16, "x"))
+            return _code(self.number(2, "x"))
         if c == "u":
-            return _code(self.number(4, 16, "u"))
+            return _code(self.number(4, "u"))
         if c == "0":
             match = regex.compile(r"[0-3]?[0-7]{1,2}").match(self.text, self.at)
             if match is None:
-                raise Failure(f"illegal octal escape in the pattern '{self.text}'")
+                raise self.failed("has an illegal octal escape")
             self.at = match.end()
             return _code(int(match.group(), 8))
         if c == "c":
             return _code(ord(self.take()) ^ 64)
         if c.isascii() and c.isalpha():
-            raise Failure(f"unknown escape \\{c} in the pattern '{self.text}'")
+            raise self.failed(f"has an unknown escape \\{c}")
         return "\\" + c if not c.isalnum() else c
 
-    def number(self, length: int, base: int, kind: str) -> int:
+    def number(self, length: int, kind: str) -> int:
         digits = self.text[self.at : self.at + length]
         self.at += length
-        try:
-            if len(digits) == length:
-                return int(digits, base)
-        except ValueError:
-            pass
-        raise Failure(f"illegal \\{kind} escape in the pattern '{self.text}'")
+        if len(digits) == length and all(d in "0123456789abcdefABCDEF" for d in digits):
+            return int(digits, 16)
+        raise self.failed(f"has an illegal \\{kind} escape")
 
     def property(self, negated: bool) -> str:
         if self.peek("{"):
             end = self.text.find("}", self.at)
             if end < 0:
-                raise Failure(f"unclosed character family in the pattern '{self.text}'")
+                raise self.failed("has an unclosed character family")
             name, self.at = self.text[self.at + 1 : end], end + 1
         else:
             name = self.take()
@@ -244,10 +309,12 @@ class _Translator:
             try:
                 regex.compile(inside)
             except regex.error:
-                raise Failure(f"unknown character property '{name}' in the pattern '{self.text}'") from None
+                raise self.failed(f"has an unknown character property '{_shown(name)}'") from None
         return f"[{'^' if negated else ''}{inside}]"
 
-    def char_class(self) -> str:
+    def char_class(self, depth: int = 1) -> str:
+        if depth > MOST_NESTED:
+            raise self.failed("is nested too deep")
         out = ["["]
         if self.peek("^"):
             self.at += 1
@@ -259,7 +326,7 @@ class _Translator:
                 return "".join(out) + "]"
             first = False
             if c == "[":
-                out.append(self.char_class())
+                out.append(self.char_class(depth + 1))
             elif c == "&" and self.peek("&"):
                 self.at += 1
                 out.append("&&")
@@ -268,7 +335,7 @@ class _Translator:
                 if e == "Q":
                     out.append("".join("\\" + ch if not ch.isalnum() else ch for ch in self.quoted()))
                 elif e in "bB":
-                    raise Failure(f"\\{e} inside a class of the pattern '{self.text}'")
+                    raise self.failed(f"has \\{e} inside a class")
                 else:
                     out.append(self.set_escape(e))
             elif c == "-" and not self.peek("]") and out[-1] not in ("[", "^"):
@@ -283,13 +350,52 @@ def _code(value: int) -> str:
     return f"\\U{value:08X}"
 
 
-@lru_cache(maxsize=1024)
-def compile_java(pattern: str) -> Any:
-    """The compiled pattern. Raises Failure where Java raises PatternSyntaxException."""
+class _Compiled:
+    """The patterns that were asked for last, as many as `_KEPT` allows."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+        self._weight = 0
+        self._lock = Lock()
+
+    def of(self, pattern: str) -> Any:
+        with self._lock:
+            found = self._kept.get(pattern)
+            if found is not None:
+                self._kept.move_to_end(pattern)
+                return found[0]
+        compiled, weight = _compiled(pattern)
+        with self._lock:
+            if pattern not in self._kept:
+                self._kept[pattern] = compiled, weight
+                self._weight += weight
+            while self._weight > _KEPT and len(self._kept) > 1:
+                self._weight -= self._kept.popitem(last=False)[1][1]
+        return compiled
+
+
+_COMPILED = _Compiled()
+
+
+def _compiled(pattern: str) -> tuple[Any, int]:
+    """A pattern compiled, and its weight: its characters and pieces, and something for itself."""
+    translator = _Translator(pattern)
     try:
-        return regex.compile(_Translator(pattern).run(), regex.V1)
-    except regex.error as e:
-        raise Failure(f"the pattern '{pattern}' is not a regular expression: {e.msg}") from None
+        translated = translator.run()
+        compiled = regex.compile(translated, regex.V1, cache_pattern=False)
+    except Failure:
+        raise
+    except RecursionError:
+        raise translator.failed("is nested too deep") from None
+    except Exception as e:  # what the package cannot compile, it says in several ways
+        raise translator.failed(f"is not a regular expression: {getattr(e, 'msg', e)}") from None
+    return compiled, 400 + len(pattern) + len(translated) + translator.pieces[0]
+
+
+def compile_java(pattern: str) -> Any:
+    """The compiled pattern. Raises Failure where Java raises PatternSyntaxException, and for what asks for too much:
+    more than `MOST_CHARACTERS`, `MOST_PIECES` or `MOST_NESTED`."""
+    return _COMPILED.of(pattern)
 
 
 def limited(match: Callable[..., _T], *args: Any) -> _T:

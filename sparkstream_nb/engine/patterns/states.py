@@ -461,7 +461,8 @@ def _partner_can_proceed(X: Words, l0: int, p: int, e: int) -> bool:
 
 @unit
 def logical(X: Words, l0: int, p: int, e: int, g: int) -> int:
-    """`LogicalPostStateProcessor.process`."""
+    """`LogicalPostStateProcessor.process`. A state that is the whole pattern hands a match on through its right side:
+    Siddhi tells that side only of `or`, so that `A and B` is lost where A comes last (siddhi-io/siddhi#1793)."""
     P = pool(X, XP)
     f = p * P_SIZE
     other, is_or = P[f + PARTNER], P[f + IS_OR] != 0
@@ -475,7 +476,7 @@ def logical(X: Words, l0: int, p: int, e: int, g: int) -> int:
         advance(X, l0, p, e, g)
     else:
         pool(X, XL)[l0 + p * L_SIZE + CHANGED] = 1
-    if is_or and P[other * P_SIZE + LAST_STATE] != 0 and P[f + RETURNS] == other:
+    if ready and P[other * P_SIZE + LAST_STATE] != 0 and P[f + RETURNS] == other:
         pool(X, XV)[other] = 1
     return 0
 

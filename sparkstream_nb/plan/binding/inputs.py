@@ -170,7 +170,9 @@ def bind_join(join: tree.JoinStream, place: Place) -> tuple[JoinInput, tuple[Ent
             raise SiddhiBindError(
                 f"a {source.kind} in a join takes no handlers",
                 side.handlers[0].span,
-                hint="Put the condition after 'on'.",
+                hint="Put the condition after 'on'."
+                if isinstance(side.handlers[0], tree.Filter)
+                else f"Leave it out: a join reads the {source.kind} as it is.",
             )
         scope = Scope(
             place.symbols, (Entry(slot, str(side.source), source.schema, what=source.kind),), "a filter", bare="first"

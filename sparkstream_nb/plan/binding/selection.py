@@ -50,7 +50,7 @@ def _items(selection: tree.Selection, scope: Scope, span: Span) -> tuple[OutputI
         star = selection.span if selection.star else span
         return tuple(OutputItem(ref.name, ref) for ref in scope.all_attributes(star))
     seeing = replace(scope, aggregators=True, lists=True, place="the select")
-    items: list[OutputItem] = []
+    items: dict[str, OutputItem] = {}
     for a in selection.attributes:
         if a.name is not None:
             name = a.name
@@ -58,7 +58,7 @@ def _items(selection: tree.Selection, scope: Scope, span: Span) -> tuple[OutputI
             name = a.expression.name
         else:
             raise SiddhiBindError("an expression in a select needs a name", a.span, hint="Add 'as name'.")
-        if any(i.name == name for i in items):
+        if name in items:
             raise SiddhiBindError(
                 f"the select has two attributes '{name}'",
                 a.span,
@@ -67,8 +67,8 @@ def _items(selection: tree.Selection, scope: Scope, span: Span) -> tuple[OutputI
             )
         expr = bind_expression(a.expression, seeing)
         _no_nested_aggregates(expr)
-        items.append(OutputItem(name, expr))
-    return tuple(items)
+        items[name] = OutputItem(name, expr)
+    return tuple(items.values())
 
 
 def _no_nested_aggregates(e: Expr) -> None:

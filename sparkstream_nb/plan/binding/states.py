@@ -33,6 +33,8 @@ class _Binder:
     known: list[Entry] = field(default_factory=list)
     numbers: dict[int, int] = field(default_factory=dict)
     refs: list[str] = field(default_factory=list)
+    named: set[str] = field(default_factory=set)
+    """The names in `known`."""
 
     def state(self, s: tree.StateElement) -> State:
         match s:
@@ -69,7 +71,7 @@ class _Binder:
         slot = self.numbers[id(s)]
         name = s.ref or str(s.source)
         own = Entry(slot, name, source.schema, counted, source.kind)
-        later = tuple(r for r in self.refs if r != s.ref and all(e.name != r for e in self.known))
+        later = tuple(r for r in self.refs if r != s.ref and r not in self.named)
         scope = Scope(
             symbols,
             (*self.known, own),
@@ -81,11 +83,15 @@ class _Binder:
         )
         bound = bind_handlers(source, s.handlers, scope, slot, "pattern")
         self.known.append(Entry(slot, name, bound.schema, counted, source.kind))
+        self.named.add(name)
         self.slots[slot] = Slot(s.ref, source, bound.schema, counted)
         return StreamState(slot, bound)
 
 
 def _streams(s: tree.StateElement) -> Iterator[tree.StreamState]:
+    while isinstance(s, tree.NextState):
+        yield from _streams(s.first)
+        s = s.then
     match s:
         case tree.StreamState():
             yield s
@@ -94,9 +100,6 @@ def _streams(s: tree.StateElement) -> Iterator[tree.StreamState]:
         case tree.LogicalState():
             yield from _streams(s.left)
             yield from _streams(s.right)
-        case tree.NextState():
-            yield from _streams(s.first)
-            yield from _streams(s.then)
         case tree.EveryState():
             yield from _streams(s.state)
 

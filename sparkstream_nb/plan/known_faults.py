@@ -1,0 +1,301 @@
+"""Faults of Siddhi 5.1.30 that an app's text shows: where WSO2's servers answer otherwise than this engine.
+
+Each entry of `FAULTS` is a difference of `docs/differences.md` with one plainly right answer, which this engine gives.
+Differences that only data, restarts or the clock show are listed there alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ..errors import Span
+from ..lang.tree import UNBOUNDED
+from . import nodes as n
+from .query_parts import conjuncts, expressions, inputs
+from .signatures.windows import DECLARATIONS
+
+
+@dataclass(frozen=True)
+class Place:
+    """An element of an app in which a fault shows."""
+
+    kind: str
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class KnownFault:
+    """`difference`: the title in `docs/differences.md`. `servers`: what WSO2's servers do, with them as the subject.
+    `report`: a public one. `shows` finds the elements in which it shows."""
+
+    difference: str
+    servers: str
+    shows: Callable[[n.Plan], Iterator[Place]]
+    report: str | None = None
+
+
+@dataclass(frozen=True)
+class Note:
+    """A known fault in an element of an app."""
+
+    place: Place
+    fault: KnownFault
+
+    @property
+    def text(self) -> str:
+        """One sentence, without a full stop."""
+        report = "" if self.fault.report is None else f" ({self.fault.report})"
+        return f"WSO2's servers {self.fault.servers}{report}"
+
+
+def known_faults(plan: n.Plan) -> list[Note]:
+    """The notes about an app, entry after entry of `FAULTS`."""
+    return [Note(place, fault) for fault in FAULTS for place in fault.shows(plan)]
+
+
+# ----------------------------------------------------------------------------------------------------- what to look at
+
+
+@dataclass(frozen=True)
+class _In:
+    """A query of an app, and the partition that it stands in."""
+
+    plan: n.Plan
+    query: n.Query
+    partition: n.Partition | None
+
+
+def _queries(plan: n.Plan) -> Iterator[_In]:
+    for e in plan.elements:
+        if isinstance(e, n.Partition):
+            yield from (_In(plan, q, e) for q in e.queries)
+        else:
+            yield _In(plan, e, None)
+
+
+def _where(holds: Callable[[_In], bool]) -> Callable[[n.Plan], Iterator[Place]]:
+    """The queries of which something holds."""
+    return lambda plan: (Place("query", x.query.name, x.query.span) for x in _queries(plan) if holds(x))
+
+
+def _aggregates(q: n.Query, *functions: str) -> bool:
+    """Whether a query has an aggregate; with `functions`, one of these."""
+    found = {e.function for top in expressions(q) for e in n.walk(top) if isinstance(e, n.Agg)}
+    return bool(found.intersection(functions) if functions else found)
+
+
+def _windows(x: _In) -> Iterator[n.WindowStep]:
+    """The windows that a query reads through, named ones too."""
+    for i in inputs(x.query.input):
+        if i.source.kind == "window":
+            yield x.plan.windows[i.source.id].window
+        yield from (s for s in i.steps if isinstance(s, n.WindowStep))
+
+
+def _expired(q: n.Query) -> bool:
+    return getattr(q.output, "event_type", "current") != "current"
+
+
+def _end(s: n.State) -> n.State:
+    """The last state of a pattern or sequence."""
+    while isinstance(s, n.NextState | n.EveryState):
+        s = s.then if isinstance(s, n.NextState) else s.state
+    return s
+
+
+def _counts(s: n.State) -> Iterator[n.CountState]:
+    match s:
+        case n.CountState():
+            yield s
+        case n.NextState():
+            yield from _counts(s.first)
+            yield from _counts(s.then)
+        case n.EveryState():
+            yield from _counts(s.state)
+
+
+# ------------------------------------------------------------------------------------------------------------- patterns
+
+
+def _logical(q: n.Query) -> n.LogicalState | None:
+    """The logical state that is the whole pattern."""
+    if not isinstance(q.input, n.StateInput):
+        return None
+    state = q.input.state.state if isinstance(q.input.state, n.EveryState) else q.input.state
+    return state if isinstance(state, n.LogicalState) else None
+
+
+def _and_alone(x: _In) -> bool:
+    state = _logical(x.query)
+    if state is None or state.op != "and":
+        return False
+    return not any(isinstance(side, n.AbsentState) for side in (state.left, state.right))
+
+
+def _ends_in_plus(x: _In) -> bool:
+    i = x.query.input
+    if not isinstance(i, n.StateInput) or i.kind != "sequence":
+        return False
+    last = _end(i.state)
+    return isinstance(last, n.CountState) and (last.least, last.most) == (1, UNBOUNDED)
+
+
+def _counts_two(x: _In) -> bool:
+    i = x.query.input
+    return isinstance(i, n.StateInput) and i.kind == "sequence" and any(c.least >= 2 for c in _counts(i.state))
+
+
+def _and_of_widths(x: _In) -> bool:
+    i = x.query.input
+    if x.partition is None or not isinstance(i, n.StateInput) or _logical(x.query) is None:
+        return False
+    return len({len(s.schema) for s in i.slots}) > 1
+
+
+# ---------------------------------------------------------------------------------------------------------- aggregators
+
+
+def _deviation_slides(x: _In) -> bool:
+    slides = any(DECLARATIONS[w.function].processing_mode == "slide" for w in _windows(x))
+    return _aggregates(x.query, "stdDev") and (slides or _expired(x.query))
+
+
+def _groups_mixed(x: _In) -> bool:
+    apart = bool(x.query.select.group_by) or x.partition is not None
+    return apart and _aggregates(x.query, "str:groupConcat", "math:percentile")
+
+
+def _batch_runs_on(x: _In) -> bool:
+    batch = any(w.function == "batch" for w in _windows(x))
+    return x.partition is not None and batch and _aggregates(x.query) and not _expired(x.query)
+
+
+# --------------------------------------------------------------------------------------------- aggregations and windows
+
+
+def _filtered_aggregations(plan: n.Plan) -> Iterator[Place]:
+    return (Place("aggregation", a.id, a.span) for a in plan.aggregations.values() if a.input.steps)
+
+
+def _averages(plan: n.Plan) -> Iterator[Place]:
+    for a in plan.aggregations.values():
+        if any(isinstance(e, n.Agg) and e.function == "avg" for i in a.select.items for e in n.walk(i.expr)):
+            yield Place("aggregation", a.id, a.span)
+
+
+def _aggregation_first(x: _In) -> bool:
+    i = x.query.input
+    if not isinstance(i, n.JoinInput):
+        return False
+    kept_by = [
+        x.plan.aggregations[s.source.id].by is not None for s in (i.left, i.right) if s.source.kind == "aggregation"
+    ]
+    return i.left.source.kind == "aggregation" or (x.partition is not None and any(kept_by))
+
+
+def _session_windows(plan: n.Plan) -> Iterator[Place]:
+    for id_, w in plan.windows.items():
+        if w.window.function == "session":
+            yield Place("window", id_, w.window.span)
+
+
+# --------------------------------------------------------------------------------------------------------------- tables
+
+
+def _keyed(x: _In, table: str) -> set[int]:
+    """The attributes of a table in memory that are keys or have an index."""
+    found = x.plan.tables[table]
+    return set() if found.stored else {*found.primary_key, *found.indexes}
+
+
+def _own(e: n.Expr) -> set[int]:
+    """The table's attributes that an expression names."""
+    return {x.attr for x in n.walk(e) if isinstance(x, n.Ref) and x.slot == n.TABLE}
+
+
+def _sets_by_key(x: _In) -> bool:
+    o = x.query.output
+    if not isinstance(o, n.Update | n.Upsert) or o.set is None or o.target.kind != "table":
+        return False
+    table = x.plan.tables[o.target.id]
+    upserts = isinstance(o, n.Upsert) and bool(table.primary_key) and not table.stored
+    return upserts or (bool(_keyed(x, o.target.id)) and any(_own(s.value) for s in o.set))
+
+
+def _deletes_by_more(x: _In) -> bool:
+    o = x.query.output
+    if not isinstance(o, n.Delete) or o.on is None or o.target.kind != "table":
+        return False
+    parts, keyed = [_own(c) for c in conjuncts(o.on)], _keyed(x, o.target.id)
+    return any(p & keyed for p in parts) and any(p and not p & keyed for p in parts)
+
+
+def _in_by_range(x: _In) -> bool:
+    for top in expressions(x.query):
+        for e in n.walk(top):
+            if isinstance(e, n.InTable):
+                compared = (c for c in n.walk(e.condition) if isinstance(c, n.Compare) and c.op != "==")
+                if any(_own(c) & _keyed(x, e.table) for c in compared):
+                    return True
+    return False
+
+
+FAULTS: tuple[KnownFault, ...] = (
+    KnownFault(
+        "`and` has no order", "lose a match of this `and` whose left side comes last", _where(_and_alone),
+        "siddhi-io/siddhi#1793",
+    ),
+    KnownFault(
+        "A sequence may end with one or more", "never match a sequence whose last state is `+`", _where(_ends_in_plus)
+    ),
+    KnownFault(
+        "A count of at least two in a sequence", "never match a sequence with a count of two or more",
+        _where(_counts_two),
+    ),
+    KnownFault(
+        "`and` of streams of different width in a partition",
+        "fail on this pattern, as its streams have different numbers of attributes, and lose the event",
+        _where(_and_of_widths),
+    ),
+    KnownFault(
+        "A standard deviation forgets the values that left",
+        "put out a `stdDev` with what rounding left of earlier values, such as 8.6e-9 or NaN instead of 0",
+        _where(_deviation_slides), "siddhi-io/siddhi#1647",
+    ),
+    KnownFault(
+        "Groups of str:groupConcat and math:percentile are apart",
+        "mix the groups of `str:groupConcat` and `math:percentile`", _where(_groups_mixed), "wso2/api-manager#932",
+    ),
+    KnownFault(
+        "A batch window in a partition starts anew with each batch",
+        "let the aggregates of this batch window run on over all batches", _where(_batch_runs_on),
+    ),
+    KnownFault(
+        "Filters and stream functions before an aggregation",
+        "record nothing in an aggregation of a stream with a filter or function", _filtered_aggregations,
+    ),
+    KnownFault("avg skips nulls", "count nulls in the divisor of an aggregation's `avg`", _averages),
+    KnownFault(
+        "A join with an aggregation finds its buckets from either side, and in a partition",
+        "put out nothing from this join with an aggregation", _where(_aggregation_first),
+    ),
+    KnownFault(
+        "A session window of its own definition works", "put out nothing from a `session` window of its own definition",
+        _session_windows,
+    ),
+    KnownFault(
+        "`set` may use the table's own attributes",
+        "ignore the `set` of an upsert on a primary key, and read the table's own attributes in `set` as null",
+        _where(_sets_by_key),
+    ),
+    KnownFault(
+        "A delete may ask for more than the key", "delete nothing where `on` asks for a key and more",
+        _where(_deletes_by_more),
+    ),
+    KnownFault(
+        "`in` compares as everything else does", "turn this comparison of a key or indexed attribute around in `in`",
+        _where(_in_by_range),
+    ),
+)  # fmt: skip
