@@ -226,7 +226,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (AuditReport([audited("a", "from <i>")]), "a: line 1", "&lt;i&gt;"),
     (Attachable((FoundApp(Path("/home/<i>"), Record("<App>", ""), None),)), "free   /home/<i>\n1 app", "&lt;App&gt;"),
     (Attachable(()), "No app can be attached yet.", "No app can be attached yet."),
-    (Sent("<A>", "S", 2, 0, ("node-1", "<b>"), {"O": 1}), "<A>.S: 2 events sent to node-1, <b>, at 19", "&lt;b&gt;, at"),
+    (Sent("<A>", "S", 2, 0, ("node-1", "<b>"), {"O": 1}), "<A>.S: 2 events sent to node-1, <b>, at 1", "&lt;b&gt;, at"),
     (Sent("<A>", "S", 1, 0, started=True), "1 event sent, at 1970-01-01 00:00:00\n<A> was stopped", "&lt;A&gt; was"),
     (PlanText("app <A>\n"), "app <A>", "app &lt;A&gt;"),
     (SplitApp("<A>", "h:1", (), (), ("note",), True), "<A>: 0 partial apps, 0 topics\n  ! note", "&lt;A&gt;"),
