@@ -81,6 +81,33 @@ class Decoder:
         """
         if headers is not None and len(headers) != len(messages):
             raise ValueError(f"{len(headers)} headers for {len(messages)} messages")
+        try:
+            return self._decode(messages, headers, begins, fast)
+        except Exception:  # what no reader foresees: it is the error of one message, not of all
+            return self._decode_alone(messages, headers, begins)
+
+    def _decode_alone(
+        self, messages: Sequence[bytes], headers: Sequence[Mapping[str, str]] | None, begins: bool
+    ) -> Decoded:
+        """As `decode`, message by message; one for which a reader fails is rejected."""
+        parts: list[EventBatch] = []
+        rejected: list[Rejected] = []
+        for i, message in enumerate(messages):
+            have = None if headers is None else headers[i]
+            try:
+                found = self._decode([message], None if have is None else [have], begins and i == 0, fast=False)
+            except Exception as e:
+                why = f"it cannot be read: {type(e).__name__}: {' '.join(str(e).split())}"
+                rejected.append(Rejected(i, why, cut(_text(message)), {} if have is None else self._read_of(have)))
+                continue
+            parts.append(EventBatch(found.columns, found.message + i))
+            rejected += [replace(r, message=i) for r in found.rejected]
+        events = concat_batches(self.schema, parts)
+        return Decoded(list(events.columns), events.messages, tuple(rejected))
+
+    def _decode(
+        self, messages: Sequence[bytes], headers: Sequence[Mapping[str, str]] | None, begins: bool, fast: bool
+    ) -> Decoded:
         rejected: list[Rejected] = []
         numbers = list(range(1 if begins and self._skips_first else 0, len(messages)))
         properties: dict[int, list[object]] = {}

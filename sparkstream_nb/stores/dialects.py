@@ -25,6 +25,7 @@ from ..types import Type
 from .address import Database
 from .layout import StoredColumn
 from .limits import TextColumn, Values
+from .unread import read_any_value
 
 Trouble = Literal["conflict", "gone"]
 """Why a transaction may be tried again: it met another one, or the database cannot be reached."""
@@ -50,10 +51,19 @@ class Dialect(ABC):
     """Arguments for the driver of a session that polls: a server that is silent for a minute is gone."""
     poll_settings: ClassVar[tuple[str, ...]] = ()
     """What such a session begins with: times are in UTC, and no query takes longer than a minute."""
+    casts_texts: ClassVar[bool] = False
+    """Whether a text is compared with a number or a time only by a cast."""
 
     def of_server(self, connection: sa.Connection) -> Dialect:
         """The dialect of the server that answered."""
         return self
+
+    def read_any_value(self, connection: Any) -> None:  # noqa: B027  (nothing is to be done by default)
+        """Has the driver read a value that Python does not have as `Unread`, and not fail for its rows."""
+
+    def endless_value(self, connection: sa.Connection, type_: Any) -> str | None:
+        """The least value of a column of this SQLAlchemy type that no other can follow, as a text; None for none."""
+        return None
 
     def text_columns(self, connection: sa.Connection, table: str, found: Mapping[str, Any]) -> dict[str, TextColumn]:
         """The columns of texts of a table, by the names that the database has; `found` has SQLAlchemy's types."""
@@ -190,6 +200,18 @@ class PostgreSQL(Dialect):
     holds = Values(nul=False, key_bytes=2400)  # an entry of an index has at most 2704 bytes, with times and shard
     poll_args: ClassVar[Mapping[str, Any]] = {"tcp_user_timeout": 60_000, "keepalives_idle": 30}
     poll_settings = ("SET TIME ZONE 'UTC'", "SET statement_timeout = '60s'")
+    casts_texts = True
+
+    def read_any_value(self, connection: Any) -> None:
+        read_any_value(connection)
+
+    def endless_value(self, connection: sa.Connection, type_: Any) -> str | None:
+        if isinstance(type_, sa.DateTime | sa.Date):
+            return "infinity"
+        if isinstance(type_, sa.Numeric):
+            version = connection.dialect.server_version_info or (0,)
+            return "Infinity" if version >= (14,) else "NaN"  # NaN comes after it; numbers are infinite since 14
+        return None
 
     def given(self, value: str, type_: Type) -> str:
         return f"CAST({value} AS REAL)" if type_ is Type.FLOAT else value

@@ -295,6 +295,9 @@ def test_parquet_is_read_by_row_groups(tmp_path: Path, opened: Callable[..., Fil
         (pa.table({"k": ["a"]}), "it has no column v; it has k"),
         (pa.table({"k": ["a"], "v": [2**40]}), "v: 1099511627776 is not an int"),
         (None, "it is no parquet file"),
+        (pa.Table.from_arrays([["a"], [1], [2]], names=["k", "v", "v"]), "it has 2 columns called v"),
+        (pa.table({"k": ["a"], "v": pa.array([2**40], pa.timestamp("s"))}), "is not an int"),
+        (pa.table({"k": pa.array([2**30], pa.date32()), "v": [1]}), "is not a string"),
     ],
 )
 def test_parquet_that_does_not_fit_is_rejected(
@@ -311,6 +314,39 @@ def test_parquet_that_does_not_fit_is_rejected(
     assert reason in taken.decoded.rejected[0].reason
     reader.kept(taken, {})
     assert reader.read(0.0) is None
+
+
+def test_whatever_a_file_raises_is_its_own_error(
+    tmp_path: Path, opened: Callable[..., FilesReader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(self: FilesReader, table: pa.Table) -> Any:
+        if table.column("k")[0].as_py() == "b":
+            raise KeyError("no such thing")
+        return made(self, table)
+
+    made = FilesReader._rows
+    monkeypatch.setattr(FilesReader, "_rows", fails)
+    for i, name in enumerate("abc"):
+        pq.write_table(pa.table({"k": [name], "v": [i]}), tmp_path / f"{name}.parquet")
+        os.utime(tmp_path / f"{name}.parquet", (i, i))
+    refused: list[str] = []
+    assert all_of(opened(tmp_path, mode="parquet"), refused) == [["a", 0], ["c", 2]]
+    assert refused == [str(tmp_path / "b.parquet")]
+
+
+def test_one_row_that_python_does_not_have(tmp_path: Path, opened: Callable[..., FilesReader]) -> None:
+    times = pa.array([0, 2**40, 60], pa.timestamp("s"))
+    pq.write_table(pa.table({"k": times, "v": [1, 2, 3]}), tmp_path / "a.parquet")
+    refused: list[str] = []
+    found = all_of(opened(tmp_path, mode="parquet"), refused)
+    assert found == [["1970-01-01 00:00:00.000", 1], ["1970-01-01 00:01:00.000", 3]]
+    assert refused == ['{"k": "<value out of range: 1099511627776000>", "v": 2}']
+
+
+def test_two_columns_of_one_name_that_nobody_reads(tmp_path: Path, opened: Callable[..., FilesReader]) -> None:
+    table = pa.Table.from_arrays([["a"], [1], [2], [3]], names=["k", "v", "other", "other"])
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert all_of(opened(tmp_path, mode="parquet")) == [["a", 1]]
 
 
 def test_a_text_that_is_too_long_is_rejected(

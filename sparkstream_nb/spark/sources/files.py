@@ -267,8 +267,8 @@ class FilesReader:
             return self._groups(file, s) if self.place.mode == "parquet" else self._whole(file, s)
         except FileNotFoundError:
             return None
-        except PermissionError as error:
-            self._wrong[file.name] = f"{file} cannot be read: {error.strerror}"
+        except OSError as error:  # others are read meanwhile
+            self._wrong[file.name] = f"{file} cannot be read: {error.strerror or error}"
             return None
 
     def _same(self, file: Path, s: Stretch, known: Reached) -> bool:
@@ -392,17 +392,18 @@ class FilesReader:
         try:
             with pq.ParquetFile(file) as parquet:
                 last = max(parquet.num_row_groups - 1, 0)
-                missing = [n for n in self.schema.names if n not in parquet.schema_arrow.names]
-                if missing:
-                    has = ", ".join(parquet.schema_arrow.names)
-                    found, at = self._refused(file, f"it has no column {missing[0]}; it has {has}"), last
+                wrong = _wrong_columns(self.schema.names, parquet.schema_arrow.names)
+                if wrong is not None:
+                    found, at = self._refused(file, wrong), last
                 else:
                     groups = [at] if at < parquet.num_row_groups else []
                     found = self._rows(parquet.read_row_groups(groups, columns=list(self.schema.names)))
-        except (FileNotFoundError, PermissionError):
-            raise
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-            found, last = self._refused(file, f"it is no parquet file: {' '.join(str(error).split())}"), at
+        except Exception as error:  # pyarrow raises several kinds, also OSError, for what is broken
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # of the file system
+            broken = isinstance(error, pa.ArrowInvalid | pa.ArrowNotImplementedError | OSError)
+            why = "it is no parquet file" if broken else f"it cannot be read: {type(error).__name__}"
+            found, last = self._refused(file, f"{why}: {' '.join(str(error).split())}"), at
         return self._take(file, file.name, s, found, end=at + 1, through=at >= last, received=1)
 
     def _rows(self, table: pa.Table) -> Decoded:
@@ -419,7 +420,7 @@ class FilesReader:
                     wrong.setdefault(i, attribute)
         rejected: tuple[Rejected, ...] = ()
         if bad.any():
-            rows = table.filter(pa.array(bad)).to_pylist()
+            rows = _plain_rows(table.filter(pa.array(bad)))
             rejected = tuple(_rejected(wrong[i], row) for i, row in zip(sorted(wrong), rows, strict=True))
             columns = [c.filter(pa.array(~bad)) for c in columns]
         return Decoded(columns, np.arange(len(columns[0]), dtype=np.int64), rejected)
@@ -463,6 +464,21 @@ def _free(target: Path) -> Path:
         out = target.with_name(f"{target.stem}-{number}{target.suffix}")
         number += 1
     return out
+
+
+def _wrong_columns(wanted: Sequence[str], found: Sequence[str]) -> str | None:
+    """Why a file with the columns `found` has not each of those `wanted`; None where it has."""
+    missing = next((n for n in wanted if n not in found), None)
+    if missing is not None:
+        return f"it has no column {missing}; it has {', '.join(found)}"
+    twice = next((n for n in wanted if found.count(n) > 1), None)
+    return None if twice is None else f"it has {found.count(twice)} columns called {twice}"
+
+
+def _plain_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows as Python values; a value that Python does not have, as a date after the year 9999, as Arrow writes it."""
+    columns = {name: ingest.python_values(table.column(name)) for name in table.column_names}
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 def _rejected(attribute: Attribute, row: Mapping[str, Any]) -> Rejected:
