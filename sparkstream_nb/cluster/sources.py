@@ -246,7 +246,7 @@ def _files(o: _Options, grants: Grants) -> FilesPlace:
         header=o.flag("header.present", False),
         pattern=_pattern(o),
         after=after,
-        move_to=move_to,
+        move_to=None if move_to is None else move_to.resolve(),
         every=o.whole(interval, 1000, 86_400_000) / 1000,
     )
 
