@@ -255,7 +255,7 @@ def _pattern(o: _Options) -> re.Pattern[str]:
     """`file.name.pattern`, a regular expression for the whole name, as siddhi-io-file has it."""
     text = o.text("file.name.pattern", ".*")
     try:
-        return re.compile(text)
+        return re.compile(text, re.DOTALL)  # a name may have a line break in it
     except re.error:
         raise Misuse(
             f"{o.what}: file.name.pattern is a regular expression such as '.*\\.csv', not {shown(text)}"

@@ -99,7 +99,7 @@ def type_rows(
         source, *_ = _readable(one(table.column(time)))
         ts, untimed = times(source, written)
         if untimed is not None:
-            reject(untimed, lambda i: f"{time}: {shown(source[i].as_py())} is not a time")
+            reject(untimed, lambda i: f"{time}: {shown(_python_value(source[i]))} is not a time")
         if latest is not None:
             reject(ts > latest, lambda i: f"{time}: {too_late(int(ts[i]), latest)}")
     if not bad.any():
@@ -154,7 +154,9 @@ def values_of(column: pa.Array) -> list[Any]:
     """The values of a column as Python objects. Bytes that are not valid UTF-8 become replacement characters."""
     try:
         return column.to_pylist()
-    except UnicodeDecodeError:
+    except (OverflowError, ValueError) as error:
+        if not isinstance(error, UnicodeDecodeError):
+            return python_values(column)
         array = one(column)
         _, spoilt, given = _readable(array)
         found = [plain(v) for v in given.to_pylist()]
@@ -172,7 +174,7 @@ def _is_utf8(value: bytes | None) -> bool:
 
 def _says(name: str, source: pa.Array, type: Type) -> Callable[[int], str]:
     article = "an" if type is Type.INT else "a"
-    return lambda i: f"{name}: {shown(source[i].as_py())} is not {article} {type}"
+    return lambda i: f"{name}: {shown(_python_value(source[i]))} is not {article} {type}"
 
 
 def plain(value: Any) -> Any:
@@ -284,7 +286,7 @@ def _python_value(value: Any) -> Any:
         pass
     try:
         return value.cast(pa.string()).as_py()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a list or a struct
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):  # a list or a struct
         return "<value out of range>"
 
 

@@ -265,12 +265,13 @@ class PostgreSQL(Dialect):
         if rows.num_rows <= _FEW:
             names = ", ".join(name for name, _ in columns)
             arrays = ", ".join(f"%s::{type_}[]" for _, type_ in columns)
-            fresh = sql.replace(f"FROM {_STAGE} ", f"FROM unnest({arrays}) AS fresh ({names}) ")
+            begin, end = (part.replace("%", "%%") for part in sql.split(f"FROM {_STAGE} ", 1))
+            fresh = f"{begin}FROM unnest({arrays}) AS fresh ({names.replace('%', '%%')}) {end}"
             connection.exec_driver_sql(fresh, tuple(c.to_pylist() for c in rows.columns))
             return
         definition = ", ".join(f"{name} {type_}" for name, type_ in columns)
-        connection.exec_driver_sql(f"DROP TABLE IF EXISTS pg_temp.{_STAGE}")
-        connection.exec_driver_sql(f"CREATE TEMPORARY TABLE {_STAGE} ({definition}) ON COMMIT DROP")
+        execute(connection, f"DROP TABLE IF EXISTS pg_temp.{_STAGE}")
+        execute(connection, f"CREATE TEMPORARY TABLE {_STAGE} ({definition}) ON COMMIT DROP")
         out = io.BytesIO()
         csv.write_csv(rows, out, csv.WriteOptions(include_header=False))
         copying = f"COPY {_STAGE} FROM STDIN (FORMAT csv)"
@@ -284,7 +285,7 @@ class PostgreSQL(Dialect):
             raise sa.exc.DBAPIError.instance(copying, None, e, driver.Error, True, gone) from e
         finally:
             cursor.close()
-        connection.exec_driver_sql(sql)
+        execute(connection, sql)
 
     def trouble(self, error: sa.exc.DBAPIError) -> Trouble | None:
         state = getattr(error.orig, "sqlstate", None) or ""
@@ -453,8 +454,7 @@ class MySQL(Dialect):
         cuts = [0, *(np.flatnonzero(np.diff(ends // _STATEMENT)) + 1).tolist(), len(texts)]
         for start, end in pairwise(cuts):
             values = "), (".join(texts.slice(start, end - start).to_pylist())
-            statement = f"{before} ({values}) {after}"
-            connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
+            execute(connection, f"{before} ({values}) {after}")
 
     def was(self, table: str, column: str) -> str:
         return f"{self.quoted(table)}.{column}"
@@ -503,6 +503,11 @@ _FEW = 2000
 DIALECTS: dict[str, Dialect] = {
     "postgresql": PostgreSQL(), "sqlite": SQLite(), "mysql": MySQL(), "mariadb": _MARIADB,
 }  # fmt: skip
+
+
+def execute(connection: sa.Connection, sql: str) -> sa.CursorResult[Any]:
+    """Runs a statement of the driver's as it is written: a `%` in a name stands for no parameter."""
+    return connection.exec_driver_sql(sql, execution_options={"no_parameters": True})
 
 
 def _do_update(sets: Sequence[tuple[str, str]]) -> str:

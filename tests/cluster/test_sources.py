@@ -67,6 +67,32 @@ def test_a_growing_folder(run: Callable[..., App], folder: Path, tmp_path: Path)
     assert again.output("O").frame["total"].tolist() == [1, 4, 8, 12, 15]
 
 
+def test_a_name_with_a_line_break(run: Callable[..., App], folder: Path) -> None:
+    (folder / "a\nb.csv").write_text("a,1\n")
+    (folder / "c\n.csv").write_text("c,3\n")
+    app = run(file_app(folder, "mode='line', file.name.pattern='a.*csv'"), allow=[f"file={folder}"])
+    until(app, lambda: rows(app, "O") == 1)
+    (folder / "c\n.csv").rename(folder / "a\r\n2.csv")
+    until(app, lambda: rows(app, "O") == 2)
+
+
+def test_a_link_out_of_what_was_granted_is_not_followed(run: Callable[..., App], folder: Path, tmp_path: Path) -> None:
+    (folder / "x.csv").write_text("a,1\n")
+    (tmp_path / "secret.csv").write_text("secret,666\n" * 3)
+    app = run(
+        file_app(folder).replace(f"dir.uri='{folder}'", f"file.uri='{folder}/x.csv'").replace("dir.poll", "file.poll"),
+        allow=[f"file={folder}"],
+    )
+    until(app, lambda: rows(app, "O") == 1)
+    (folder / "x.csv").rename(folder / "former.csv")
+    (folder / "x.csv").symlink_to(tmp_path / "secret.csv")
+    until(app, lambda: "is a symbolic link" in (app.stats().sources[0].last_error or ""))
+    (folder / "x.csv").unlink()
+    (folder / "x.csv").write_text("b,2\n")
+    until(app, lambda: rows(app, "O") == 2)
+    assert app.output("O").frame["total"].tolist() == [1, 3]
+
+
 def test_a_bad_message_is_mended_and_sent_again(run: Callable[..., App], folder: Path) -> None:
     (folder / "a.csv").write_text("a,1\nb,x\n")
     app = run(file_app(folder), allow=[f"file={folder}"])

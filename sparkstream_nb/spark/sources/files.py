@@ -61,7 +61,7 @@ class FilesPlace:
     mode: Mode
     tailing: bool = True
     header: bool = False
-    pattern: re.Pattern[str] = re.compile(".*")
+    pattern: re.Pattern[str] = re.compile(".*", re.DOTALL)
     after: Literal["keep", "delete", "move"] = "keep"
     move_to: Path | None = None
     every: float = 1.0
