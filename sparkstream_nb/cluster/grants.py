@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from ..errors import Misuse, StoreError, masked, nearest, shown
-from ..stores.address import MEMORY, Database, from_jdbc
+from ..stores.address import FILE_OPTIONS, MEMORY, Database, from_jdbc
 from . import given
 
 KINDS = ("file", "http", "kafka", "jdbc")
 _JDBC = "jdbc=postgresql://HOST:PORT/DATABASE"
 _PORTS = {"http": 80, "https": 443}
 _UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
+_UNICODE = re.compile(r"%u([0-9A-Fa-f]{4})")
+"""A character as some servers decode it."""
+_OVERLONG = re.compile(r"(?i)%(c[01]|e0%[89]|f0%8)")
+"""A character of UTF-8 in more bytes than it needs."""
 _HOST_PORT = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s\[\]:/@\\,]+):(?P<port>\d{1,5})")
 
 
@@ -82,13 +87,27 @@ class Url:
 
 
 def _segments(url: SplitResult, wrong: str) -> tuple[str, ...]:
-    segments = [unquote(s, errors="replace") for s in url.path.split("/")[1:]]
-    for segment in segments:
-        if segment.split(";")[0] in (".", "..") or re.search(r"[/\\\x00-\x1f\x7f]", segment):
-            raise Misuse(f"{wrong} has '.', '..' or an encoded separator in its path: write the path in full")
+    written = url.path.split("/")[1:]
+    if any(map(_leads_elsewhere, written)):
+        raise Misuse(f"{wrong} has '.', '..' or an encoded separator in its path: write the path in full")
+    segments = [unquote(s, errors="replace") for s in written]
     while segments and segments[-1] == "":
         segments.pop()
     return tuple(segments)
+
+
+def _leads_elsewhere(segment: str) -> bool:
+    """Whether a segment of a path is `.` or `..`, or several segments, to a server that decodes it once, again, or in a
+    way of its own."""
+    seen = set()
+    while segment not in seen:
+        seen.add(segment)
+        plain = unicodedata.normalize("NFKC", segment)
+        dots = plain.split(";")[0].strip(" ") in (".", "..")
+        if dots or re.search(r"[/\\\x00-\x1f\x7f]", plain) or _OVERLONG.search(segment):
+            return True
+        segment = unquote(_UNICODE.sub(lambda m: chr(int(m[1], 16)), segment), errors="replace")
+    return False
 
 
 @dataclass(frozen=True)
@@ -155,10 +174,18 @@ class Grants:
         return found
 
     def check_database(self, database: Database, what: str) -> None:
-        """Raises NotAllowed where a database of a server is not granted."""
+        """Raises NotAllowed where a database of a server is not granted, or a file that its address names."""
         if _identity(database) not in self.databases:
             granted = f"{database.kind}://{_host(database)}:{database.port}/{quote(database.name, safe='')}"
             raise NotAllowed(f"{what} {database}", f"jdbc={granted}")
+        self.check_options(database.options, f"{what} {database} with")
+
+    def check_options(self, options: Iterable[tuple[str, str]], what: str) -> None:
+        """Raises NotAllowed where options of an address name a file that is not granted."""
+        for name, value in options:
+            if name.lower() in FILE_OPTIONS and value and (name, value) != ("sslrootcert", "system"):
+                path = re.sub(r"^file:(//)?", "", value, flags=re.IGNORECASE)  # as drivers in Java have it
+                self.folder_of(Path(path), f"{what} {name}")
 
     def check_store(self, database: Database, what: str) -> None:
         """Raises NotAllowed where a database is not granted: one of a server, or a file by its folder."""

@@ -655,7 +655,7 @@ class SqlStore:
         shard = self._dialect.quoted(SHARD)
         every = " UNION ALL ".join(f"SELECT {shard} FROM {self._table(layout, d)}" for d in layout.durations)
         sql = f"SELECT {shard}, count(*) FROM ({every}) held GROUP BY {shard}"
-        rows = self._transaction(lambda c: execute(c, sql).fetchall(), reads=True)
+        rows: Sequence[Any] = self._transaction(lambda c: execute(c, sql).fetchall(), reads=True)
         return sorted((ShardRows(str(s), int(n)) for s, n in rows), key=lambda s: s.shard)
 
     def move_shard(self, aggregation: str, old: str, new: str) -> None:
