@@ -292,7 +292,7 @@ def deploy(
         check_sinks(plans[0], mode)
     folder = folder if home is None else Path(home)
     check_home(folder)
-    sources = SourcePlans(plans[0], grants, references, folder)
+    sources = SourcePlans(plans[0], grants, references, folder, files)
     databases = databases_of(plans, files, references, grants)
     tables = tables_of(plans, files, references, grants)
     deployment = Deployment(

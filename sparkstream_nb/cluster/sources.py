@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,9 @@ from ..spark.sources.intake import IntakeSetup
 from ..spark.sources.reader import Reader
 from ..stores.address import Secret, from_jdbc
 from ..types import Schema
+from .conf import NodeFile
 from .grants import Grants
+from .http_logins import logins_of
 from .kafka_settings import servers_of, settings_of
 from .secrets import References, check_password
 
@@ -51,8 +53,12 @@ class SourcePlans:
     """The sources that an app was deployed with, and what they may reach: readers are made of it, as often as an app is
     opened. Raises SiddhiBindError, at the annotation, for a source that is wrong or not allowed."""
 
-    def __init__(self, plan: Plan, grants: Grants, references: References, home: Path) -> None:
+    def __init__(
+        self, plan: Plan, grants: Grants, references: References, home: Path, files: Sequence[NodeFile] = ()
+    ) -> None:
+        """`files`: the deployment files, which may have users."""
         self._plan, self._grants, self._references, self._home = plan, grants, references, home
+        self._files = files
         self._sources = incoming_sources(plan)
         self.setups(lambda: None)
 
@@ -113,6 +119,9 @@ class SourcePlans:
         if source.type == "cdc":
             return _polled(given, source.mapping, schema, self._grants, self._references)
         listener, url = _listener(given, self._grants, _Token(self._home / "sources" / f"{source.name}.token"))
+        if given.flag("basic.auth.enabled", False):
+            logins = logins_of(source.options, self._files, self._references, given.what)
+            listener, url = replace(listener, logins=logins), url.partition(", token in ")[0]
         return url, HttpReader(listener, decoder(source.mapping, schema))
 
 

@@ -2,8 +2,10 @@
 
 `kafka`, `file`, `http` and `cdc` run here. Rules of their options are those of siddhi-io-kafka, siddhi-io-file,
 siddhi-io-http and siddhi-io-cdc; an option of theirs that this build does not have is a declared gap (`gaps.py`), never
-left out in silence. `event.time` is an option of this build: the attribute that has an event's time. So is `on.error`:
-Siddhi's sinks and stores have it, and its sources put what cannot be mapped into the error store.
+left out in silence, unless its value says no more than leaving it out (`off_values.py`). `event.time` is an option of
+this build: the attribute that has an event's time. So is `on.error`: Siddhi's sinks and stores have it, and its sources
+put what cannot be mapped into the error store. So are user and password of the http source, whose users are those of
+the server for WSO2.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from . import nodes as n
 from .binding.mappings import MAPPED, source_mapping
 from .kafka import CONFIGURATION, CONSUMER, client_settings
 from .mapping import CsvSource, KeyValueSource, PassThrough, SourceMapping
+from .off_values import is_off
 from .query_parts import connector_options, connector_type
 
 TIME = "event.time"
@@ -36,7 +39,11 @@ _OPTIONS = {
         "dir.uri", "file.uri", "mode", "tailing", "action.after.process", "move.after.process", "header.present",
         "file.name.pattern", "file.polling.interval", "dir.polling.interval",
     },
-    "http": _COMMON | {"receiver.url", "worker.count", "socket.idle.timeout"},
+    "http": _COMMON
+    | {
+        "receiver.url", "worker.count", "socket.idle.timeout", "basic.auth.enabled", "basic.auth.username",
+        "basic.auth.password",
+    },
     "cdc": _COMMON
     | {
         "mode", "url", "username", "password", "jdbc.driver.name", "table.name", "polling.column", "polling.interval",
@@ -198,7 +205,8 @@ def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str,
         return
     for key, value in connector_options(a, properties).items():
         if key.lower() not in _OPTIONS[type_]:
-            yield "source-option", f"'{key}' of {source}"
+            if not is_off("source", type_, key, value):
+                yield "source-option", f"'{key}' of {source}"
         elif key == ON_ERROR and value.upper() not in ERROR_ACTIONS:
             yield (
                 "source-option",

@@ -1,7 +1,8 @@
 """Sinks that publish outside the app: what their annotations say, as typed data.
 
 `file`, `http`, `kafka` and `prometheus` run here. Rules of their options are those of siddhi-io-file, -http, -kafka and
--prometheus; an option of theirs that this build does not have is a declared gap (`gaps.py`), never left out in silence.
+-prometheus; an option of theirs that this build does not have is a declared gap (`gaps.py`), never left out in silence,
+unless its value says no more than leaving it out (`off_values.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from . import nodes as n
 from .binding.mappings import MAPPED, sink_mapping
 from .kafka import CONFIGURATION, PRODUCER, client_settings
 from .mapping import SinkMapping
+from .off_values import is_off
 from .query_parts import connector_options, connector_type, template_attributes
 
 OUTSIDE = frozenset({"file", "http", "kafka", "prometheus"})
@@ -24,8 +26,6 @@ MAPPINGS = MAPPED - {"passThrough"}
 """What their messages may be written as."""
 
 Strategy = Literal["partitioned", "roundRobin", "broadcast"]
-
-"""The option of a kafka sink with settings of its producer."""
 _COMMON = frozenset({"type", "ref", "on.error"})
 _OPTIONS = {
     "file": _COMMON | {"file.uri", "append", "add.line.separator", "roll.size"},
@@ -163,7 +163,8 @@ def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str,
     for found in (options, *(connector_options(d, properties) for d in places)):
         for key, value in found.items():
             if key.lower() not in _OPTIONS[type_]:
-                yield "sink-option", f"'{key}' of {sink}"
+                if not is_off("sink", type_, key, value):
+                    yield "sink-option", f"'{key}' of {sink}"
             elif key not in _DYNAMIC[type_] and template_attributes(value):
                 yield "sink-option", f"'{key}' that depends on the event, of {sink}"
         for key, _ in client_settings(found.get(CONFIGURATION, "")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
 import urllib.error
@@ -293,6 +294,61 @@ def post_or_zero(port: int, body: str, token: str) -> int:
         return 0
 
 
+def basic(user: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+USERS = """
+wso2.carbon: {id: node-1}
+auth.configs:
+  type: local
+  userManager:
+    adminRole: admin
+    userStore:
+      users:
+        - user: {username: admin, password: Z2VoZWltIMO8, roles: 1}
+        - user: {username: other, password: '${env:OTHER_PASSWORD}', roles: 1}
+"""
+
+
+@pytest.mark.parametrize("by", ["option", "file"])
+def test_basic_authentication(
+    run: Callable[..., App], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    monkeypatch.setenv("OTHER_PASSWORD", "anders")
+    (tmp_path / "deployment.yaml").write_text(USERS)
+    port = free_port()
+    options = "basic.auth.enabled='true', "
+    if by == "option":
+        options += "basic.auth.username='other', basic.auth.password='${env:OTHER_PASSWORD}', "
+    given = {"conf": tmp_path / "deployment.yaml"} if by == "file" else {}
+    text = http_app(port).replace("@map", f"{options}@map")
+    app = run(text, allow=[f"http=http://localhost:{port}/"], allow_env=["OTHER_PASSWORD"], **given)
+    right = [basic("other", "anders")] + ([basic("admin", "geheim ü")] if by == "file" else [])
+    body = '{"k":"a","v":1}'
+    until(app, lambda: post_or_zero(port, body, "none") == 401)
+    for header in right:
+        assert post(port, body, "", Authorization=header) == (200, "")
+    wrong = [basic("admin", "anders"), basic("other", ""), basic("", ""), "Basic", "Basic !!"]
+    for header in (*wrong, right[0].replace("Basic", "Bearer")):
+        assert post(port, body, "", Authorization=header)[0] == 401
+    app.flush()
+    assert rows(app, "O") == len(right)
+    shown = str(app.stats()) + str(app.logs) + (Path(app.home) / "app.json").read_text()
+    assert "anders" not in shown
+    assert "geheim" not in shown
+
+
+def test_basic_authentication_that_is_off(run: Callable[..., App]) -> None:
+    port = free_port()
+    text = http_app(port).replace("@map", "basic.auth.enabled='false', @map")
+    app = run(text, allow=[f"http=http://localhost:{port}"])
+    token = Path(app.home, "sources", "S-http-1.token")
+    until(app, token.exists)
+    until(app, lambda: post_or_zero(port, '{"k":"a","v":1}', token.read_text()) == 200)
+    assert post(port, '{"k":"a","v":1}', "", Authorization=basic("admin", "admin"))[0] == 401
+
+
 def test_an_app_that_is_behind_answers_429(
     run: Callable[..., App], monkeypatch: pytest.MonkeyPatch, commits: threading.Event
 ) -> None:
@@ -335,6 +391,10 @@ def test_an_app_that_is_behind_answers_429(
         ("type='file', dir.uri='{ok}', mode='line', event.time='z'", "has no attribute 'z'"),
         ("type='file', dir.uri='sftp://host/x', mode='line'", "reads paths of this machine"),
         ("type='http', receiver.url='http://192.0.2.1:80/x'", "it listens on this machine alone"),
+        ("type='http', receiver.url='http://localhost:9/x', basic.auth.enabled='yes'", "is 'true' or 'false', not"),
+        ("type='http', receiver.url='http://localhost:9/x', basic.auth.enabled='true'", "needs users: write basic"),
+        ("type='http', receiver.url='http://localhost:9/x', basic.auth.enabled='true', basic.auth.username='me', "
+         "basic.auth.password='geheim'", "the password does not belong into the app's text"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_before_spark_starts(tmp_path: Path, source: str, message: str) -> None:
@@ -344,7 +404,7 @@ def test_what_is_wrong_is_said_before_spark_starts(tmp_path: Path, source: str, 
     text = f"@source({source.format(dir=other, ok=ok)}, @map(type='csv')) define stream S (k string, v int); " + (
         "from S select k insert into O;"
     )
-    allow = [f"file={ok}", "kafka=ok:9092", "http=http://192.0.2.1/"]
+    allow = [f"file={ok}", "kafka=ok:9092", "http=http://192.0.2.1/", "http=http://localhost:9"]
     with pytest.raises(SiddhiBindError) as error:
         deploy(text, name="x", home=tmp_path / "home", allow=allow)
     assert message in str(error.value)
