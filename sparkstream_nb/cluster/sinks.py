@@ -17,10 +17,11 @@ from ..errors import Misuse, SiddhiBindError, SparkStreamError
 from ..lanes.partitioning import by_hash
 from ..plan.nodes import Plan
 from ..plan.outside import OutsideSink, outside_sinks, promise
+from ..plan.query_parts import template_attributes
 from ..retention import bytes_of
 from ..spark.results import column_values, is_object
 from ..spark.sinks.delivery import Delivery, SinkFigures, SinkSetup, Source
-from ..spark.sinks.files import BatchFiles, FilePlace, GrowingFile, ReplacedFile
+from ..spark.sinks.files import BatchFiles, FilePlace, GrowingFile, NamedFiles, ReplacedFile
 from ..spark.sinks.messages import MessageWriter
 from ..spark.sinks.target import Target
 from ..spark.sinks.turns import Turns
@@ -118,12 +119,15 @@ class SinkPlans:
             raise Misuse(f"{what}: file.uri has a control character in it")
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", uri):
             raise Misuse(f"{what}: file.uri is a path of this machine, not an address: {uri.split('://')[0]}://...")
+        separated = _flag(options, "add.line.separator", True, what) and not writer.breaks
+        between = b"\n" if separated else b""
+        if template_attributes(uri):
+            return self._named_files(what, options, writer.head, between)
         path = Path(uri.removeprefix("file:")).expanduser().absolute()
         root = self._grants.folder_of(path, f"{what} writes to")
         folder = uri.endswith("/") or path.is_dir()
-        separated = _flag(options, "add.line.separator", True, what) and not writer.breaks
         append = _flag(options, "append", True, what)
-        place = FilePlace(path.resolve(), root, writer.head, b"\n" if separated else b"")
+        place = FilePlace(path.resolve(), root, writer.head, between)
         roll = options.get("roll.size")
         if roll is not None and not folder:
             raise Misuse(f"{what}: roll.size is for a folder: end file.uri with '/'")
@@ -139,6 +143,24 @@ class SinkPlans:
         if not 0 < size < _MOST_ROLL:
             raise Misuse(f"{what}: roll.size is a size such as 64MB, not '{roll}'")
         return f"{place.path}/", GrowingFile(place, size, run, writer.extension)
+
+
+    def _named_files(self, what: str, options: Mapping[str, str], head: bytes, between: bytes) -> tuple[str, Target]:
+        """The target of a `file.uri` that depends on the event: what is before that names the folder."""
+        uri = options["file.uri"].removeprefix("file:")
+        before, _, _ = uri.partition("{{")
+        folder, slash, _ = before.rpartition("/")
+        template = uri[len(folder) + len(slash) :]
+        if not folder or template.endswith("/"):
+            raise Misuse(f"{what}: a file.uri that depends on the event is FOLDER/NAME, as 'out/{{{{symbol}}}}.csv'")
+        if "roll.size" in options:
+            raise Misuse(f"{what}: roll.size is for a folder, and file.uri names files")
+        if any(part.startswith(".") or not part for part in template.split("/")):
+            raise Misuse(f"{what}: the names in file.uri cannot be empty or begin with a dot")
+        path = Path(folder).expanduser().absolute()
+        root = self._grants.folder_of(path / "x", f"{what} writes to")
+        place = FilePlace(path.resolve(), root, head, between)
+        return f"{place.path}/{template}", NamedFiles(place, template, _flag(options, "append", True, what))
 
 
 def check_sinks(plan: Plan, mode: str) -> None:

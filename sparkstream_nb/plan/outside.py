@@ -42,7 +42,7 @@ _OPTIONS = {
     },
 }  # fmt: skip
 _DYNAMIC: Mapping[str, frozenset[str]] = {
-    "file": frozenset(),
+    "file": frozenset({"file.uri"}),
     "http": frozenset({"headers", "method"}),
     "kafka": frozenset({"topic", "partition.no", "key", "headers"}),
     "prometheus": frozenset(),
