@@ -36,9 +36,7 @@ _SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 _SINKS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "file": {"file.system.options": _NONE},
     "http": {
-        "oauth.username": _NONE, "oauth.password": _NONE, "consumer.key": _NONE, "consumer.secret": _NONE,
-        "body.consumer.key": _NONE, "body.consumer.secret": _NONE, "token.url": _NONE, "refresh.token": _NONE,
-        "oauth.scope": ("", "default"), "https.truststore.file": _NONE, "https.truststore.password": ("", "wso2carbon"),
+        "https.truststore.file": _NONE, "https.truststore.password": ("", "wso2carbon"),
         "https.keystore.file": _NONE, "https.keystore.password": ("", "wso2carbon"),
         "https.keystore.key.password": ("", "wso2carbon"), "ssl.protocol": ("tls",), "ssl.configurations": _NONE,
         "ssl.verification.disabled": _FALSE, "hostname.verification.enabled": _TRUE, "tls.store.type": ("jks",),

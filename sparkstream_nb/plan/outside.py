@@ -32,7 +32,8 @@ _OPTIONS = {
     "http": _COMMON
     | {
         "publisher.url", "basic.auth.username", "basic.auth.password", "headers", "method", "socket.idle.timeout",
-        "blocking.io", "chunk.disabled",
+        "blocking.io", "chunk.disabled", "token.url", "consumer.key", "consumer.secret", "body.consumer.key",
+        "body.consumer.secret", "oauth.username", "oauth.password", "oauth.scope", "refresh.token",
     },
     "kafka": _COMMON
     | {"bootstrap.servers", "topic", "partition.no", "key", "headers", "is.binary.message", CONFIGURATION},

@@ -1,23 +1,21 @@
-"""A server that takes each message as an HTTP request.
+"""A server that takes each message as an HTTP request (`http_client.py`).
 
-Redirects are not followed and proxies of the environment are not used: requests go where the app was allowed to send
-them, or nowhere. Every request has an `Idempotency-Key`, the same when it is sent again, by which a server can tell a
+Every request has an `Idempotency-Key`, the same when it is sent again, by which a server can tell a
 repeat.
 """
 
 from __future__ import annotations
 
-import contextlib
-import http.client
 import re
-import socket
-import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 from ...mapping import Message
 from ...plan.query_parts import template_attributes
+from .http_client import HttpAnswer, HttpClient, HttpServer
+from .oauth import OAuthPlace, TokenSource
 from .target import Away, Place, Refused
 
 METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE", "GET"})
@@ -27,15 +25,13 @@ OWN = frozenset(
 """Headers that an app does not set, in small letters."""
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _LATER = frozenset({408, 425, 429})
-_MOST_READ = 1 << 16
-"""Bytes of an answer that are read, so that the connection can be used again."""
 
 
 @dataclass(frozen=True)
 class HttpPlace:
     """Where requests go, with `path` and query; `timeout` in seconds, for connecting and for each read. `method` and
     the headers of `templates` may name attributes as `{{attribute}}`; `headers` are as they are. `key` begins each
-    Idempotency-Key. Never shown: it has secrets."""
+    Idempotency-Key. `oauth`: where an access token comes from, which each request has. Never shown: it has secrets."""
 
     scheme: str
     host: str
@@ -46,6 +42,7 @@ class HttpPlace:
     method: str = "POST"
     timeout: float = 6.0
     key: str = ""
+    oauth: OAuthPlace | None = field(default=None, repr=False)
 
 
 def forbidden(value: str) -> str | None:
@@ -70,8 +67,8 @@ class HttpTarget:
         self.place = place
         method = {"method": place.method} if template_attributes(place.method) else {}
         self.templates: Mapping[str, str] = {f"header {name}": value for name, value in place.templates} | method
-        self._connection: http.client.HTTPConnection | None = None
-        self._used = False
+        self._client = HttpClient(HttpServer(place.scheme, place.host, place.port, place.timeout))
+        self._tokens = None if place.oauth is None else TokenSource(place.oauth)
 
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
@@ -89,49 +86,24 @@ class HttpTarget:
                 raise Refused(f"header {name} {wrong}")
             headers[name] = value
         headers["Idempotency-Key"] = f"{self.place.key}-{place.batch}-{place.row}"
-        status, reason = self._answer(method, message.body, headers)
+        answer = self._answered(method, message.body, headers)
+        status, said = answer.status, f"the server answered {answer}"
         if 200 <= status < 300:
             return 1
-        said = f"the server answered {status} {reason[:60]}".rstrip()
         if status >= 500 or status in _LATER:
             raise Away(said)
         raise Refused(f"{said}; redirects are not followed" if 300 <= status < 400 else said)
 
-    def _answer(self, method: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:
-        """Status and reason of the server's answer. A connection that the server has closed since is opened again."""
-        reused = self._used
-        try:
-            return self._ask(method, body, headers)
-        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError) as error:
-            self.close()
-            if not reused:
-                raise Away(f"{self._server()} cannot be reached: {_why(error)}") from None
-        except (OSError, http.client.HTTPException) as error:
-            self.close()
-            raise Away(f"{self._server()} cannot be reached: {_why(error)}") from None
-        try:
-            return self._ask(method, body, headers)
-        except (OSError, http.client.HTTPException) as error:
-            self.close()
-            raise Away(f"{self._server()} cannot be reached: {_why(error)}") from None
-
-    def _ask(self, method: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:
-        if self._connection is None:
-            p = self.place
-            if p.scheme == "https":
-                self._connection = http.client.HTTPSConnection(
-                    p.host, p.port, timeout=p.timeout, context=ssl.create_default_context()
-                )
-            else:
-                self._connection = http.client.HTTPConnection(p.host, p.port, timeout=p.timeout)
-        connection = self._connection
-        connection.request(method, self.place.path, body, dict(headers))
-        answer = connection.getresponse()
-        answer.read(_MOST_READ)
-        self._used = True
-        if not answer.isclosed():  # there is more of it, which nobody reads
-            self.close()
-        return answer.status, answer.reason or ""
+    def _answered(self, method: str, body: bytes, headers: dict[str, str]) -> HttpAnswer:
+        """The answer to a request, with an access token where one is needed: another one, where it is not taken."""
+        if self._tokens is None:
+            return self._client.ask(method, self.place.path, body, headers)
+        token = self._tokens.token()
+        answer = self._client.ask(method, self.place.path, body, {**headers, "Authorization": f"Bearer {token}"})
+        if answer.status != HTTPStatus.UNAUTHORIZED:
+            return answer
+        token = self._tokens.token(refused=token)
+        return self._client.ask(method, self.place.path, body, {**headers, "Authorization": f"Bearer {token}"})
 
     def finish(self, batch: int) -> None:
         """Nothing is left to do."""
@@ -140,25 +112,11 @@ class HttpTarget:
         return {}
 
     def close(self) -> None:
-        self._used = False
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._client.close()
+        if self._tokens is not None:
+            self._tokens.close()
 
     def cancel(self) -> None:
-        connection = self._connection
-        found = None if connection is None else connection.sock
-        if found is not None:
-            with contextlib.suppress(OSError):
-                found.shutdown(socket.SHUT_RDWR)
-
-    def _server(self) -> str:
-        return f"{self.place.scheme}://{self.place.host}:{self.place.port}"
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return "it did not answer in time"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return type(error).__name__
+        self._client.cancel()
+        if self._tokens is not None:
+            self._tokens.cancel()
