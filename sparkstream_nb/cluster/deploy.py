@@ -39,6 +39,7 @@ from ..stores.duckdb import check_file
 from . import frontend, given
 from .answers import Apps
 from .app import App
+from .calls import desks_of
 from .changes import Changes, pending
 from .conf import DISTRIBUTED, NodeFile, node_files
 from .deployment import (
@@ -287,12 +288,13 @@ def deploy(
     if groups is not None:
         check_groups(plans[0], mode, routing, alerts)
     references, grants = References(dict(variables or {}), tuple(allow_env)), Grants.of(allow)
-    sinks = SinkPlans(plans[0], grants, references)
+    desks = desks_of(plans[0])
+    sinks = SinkPlans(plans[0], grants, references, desks)
     if sinks and groups is not None:
         check_sinks(plans[0], mode)
     folder = folder if home is None else Path(home)
     check_home(folder)
-    sources = SourcePlans(plans[0], grants, references, folder, files)
+    sources = SourcePlans(plans[0], grants, references, folder, files, desks)
     databases = databases_of(plans, files, references, grants)
     tables = tables_of(plans, files, references, grants)
     deployment = Deployment(

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from ..errors import Misuse, shown
 from ..plan.query_parts import template_attributes
-from ..spark.sinks.http import METHODS, OWN, HttpPlace, HttpTarget, forbidden
+from ..spark.sinks.http import METHODS, OWN, Calls, HttpPlace, HttpTarget, forbidden
 from ..spark.sinks.http_client import HttpServer
 from ..spark.sinks.oauth import OAuthPlace
 from ..spark.sinks.target import Target
@@ -25,12 +25,13 @@ _LONGEST_TIMEOUT = 600_000
 @dataclass(frozen=True)
 class HttpGate:
     """Makes targets of the options of `what`, a sink in words, as far as `grants` allow. `key` begins the
-    Idempotency-Keys of its messages."""
+    Idempotency-Keys of its messages, `calls` takes the responses."""
 
     grants: Grants
     references: References
     what: str
     key: str
+    calls: Calls | None = None
 
     def target(self, options: Mapping[str, str], content_type: str) -> tuple[str, Target]:
         """(the server as it may be shown, the target for messages of this MIME type). Raises `Misuse` for options that
@@ -59,7 +60,7 @@ class HttpGate:
             self._timeout(options), self.key, oauth,
         )  # fmt: skip
         # The query may hold a key, and so may a path that has a reference.
-        return url.base if "${" in written else url.base + (found.path or "/"), HttpTarget(place)
+        return url.base if "${" in written else url.base + (found.path or "/"), HttpTarget(place, self.calls)
 
     def _resolved(self, text: str) -> str:
         return self.references.resolve(text, self.what)

@@ -16,12 +16,14 @@ from ..engine.columns import Array
 from ..errors import Misuse, SiddhiBindError, SparkStreamError
 from ..lanes.partitioning import by_hash
 from ..plan.nodes import Plan
-from ..plan.outside import OutsideSink, outside_sinks, promise
+from ..plan.outside import CALLS, SINK_ID, OutsideSink, outside_sinks, promise
 from ..plan.query_parts import template_attributes
 from ..retention import bytes_of
+from ..spark.calls import Desks
 from ..spark.results import column_values, is_object
 from ..spark.sinks.delivery import Delivery, SinkFigures, SinkSetup, Source
 from ..spark.sinks.files import BatchFiles, FilePlace, GrowingFile, NamedFiles, ReplacedFile
+from ..spark.sinks.http import Calls
 from ..spark.sinks.messages import MessageWriter
 from ..spark.sinks.target import Target
 from ..spark.sinks.turns import Turns
@@ -45,8 +47,10 @@ class SinkPlans:
     opened. Raises SiddhiBindError, at the annotation, for a sink that is wrong, not allowed, or that has a secret in
     the app's text; `Misuse` where two sinks write to one file."""
 
-    def __init__(self, plan: Plan, grants: Grants, references: References) -> None:
+    def __init__(self, plan: Plan, grants: Grants, references: References, desks: Desks | None = None) -> None:
+        """`desks`: where responses to calls go."""
         self._plan, self._grants, self._references = plan, grants, references
+        self._desks = desks or Desks()
         self._sinks = outside_sinks(plan)
         self.setups("0" * 12)
 
@@ -84,7 +88,8 @@ class SinkPlans:
             metrics = PrometheusGate(self._grants, what, sink.stream, schema)
             made = [metrics.target(options) for options in sink.destinations]
         else:
-            gate = HttpGate(self._grants, self._references, what, f"{run}-{name}")
+            calls = self._calls(sink, schema) if sink.type in CALLS else None
+            gate = HttpGate(self._grants, self._references, what, f"{run}-{name}", calls)
             made = [gate.target(options, writer.content_type) for options in sink.destinations]
         if sink.strategy == "roundRobin":
             made = [(", ".join(shown for shown, _ in made), Turns([target for _, target in made]))]
@@ -103,6 +108,10 @@ class SinkPlans:
             )
             for i, (shown, target) in enumerate(made, 1)
         ]
+
+    def _calls(self, sink: OutsideSink, schema: Schema) -> Calls:
+        desk = self._desks.of(sink.destinations[0][SINK_ID].strip())
+        return Calls(desk, tuple(name for name in schema.names if name in desk.names))
 
     def _on_error(self, sink: OutsideSink) -> str:
         """What becomes of an event that cannot be delivered. STREAM leaves it to `@OnError` of the stream, as Siddhi's
@@ -174,6 +183,13 @@ def check_sinks(plan: Plan, mode: str) -> None:
                 f"mode distributed has no sinks on streams that come in from outside, such as '{sink.stream}'",
                 sink.span,
                 hint=f"Let a query write what is to be published: from {sink.stream} select * insert into ...",
+            )
+            raise error.with_source(plan.text) if plan.text else error
+        if mode == DISTRIBUTED and sink.type in CALLS:
+            error = SiddhiBindError(
+                f"mode distributed has no sink of type '{sink.type}': sources, which take its responses, do not run there",
+                sink.span,
+                hint="Deploy in another mode, or use a sink of type 'http'.",
             )
             raise error.with_source(plan.text) if plan.text else error
         if mode in _FAILING and (sink.on_error, plan.streams[sink.stream].on_error) == ("STREAM", "STREAM"):

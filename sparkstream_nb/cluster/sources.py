@@ -12,15 +12,18 @@ from urllib.parse import quote
 
 from ..errors import Misuse, SiddhiBindError, SparkStreamError, shown
 from ..mapping.decoding import Decoder, decoder
-from ..plan.incoming import FILE_MODES, IncomingSource, incoming_sources
+from ..plan.incoming import FILE_MODES, RESPONSES, IncomingSource, incoming_sources
 from ..plan.kafka import CONFIGURATION, CONSUMER
 from ..plan.mapping import JsonSource, PassThrough, SourceMapping
 from ..plan.nodes import Plan
+from ..plan.outside import SINK_ID
+from ..spark.calls import Desks
 from ..spark.private import private_file, private_folder, to_disk
 from ..spark.sources.files import FilesPlace, FilesReader
 from ..spark.sources.http import HttpListener, HttpReader
 from ..spark.sources.intake import IntakeSetup
 from ..spark.sources.reader import Reader
+from ..spark.sources.responses import ResponseReader
 from ..stores.address import Secret, from_jdbc
 from ..types import Schema
 from .conf import NodeFile
@@ -54,11 +57,17 @@ class SourcePlans:
     opened. Raises SiddhiBindError, at the annotation, for a source that is wrong or not allowed."""
 
     def __init__(
-        self, plan: Plan, grants: Grants, references: References, home: Path, files: Sequence[NodeFile] = ()
+        self,
+        plan: Plan,
+        grants: Grants,
+        references: References,
+        home: Path,
+        files: Sequence[NodeFile] = (),
+        desks: Desks | None = None,
     ) -> None:
-        """`files`: the deployment files, which may have users."""
+        """`files`: the deployment files, which may have users; `desks`: where responses to calls are taken."""
         self._plan, self._grants, self._references, self._home = plan, grants, references, home
-        self._files = files
+        self._files, self._desks = files, desks or Desks()
         self._sources = incoming_sources(plan)
         self.setups(lambda: None)
 
@@ -118,6 +127,10 @@ class SourcePlans:
             return str(files.path) + ("/" if files.folder else ""), FilesReader(files, schema, decodes)
         if source.type == "cdc":
             return _polled(given, source.mapping, schema, self._grants, self._references)
+        if source.type in RESPONSES:
+            sink_id, name = given.text(SINK_ID), quote(source.name, safe="")
+            reader = ResponseReader(self._desks.of(sink_id), name, decoder(source.mapping, schema))
+            return f"responses to {sink_id}", reader
         listener, url = _listener(given, self._grants, _Token(self._home / "sources" / f"{source.name}.token"))
         if given.flag("basic.auth.enabled", False):
             logins = logins_of(source.options, self._files, self._references, given.what)

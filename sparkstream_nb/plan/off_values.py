@@ -55,6 +55,12 @@ _SINKS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
+_RESPONSES = {"allow.streaming.responses": _FALSE}
+_CALLS = {**_SINKS["http"], "downloading.enabled": _FALSE, "download.path": _NONE}
+_SINKS = {**_SINKS, "http-call": _CALLS, "http-request": _CALLS}
+_SOURCES = {**_SOURCES, "http-call-response": _RESPONSES, "http-response": _RESPONSES}
+
+
 def is_off(end: Literal["source", "sink"], type_: str, key: str, value: str) -> bool:
     """Whether an option of a connector that this build does not have says no more than leaving it out would."""
     known = (_SOURCES if end == "source" else _SINKS).get(type_, {})

@@ -1,8 +1,8 @@
 """Sinks that publish outside the app: what their annotations say, as typed data.
 
-`file`, `http`, `kafka` and `prometheus` run here. Rules of their options are those of siddhi-io-file, -http, -kafka and
--prometheus; an option of theirs that this build does not have is a declared gap (`gaps.py`), never left out in silence,
-unless its value says no more than leaving it out (`off_values.py`).
+`file`, `http`, `http-call`, `kafka` and `prometheus` run here. Rules of their options are those of siddhi-io-file,
+-http, -kafka and -prometheus; an option of theirs that this build does not have is a declared gap (`gaps.py`), never
+left out in silence, unless its value says no more than leaving it out (`off_values.py`).
 """
 
 from __future__ import annotations
@@ -20,21 +20,25 @@ from .mapping import SinkMapping
 from .off_values import is_off
 from .query_parts import connector_options, connector_type, template_attributes
 
-OUTSIDE = frozenset({"file", "http", "kafka", "prometheus"})
+CALLS = frozenset({"http-call", "http-request"})
+"""The types of sinks whose servers' responses come in by sources; `http-request` is the former name."""
+OUTSIDE = frozenset({"file", "http", "kafka", "prometheus", *CALLS})
 """The types of sinks that publish outside."""
+SINK_ID = "sink.id"
 MAPPINGS = MAPPED - {"passThrough"}
 """What their messages may be written as."""
 
 Strategy = Literal["partitioned", "roundRobin", "broadcast"]
 _COMMON = frozenset({"type", "ref", "on.error"})
+_HTTP = _COMMON | {
+    "publisher.url", "basic.auth.username", "basic.auth.password", "headers", "method", "socket.idle.timeout",
+    "blocking.io", "chunk.disabled", "token.url", "consumer.key", "consumer.secret", "body.consumer.key",
+    "body.consumer.secret", "oauth.username", "oauth.password", "oauth.scope", "refresh.token",
+}  # fmt: skip
 _OPTIONS = {
     "file": _COMMON | {"file.uri", "append", "add.line.separator", "roll.size"},
-    "http": _COMMON
-    | {
-        "publisher.url", "basic.auth.username", "basic.auth.password", "headers", "method", "socket.idle.timeout",
-        "blocking.io", "chunk.disabled", "token.url", "consumer.key", "consumer.secret", "body.consumer.key",
-        "body.consumer.secret", "oauth.username", "oauth.password", "oauth.scope", "refresh.token",
-    },
+    "http": _HTTP,
+    **dict.fromkeys(CALLS, _HTTP | {SINK_ID}),
     "kafka": _COMMON
     | {"bootstrap.servers", "topic", "partition.no", "key", "headers", "is.binary.message", CONFIGURATION},
     "prometheus": _COMMON
@@ -44,7 +48,7 @@ _OPTIONS = {
 }  # fmt: skip
 _DYNAMIC: Mapping[str, frozenset[str]] = {
     "file": frozenset({"file.uri"}),
-    "http": frozenset({"headers", "method"}),
+    **dict.fromkeys(("http", *CALLS), frozenset({"headers", "method"})),
     "kafka": frozenset({"topic", "partition.no", "key", "headers"}),
     "prometheus": frozenset(),
 }
@@ -52,6 +56,10 @@ _DYNAMIC: Mapping[str, frozenset[str]] = {
 _NEEDED: Mapping[str, Mapping[str, str]] = {
     "file": {"file.uri": "file.uri='out/alerts.csv'"},
     "http": {"publisher.url": "publisher.url='http://localhost:8080/alerts'"},
+    **{
+        type_: {"publisher.url": "publisher.url='http://localhost:8080/rates'", SINK_ID: "sink.id='rates'"}
+        for type_ in CALLS
+    },
     "kafka": {"bootstrap.servers": "bootstrap.servers='localhost:9092'", "topic": "topic='alerts'"},
     "prometheus": {"metric.type": "metric.type='counter'"},
 }
@@ -59,6 +67,7 @@ _NEEDED: Mapping[str, Mapping[str, str]] = {
 _PROMISES = {
     "file": "exactly once, after the commit",
     "http": "at least once, after the commit; each message has an Idempotency-Key",
+    **dict.fromkeys(CALLS, "at least once, after the commit, each with its response; each has an Idempotency-Key"),
     "kafka": "at least once, after the commit; each record has an Idempotency-Key",
     "prometheus": "exactly once, after the commit",
 }

@@ -36,7 +36,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 
 VALUES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("source", "type"): ("inMemory",),
-    ("sink", "type"): ("log", "inMemory", "file", "http", "kafka", "prometheus"),
+    ("sink", "type"): ("log", "inMemory", "file", "http", "http-call", "kafka", "prometheus"),
     ("map", "type"): ("passThrough", "json", "csv", "text", "keyvalue", "xml"),
     ("distribution", "strategy"): ("partitioned", "roundRobin", "broadcast"),
     ("store", "type"): ("rdbms",),

@@ -7,6 +7,7 @@ repeat.
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -14,10 +15,13 @@ from typing import Any
 
 from ...mapping import Message
 from ...plan.query_parts import template_attributes
+from ..calls import POLL, Desk, Response
 from .http_client import HttpAnswer, HttpClient, HttpServer
 from .oauth import OAuthPlace, TokenSource
 from .target import Away, Place, Refused
 
+MOST_RESPONSE = 1 << 24
+"""Bytes of a response that a source takes."""
 METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE", "GET"})
 OWN = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "idempotency-key", "expect", "te", "upgrade"}
@@ -56,6 +60,14 @@ def forbidden(value: str) -> str | None:
     return None
 
 
+@dataclass(frozen=True)
+class Calls:
+    """Where responses go; `attributes`: those of the event that sources read with a response."""
+
+    desk: Desk
+    attributes: tuple[str, ...] = ()
+
+
 class HttpTarget:
     """Sends a request for each message, over one connection that is kept open."""
 
@@ -63,18 +75,27 @@ class HttpTarget:
     at_start = False
     at_once = 1
 
-    def __init__(self, place: HttpPlace) -> None:
-        self.place = place
+    def __init__(self, place: HttpPlace, calls: Calls | None = None) -> None:
+        """With `calls`, a message is delivered when its response is on the disk."""
+        self.place, self._calls = place, calls
+        self._cancelled = threading.Event()
         method = {"method": place.method} if template_attributes(place.method) else {}
         self.templates: Mapping[str, str] = {f"header {name}": value for name, value in place.templates} | method
-        self._client = HttpClient(HttpServer(place.scheme, place.host, place.port, place.timeout))
+        if calls is not None:
+            self.templates = {**self.templates, **{f"event {a}": f"{{{{{a}}}}}" for a in calls.attributes}}
+        self._client = HttpClient(
+            HttpServer(place.scheme, place.host, place.port, place.timeout, 0 if calls is None else MOST_RESPONSE)
+        )
         self._tokens = None if place.oauth is None else TokenSource(place.oauth)
 
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._cancelled.clear()
         return {}
 
     def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
         message, place = messages[0], places[0]
+        if self._calls is not None and not self._calls.desk.is_open():
+            raise Away("a source of its responses does not read")
         method = message.properties.get("method", self.place.method).upper()
         if method not in METHODS:
             raise Refused(f"'{method[:20]}' is not a method: it is {', '.join(sorted(METHODS))}")
@@ -88,6 +109,9 @@ class HttpTarget:
         headers["Idempotency-Key"] = f"{self.place.key}-{place.batch}-{place.row}"
         answer = self._answered(method, message.body, headers)
         status, said = answer.status, f"the server answered {answer}"
+        if self._calls is not None and (taker := self._calls.desk.taker(status)) is not None:
+            self._hand_over(taker, answer, message)
+            return 1
         if 200 <= status < 300:
             return 1
         if status >= 500 or status in _LATER:
@@ -105,6 +129,22 @@ class HttpTarget:
         token = self._tokens.token(refused=token)
         return self._client.ask(method, self.place.path, body, {**headers, "Authorization": f"Bearer {token}"})
 
+    def _hand_over(self, taker: str, answer: HttpAnswer, message: Message) -> None:
+        """Waits until a response is on the disk. Raises Away where it will not be, and Refused for one that is too
+        long."""
+        assert self._calls is not None
+        if not answer.whole:
+            raise Refused(f"its response has more than {MOST_RESPONSE:,} bytes")
+        headers = {**answer.headers, **{k.lower(): v for k, v in answer.headers.items()}}
+        event = {a: message.properties[f"event {a}"] for a in self._calls.attributes}
+        response = Response(answer.body, {**headers, **event})
+        self._calls.desk.leave(taker, response)
+        while not response.kept.wait(POLL):
+            if self._cancelled.is_set():
+                raise Away("the app stops")
+        if response.lost:
+            raise Away("the source of its responses stopped")
+
     def finish(self, batch: int) -> None:
         """Nothing is left to do."""
 
@@ -117,6 +157,7 @@ class HttpTarget:
             self._tokens.close()
 
     def cancel(self) -> None:
+        self._cancelled.set()
         self._client.cancel()
         if self._tokens is not None:
             self._tokens.cancel()
