@@ -1,6 +1,7 @@
 """What an app may reach outside its own folder. The text of an app opens nothing: a person grants it at deployment.
 
-A grant is a text KIND=WHAT: `file=DIR`, `http=URL-PREFIX`, `kafka=HOST:PORT` or `jdbc=postgresql://HOST:PORT/DATABASE`.
+A grant is a text KIND=WHAT: `file=DIR`, `http=URL-PREFIX`, `kafka=HOST:PORT` (and `smtp`, `tcp`, `nats`), or
+`jdbc=postgresql://HOST:PORT/DATABASE`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from ..errors import Misuse, StoreError, masked, nearest, shown
 from ..stores.address import FILE_OPTIONS, MEMORY, Database, from_jdbc
 from . import given
 
-KINDS = ("file", "http", "kafka", "jdbc")
+SERVERS = ("kafka", "smtp", "tcp", "nats")
+"""Kinds of grants that name a server as HOST:PORT."""
+KINDS = ("file", "http", *SERVERS, "jdbc")
 _JDBC = "jdbc=postgresql://HOST:PORT/DATABASE"
 _PORTS = {"http": 80, "https": 443}
 _UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
@@ -112,11 +115,12 @@ def _leads_elsewhere(segment: str) -> bool:
 
 @dataclass(frozen=True)
 class Grants:
-    """What an app may reach: folders, address prefixes, Kafka servers as (host, port), and databases of servers."""
+    """What an app may reach: folders, address prefixes, servers as (one of `SERVERS`, host, port), and databases of
+    servers."""
 
     folders: tuple[Path, ...] = ()
     urls: tuple[Url, ...] = ()
-    brokers: tuple[tuple[str, int], ...] = ()
+    servers: tuple[tuple[str, str, int], ...] = ()
     databases: tuple[tuple[str, ...], ...] = ()
 
     @staticmethod
@@ -127,13 +131,14 @@ class Grants:
         given.texts("allow", texts)
         folders: list[Path] = []
         urls: list[Url] = []
-        brokers: list[tuple[str, int]] = []
+        servers: list[tuple[str, str, int]] = []
         databases: list[tuple[str, ...]] = []
         for text in texts or ():
             kind, equals, what = text.partition("=")
             kind, what = kind.strip(), what.strip()
             if kind not in KINDS or not equals or not what:
                 message = f"allow: {shown(masked(text))} is not file=DIR, http=URL-PREFIX, kafka=HOST:PORT or {_JDBC}"
+                message += "; nor smtp=, tcp= or nats=HOST:PORT"
                 raise Misuse(message if kind in KINDS else nearest(message, kind, KINDS))
             if kind == "file":
                 given.path("allow: file", what)
@@ -143,11 +148,11 @@ class Grants:
                 if "?" in what:
                     raise Misuse(f"allow: http={shown(what)} has a query (?...): a grant ends with the path")
                 urls.append(url)
-            elif kind == "kafka":
-                brokers.append(broker_of(what, "allow: kafka"))
+            elif kind in SERVERS:
+                servers.append((kind, *server_of(what, f"allow: {kind}")))
             else:
                 databases.append(_identity(_database(what)))
-        return Grants(tuple(folders), tuple(urls), tuple(brokers), tuple(databases))
+        return Grants(tuple(folders), tuple(urls), tuple(servers), tuple(databases))
 
     def folder_of(self, path: Path, what: str) -> Path:
         """The granted folder that `path` is in, or is, after symbolic links and `..`. Raises NotAllowed."""
@@ -168,10 +173,14 @@ class Grants:
 
     def check_broker(self, text: str, what: str) -> tuple[str, int]:
         """Host and port of the Kafka server `text`. Raises NotAllowed where it is not granted."""
-        host, port = found = broker_of(text, what)
-        if found not in self.brokers:
-            raise NotAllowed(f"{what} {host}:{port}", f"kafka={host}:{port}")
-        return found
+        return self.check_server("kafka", text, what)
+
+    def check_server(self, kind: str, text: str, what: str) -> tuple[str, int]:
+        """Host and port of the server `text`, of a kind of `SERVERS`. Raises NotAllowed where it is not granted."""
+        host, port = server_of(text, what)
+        if (kind, host, port) not in self.servers:
+            raise NotAllowed(f"{what} {host}:{port}", f"{kind}={host}:{port}")
+        return host, port
 
     def check_database(self, database: Database, what: str) -> None:
         """Raises NotAllowed where a database of a server is not granted, or a file that its address names."""
@@ -226,8 +235,8 @@ def _resolved(path: Path, what: str) -> Path:
         raise Misuse(f"{what} is no path: {shown(str(path))}") from None
 
 
-def broker_of(text: str, what: str) -> tuple[str, int]:
-    """Host and port of a Kafka server. Raises `Misuse`, naming `what`, for anything else."""
+def server_of(text: str, what: str) -> tuple[str, int]:
+    """Host and port of a server. Raises `Misuse`, naming `what`, for anything else."""
     found = _HOST_PORT.fullmatch(text)
     if found is None or not 0 < int(found["port"]) < 65_536:
         raise Misuse(f"{what}: {shown(masked(text))} is not HOST:PORT, such as localhost:9092")

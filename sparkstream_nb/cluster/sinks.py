@@ -31,6 +31,7 @@ from ..types import Schema
 from .grants import Grants
 from .http_sinks import HttpGate
 from .kafka_sinks import KafkaGate
+from .mail_sinks import MailGate
 from .prometheus_sinks import PrometheusGate
 from .secrets import References
 
@@ -84,6 +85,9 @@ class SinkPlans:
         elif sink.type == "kafka":
             topics = KafkaGate(self._grants, self._references, what, f"{run}-{name}")
             made = [topics.target(options) for options in sink.destinations]
+        elif sink.type == "email":
+            mails = MailGate(self._grants, self._references, what, f"{run}-{name}")
+            made = [mails.target(options) for options in sink.destinations]
         elif sink.type == "prometheus":
             metrics = PrometheusGate(self._grants, what, sink.stream, schema)
             made = [metrics.target(options) for options in sink.destinations]
@@ -187,7 +191,7 @@ def check_sinks(plan: Plan, mode: str) -> None:
             raise error.with_source(plan.text) if plan.text else error
         if mode == DISTRIBUTED and sink.type in CALLS:
             error = SiddhiBindError(
-                f"mode distributed has no sink of type '{sink.type}': sources, which take its responses, do not run there",
+                f"mode distributed has no sink of type '{sink.type}': no source runs there that takes its responses",
                 sink.span,
                 hint="Deploy in another mode, or use a sink of type 'http'.",
             )

@@ -20,10 +20,10 @@ _LIST = """
 script:r                          functions in R
 script:scala                      functions in Scala
 mapping                           mappings other than passThrough (inMemory), or json, csv, text, keyvalue, xml (others)
-sink                              sinks other than inMemory, log, file, http, http-call, kafka and prometheus
-sink-option                       options of file, http, http-call, kafka and prometheus sinks that this build does not have
+sink                              sinks other than inMemory, log, file, http, http-call, kafka, email and prometheus
+sink-option                       options of these sinks that this build does not have
 source                            sources other than inMemory, kafka, file, http, http-call-response and cdc
-source-option                     options of kafka, file, http, http-call-response and cdc sources that this build does not have
+source-option                     options of these sources that this build does not have
 store                             tables in stores of other types than rdbms
 """
 

@@ -48,6 +48,7 @@ _SINKS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     # Each record is waited for here, and a sink is synchronous whether it says so or not.
     "kafka": {"sequence.id": ("", "null"), "is.synchronous": _EITHER},
+    "email": {"attachments": _NONE, "connection.pool.size": ("1",)},
     "prometheus": {
         "push.url": ("http://localhost:9091",), "push.operation": ("pushadd",), "grouping.key": _NONE,
         "quantiles": ("", "null"), "quantile.error": ("0.001",),

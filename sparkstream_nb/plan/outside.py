@@ -1,8 +1,8 @@
 """Sinks that publish outside the app: what their annotations say, as typed data.
 
-`file`, `http`, `http-call`, `kafka` and `prometheus` run here. Rules of their options are those of siddhi-io-file,
--http, -kafka and -prometheus; an option of theirs that this build does not have is a declared gap (`gaps.py`), never
-left out in silence, unless its value says no more than leaving it out (`off_values.py`).
+`file`, `http`, `http-call`, `kafka`, `email` and `prometheus` run here. Rules of their options are those of
+siddhi-io-file, -http, -kafka, -email and -prometheus; an option of theirs that this build does not have is a declared
+gap (`gaps.py`), never left out in silence, unless its value says no more than leaving it out (`off_values.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .query_parts import connector_options, connector_type, template_attributes
 
 CALLS = frozenset({"http-call", "http-request"})
 """The types of sinks whose servers' responses come in by sources; `http-request` is the former name."""
-OUTSIDE = frozenset({"file", "http", "kafka", "prometheus", *CALLS})
+OUTSIDE = frozenset({"file", "http", "kafka", "prometheus", "email", *CALLS})
 """The types of sinks that publish outside."""
 SINK_ID = "sink.id"
 MAPPINGS = MAPPED - {"passThrough"}
@@ -41,6 +41,11 @@ _OPTIONS = {
     **dict.fromkeys(CALLS, _HTTP | {SINK_ID}),
     "kafka": _COMMON
     | {"bootstrap.servers", "topic", "partition.no", "key", "headers", "is.binary.message", CONFIGURATION},
+    "email": _COMMON
+    | {
+        "username", "address", "password", "host", "port", "ssl.enable", "starttls.enable", "auth", "content.type",
+        "subject", "to", "cc", "bcc",
+    },
     "prometheus": _COMMON
     | {
         "job", "publish.mode", "server.url", "metric.type", "metric.name", "metric.help", "value.attribute", "buckets",
@@ -50,6 +55,7 @@ _DYNAMIC: Mapping[str, frozenset[str]] = {
     "file": frozenset({"file.uri"}),
     **dict.fromkeys(("http", *CALLS), frozenset({"headers", "method"})),
     "kafka": frozenset({"topic", "partition.no", "key", "headers"}),
+    "email": frozenset({"subject", "to", "cc", "bcc"}),
     "prometheus": frozenset(),
 }
 """Options that may depend on the event."""
@@ -61,6 +67,11 @@ _NEEDED: Mapping[str, Mapping[str, str]] = {
         for type_ in CALLS
     },
     "kafka": {"bootstrap.servers": "bootstrap.servers='localhost:9092'", "topic": "topic='alerts'"},
+    "email": {
+        "address": "address='alerts@example.org'",
+        "subject": "subject='Alert of {{room}}'",
+        "to": "to='me@example.org'",
+    },
     "prometheus": {"metric.type": "metric.type='counter'"},
 }
 """Options that a sink must have, with an example."""
@@ -69,6 +80,7 @@ _PROMISES = {
     "http": "at least once, after the commit; each message has an Idempotency-Key",
     **dict.fromkeys(CALLS, "at least once, after the commit, each with its response; each has an Idempotency-Key"),
     "kafka": "at least once, after the commit; each record has an Idempotency-Key",
+    "email": "at least once, after the commit; each mail has a Message-ID of its own",
     "prometheus": "exactly once, after the commit",
 }
 
