@@ -34,6 +34,7 @@ from .kafka_sinks import KafkaGate
 from .mail_sinks import MailGate
 from .prometheus_sinks import PrometheusGate
 from .secrets import References
+from .tcp_sinks import TcpGate
 
 DISTRIBUTED = "distributed"
 _FAILING = ("ha", "scalable", DISTRIBUTED)
@@ -88,6 +89,8 @@ class SinkPlans:
         elif sink.type == "email":
             mails = MailGate(self._grants, self._references, what, f"{run}-{name}")
             made = [mails.target(options) for options in sink.destinations]
+        elif sink.type == "tcp":
+            made = [TcpGate(self._grants, what).target(options) for options in sink.destinations]
         elif sink.type == "prometheus":
             metrics = PrometheusGate(self._grants, what, sink.stream, schema)
             made = [metrics.target(options) for options in sink.destinations]

@@ -24,6 +24,7 @@ from ..spark.sources.http import HttpListener, HttpReader
 from ..spark.sources.intake import IntakeSetup
 from ..spark.sources.reader import Reader
 from ..spark.sources.responses import ResponseReader
+from ..spark.sources.tcp import TcpPlace, TcpReader
 from ..stores.address import Secret, from_jdbc
 from ..types import Schema
 from .conf import NodeFile
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from ..spark.sources.cdc import CdcReader
     from ..spark.sources.kafka import KafkaPlace
 
+TCP_PORT = 9892
+"""The port of siddhi-io-tcp's server, which is a setting of the server for WSO2."""
 _TOKEN = 24
 """Bytes of chance in a token."""
 _TRUTH = {"true": True, "false": False}
@@ -127,6 +130,9 @@ class SourcePlans:
             return str(files.path) + ("/" if files.folder else ""), FilesReader(files, schema, decodes)
         if source.type == "cdc":
             return _polled(given, source.mapping, schema, self._grants, self._references)
+        if source.type == "tcp":
+            tcp = _tcp(given, self._grants, f"{self._plan.name or 'SiddhiApp'}/{source.stream}")
+            return f"tcp://localhost:{tcp.port}/{tcp.channel}", TcpReader(tcp, decoder(source.mapping, schema))
         if source.type in RESPONSES:
             sink_id, name = given.text(SINK_ID), quote(source.name, safe="")
             reader = ResponseReader(self._desks.of(sink_id), name, decoder(source.mapping, schema))
@@ -319,6 +325,16 @@ def _polled(
     database = replace(database, user=user, password=Secret(references.resolve(written, o.what)), pool=1)
     reader = CdcReader(PolledTable(database, table, column), mapping, schema, every)
     return f"{table}.{column} in {database}", reader
+
+
+# ---------------------------------------------------------------------------------------------------------------- tcp
+
+
+def _tcp(o: _Options, grants: Grants, channel: str) -> TcpPlace:
+    """Where a source listens; `channel` is that of one without a `context`."""
+    port = o.whole("port", TCP_PORT, 65_535)
+    grants.check_server("tcp", f"localhost:{port}", f"{o.what} listens at")
+    return TcpPlace("127.0.0.1", port, o.text("context", channel))
 
 
 # --------------------------------------------------------------------------------------------------------------- http

@@ -19,10 +19,10 @@ from .query_parts import connector_type, expressions, inputs
 _LIST = """
 script:r                          functions in R
 script:scala                      functions in Scala
-mapping                           mappings other than passThrough (inMemory), or json, csv, text, keyvalue, xml (others)
-sink                              sinks other than inMemory, log, file, http, http-call, kafka, email and prometheus
+mapping                           mappings that the type of a source or sink does not have
+sink                              sinks of types that do not run here
 sink-option                       options of these sinks that this build does not have
-source                            sources other than inMemory, kafka, file, http, http-call-response and cdc
+source                            sources of types that do not run here
 source-option                     options of these sources that this build does not have
 store                             tables in stores of other types than rdbms
 """

@@ -1,11 +1,11 @@
 """Sources that read from outside the app: what their annotations say, as typed data.
 
-`kafka`, `file`, `http`, `http-call-response` and `cdc` run here. Rules of their options are those of siddhi-io-kafka,
--file, -http and -cdc; an option of theirs that this build does not have is a declared gap (`gaps.py`), never left out
-in silence, unless its value says no more than leaving it out (`off_values.py`). `event.time` is an option of this
-build: the attribute that has an event's time. So is `on.error`: Siddhi's sinks and stores have it, and its sources put
-what cannot be mapped into the error store. So are user and password of the http source, whose users are those of the
-server for WSO2.
+`kafka`, `file`, `http`, `http-call-response`, `tcp` and `cdc` run here. Rules of their options are those of
+siddhi-io-kafka, -file, -http, -tcp and -cdc; an option of theirs that this build does not have is a declared gap
+(`gaps.py`), never left out in silence, unless its value says no more than leaving it out (`off_values.py`).
+`event.time` is an option of this build: the attribute that has an event's time. So is `on.error`: Siddhi's sinks and
+stores have it, and its sources put what cannot be mapped into the error store. So are user and password of the http
+source, whose users are those of the server for WSO2, and the port of the tcp source, which is a setting of the server.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .binding.mappings import MAPPED, source_mapping
 from .kafka import CONFIGURATION, CONSUMER, client_settings
 from .mapping import CsvSource, KeyValueSource, PassThrough, SourceMapping
 from .off_values import is_off
-from .outside import SINK_ID
+from .outside import BINARY, SINK_ID
 from .query_parts import connector_options, connector_type
 
 TIME = "event.time"
@@ -49,6 +49,7 @@ _OPTIONS = {
     },
     "http-call-response": _COMMON | {SINK_ID, "http.status.code"},
     "http-response": _COMMON | {SINK_ID, "http.status.code"},
+    "tcp": _COMMON | {"context", "port"},
     "cdc": _COMMON
     | {
         "mode", "url", "username", "password", "jdbc.driver.name", "table.name", "polling.column", "polling.interval",
@@ -64,6 +65,7 @@ _NEEDED = {
     "file": (("dir.uri", "file.uri"),),
     "http": (("receiver.url",),),
     **dict.fromkeys(RESPONSES, ((SINK_ID,),)),
+    "tcp": (),
     "cdc": (("url",), ("username",), ("password",), ("table.name",), ("polling.column",)),
 }
 _TAKEN = {
@@ -71,6 +73,7 @@ _TAKEN = {
     "file": "each line or file once",
     "http": "what is answered with 200 is kept",
     **dict.fromkeys(RESPONSES, "each response, as often as its call is made"),
+    "tcp": "what is taken is kept; senders are not answered",
     "cdc": "each row once, as the polling column grows",
 }
 _EXAMPLE = {
@@ -230,3 +233,5 @@ def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str,
     mapping = next((m for m in a.nested if m.name.lower() == "map"), None)
     if mapping is not None and mapping.get("type") not in MAPPED:
         yield "mapping", f"{source} with mapping '{mapping.get('type')}'"
+    elif mapping is not None and mapping.get("type") == "binary" and type_ not in BINARY:
+        yield "mapping", f"{source} with mapping 'binary'"

@@ -1,8 +1,8 @@
 """Mappings between messages of the outside world and events, as an app's `@map` gives them.
 
 Plain data, bound and checked by `binding/mappings.py`, carried out by the package `mapping`. The formats are those of
-Siddhi's mappers `json`, `csv`, `text`, `keyvalue` and `xml` (siddhi-map-*), and `passThrough`, which takes events as
-they are and no messages.
+Siddhi's mappers `json`, `csv`, `text`, `keyvalue`, `xml` and `binary` (siddhi-map-*), and `passThrough`, which takes
+events as they are and no messages.
 """
 
 from __future__ import annotations
@@ -59,7 +59,12 @@ class PassThrough:
     """Events as they are."""
 
 
-SourceFormat: TypeAlias = JsonSource | CsvSource | TextSource | KeyValueSource | XmlSource | PassThrough
+@dataclass(frozen=True)
+class Binary:
+    """Siddhi's binary messages, of sources and sinks."""
+
+
+SourceFormat: TypeAlias = JsonSource | CsvSource | TextSource | KeyValueSource | XmlSource | Binary | PassThrough
 
 
 @dataclass(frozen=True)
@@ -145,7 +150,7 @@ class XmlSink:
     validate: bool = False
 
 
-SinkFormat: TypeAlias = JsonSink | CsvSink | TextSink | KeyValueSink | XmlSink | PassThrough
+SinkFormat: TypeAlias = JsonSink | CsvSink | TextSink | KeyValueSink | XmlSink | Binary | PassThrough
 
 
 @dataclass(frozen=True)

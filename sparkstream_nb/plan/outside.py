@@ -1,8 +1,9 @@
 """Sinks that publish outside the app: what their annotations say, as typed data.
 
-`file`, `http`, `http-call`, `kafka`, `email` and `prometheus` run here. Rules of their options are those of
-siddhi-io-file, -http, -kafka, -email and -prometheus; an option of theirs that this build does not have is a declared
-gap (`gaps.py`), never left out in silence, unless its value says no more than leaving it out (`off_values.py`).
+`file`, `http`, `http-call`, `kafka`, `email`, `tcp` and `prometheus` run here. Rules of their options are those of
+siddhi-io-file, -http, -kafka, -email, -tcp and -prometheus; an option of theirs that this build does not have is a
+declared gap (`gaps.py`), never left out in silence, unless its value says no more than leaving it out
+(`off_values.py`).
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ from .query_parts import connector_options, connector_type, template_attributes
 
 CALLS = frozenset({"http-call", "http-request"})
 """The types of sinks whose servers' responses come in by sources; `http-request` is the former name."""
-OUTSIDE = frozenset({"file", "http", "kafka", "prometheus", "email", *CALLS})
+OUTSIDE = frozenset({"file", "http", "kafka", "prometheus", "email", "tcp", *CALLS})
 """The types of sinks that publish outside."""
 SINK_ID = "sink.id"
 MAPPINGS = MAPPED - {"passThrough"}
 """What their messages may be written as."""
+
+BINARY = frozenset({"http", "kafka", "tcp"})
+"""The types of sinks and sources whose messages may be bytes that are no text."""
 
 Strategy = Literal["partitioned", "roundRobin", "broadcast"]
 _COMMON = frozenset({"type", "ref", "on.error"})
@@ -46,6 +50,7 @@ _OPTIONS = {
         "username", "address", "password", "host", "port", "ssl.enable", "starttls.enable", "auth", "content.type",
         "subject", "to", "cc", "bcc",
     },
+    "tcp": _COMMON | {"url", "sync", "tcp.no.delay", "keep.alive", "worker.threads"},
     "prometheus": _COMMON
     | {
         "job", "publish.mode", "server.url", "metric.type", "metric.name", "metric.help", "value.attribute", "buckets",
@@ -56,6 +61,7 @@ _DYNAMIC: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("http", *CALLS), frozenset({"headers", "method"})),
     "kafka": frozenset({"topic", "partition.no", "key", "headers"}),
     "email": frozenset({"subject", "to", "cc", "bcc"}),
+    "tcp": frozenset(),
     "prometheus": frozenset(),
 }
 """Options that may depend on the event."""
@@ -72,6 +78,7 @@ _NEEDED: Mapping[str, Mapping[str, str]] = {
         "subject": "subject='Alert of {{room}}'",
         "to": "to='me@example.org'",
     },
+    "tcp": {"url": "url='tcp://localhost:9892/alerts'"},
     "prometheus": {"metric.type": "metric.type='counter'"},
 }
 """Options that a sink must have, with an example."""
@@ -81,6 +88,7 @@ _PROMISES = {
     **dict.fromkeys(CALLS, "at least once, after the commit, each with its response; each has an Idempotency-Key"),
     "kafka": "at least once, after the commit; each record has an Idempotency-Key",
     "email": "at least once, after the commit; each mail has a Message-ID of its own",
+    "tcp": "sent once, after the commit; servers do not answer",
     "prometheus": "exactly once, after the commit",
 }
 
@@ -203,6 +211,8 @@ def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str,
     written = mapping.get("type") or ""
     if written not in MAPPINGS or (type_ == "prometheus" and written != "keyvalue"):
         yield "mapping", f"{sink} with mapping '{written}'"
+    elif written == "binary" and type_ not in BINARY:
+        yield "mapping", f"{sink} with mapping 'binary'"
     elif type_ == "prometheus" and mapping.nested:  # siddhi-io-prometheus does not take it either
         yield "mapping", f"@{mapping.nested[0].name} in the mapping of {sink}"
     elif written == "csv" and type_ != "file" and (mapping.get("header") or "").strip().lower() == "true":

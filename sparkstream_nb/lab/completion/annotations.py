@@ -37,8 +37,8 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 
 VALUES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("source", "type"): ("inMemory",),
-    ("sink", "type"): ("log", "inMemory", "file", "http", "http-call", "kafka", "email", "prometheus"),
-    ("map", "type"): ("passThrough", "json", "csv", "text", "keyvalue", "xml"),
+    ("sink", "type"): ("log", "inMemory", "file", "http", "http-call", "kafka", "email", "tcp", "prometheus"),
+    ("map", "type"): ("passThrough", "json", "csv", "text", "keyvalue", "xml", "binary"),
     ("distribution", "strategy"): ("partitioned", "roundRobin", "broadcast"),
     ("store", "type"): ("rdbms",),
     ("source", "on.error"): ("STORE", "LOG"),

@@ -1,7 +1,8 @@
 """Binds `@map` of sources and sinks, with each check at its place.
 
-Rules and defaults of the `init` of Siddhi's mappers (siddhi-map-json, -csv, -text, -keyvalue and -xml). Siddhi ignores
-options that it does not know, and what it cannot read fails with the first message; here both are errors of the app.
+Rules and defaults of the `init` of Siddhi's mappers (siddhi-map-json, -csv, -text, -keyvalue, -xml and -binary). Siddhi
+ignores options that it does not know, and what it cannot read fails with the first message; here both are errors of the
+app.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from ...errors import NotInThisBuild, SiddhiBindError, Span, did_you_mean
 from ...lang import tree
 from ...types import Schema, Type
 from ..mapping import (
+    Binary,
     CsvSink,
     CsvSource,
     JsonSink,
@@ -43,6 +45,7 @@ _SOURCE_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "text": (_MISSING, _GROUPING, "delimiter", "new.line.character"),
     "keyvalue": (_MISSING, "implicit.cast.enable"),
     "xml": ("namespaces", _ENCLOSING, "enclosing.element.as.event", _MISSING),
+    "binary": (),
 }
 _SINK_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "json": ("validate.json", _ENCLOSING, _GROUPING, "enable.null.attribute.value"),
@@ -50,6 +53,7 @@ _SINK_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "text": (_GROUPING, "delimiter", "new.line.character"),
     "keyvalue": (),
     "xml": ("validate.xml", _ENCLOSING),
+    "binary": (),
 }
 MAPPED = frozenset({*_SOURCE_OPTIONS, "passThrough"})
 """The types of mappings that run here."""
@@ -91,8 +95,13 @@ def source_mapping(mapping: tree.Annotation | None, schema: Schema) -> SourceMap
         reads = _Places(o, format_)
         pairs = zip(elements, headers, strict=True)
         places = tuple(None if e is None or h is not None else reads.place(e) for e, h in pairs)
-    if type_ == "keyvalue":
-        _no_objects(mapping, schema, headers)
+    if type_ in ("keyvalue", "binary"):
+        _no_objects(mapping, schema, headers, type_)
+    if type_ == "binary" and any(e is not None for e in elements):
+        raise SiddhiBindError(
+            "a binary mapping has the stream's attributes in their order, and no @attributes", mapping.span,
+            hint="Leave them out.",
+        )  # fmt: skip
     return SourceMapping(format_, places, headers, o.flag(missing, True), together)
 
 
@@ -120,6 +129,11 @@ def sink_mapping(mapping: tree.Annotation | None, schema: Schema) -> SinkMapping
         case "text":
             grouped = o.flag(_GROUPING, False)
             format_ = TextSink(o.get("delimiter") or TextSink().delimiter, o.line_break())
+        case "binary":
+            if payload is not None:
+                raise SiddhiBindError("a binary mapping has no @payload", payload.span, hint="Leave it out.")
+            _no_objects(mapping, schema, (None,) * len(schema), type_)
+            grouped, format_ = True, Binary()
         case "xml":
             grouped = True
             format_ = _xml_sink(o, payload is not None)
@@ -260,6 +274,8 @@ def _source_format(o: _Options, placed: bool) -> SourceFormat:
                     hint="Leave it out.",
                 )
             return KeyValueSource()
+        case "binary":
+            return Binary()
     as_event = o.flag("enclosing.element.as.event", False)
     path = o.get(_ENCLOSING)
     if path is None or not placed:
@@ -346,11 +362,11 @@ def _xpath(text: str, namespaces: Mapping[str, str], span: Span) -> XPath:
         raise SiddhiBindError(f"'{text}' is not an XPath that is read here: {e}", span, hint=hint) from None
 
 
-def _no_objects(mapping: tree.Annotation, schema: Schema, headers: tuple[str | None, ...]) -> None:
-    """Siddhi's key-value mapper has no values for attributes of type object."""
+def _no_objects(mapping: tree.Annotation, schema: Schema, headers: tuple[str | None, ...], type_: str) -> None:
+    """Siddhi's key-value and binary mappers have no values for attributes of type object."""
     for a, header in zip(schema, headers, strict=True):
         if a.type is Type.OBJECT and header is None:
-            message = f"a keyvalue mapping has no values for '{a.name}', which is an object"
+            message = f"a {type_} mapping has no values for '{a.name}', which is an object"
             raise SiddhiBindError(message, mapping.span, hint="Make it a string, or use a json mapping.")
 
 
