@@ -15,6 +15,7 @@ from ..engine.columns import Array
 from ..engine.expressions.values import Failure
 from ..errors import Misuse
 from ..plan.mapping import (
+    Avro,
     Binary,
     CsvSource,
     JsonSource,
@@ -25,6 +26,7 @@ from ..plan.mapping import (
     XmlSource,
 )
 from ..types import Schema
+from .avro import AvroReader, parsed_schema
 from .batches import FEWEST, BatchReader, EventBatch, concat_batches, read_in_halves
 from .binary import BinaryReader
 from .csv_batch import csv_batch_reader
@@ -249,6 +251,11 @@ def decoder(mapping: SourceMapping, schema: Schema) -> Decoder:
                 reader = XmlReader(mapping, schema)
             case Binary():
                 reader = BinaryReader(schema)
+            case Avro():
+                inner = replace(mapping, format=JsonSource())
+                plain = mapping.places is None
+                reads = JsonReader(inner, schema) if plain else JsonPathReader(inner, schema)
+                reader = AvroReader(parsed_schema(mapping.format, schema), reads)
             case PassThrough():
                 raise Misuse("passThrough takes events and no messages: give the source a @map(type='json').")
     except Failure as e:

@@ -11,6 +11,7 @@ from ..engine.columns import Array
 from ..errors import Misuse, nearest
 from ..plan.binding.mappings import template
 from ..plan.mapping import (
+    Avro,
     Binary,
     CsvSink,
     JsonSink,
@@ -22,6 +23,7 @@ from ..plan.mapping import (
     XmlSink,
 )
 from ..types import Schema
+from .avro import AvroWriter
 from .batches import FEWEST
 from .binary import BinaryWriter
 from .body_writers import (
@@ -164,6 +166,8 @@ def encoder(mapping: SinkMapping, schema: Schema, options: Mapping[str, str] | N
             writer = XmlBodyWriter(mapping, schema)
         case Binary():
             writer = BinaryWriter(mapping, schema)
+        case Avro():
+            writer = AvroWriter(mapping, schema)
         case PassThrough():
             raise Misuse("passThrough makes no messages of events: give the sink a @map(type='json').")
     return Encoder(mapping, schema, writer, options or {})

@@ -21,7 +21,7 @@ from .binding.mappings import MAPPED, source_mapping
 from .kafka import CONFIGURATION, CONSUMER, client_settings
 from .mapping import CsvSource, KeyValueSource, PassThrough, SourceMapping
 from .off_values import is_off
-from .outside import BINARY, SINK_ID
+from .outside import BINARY, BYTES, SINK_ID
 from .query_parts import connector_options, connector_type
 
 TIME = "event.time"
@@ -231,7 +231,6 @@ def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str,
                 if name and name not in CONSUMER:
                     yield "source-option", f"'{name}' in {CONFIGURATION} of {source}"
     mapping = next((m for m in a.nested if m.name.lower() == "map"), None)
-    if mapping is not None and mapping.get("type") not in MAPPED:
-        yield "mapping", f"{source} with mapping '{mapping.get('type')}'"
-    elif mapping is not None and mapping.get("type") == "binary" and type_ not in BINARY:
-        yield "mapping", f"{source} with mapping 'binary'"
+    written = None if mapping is None else mapping.get("type")
+    if mapping is not None and (written not in MAPPED or (written in BYTES and type_ not in BINARY)):
+        yield "mapping", f"{source} with mapping '{written}'"

@@ -29,8 +29,10 @@ SINK_ID = "sink.id"
 MAPPINGS = MAPPED - {"passThrough"}
 """What their messages may be written as."""
 
-BINARY = frozenset({"http", "kafka", "tcp"})
+BINARY = frozenset({"http", *CALLS, "http-call-response", "http-response", "kafka", "tcp"})
 """The types of sinks and sources whose messages may be bytes that are no text."""
+BYTES = ("binary", "avro")
+"""Mappings of such messages."""
 
 Strategy = Literal["partitioned", "roundRobin", "broadcast"]
 _COMMON = frozenset({"type", "ref", "on.error"})
@@ -209,10 +211,9 @@ def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str,
     if mapping is None:
         return
     written = mapping.get("type") or ""
-    if written not in MAPPINGS or (type_ == "prometheus" and written != "keyvalue"):
+    unfit = (type_ == "prometheus" and written != "keyvalue") or (written in BYTES and type_ not in BINARY)
+    if written not in MAPPINGS or unfit:
         yield "mapping", f"{sink} with mapping '{written}'"
-    elif written == "binary" and type_ not in BINARY:
-        yield "mapping", f"{sink} with mapping 'binary'"
     elif type_ == "prometheus" and mapping.nested:  # siddhi-io-prometheus does not take it either
         yield "mapping", f"@{mapping.nested[0].name} in the mapping of {sink}"
     elif written == "csv" and type_ != "file" and (mapping.get("header") or "").strip().lower() == "true":

@@ -38,7 +38,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 VALUES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("source", "type"): ("inMemory",),
     ("sink", "type"): ("log", "inMemory", "file", "http", "http-call", "kafka", "email", "tcp", "prometheus"),
-    ("map", "type"): ("passThrough", "json", "csv", "text", "keyvalue", "xml", "binary"),
+    ("map", "type"): ("passThrough", "json", "csv", "text", "keyvalue", "xml", "binary", "avro"),
     ("distribution", "strategy"): ("partitioned", "roundRobin", "broadcast"),
     ("store", "type"): ("rdbms",),
     ("source", "on.error"): ("STORE", "LOG"),

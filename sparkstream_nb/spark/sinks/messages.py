@@ -15,6 +15,7 @@ from ...engine.columns import Array
 from ...mapping import Dropped, Message, encoder
 from ...mapping.values import Values
 from ...plan.mapping import (
+    Avro,
     Binary,
     CsvSink,
     JsonSink,
@@ -49,6 +50,7 @@ _KINDS: Mapping[type[SinkFormat], _Kind] = {
     TextSink: _Kind("text/plain", "txt"),
     KeyValueSink: _Kind("application/x-www-form-urlencoded", "txt"),
     XmlSink: _Kind("application/xml", "xml"),
+    Avro: _Kind("application/octet-stream", "avro"),
     Binary: _Kind("application/octet-stream", "bin"),
     PassThrough: _Kind("application/octet-stream", "bin"),
 }
