@@ -291,7 +291,8 @@ _SHARED: dict[str, dict[str, Any]] = {
         "action": "append",
         "default": [],
         "metavar": "KIND=WHAT",
-        "help": "what the app's sources, sinks and stores may reach: file=DIR, http=URL-PREFIX, kafka=HOST:PORT or "
+        "help": "what the app's sources, sinks and stores may reach: file=DIR, http=URL-PREFIX, kafka=HOST:PORT, "
+        "smtp=HOST:PORT, tcp=HOST:PORT or "
         "jdbc=postgresql://HOST:PORT/DATABASE; may be given several times (default: nothing)",
     },
     "--start": {

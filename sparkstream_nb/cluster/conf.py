@@ -66,6 +66,7 @@ _KNOWN = {
         "resourceManagers",
     ),
     "cluster.config": ("enabled", "groupId", "strategyConfig", *_STRATEGY),
+    "auth.configs": ("type", "userManager"),
     "state.persistence": ("enabled", "intervalInMin", "revisionsToKeep"),
 }
 

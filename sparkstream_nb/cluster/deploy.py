@@ -39,6 +39,7 @@ from ..stores.duckdb import check_file
 from . import frontend, given
 from .answers import Apps
 from .app import App
+from .calls import desks_of
 from .changes import Changes, pending
 from .conf import DISTRIBUTED, NodeFile, node_files
 from .deployment import (
@@ -174,6 +175,7 @@ def deploy(
     - `allow_scripts`: functions that the app defines as scripts may run, with limits on time and memory.
     - `allow_env`: the environment variables that `${...}` of the deployment files and of `@store` may read.
     - `allow`: what the app may reach outside: "file=DIR", "http=URL-PREFIX", "kafka=HOST:PORT",
+      "smtp=HOST:PORT", "tcp=HOST:PORT",
       "jdbc=postgresql://HOST:PORT/DATABASE". By default nothing: a source, a sink or a `@store` with an address that
       reaches elsewhere is refused, with the text to add here. What `conf` and `store` name needs no grant.
     - `home`: the app's folder, by default `$SPARKSTREAM_HOME`, or the user's cache folder, then `apps`, then the name.
@@ -287,12 +289,13 @@ def deploy(
     if groups is not None:
         check_groups(plans[0], mode, routing, alerts)
     references, grants = References(dict(variables or {}), tuple(allow_env)), Grants.of(allow)
-    sinks = SinkPlans(plans[0], grants, references)
+    desks = desks_of(plans[0])
+    sinks = SinkPlans(plans[0], grants, references, desks)
     if sinks and groups is not None:
         check_sinks(plans[0], mode)
     folder = folder if home is None else Path(home)
     check_home(folder)
-    sources = SourcePlans(plans[0], grants, references, folder)
+    sources = SourcePlans(plans[0], grants, references, folder, files, desks)
     databases = databases_of(plans, files, references, grants)
     tables = tables_of(plans, files, references, grants)
     deployment = Deployment(

@@ -1,25 +1,33 @@
 """What an app may reach outside its own folder. The text of an app opens nothing: a person grants it at deployment.
 
-A grant is a text KIND=WHAT: `file=DIR`, `http=URL-PREFIX`, `kafka=HOST:PORT` or `jdbc=postgresql://HOST:PORT/DATABASE`.
+A grant is a text KIND=WHAT: `file=DIR`, `http=URL-PREFIX`, `kafka=HOST:PORT` (and `smtp`, `tcp`), or
+`jdbc=postgresql://HOST:PORT/DATABASE`.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from ..errors import Misuse, StoreError, masked, nearest, shown
-from ..stores.address import MEMORY, Database, from_jdbc
+from ..stores.address import FILE_OPTIONS, MEMORY, Database, from_jdbc
 from . import given
 
-KINDS = ("file", "http", "kafka", "jdbc")
+SERVERS = ("kafka", "smtp", "tcp")
+"""Kinds of grants that name a server as HOST:PORT."""
+KINDS = ("file", "http", *SERVERS, "jdbc")
 _JDBC = "jdbc=postgresql://HOST:PORT/DATABASE"
 _PORTS = {"http": 80, "https": 443}
 _UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
+_UNICODE = re.compile(r"%u([0-9A-Fa-f]{4})")
+"""A character as some servers decode it."""
+_OVERLONG = re.compile(r"(?i)%(c[01]|e0%[89]|f0%8)")
+"""A character of UTF-8 in more bytes than it needs."""
 _HOST_PORT = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s\[\]:/@\\,]+):(?P<port>\d{1,5})")
 
 
@@ -82,22 +90,37 @@ class Url:
 
 
 def _segments(url: SplitResult, wrong: str) -> tuple[str, ...]:
-    segments = [unquote(s, errors="replace") for s in url.path.split("/")[1:]]
-    for segment in segments:
-        if segment.split(";")[0] in (".", "..") or re.search(r"[/\\\x00-\x1f\x7f]", segment):
-            raise Misuse(f"{wrong} has '.', '..' or an encoded separator in its path: write the path in full")
+    written = url.path.split("/")[1:]
+    if any(map(_leads_elsewhere, written)):
+        raise Misuse(f"{wrong} has '.', '..' or an encoded separator in its path: write the path in full")
+    segments = [unquote(s, errors="replace") for s in written]
     while segments and segments[-1] == "":
         segments.pop()
     return tuple(segments)
 
 
+def _leads_elsewhere(segment: str) -> bool:
+    """Whether a segment of a path is `.` or `..`, or several segments, to a server that decodes it once, again, or in a
+    way of its own."""
+    seen = set()
+    while segment not in seen:
+        seen.add(segment)
+        plain = unicodedata.normalize("NFKC", segment)
+        dots = plain.split(";")[0].strip(" ") in (".", "..")
+        if dots or re.search(r"[/\\\x00-\x1f\x7f]", plain) or _OVERLONG.search(segment):
+            return True
+        segment = unquote(_UNICODE.sub(lambda m: chr(int(m[1], 16)), segment), errors="replace")
+    return False
+
+
 @dataclass(frozen=True)
 class Grants:
-    """What an app may reach: folders, address prefixes, Kafka servers as (host, port), and databases of servers."""
+    """What an app may reach: folders, address prefixes, servers as (one of `SERVERS`, host, port), and databases of
+    servers."""
 
     folders: tuple[Path, ...] = ()
     urls: tuple[Url, ...] = ()
-    brokers: tuple[tuple[str, int], ...] = ()
+    servers: tuple[tuple[str, str, int], ...] = ()
     databases: tuple[tuple[str, ...], ...] = ()
 
     @staticmethod
@@ -108,13 +131,14 @@ class Grants:
         given.texts("allow", texts)
         folders: list[Path] = []
         urls: list[Url] = []
-        brokers: list[tuple[str, int]] = []
+        servers: list[tuple[str, str, int]] = []
         databases: list[tuple[str, ...]] = []
         for text in texts or ():
             kind, equals, what = text.partition("=")
             kind, what = kind.strip(), what.strip()
             if kind not in KINDS or not equals or not what:
                 message = f"allow: {shown(masked(text))} is not file=DIR, http=URL-PREFIX, kafka=HOST:PORT or {_JDBC}"
+                message += "; nor smtp=HOST:PORT or tcp=HOST:PORT"
                 raise Misuse(message if kind in KINDS else nearest(message, kind, KINDS))
             if kind == "file":
                 given.path("allow: file", what)
@@ -124,11 +148,11 @@ class Grants:
                 if "?" in what:
                     raise Misuse(f"allow: http={shown(what)} has a query (?...): a grant ends with the path")
                 urls.append(url)
-            elif kind == "kafka":
-                brokers.append(broker_of(what, "allow: kafka"))
+            elif kind in SERVERS:
+                servers.append((kind, *server_of(what, f"allow: {kind}")))
             else:
                 databases.append(_identity(_database(what)))
-        return Grants(tuple(folders), tuple(urls), tuple(brokers), tuple(databases))
+        return Grants(tuple(folders), tuple(urls), tuple(servers), tuple(databases))
 
     def folder_of(self, path: Path, what: str) -> Path:
         """The granted folder that `path` is in, or is, after symbolic links and `..`. Raises NotAllowed."""
@@ -149,16 +173,28 @@ class Grants:
 
     def check_broker(self, text: str, what: str) -> tuple[str, int]:
         """Host and port of the Kafka server `text`. Raises NotAllowed where it is not granted."""
-        host, port = found = broker_of(text, what)
-        if found not in self.brokers:
-            raise NotAllowed(f"{what} {host}:{port}", f"kafka={host}:{port}")
-        return found
+        return self.check_server("kafka", text, what)
+
+    def check_server(self, kind: str, text: str, what: str) -> tuple[str, int]:
+        """Host and port of the server `text`, of a kind of `SERVERS`. Raises NotAllowed where it is not granted."""
+        host, port = server_of(text, what)
+        if (kind, host, port) not in self.servers:
+            raise NotAllowed(f"{what} {host}:{port}", f"{kind}={host}:{port}")
+        return host, port
 
     def check_database(self, database: Database, what: str) -> None:
-        """Raises NotAllowed where a database of a server is not granted."""
+        """Raises NotAllowed where a database of a server is not granted, or a file that its address names."""
         if _identity(database) not in self.databases:
             granted = f"{database.kind}://{_host(database)}:{database.port}/{quote(database.name, safe='')}"
             raise NotAllowed(f"{what} {database}", f"jdbc={granted}")
+        self.check_options(database.options, f"{what} {database} with")
+
+    def check_options(self, options: Iterable[tuple[str, str]], what: str) -> None:
+        """Raises NotAllowed where options of an address name a file that is not granted."""
+        for name, value in options:
+            if name.lower() in FILE_OPTIONS and value and (name, value) != ("sslrootcert", "system"):
+                path = re.sub(r"^file:(//)?", "", value, flags=re.IGNORECASE)  # as drivers in Java have it
+                self.folder_of(Path(path), f"{what} {name}")
 
     def check_store(self, database: Database, what: str) -> None:
         """Raises NotAllowed where a database is not granted: one of a server, or a file by its folder."""
@@ -199,8 +235,8 @@ def _resolved(path: Path, what: str) -> Path:
         raise Misuse(f"{what} is no path: {shown(str(path))}") from None
 
 
-def broker_of(text: str, what: str) -> tuple[str, int]:
-    """Host and port of a Kafka server. Raises `Misuse`, naming `what`, for anything else."""
+def server_of(text: str, what: str) -> tuple[str, int]:
+    """Host and port of a server. Raises `Misuse`, naming `what`, for anything else."""
     found = _HOST_PORT.fullmatch(text)
     if found is None or not 0 < int(found["port"]) < 65_536:
         raise Misuse(f"{what}: {shown(masked(text))} is not HOST:PORT, such as localhost:9092")

@@ -16,11 +16,14 @@ from ..engine.columns import Array
 from ..errors import Misuse, SiddhiBindError, SparkStreamError
 from ..lanes.partitioning import by_hash
 from ..plan.nodes import Plan
-from ..plan.outside import OutsideSink, outside_sinks, promise
+from ..plan.outside import CALLS, SINK_ID, OutsideSink, outside_sinks, promise
+from ..plan.query_parts import template_attributes
 from ..retention import bytes_of
+from ..spark.calls import Desks
 from ..spark.results import column_values, is_object
 from ..spark.sinks.delivery import Delivery, SinkFigures, SinkSetup, Source
-from ..spark.sinks.files import BatchFiles, FilePlace, GrowingFile, ReplacedFile
+from ..spark.sinks.files import BatchFiles, FilePlace, GrowingFile, NamedFiles, ReplacedFile
+from ..spark.sinks.http import Calls
 from ..spark.sinks.messages import MessageWriter
 from ..spark.sinks.target import Target
 from ..spark.sinks.turns import Turns
@@ -28,8 +31,10 @@ from ..types import Schema
 from .grants import Grants
 from .http_sinks import HttpGate
 from .kafka_sinks import KafkaGate
+from .mail_sinks import MailGate
 from .prometheus_sinks import PrometheusGate
 from .secrets import References
+from .tcp_sinks import TcpGate
 
 DISTRIBUTED = "distributed"
 _FAILING = ("ha", "scalable", DISTRIBUTED)
@@ -44,8 +49,10 @@ class SinkPlans:
     opened. Raises SiddhiBindError, at the annotation, for a sink that is wrong, not allowed, or that has a secret in
     the app's text; `Misuse` where two sinks write to one file."""
 
-    def __init__(self, plan: Plan, grants: Grants, references: References) -> None:
+    def __init__(self, plan: Plan, grants: Grants, references: References, desks: Desks | None = None) -> None:
+        """`desks`: where responses to calls go."""
         self._plan, self._grants, self._references = plan, grants, references
+        self._desks = desks or Desks()
         self._sinks = outside_sinks(plan)
         self.setups("0" * 12)
 
@@ -79,11 +86,17 @@ class SinkPlans:
         elif sink.type == "kafka":
             topics = KafkaGate(self._grants, self._references, what, f"{run}-{name}")
             made = [topics.target(options) for options in sink.destinations]
+        elif sink.type == "email":
+            mails = MailGate(self._grants, self._references, what, f"{run}-{name}")
+            made = [mails.target(options) for options in sink.destinations]
+        elif sink.type == "tcp":
+            made = [TcpGate(self._grants, what).target(options) for options in sink.destinations]
         elif sink.type == "prometheus":
             metrics = PrometheusGate(self._grants, what, sink.stream, schema)
             made = [metrics.target(options) for options in sink.destinations]
         else:
-            gate = HttpGate(self._grants, self._references, what, f"{run}-{name}")
+            calls = self._calls(sink, schema) if sink.type in CALLS else None
+            gate = HttpGate(self._grants, self._references, what, f"{run}-{name}", calls)
             made = [gate.target(options, writer.content_type) for options in sink.destinations]
         if sink.strategy == "roundRobin":
             made = [(", ".join(shown for shown, _ in made), Turns([target for _, target in made]))]
@@ -103,6 +116,10 @@ class SinkPlans:
             for i, (shown, target) in enumerate(made, 1)
         ]
 
+    def _calls(self, sink: OutsideSink, schema: Schema) -> Calls:
+        desk = self._desks.of(sink.destinations[0][SINK_ID].strip())
+        return Calls(desk, tuple(name for name in schema.names if name in desk.names))
+
     def _on_error(self, sink: OutsideSink) -> str:
         """What becomes of an event that cannot be delivered. STREAM leaves it to `@OnError` of the stream, as Siddhi's
         `StreamJunction.handleError` does: without one it is logged."""
@@ -118,12 +135,15 @@ class SinkPlans:
             raise Misuse(f"{what}: file.uri has a control character in it")
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", uri):
             raise Misuse(f"{what}: file.uri is a path of this machine, not an address: {uri.split('://')[0]}://...")
+        separated = _flag(options, "add.line.separator", True, what) and not writer.breaks
+        between = b"\n" if separated else b""
+        if template_attributes(uri):
+            return self._named_files(what, options, writer.head, between)
         path = Path(uri.removeprefix("file:")).expanduser().absolute()
         root = self._grants.folder_of(path, f"{what} writes to")
         folder = uri.endswith("/") or path.is_dir()
-        separated = _flag(options, "add.line.separator", True, what) and not writer.breaks
         append = _flag(options, "append", True, what)
-        place = FilePlace(path.resolve(), root, writer.head, b"\n" if separated else b"")
+        place = FilePlace(path.resolve(), root, writer.head, between)
         roll = options.get("roll.size")
         if roll is not None and not folder:
             raise Misuse(f"{what}: roll.size is for a folder: end file.uri with '/'")
@@ -141,6 +161,24 @@ class SinkPlans:
         return f"{place.path}/", GrowingFile(place, size, run, writer.extension)
 
 
+    def _named_files(self, what: str, options: Mapping[str, str], head: bytes, between: bytes) -> tuple[str, Target]:
+        """The target of a `file.uri` that depends on the event: what is before that names the folder."""
+        uri = options["file.uri"].removeprefix("file:")
+        before, _, _ = uri.partition("{{")
+        folder, slash, _ = before.rpartition("/")
+        template = uri[len(folder) + len(slash) :]
+        if not folder or template.endswith("/"):
+            raise Misuse(f"{what}: a file.uri that depends on the event is FOLDER/NAME, as 'out/{{{{symbol}}}}.csv'")
+        if "roll.size" in options:
+            raise Misuse(f"{what}: roll.size is for a folder, and file.uri names files")
+        if any(part.startswith(".") or not part for part in template.split("/")):
+            raise Misuse(f"{what}: the names in file.uri cannot be empty or begin with a dot")
+        path = Path(folder).expanduser().absolute()
+        root = self._grants.folder_of(path / "x", f"{what} writes to")
+        place = FilePlace(path.resolve(), root, head, between)
+        return f"{place.path}/{template}", NamedFiles(place, template, _flag(options, "append", True, what))
+
+
 def check_sinks(plan: Plan, mode: str) -> None:
     """Raises SiddhiBindError for a sink, in mode distributed, on a stream that comes in from outside: it would be part
     of several partial apps; and, in modes whose nodes fail, for one that sends to a fault stream: one node alone would
@@ -152,6 +190,13 @@ def check_sinks(plan: Plan, mode: str) -> None:
                 f"mode distributed has no sinks on streams that come in from outside, such as '{sink.stream}'",
                 sink.span,
                 hint=f"Let a query write what is to be published: from {sink.stream} select * insert into ...",
+            )
+            raise error.with_source(plan.text) if plan.text else error
+        if mode == DISTRIBUTED and sink.type in CALLS:
+            error = SiddhiBindError(
+                f"mode distributed has no sink of type '{sink.type}': no source runs there that takes its responses",
+                sink.span,
+                hint="Deploy in another mode, or use a sink of type 'http'.",
             )
             raise error.with_source(plan.text) if plan.text else error
         if mode in _FAILING and (sink.on_error, plan.streams[sink.stream].on_error) == ("STREAM", "STREAM"):

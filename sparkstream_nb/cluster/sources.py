@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,18 +12,24 @@ from urllib.parse import quote
 
 from ..errors import Misuse, SiddhiBindError, SparkStreamError, shown
 from ..mapping.decoding import Decoder, decoder
-from ..plan.incoming import FILE_MODES, IncomingSource, incoming_sources
+from ..plan.incoming import FILE_MODES, RESPONSES, IncomingSource, incoming_sources
 from ..plan.kafka import CONFIGURATION, CONSUMER
 from ..plan.mapping import JsonSource, PassThrough, SourceMapping
 from ..plan.nodes import Plan
+from ..plan.outside import SINK_ID
+from ..spark.calls import Desks
 from ..spark.private import private_file, private_folder, to_disk
 from ..spark.sources.files import FilesPlace, FilesReader
 from ..spark.sources.http import HttpListener, HttpReader
 from ..spark.sources.intake import IntakeSetup
 from ..spark.sources.reader import Reader
+from ..spark.sources.responses import ResponseReader
+from ..spark.sources.tcp import TcpPlace, TcpReader
 from ..stores.address import Secret, from_jdbc
 from ..types import Schema
+from .conf import NodeFile
 from .grants import Grants
+from .http_logins import logins_of
 from .kafka_settings import servers_of, settings_of
 from .secrets import References, check_password
 
@@ -31,6 +37,8 @@ if TYPE_CHECKING:
     from ..spark.sources.cdc import CdcReader
     from ..spark.sources.kafka import KafkaPlace
 
+TCP_PORT = 9892
+"""The port of siddhi-io-tcp's server, which is a setting of the server for WSO2."""
 _TOKEN = 24
 """Bytes of chance in a token."""
 _TRUTH = {"true": True, "false": False}
@@ -51,8 +59,18 @@ class SourcePlans:
     """The sources that an app was deployed with, and what they may reach: readers are made of it, as often as an app is
     opened. Raises SiddhiBindError, at the annotation, for a source that is wrong or not allowed."""
 
-    def __init__(self, plan: Plan, grants: Grants, references: References, home: Path) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        grants: Grants,
+        references: References,
+        home: Path,
+        files: Sequence[NodeFile] = (),
+        desks: Desks | None = None,
+    ) -> None:
+        """`files`: the deployment files, which may have users; `desks`: where responses to calls are taken."""
         self._plan, self._grants, self._references, self._home = plan, grants, references, home
+        self._files, self._desks = files, desks or Desks()
         self._sources = incoming_sources(plan)
         self.setups(lambda: None)
 
@@ -112,7 +130,17 @@ class SourcePlans:
             return str(files.path) + ("/" if files.folder else ""), FilesReader(files, schema, decodes)
         if source.type == "cdc":
             return _polled(given, source.mapping, schema, self._grants, self._references)
+        if source.type == "tcp":
+            tcp = _tcp(given, self._grants, f"{self._plan.name or 'SiddhiApp'}/{source.stream}")
+            return f"tcp://localhost:{tcp.port}/{tcp.channel}", TcpReader(tcp, decoder(source.mapping, schema))
+        if source.type in RESPONSES:
+            sink_id, name = given.text(SINK_ID), quote(source.name, safe="")
+            reader = ResponseReader(self._desks.of(sink_id), name, decoder(source.mapping, schema))
+            return f"responses to {sink_id}", reader
         listener, url = _listener(given, self._grants, _Token(self._home / "sources" / f"{source.name}.token"))
+        if given.flag("basic.auth.enabled", False):
+            logins = logins_of(source.options, self._files, self._references, given.what)
+            listener, url = replace(listener, logins=logins), url.partition(", token in ")[0]
         return url, HttpReader(listener, decoder(source.mapping, schema))
 
 
@@ -246,7 +274,7 @@ def _files(o: _Options, grants: Grants) -> FilesPlace:
         header=o.flag("header.present", False),
         pattern=_pattern(o),
         after=after,
-        move_to=move_to,
+        move_to=None if move_to is None else move_to.resolve(),
         every=o.whole(interval, 1000, 86_400_000) / 1000,
     )
 
@@ -255,7 +283,7 @@ def _pattern(o: _Options) -> re.Pattern[str]:
     """`file.name.pattern`, a regular expression for the whole name, as siddhi-io-file has it."""
     text = o.text("file.name.pattern", ".*")
     try:
-        return re.compile(text)
+        return re.compile(text, re.DOTALL)  # a name may have a line break in it
     except re.error:
         raise Misuse(
             f"{o.what}: file.name.pattern is a regular expression such as '.*\\.csv', not {shown(text)}"
@@ -297,6 +325,16 @@ def _polled(
     database = replace(database, user=user, password=Secret(references.resolve(written, o.what)), pool=1)
     reader = CdcReader(PolledTable(database, table, column), mapping, schema, every)
     return f"{table}.{column} in {database}", reader
+
+
+# ---------------------------------------------------------------------------------------------------------------- tcp
+
+
+def _tcp(o: _Options, grants: Grants, channel: str) -> TcpPlace:
+    """Where a source listens; `channel` is that of one without a `context`."""
+    port = o.whole("port", TCP_PORT, 65_535)
+    grants.check_server("tcp", f"localhost:{port}", f"{o.what} listens at")
+    return TcpPlace("127.0.0.1", port, o.text("context", channel))
 
 
 # --------------------------------------------------------------------------------------------------------------- http

@@ -20,7 +20,7 @@ from . import given
 from .app import App
 from .deploy import deploy, remove
 from .frontend import Displayed
-from .grants import Grants, broker_of
+from .grants import Grants, server_of
 from .kafka_settings import servers_of
 
 _CHANNELS = "transportChannelCreationEnabled"
@@ -123,7 +123,7 @@ def split(
     if not brokers:
         raise Misuse(f"kafka is HOST:PORT, such as localhost:9092, not {shown(kafka)}")
     for broker in brokers:
-        broker_of(broker, "kafka")
+        server_of(broker, "kafka")
     values = dict(variables or {})
     try:
         plan = compile_app(text, _ONE_NODE, values)

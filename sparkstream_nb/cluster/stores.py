@@ -18,7 +18,7 @@ from ..plan.nodes import AggregationDef, Plan, TableDef
 from ..plan.query_parts import connector_options
 from ..plan.stored import StoredTableLayout, layout_of
 from ..stores import DuckDBStore, Store
-from ..stores.address import Database, Secret, from_jdbc, relative_to
+from ..stores.address import FILE_OPTIONS, Database, Secret, from_jdbc, relative_to
 from ..stores.patience import Patience
 from ..stores.several import StoreSet
 from .conf import NodeFile, data_source
@@ -178,7 +178,8 @@ class _Stores:
         No password is looked up for an address that is not granted, and no message shows what a reference stands for.
         """
         written = _BEFORE_OPTIONS.findall(url)[0]
-        _check_password(dict(parse_qsl(url[len(written) + 1 :])).get("password"), what)
+        options = parse_qsl(url[len(written) + 1 :])
+        _check_password(dict(options).get("password"), what)
         found = self.references.resolve(written, what)
         try:
             database = relative_to(from_jdbc(found), Path.cwd())
@@ -195,6 +196,14 @@ class _Stores:
                 raise
             option = "file=DIR" if database.is_file else f"jdbc={database.kind}://HOST:PORT/DATABASE"
             raise NotAllowed(f"what '{written}' stands for, which {what} opens,", option) from None
+        for name, value in options:
+            resolved = self.references.resolve(value, what) if name.lower() in FILE_OPTIONS else ""
+            try:
+                self.grants.check_options([(name, resolved)], f"{what} opens {written} with")
+            except NotAllowed:
+                if resolved == value:
+                    raise
+                raise NotAllowed(f"what {name}='{value}' of {what} stands for", "file=DIR") from None
 
 
 def _check_password(password: str | None, what: str) -> None:

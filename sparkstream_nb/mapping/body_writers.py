@@ -27,7 +27,11 @@ Pieces = list["str | pa.Array"]
 
 
 class BodyWriter(ABC):
-    """Writes messages of one format. Whole columns give the same texts as single events."""
+    """Writes messages of one format. Whole columns give the same texts as single events. `encoding`: that of its
+    texts, latin-1 where they are bytes. `stamped`: events are written with their times, by `event_at`."""
+
+    encoding = "utf-8"
+    stamped = False
 
     def __init__(self, mapping: SinkMapping, schema: Schema) -> None:
         self.schema = schema
@@ -38,6 +42,10 @@ class BodyWriter(ABC):
     def event(self, row: Row) -> str:
         """The text of one event."""
         return self.default(row) if self.filled is None else self.filled(row)
+
+    def event_at(self, row: Row, ts: int) -> str:
+        """The text of one event with its time (ms since 1970)."""
+        return self.event(row)
 
     def texts(self, columns: Sequence[Values]) -> list[str] | None:
         """The text of each event, at least one, by whole columns; None where that does not work."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,14 +14,26 @@ from ..engine.batch import taken
 from ..engine.columns import Array
 from ..engine.expressions.values import Failure
 from ..errors import Misuse
-from ..plan.mapping import CsvSource, JsonSource, KeyValueSource, PassThrough, SourceMapping, TextSource, XmlSource
+from ..plan.mapping import (
+    Avro,
+    Binary,
+    CsvSource,
+    JsonSource,
+    KeyValueSource,
+    PassThrough,
+    SourceMapping,
+    TextSource,
+    XmlSource,
+)
 from ..types import Schema
+from .avro import AvroReader, parsed_schema
 from .batches import FEWEST, BatchReader, EventBatch, concat_batches, read_in_halves
+from .binary import BinaryReader
 from .csv_batch import csv_batch_reader
 from .csv_reader import CsvReader
 from .json_batch import json_batch_reader
 from .json_reader import JsonPathReader, JsonReader
-from .reading import Reader
+from .reading import BytesReader, Reader
 from .text_reader import KeyValueReader, TextReader
 from .values import MessageError, Row, Values, arrays, converted, values
 from .xml_reader import XmlReader
@@ -26,6 +41,8 @@ from .xml_reader import XmlReader
 KEPT = 2_000
 """Characters of a rejected message that are kept."""
 _BOM = "\ufeff"
+_BASE64 = b"base64:"
+"""What the text of a rejected message of bytes begins with."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +76,9 @@ class Decoded:
 class Decoder:
     """Decodes the messages of one source. It has no state: what it makes of a message depends on that message alone."""
 
-    def __init__(self, schema: Schema, mapping: SourceMapping, reader: Reader, lines: BatchReader | None) -> None:
+    def __init__(
+        self, schema: Schema, mapping: SourceMapping, reader: Reader | BytesReader, lines: BatchReader | None
+    ) -> None:
         self.schema, self.mapping = schema, mapping
         self._reader, self._lines = reader, lines
         self._headers = [(i, h) for i, h in enumerate(mapping.headers) if h is not None]
@@ -81,6 +100,34 @@ class Decoder:
         """
         if headers is not None and len(headers) != len(messages):
             raise ValueError(f"{len(headers)} headers for {len(messages)} messages")
+        try:
+            return self._decode(messages, headers, begins, fast)
+        except Exception:  # what no reader foresees: it is the error of one message, not of all
+            return self._decode_alone(messages, headers, begins)
+
+    def _decode_alone(
+        self, messages: Sequence[bytes], headers: Sequence[Mapping[str, str]] | None, begins: bool
+    ) -> Decoded:
+        """As `decode`, message by message; one for which a reader fails is rejected."""
+        parts: list[EventBatch] = []
+        rejected: list[Rejected] = []
+        for i, message in enumerate(messages):
+            have = None if headers is None else headers[i]
+            try:
+                found = self._decode([message], None if have is None else [have], begins and i == 0, fast=False)
+            except Exception as e:
+                why = f"it cannot be read: {type(e).__name__}: {' '.join(str(e).split())}"
+                properties = {} if have is None else self._read_of(have)
+                rejected.append(Rejected(i, why, cut(self._shown(message)), properties))
+                continue
+            parts.append(EventBatch(found.columns, found.message + i))
+            rejected += [replace(r, message=i) for r in found.rejected]
+        events = concat_batches(self.schema, parts)
+        return Decoded(list(events.columns), events.messages, tuple(rejected))
+
+    def _decode(
+        self, messages: Sequence[bytes], headers: Sequence[Mapping[str, str]] | None, begins: bool, fast: bool
+    ) -> Decoded:
         rejected: list[Rejected] = []
         numbers = list(range(1 if begins and self._skips_first else 0, len(messages)))
         properties: dict[int, list[object]] = {}
@@ -113,7 +160,7 @@ class Decoder:
             try:
                 properties[i] = [self._property(have, name, place) for place, name in self._headers]
             except MessageError as e:
-                rejected.append(Rejected(i, str(e), cut(_text(messages[i]))))
+                rejected.append(Rejected(i, str(e), cut(self._shown(messages[i]))))
         return [i for i in numbers if i in properties]
 
     def _read_of(self, have: Mapping[str, str]) -> dict[str, str]:
@@ -157,15 +204,23 @@ class Decoder:
             return True
         return isinstance(self.mapping.format, CsvSource) and sum(messages[i].count(b"\n") for i in numbers) >= FEWEST
 
+    def _shown(self, message: bytes) -> str:
+        """A message as a text, from which it can be read again."""
+        if not isinstance(self._reader, BytesReader):
+            return _text(message)
+        return (_BASE64 + base64.b64encode(_of_base64(message))).decode()
+
     def _one_by_one(self, messages: Sequence[bytes], numbers: Sequence[int], rejected: list[Rejected]) -> EventBatch:
         rows: list[Row] = []
         of: list[int] = []
         for i in numbers:
-            text = _text(messages[i])
             try:
-                reading = self._reader.read(text)
+                if isinstance(self._reader, BytesReader):
+                    reading = self._reader.read_bytes(_of_base64(messages[i]))
+                else:
+                    reading = self._reader.read(_text(messages[i]))
             except MessageError as e:
-                rejected.append(Rejected(i, str(e), cut(text)))
+                rejected.append(Rejected(i, str(e), cut(self._shown(messages[i]))))
                 continue
             rejected += [Rejected(i, part.reason, cut(part.text)) for part in reading.bad]
             rows += reading.rows
@@ -178,7 +233,7 @@ def decoder(mapping: SourceMapping, schema: Schema) -> Decoder:
 
     Raises Misuse for a pattern or a path that cannot be compiled, and for passThrough, which takes no messages.
     """
-    reader: Reader
+    reader: Reader | BytesReader
     lines: BatchReader | None = None
     try:
         match mapping.format:
@@ -194,11 +249,26 @@ def decoder(mapping: SourceMapping, schema: Schema) -> Decoder:
                 reader = KeyValueReader(mapping, schema)
             case XmlSource():
                 reader = XmlReader(mapping, schema)
+            case Binary():
+                reader = BinaryReader(schema)
+            case Avro():
+                inner = replace(mapping, format=JsonSource())
+                plain = mapping.places is None
+                reads = JsonReader(inner, schema) if plain else JsonPathReader(inner, schema)
+                reader = AvroReader(parsed_schema(mapping.format, schema), reads)
             case PassThrough():
                 raise Misuse("passThrough takes events and no messages: give the source a @map(type='json').")
     except Failure as e:
         raise Misuse(f"A mapping cannot be used: {e}.") from None
     return Decoder(schema, mapping, reader, lines)
+
+
+def _of_base64(message: bytes) -> bytes:
+    """A message that `Rejected` has as a text, as it was."""
+    if message.startswith(_BASE64):
+        with contextlib.suppress(binascii.Error, ValueError):
+            return base64.b64decode(message.removeprefix(_BASE64), validate=True)
+    return message
 
 
 def _text(message: bytes) -> str:

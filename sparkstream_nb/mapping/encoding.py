@@ -10,9 +10,22 @@ import numpy as np
 from ..engine.columns import Array
 from ..errors import Misuse, nearest
 from ..plan.binding.mappings import template
-from ..plan.mapping import CsvSink, JsonSink, KeyValueSink, PassThrough, SinkMapping, Template, TextSink, XmlSink
+from ..plan.mapping import (
+    Avro,
+    Binary,
+    CsvSink,
+    JsonSink,
+    KeyValueSink,
+    PassThrough,
+    SinkMapping,
+    Template,
+    TextSink,
+    XmlSink,
+)
 from ..types import Schema
+from .avro import AvroWriter
 from .batches import FEWEST
+from .binary import BinaryWriter
 from .body_writers import (
     BodyWriter,
     CsvBodyWriter,
@@ -81,10 +94,10 @@ class Encoder:
     ) -> list[Message]:
         """The messages of events, in Siddhi's order.
 
-        `columns` are Arrow arrays or lists, one per attribute, `ts` (int64) the events' times in ms since 1970, of
-        which only the number counts. `chunk` numbers the chunk of each event, ascending; None: they are one chunk.
-        Where the mapping groups events, those of a chunk with equal `properties` are one message, or several with
-        `most` events at most. What must not be sent is appended to `dropped`. Raises ValueError where lengths differ.
+        `columns` are Arrow arrays or lists, one per attribute, `ts` (int64) the events' times in ms since 1970. `chunk`
+        numbers the chunk of each event, ascending; None: they are one chunk. Where the mapping groups events, those of
+        a chunk with equal `properties` are one message, or several with `most` events at most. What must not be sent is
+        appended to `dropped`. Raises ValueError where lengths differ.
         """
         n = len(ts)
         if len(columns) != len(self.schema) or any(len(c) != n for c in columns):
@@ -96,14 +109,17 @@ class Encoder:
             lists = [c if isinstance(c, list) else c.to_pylist() for c in columns]
             rows = [list(r) for r in zip(*lists, strict=True)]
         if texts is None:
-            texts = [self._writer.event(row) for row in rows]
+            if self._writer.stamped:
+                texts = [self._writer.event_at(row, t) for row, t in zip(rows, ts.tolist(), strict=True)]
+            else:
+                texts = [self._writer.event(row) for row in rows]
         out: list[Message] = []
         for places, properties in self._groups(n, rows, chunk):
             size = (most or len(places)) if self.mapping.grouped else 1
             for start in range(0, len(places), size):
                 part = places[start : start + size]
                 body = self._writer.body([texts[p] for p in part])
-                message = Message(_bytes(body), part, properties)
+                message = Message(_bytes(body, self._writer.encoding), part, properties)
                 reason = self._writer.problem(body)
                 if reason is None:
                     out.append(message)
@@ -148,6 +164,10 @@ def encoder(mapping: SinkMapping, schema: Schema, options: Mapping[str, str] | N
             writer = KeyValueBodyWriter(mapping, schema)
         case XmlSink():
             writer = XmlBodyWriter(mapping, schema)
+        case Binary():
+            writer = BinaryWriter(mapping, schema)
+        case Avro():
+            writer = AvroWriter(mapping, schema)
         case PassThrough():
             raise Misuse("passThrough makes no messages of events: give the sink a @map(type='json').")
     return Encoder(mapping, schema, writer, options or {})
@@ -163,5 +183,5 @@ def _template(option: str, value: str, schema: Schema) -> Template:
     return Template((value,)) if found.whole is not None else found
 
 
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "replace")
+def _bytes(text: str, encoding: str = "utf-8") -> bytes:
+    return text.encode(encoding, "replace")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from .values import Row
 
@@ -28,5 +28,14 @@ class Reader(Protocol):
     """Reads messages of one format, one by one."""
 
     def read(self, text: str) -> ParsedMessage:
+        """The events of a message. Raises MessageError where the message as a whole is refused."""
+        ...
+
+
+@runtime_checkable
+class BytesReader(Protocol):
+    """Reads messages of one format that are no texts, one by one."""
+
+    def read_bytes(self, message: bytes) -> ParsedMessage:
         """The events of a message. Raises MessageError where the message as a whole is refused."""
         ...

@@ -19,11 +19,11 @@ from .query_parts import connector_type, expressions, inputs
 _LIST = """
 script:r                          functions in R
 script:scala                      functions in Scala
-mapping                           mappings other than passThrough (inMemory), or json, csv, text, keyvalue, xml (others)
-sink                              sinks other than inMemory, log, file, http, kafka and prometheus
-sink-option                       options of file, http, kafka and prometheus sinks that this build does not have
-source                            sources other than inMemory, kafka, file, http and cdc
-source-option                     options of kafka, file, http and cdc sources that this build does not have
+mapping                           mappings that the type of a source or sink does not have
+sink                              sinks of types that do not run here
+sink-option                       options of these sinks that this build does not have
+source                            sources of types that do not run here
+source-option                     options of these sources that this build does not have
 store                             tables in stores of other types than rdbms
 """
 

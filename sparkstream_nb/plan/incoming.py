@@ -1,9 +1,11 @@
 """Sources that read from outside the app: what their annotations say, as typed data.
 
-`kafka`, `file`, `http` and `cdc` run here. Rules of their options are those of siddhi-io-kafka, siddhi-io-file,
-siddhi-io-http and siddhi-io-cdc; an option of theirs that this build does not have is a declared gap (`gaps.py`), never
-left out in silence. `event.time` is an option of this build: the attribute that has an event's time. So is `on.error`:
-Siddhi's sinks and stores have it, and its sources put what cannot be mapped into the error store.
+`kafka`, `file`, `http`, `http-call-response`, `tcp` and `cdc` run here. Rules of their options are those of
+siddhi-io-kafka, -file, -http, -tcp and -cdc; an option of theirs that this build does not have is a declared gap
+(`gaps.py`), never left out in silence, unless its value says no more than leaving it out (`off_values.py`).
+`event.time` is an option of this build: the attribute that has an event's time. So is `on.error`: Siddhi's sinks and
+stores have it, and its sources put what cannot be mapped into the error store. So are user and password of the http
+source, whose users are those of the server for WSO2, and the port of the tcp source, which is a setting of the server.
 """
 
 from __future__ import annotations
@@ -18,12 +20,16 @@ from . import nodes as n
 from .binding.mappings import MAPPED, source_mapping
 from .kafka import CONFIGURATION, CONSUMER, client_settings
 from .mapping import CsvSource, KeyValueSource, PassThrough, SourceMapping
+from .off_values import is_off
+from .outside import BINARY, BYTES, SINK_ID
 from .query_parts import connector_options, connector_type
 
 TIME = "event.time"
 ON_ERROR = "on.error"
 ERROR_ACTIONS = ("STORE", "LOG")
 """What becomes of a message that cannot be read: an error of the app, or a line of its log."""
+RESPONSES = frozenset({"http-call-response", "http-response"})
+"""The types of sources of the responses to what a sink has called."""
 _COMMON = frozenset({"type", TIME, ON_ERROR})
 _OPTIONS = {
     "kafka": _COMMON
@@ -36,7 +42,14 @@ _OPTIONS = {
         "dir.uri", "file.uri", "mode", "tailing", "action.after.process", "move.after.process", "header.present",
         "file.name.pattern", "file.polling.interval", "dir.polling.interval",
     },
-    "http": _COMMON | {"receiver.url", "worker.count", "socket.idle.timeout"},
+    "http": _COMMON
+    | {
+        "receiver.url", "worker.count", "socket.idle.timeout", "basic.auth.enabled", "basic.auth.username",
+        "basic.auth.password",
+    },
+    "http-call-response": _COMMON | {SINK_ID, "http.status.code"},
+    "http-response": _COMMON | {SINK_ID, "http.status.code"},
+    "tcp": _COMMON | {"context", "port"},
     "cdc": _COMMON
     | {
         "mode", "url", "username", "password", "jdbc.driver.name", "table.name", "polling.column", "polling.interval",
@@ -51,15 +64,20 @@ _NEEDED = {
     "kafka": (("bootstrap.servers",), ("topic.list",), ("group.id",), ("threading.option",)),
     "file": (("dir.uri", "file.uri"),),
     "http": (("receiver.url",),),
+    **dict.fromkeys(RESPONSES, ((SINK_ID,),)),
+    "tcp": (),
     "cdc": (("url",), ("username",), ("password",), ("table.name",), ("polling.column",)),
 }
 _TAKEN = {
     "kafka": "each message once",
     "file": "each line or file once",
     "http": "what is answered with 200 is kept",
+    **dict.fromkeys(RESPONSES, "each response, as often as its call is made"),
+    "tcp": "what is taken is kept; senders are not answered",
     "cdc": "each row once, as the polling column grows",
 }
 _EXAMPLE = {
+    SINK_ID: "sink.id='rates', as the http-call sink has it",
     "bootstrap.servers": "bootstrap.servers='localhost:9092'",
     "topic.list": "topic.list='trades'",
     "group.id": "group.id='my-app'",
@@ -198,7 +216,8 @@ def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str,
         return
     for key, value in connector_options(a, properties).items():
         if key.lower() not in _OPTIONS[type_]:
-            yield "source-option", f"'{key}' of {source}"
+            if not is_off("source", type_, key, value):
+                yield "source-option", f"'{key}' of {source}"
         elif key == ON_ERROR and value.upper() not in ERROR_ACTIONS:
             yield (
                 "source-option",
@@ -212,5 +231,6 @@ def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str,
                 if name and name not in CONSUMER:
                     yield "source-option", f"'{name}' in {CONFIGURATION} of {source}"
     mapping = next((m for m in a.nested if m.name.lower() == "map"), None)
-    if mapping is not None and mapping.get("type") not in MAPPED:
-        yield "mapping", f"{source} with mapping '{mapping.get('type')}'"
+    written = None if mapping is None else mapping.get("type")
+    if mapping is not None and (written not in MAPPED or (written in BYTES and type_ not in BINARY)):
+        yield "mapping", f"{source} with mapping '{written}'"

@@ -1,8 +1,8 @@
 """Mappings between messages of the outside world and events, as an app's `@map` gives them.
 
 Plain data, bound and checked by `binding/mappings.py`, carried out by the package `mapping`. The formats are those of
-Siddhi's mappers `json`, `csv`, `text`, `keyvalue` and `xml` (siddhi-map-*), and `passThrough`, which takes events as
-they are and no messages.
+Siddhi's mappers `json`, `csv`, `text`, `keyvalue`, `xml`, `binary` and `avro` (siddhi-map-*), and `passThrough`, which
+takes events as they are and no messages.
 """
 
 from __future__ import annotations
@@ -59,7 +59,21 @@ class PassThrough:
     """Events as they are."""
 
 
-SourceFormat: TypeAlias = JsonSource | CsvSource | TextSource | KeyValueSource | XmlSource | PassThrough
+@dataclass(frozen=True)
+class Binary:
+    """Siddhi's binary messages, of sources and sinks."""
+
+
+@dataclass(frozen=True)
+class Avro:
+    """Records in Avro's binary encoding, of sources and sinks. `schema` is JSON; empty: one of the stream's attributes,
+    called `record`."""
+
+    schema: str = ""
+    record: str = "Event"
+
+
+SourceFormat: TypeAlias = JsonSource | CsvSource | TextSource | KeyValueSource | XmlSource | Binary | Avro | PassThrough
 
 
 @dataclass(frozen=True)
@@ -145,7 +159,7 @@ class XmlSink:
     validate: bool = False
 
 
-SinkFormat: TypeAlias = JsonSink | CsvSink | TextSink | KeyValueSink | XmlSink | PassThrough
+SinkFormat: TypeAlias = JsonSink | CsvSink | TextSink | KeyValueSink | XmlSink | Binary | Avro | PassThrough
 
 
 @dataclass(frozen=True)

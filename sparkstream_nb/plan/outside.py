@@ -1,7 +1,9 @@
 """Sinks that publish outside the app: what their annotations say, as typed data.
 
-`file`, `http`, `kafka` and `prometheus` run here. Rules of their options are those of siddhi-io-file, -http, -kafka and
--prometheus; an option of theirs that this build does not have is a declared gap (`gaps.py`), never left out in silence.
+`file`, `http`, `http-call`, `kafka`, `email`, `tcp` and `prometheus` run here. Rules of their options are those of
+siddhi-io-file, -http, -kafka, -email, -tcp and -prometheus; an option of theirs that this build does not have is a
+declared gap (`gaps.py`), never left out in silence, unless its value says no more than leaving it out
+(`off_values.py`).
 """
 
 from __future__ import annotations
@@ -16,49 +18,79 @@ from . import nodes as n
 from .binding.mappings import MAPPED, sink_mapping
 from .kafka import CONFIGURATION, PRODUCER, client_settings
 from .mapping import SinkMapping
+from .off_values import is_off
 from .query_parts import connector_options, connector_type, template_attributes
 
-OUTSIDE = frozenset({"file", "http", "kafka", "prometheus"})
+CALLS = frozenset({"http-call", "http-request"})
+"""The types of sinks whose servers' responses come in by sources; `http-request` is the former name."""
+OUTSIDE = frozenset({"file", "http", "kafka", "prometheus", "email", "tcp", *CALLS})
 """The types of sinks that publish outside."""
+SINK_ID = "sink.id"
 MAPPINGS = MAPPED - {"passThrough"}
 """What their messages may be written as."""
 
-Strategy = Literal["partitioned", "roundRobin", "broadcast"]
+BINARY = frozenset({"http", *CALLS, "http-call-response", "http-response", "kafka", "tcp"})
+"""The types of sinks and sources whose messages may be bytes that are no text."""
+BYTES = ("binary", "avro")
+"""Mappings of such messages."""
 
-"""The option of a kafka sink with settings of its producer."""
+Strategy = Literal["partitioned", "roundRobin", "broadcast"]
 _COMMON = frozenset({"type", "ref", "on.error"})
+_HTTP = _COMMON | {
+    "publisher.url", "basic.auth.username", "basic.auth.password", "headers", "method", "socket.idle.timeout",
+    "blocking.io", "chunk.disabled", "token.url", "consumer.key", "consumer.secret", "body.consumer.key",
+    "body.consumer.secret", "oauth.username", "oauth.password", "oauth.scope", "refresh.token",
+}  # fmt: skip
 _OPTIONS = {
     "file": _COMMON | {"file.uri", "append", "add.line.separator", "roll.size"},
-    "http": _COMMON
-    | {
-        "publisher.url", "basic.auth.username", "basic.auth.password", "headers", "method", "socket.idle.timeout",
-        "blocking.io", "chunk.disabled",
-    },
+    "http": _HTTP,
+    **dict.fromkeys(CALLS, _HTTP | {SINK_ID}),
     "kafka": _COMMON
     | {"bootstrap.servers", "topic", "partition.no", "key", "headers", "is.binary.message", CONFIGURATION},
+    "email": _COMMON
+    | {
+        "username", "address", "password", "host", "port", "ssl.enable", "starttls.enable", "auth", "content.type",
+        "subject", "to", "cc", "bcc",
+    },
+    "tcp": _COMMON | {"url", "sync", "tcp.no.delay", "keep.alive", "worker.threads"},
     "prometheus": _COMMON
     | {
         "job", "publish.mode", "server.url", "metric.type", "metric.name", "metric.help", "value.attribute", "buckets",
     },
 }  # fmt: skip
 _DYNAMIC: Mapping[str, frozenset[str]] = {
-    "file": frozenset(),
-    "http": frozenset({"headers", "method"}),
+    "file": frozenset({"file.uri"}),
+    **dict.fromkeys(("http", *CALLS), frozenset({"headers", "method"})),
     "kafka": frozenset({"topic", "partition.no", "key", "headers"}),
+    "email": frozenset({"subject", "to", "cc", "bcc"}),
+    "tcp": frozenset(),
     "prometheus": frozenset(),
 }
 """Options that may depend on the event."""
 _NEEDED: Mapping[str, Mapping[str, str]] = {
     "file": {"file.uri": "file.uri='out/alerts.csv'"},
     "http": {"publisher.url": "publisher.url='http://localhost:8080/alerts'"},
+    **{
+        type_: {"publisher.url": "publisher.url='http://localhost:8080/rates'", SINK_ID: "sink.id='rates'"}
+        for type_ in CALLS
+    },
     "kafka": {"bootstrap.servers": "bootstrap.servers='localhost:9092'", "topic": "topic='alerts'"},
+    "email": {
+        "address": "address='alerts@example.org'",
+        "subject": "subject='Alert of {{room}}'",
+        "to": "to='me@example.org'",
+    },
+    "tcp": {"url": "url='tcp://localhost:9892/alerts'"},
     "prometheus": {"metric.type": "metric.type='counter'"},
 }
 """Options that a sink must have, with an example."""
 _PROMISES = {
     "file": "exactly once, after the commit",
     "http": "at least once, after the commit; each message has an Idempotency-Key",
+    **dict.fromkeys(CALLS, "at least once, after the commit, each with its response; each has an Idempotency-Key"),
     "kafka": "at least once, after the commit; each record has an Idempotency-Key",
+    "email": "at least once, after the commit; each mail has a Message-ID of its own",
+    "tcp": "sent once, after the commit; servers do not answer",
     "prometheus": "exactly once, after the commit",
 }
 
@@ -163,7 +195,8 @@ def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str,
     for found in (options, *(connector_options(d, properties) for d in places)):
         for key, value in found.items():
             if key.lower() not in _OPTIONS[type_]:
-                yield "sink-option", f"'{key}' of {sink}"
+                if not is_off("sink", type_, key, value):
+                    yield "sink-option", f"'{key}' of {sink}"
             elif key not in _DYNAMIC[type_] and template_attributes(value):
                 yield "sink-option", f"'{key}' that depends on the event, of {sink}"
         for key, _ in client_settings(found.get(CONFIGURATION, "")):
@@ -178,7 +211,8 @@ def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str,
     if mapping is None:
         return
     written = mapping.get("type") or ""
-    if written not in MAPPINGS or (type_ == "prometheus" and written != "keyvalue"):
+    unfit = (type_ == "prometheus" and written != "keyvalue") or (written in BYTES and type_ not in BINARY)
+    if written not in MAPPINGS or unfit:
         yield "mapping", f"{sink} with mapping '{written}'"
     elif type_ == "prometheus" and mapping.nested:  # siddhi-io-prometheus does not take it either
         yield "mapping", f"@{mapping.nested[0].name} in the mapping of {sink}"

@@ -167,7 +167,10 @@ def _arrow_of(frame: pd.DataFrame, limits: Limits) -> pa.Table:
     malformed: list[str | None] = [None] * len(frame)
     for name in frame.columns:
         column = frame[name]
-        if column.dtype != object or pd.api.types.infer_dtype(column, skipna=True) in _SIMPLE:
+        kind = pd.api.types.infer_dtype(column, skipna=True)
+        if kind == "complex":
+            raise _unfed(name, column, ": feed its real and imaginary parts as columns of their own")
+        if column.dtype != object or kind in _SIMPLE:
             try:
                 arrays[name] = pa.Array.from_pandas(column)
                 continue
@@ -177,6 +180,11 @@ def _arrow_of(frame: pd.DataFrame, limits: Limits) -> pa.Table:
     if any(why is not None for why in malformed):
         arrays[MALFORMED] = pa.array(malformed, pa.string())
     return pa.table(arrays)
+
+
+def _unfed(name: str, column: pd.Series, hint: str) -> SparkStreamError:
+    type_ = str(column.dtype) if column.dtype != object else type(column.dropna().iloc[0]).__name__
+    return SparkStreamError(f"Column '{name}' of the frame has values of type {type_}, which no attribute takes{hint}.")
 
 
 def _each_value(name: str, column: pd.Series, malformed: list[str | None], limits: Limits) -> pa.Array:
@@ -190,7 +198,7 @@ def _each_value(name: str, column: pd.Series, malformed: list[str | None], limit
                 nested = True
             elif isinstance(value, str):
                 value.encode()
-            elif not pd.api.types.is_scalar(value):
+            elif isinstance(value, complex | np.complexfloating) or not pd.api.types.is_scalar(value):
                 raise ValueError("no value")
             values.append(value)
         except (ValueError, SparkStreamError) as e:
@@ -200,7 +208,7 @@ def _each_value(name: str, column: pd.Series, malformed: list[str | None], limit
         return pa.array(values, from_pandas=True)
     except (pa.ArrowException, UnicodeError):
         if not mixed and not nested:
-            raise
+            raise _unfed(name, column, "") from None
         return pa.array([None if pd.api.types.is_scalar(v) and pd.isna(v) else str(v) for v in values], pa.string())
 
 

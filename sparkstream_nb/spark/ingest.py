@@ -99,7 +99,7 @@ def type_rows(
         source, *_ = _readable(one(table.column(time)))
         ts, untimed = times(source, written)
         if untimed is not None:
-            reject(untimed, lambda i: f"{time}: {shown(source[i].as_py())} is not a time")
+            reject(untimed, lambda i: f"{time}: {shown(_python_value(source[i]))} is not a time")
         if latest is not None:
             reject(ts > latest, lambda i: f"{time}: {too_late(int(ts[i]), latest)}")
     if not bad.any():
@@ -154,7 +154,9 @@ def values_of(column: pa.Array) -> list[Any]:
     """The values of a column as Python objects. Bytes that are not valid UTF-8 become replacement characters."""
     try:
         return column.to_pylist()
-    except UnicodeDecodeError:
+    except (OverflowError, ValueError) as error:
+        if not isinstance(error, UnicodeDecodeError):
+            return python_values(column)
         array = one(column)
         _, spoilt, given = _readable(array)
         found = [plain(v) for v in given.to_pylist()]
@@ -172,7 +174,7 @@ def _is_utf8(value: bytes | None) -> bool:
 
 def _says(name: str, source: pa.Array, type: Type) -> Callable[[int], str]:
     article = "an" if type is Type.INT else "a"
-    return lambda i: f"{name}: {shown(source[i].as_py())} is not {article} {type}"
+    return lambda i: f"{name}: {shown(_python_value(source[i]))} is not {article} {type}"
 
 
 def plain(value: Any) -> Any:
@@ -213,7 +215,7 @@ def convert(source: pa.Array, type: Type) -> tuple[pa.Array, Array | None]:
     if source.type == target:
         return source, None
     if type is Type.STRING:
-        return _as_text(source), None
+        return _text_of_times(source) if pa.types.is_temporal(source.type) else (_as_text(source), None)
     if _textual(source.type):
         return _from_text(source.cast(pa.string()), type)
     if type is Type.BOOL or pa.types.is_boolean(source.type) or pa.types.is_nested(source.type):
@@ -233,7 +235,14 @@ def _as_text(source: pa.Array) -> pa.Array:
     try:
         return source.cast(pa.string())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return pa.array([None if v is None else str(plain(v)) for v in source.to_pylist()], pa.string())
+        return pa.array([None if v is None else str(plain(v)) for v in python_values(source)], pa.string())
+
+
+def _text_of_times(source: pa.Array) -> tuple[pa.Array, Array | None]:
+    """Times as texts; Arrow writes no more of one beyond the year 32767 than that it is."""
+    texts = _as_text(source)
+    odd = _mask(pc.starts_with(texts, "<value out of range"))
+    return (pc.if_else(pa.array(odd), None, texts), odd) if odd.any() else (texts, None)
 
 
 def _from_text(source: pa.Array, type: Type) -> tuple[pa.Array, Array | None]:
@@ -249,7 +258,7 @@ def _each(source: pa.Array, type: Type, one: Callable[[Any, Type], Any]) -> tupl
     """Distinct values one by one: only the way for columns that hold something bad or odd."""
     encoded = source.dictionary_encode()
     values, failed = [], []
-    for value in encoded.dictionary.to_pylist():
+    for value in python_values(encoded.dictionary):
         try:
             values.append(one(value, type))
             failed.append(False)
@@ -260,6 +269,25 @@ def _each(source: pa.Array, type: Type, one: Callable[[Any, Type], Any]) -> tupl
     typed = pa.array(values, ARROW[type]).take(index)
     bad = _mask(pa.array(failed, pa.bool_()).take(index))
     return typed, bad if bad.any() else None
+
+
+def python_values(column: Any) -> list[Any]:
+    """A column as Python values; one that Python does not have, as a date after the year 9999, as Arrow writes it."""
+    try:
+        return list(column.to_pylist())
+    except (ValueError, ArithmeticError):
+        return [_python_value(v) for v in column]
+
+
+def _python_value(value: Any) -> Any:
+    try:
+        return value.as_py()
+    except (ValueError, ArithmeticError):
+        pass
+    try:
+        return value.cast(pa.string()).as_py()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):  # a list or a struct
+        return "<value out of range>"
 
 
 _RANGES = {Type.INT: 2**31, Type.LONG: 2**63}

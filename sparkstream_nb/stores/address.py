@@ -15,6 +15,14 @@ FILES = ("sqlite", "duckdb")
 """Databases in a file that can hold a store."""
 MEMORY = ":memory:"
 """The name of a database in a file that is in no file."""
+FILE_OPTIONS = frozenset(
+    {
+        "sslrootcert", "sslcert", "sslkey", "sslcrl", "sslcrldir", "passfile", "servicefile", "loggerfile",
+        "localsocket", "serversslcert", "keystore", "truststore", "serverrsapublickeyfile",
+        "trustcertificatekeystoreurl", "clientcertificatekeystoreurl",
+    }
+)  # fmt: skip
+"""Options of JDBC addresses, in small letters, that name a file which a driver reads or writes."""
 _INSTEAD = {
     "h2": "jdbc:sqlite:FILE or jdbc:duckdb:FILE, which need no server either",
     "hsqldb": "jdbc:sqlite:FILE",

@@ -25,6 +25,7 @@ from ..types import Type
 from .address import Database
 from .layout import StoredColumn
 from .limits import TextColumn, Values
+from .unread import read_any_value
 
 Trouble = Literal["conflict", "gone"]
 """Why a transaction may be tried again: it met another one, or the database cannot be reached."""
@@ -50,10 +51,19 @@ class Dialect(ABC):
     """Arguments for the driver of a session that polls: a server that is silent for a minute is gone."""
     poll_settings: ClassVar[tuple[str, ...]] = ()
     """What such a session begins with: times are in UTC, and no query takes longer than a minute."""
+    casts_texts: ClassVar[bool] = False
+    """Whether a text is compared with a number or a time only by a cast."""
 
     def of_server(self, connection: sa.Connection) -> Dialect:
         """The dialect of the server that answered."""
         return self
+
+    def read_any_value(self, connection: Any) -> None:  # noqa: B027  (nothing is to be done by default)
+        """Has the driver read a value that Python does not have as `Unread`, and not fail for its rows."""
+
+    def endless_value(self, connection: sa.Connection, type_: Any) -> str | None:
+        """The least value of a column of this SQLAlchemy type that no other can follow, as a text; None for none."""
+        return None
 
     def text_columns(self, connection: sa.Connection, table: str, found: Mapping[str, Any]) -> dict[str, TextColumn]:
         """The columns of texts of a table, by the names that the database has; `found` has SQLAlchemy's types."""
@@ -190,6 +200,18 @@ class PostgreSQL(Dialect):
     holds = Values(nul=False, key_bytes=2400)  # an entry of an index has at most 2704 bytes, with times and shard
     poll_args: ClassVar[Mapping[str, Any]] = {"tcp_user_timeout": 60_000, "keepalives_idle": 30}
     poll_settings = ("SET TIME ZONE 'UTC'", "SET statement_timeout = '60s'")
+    casts_texts = True
+
+    def read_any_value(self, connection: Any) -> None:
+        read_any_value(connection)
+
+    def endless_value(self, connection: sa.Connection, type_: Any) -> str | None:
+        if isinstance(type_, sa.DateTime | sa.Date):
+            return "infinity"
+        if isinstance(type_, sa.Numeric):
+            version = connection.dialect.server_version_info or (0,)
+            return "Infinity" if version >= (14,) else "NaN"  # NaN comes after it; numbers are infinite since 14
+        return None
 
     def given(self, value: str, type_: Type) -> str:
         return f"CAST({value} AS REAL)" if type_ is Type.FLOAT else value
@@ -243,12 +265,13 @@ class PostgreSQL(Dialect):
         if rows.num_rows <= _FEW:
             names = ", ".join(name for name, _ in columns)
             arrays = ", ".join(f"%s::{type_}[]" for _, type_ in columns)
-            fresh = sql.replace(f"FROM {_STAGE} ", f"FROM unnest({arrays}) AS fresh ({names}) ")
+            begin, end = (part.replace("%", "%%") for part in sql.split(f"FROM {_STAGE} ", 1))
+            fresh = f"{begin}FROM unnest({arrays}) AS fresh ({names.replace('%', '%%')}) {end}"
             connection.exec_driver_sql(fresh, tuple(c.to_pylist() for c in rows.columns))
             return
         definition = ", ".join(f"{name} {type_}" for name, type_ in columns)
-        connection.exec_driver_sql(f"DROP TABLE IF EXISTS pg_temp.{_STAGE}")
-        connection.exec_driver_sql(f"CREATE TEMPORARY TABLE {_STAGE} ({definition}) ON COMMIT DROP")
+        execute(connection, f"DROP TABLE IF EXISTS pg_temp.{_STAGE}")
+        execute(connection, f"CREATE TEMPORARY TABLE {_STAGE} ({definition}) ON COMMIT DROP")
         out = io.BytesIO()
         csv.write_csv(rows, out, csv.WriteOptions(include_header=False))
         copying = f"COPY {_STAGE} FROM STDIN (FORMAT csv)"
@@ -262,7 +285,7 @@ class PostgreSQL(Dialect):
             raise sa.exc.DBAPIError.instance(copying, None, e, driver.Error, True, gone) from e
         finally:
             cursor.close()
-        connection.exec_driver_sql(sql)
+        execute(connection, sql)
 
     def trouble(self, error: sa.exc.DBAPIError) -> Trouble | None:
         state = getattr(error.orig, "sqlstate", None) or ""
@@ -431,8 +454,7 @@ class MySQL(Dialect):
         cuts = [0, *(np.flatnonzero(np.diff(ends // _STATEMENT)) + 1).tolist(), len(texts)]
         for start, end in pairwise(cuts):
             values = "), (".join(texts.slice(start, end - start).to_pylist())
-            statement = f"{before} ({values}) {after}"
-            connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
+            execute(connection, f"{before} ({values}) {after}")
 
     def was(self, table: str, column: str) -> str:
         return f"{self.quoted(table)}.{column}"
@@ -481,6 +503,11 @@ _FEW = 2000
 DIALECTS: dict[str, Dialect] = {
     "postgresql": PostgreSQL(), "sqlite": SQLite(), "mysql": MySQL(), "mariadb": _MARIADB,
 }  # fmt: skip
+
+
+def execute(connection: sa.Connection, sql: str) -> sa.CursorResult[Any]:
+    """Runs a statement of the driver's as it is written: a `%` in a name stands for no parameter."""
+    return connection.exec_driver_sql(sql, execution_options={"no_parameters": True})
 
 
 def _do_update(sets: Sequence[tuple[str, str]]) -> str:

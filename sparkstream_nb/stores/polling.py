@@ -1,7 +1,7 @@
 """Rows of a table in an SQL server in the order of one of its columns, for a source that polls it.
 
 The database compares and orders: what it takes for equal, as texts in a collation, is never split. Sessions read times
-in UTC, and no query takes longer than a minute.
+in UTC, and no query takes longer than a minute. A value that Python does not have comes as `Unread`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ..errors import StoreError, did_you_mean
 from .address import Database
 from .dialects import DIALECTS, Dialect
 from .sql import said
+from .unread import Unread
 
 T = TypeVar("T")
 _POLLED = "a whole number, a decimal, a text, a date, or a time with its date"
@@ -47,6 +48,8 @@ class PolledTable:
         self._polled: sa.ColumnElement[Any] = sa.column("")
         self._read: list[sa.ColumnElement[Any]] = []
         self._table: sa.TableClause = sa.table("")
+        self._end: str | None = None
+        """The least value of the column that nothing follows; None where it has no such."""
         self._lock = threading.Lock()
         self._busy: Any = None
         """The driver's connection while a query runs."""
@@ -62,18 +65,19 @@ class PolledTable:
         self._tried(lambda c: self._look_up(c, wanted, all_needed=all_needed))
 
     def greatest(self) -> Any:
-        """The greatest value of the polled column; None where the table has none."""
-        query = sa.select(sa.func.max(self._polled)).select_from(self._table)
-        return self._tried(lambda c: c.execute(query).scalar())
+        """The greatest value of the polled column that others may follow; None where the table has none."""
+        query = sa.select(sa.func.max(self._polled)).select_from(self._table).where(*self._before_end())
+        return self._tried(lambda c: self._at(c.execute(query).scalar()))
 
     def after(self, last: Any, most: int) -> tuple[list[Row], bool]:
         """The rows whose polled value is greater than `last` (None: all that have one), in its order, about `most` of
-        them, and whether there may be more. Rows of equal value are all there, or none of them."""
+        them, and whether there may be more. Rows of equal value are all there, or none of them. Those whose value
+        nothing follows are `endless`."""
         above = self._polled.is_not(None) if last is None else self._polled > self._bound(last)
-        query = sa.select(self._polled, *self._read).select_from(self._table).where(above).order_by(self._polled)
+        query = self._rows().where(above, *self._before_end()).order_by(self._polled)
 
         def work(c: sa.Connection) -> tuple[list[Row], bool]:
-            found = [Row(r[0], tuple(r[1:])) for r in c.execute(query.limit(most))]
+            found = self._read_rows(c, query.limit(most))
             if len(found) < most:
                 return found, False
             end = found[-1].at
@@ -81,10 +85,17 @@ class PolledTable:
             before = [] if isinstance(end, str) else [r for r in found if r.at != end]
             if before:
                 return before, True
-            whole = c.execute(query.where(self._polled <= self._bound(end)))
-            return [Row(r[0], tuple(r[1:])) for r in whole], True
+            return self._read_rows(c, query.where(self._polled <= self._bound(end))), True
 
         return self._tried(work)
+
+    def endless(self, most: int) -> list[Row]:
+        """The rows whose polled value nothing can follow, as NaN and `infinity`, up to `most` of them: behind such a
+        value no row would ever be read."""
+        if self._end is None:
+            return []
+        query = self._rows().where(self._polled >= self._bound(Unread(self._end))).limit(most)
+        return self._tried(lambda c: self._read_rows(c, query))
 
     def close(self) -> None:
         """Closes the connection; `open` may follow."""
@@ -109,6 +120,7 @@ class PolledTable:
                 for statement in self._dialect.poll_settings:
                     cursor.execute(statement)
             connection.commit()
+            self._dialect.read_any_value(connection)
 
         return engine
 
@@ -128,8 +140,28 @@ class PolledTable:
         except sa.exc.SQLAlchemyError as error:
             raise StoreError(f"{self.database}: {said(error)}") from None
 
-    def _bound(self, value: Any) -> sa.BindParameter[Any]:
-        return sa.bindparam(None, value, type_=self._polled.type)
+    def _rows(self) -> sa.Select[Any]:
+        return sa.select(self._polled, *self._read).select_from(self._table)
+
+    def _read_rows(self, c: sa.Connection, query: sa.Select[Any]) -> list[Row]:
+        return [Row(self._at(r[0]), tuple(r[1:])) for r in c.execute(query)]
+
+    def _at(self, value: Any) -> Any:
+        """A value of the polled column. PyMySQL gives a date that Python does not have, `0000-00-00`, as a text."""
+        dated = isinstance(self._polled.type, sa.DateTime | sa.Date)
+        return Unread(value) if dated and isinstance(value, str) else value
+
+    def _before_end(self) -> list[sa.ColumnElement[bool]]:
+        return [] if self._end is None else [self._polled < self._bound(Unread(self._end))]
+
+    def _bound(self, value: Any) -> sa.ColumnElement[Any]:
+        if not isinstance(value, Unread):
+            return sa.bindparam(None, value, type_=self._polled.type)
+        text, type_ = sa.bindparam(None, value.text, type_=sa.String()), self._polled.type
+        if not self._dialect.casts_texts:
+            return text
+        # A number of limited digits would not be infinite.
+        return sa.cast(text, sa.Numeric() if isinstance(type_, sa.Numeric) else type_)
 
     def _look_up(self, c: sa.Connection, wanted: Sequence[str], *, all_needed: bool) -> None:
         inspector = sa.inspect(c)
@@ -150,6 +182,7 @@ class PolledTable:
         # Without types but for the one that is compared: the driver's values are taken as they are.
         self._table = sa.table(name, *(sa.column(n, types[n] if n == polled else None) for n in types), schema=within)
         self._polled = self._table.c[polled]
+        self._end = self._dialect.endless_value(c, types[polled])
         self._read = [sa.null().label(None) if n is None else self._table.c[n] for n in read]
 
     def _column(self, types: Mapping[str, Any], written: str) -> str:

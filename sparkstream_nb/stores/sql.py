@@ -25,7 +25,7 @@ from ..plan.nodes import AggDuration, AggregationDef, BatchClock
 from ..types import Type
 from .address import Database
 from .checking import FoundTable, check_table, missing_table
-from .dialects import DIALECTS, READS, Dialect
+from .dialects import DIALECTS, READS, Dialect, execute
 from .layout import (
     DROPPED,
     EVENT_TIMESTAMP,
@@ -110,20 +110,18 @@ class SqlStore:
     def _make_own_tables(self, c: sa.Connection) -> None:
         d, q = self._dialect, self._dialect.quoted
         key, text = d.type_of(_SHARD_COLUMN), d.types[Type.STRING]
-        c.exec_driver_sql(
+        execute(
+            c,
             f"CREATE TABLE IF NOT EXISTS {q(LEDGER)} "
-            f"(app {key}, run {key}, batch BIGINT, PRIMARY KEY (app, run, batch))"
+            f"(app {key}, run {key}, batch BIGINT, PRIMARY KEY (app, run, batch))",
         )
-        c.exec_driver_sql(
+        execute(
+            c,
             f"CREATE TABLE IF NOT EXISTS {q(ERRORS)} (id {d.serial}, app {key} NOT NULL, stream {text} NOT NULL, "
-            f"ts BIGINT, {q('values')} {text} NOT NULL, reason {text} NOT NULL)"
+            f"ts BIGINT, {q('values')} {text} NOT NULL, reason {text} NOT NULL)",
         )
-        c.exec_driver_sql(
-            f"CREATE TABLE IF NOT EXISTS {q(PURGED)} (name {key} NOT NULL PRIMARY KEY, begins BIGINT NOT NULL)"
-        )
-        c.exec_driver_sql(
-            f"CREATE TABLE IF NOT EXISTS {q(DROPPED)} (app {key} NOT NULL PRIMARY KEY, errors BIGINT NOT NULL)"
-        )
+        execute(c, f"CREATE TABLE IF NOT EXISTS {q(PURGED)} (name {key} NOT NULL PRIMARY KEY, begins BIGINT NOT NULL)")
+        execute(c, f"CREATE TABLE IF NOT EXISTS {q(DROPPED)} (app {key} NOT NULL PRIMARY KEY, errors BIGINT NOT NULL)")
 
     def close(self) -> None:
         """Closes the connections. The store cannot be used afterwards."""
@@ -165,7 +163,7 @@ class SqlStore:
                 if found is None and self._read_only:
                     raise missing_table(self.path, table)
                 if found is None:
-                    c.exec_driver_sql(self._create(layout, table))
+                    execute(c, self._create(layout, table))
                     continue
                 plain = plain or not any(self._same(n, NULL_KEYS) for n in found)
                 self._check(layout.without_null_keys() if plain else layout, c, table, found)
@@ -247,7 +245,7 @@ class SqlStore:
 
         def work(c: sa.Connection) -> None:
             for duration in layout.durations:
-                c.exec_driver_sql(f"DROP TABLE IF EXISTS {self._table(layout, duration)}")
+                execute(c, f"DROP TABLE IF EXISTS {self._table(layout, duration)}")
                 forgotten = sa.text(f"DELETE FROM {self._dialect.quoted(PURGED)} WHERE name = :name")
                 c.execute(forgotten, {"name": layout.table(duration)})
 
@@ -340,7 +338,7 @@ class SqlStore:
                 begins = retention.begins(duration, due)
                 if begins is not None:
                     old = f"{self._dialect.quoted(layout.time)} < {int(begins)}"
-                    c.exec_driver_sql(f"DELETE FROM {self._table(layout, duration)} WHERE {old}")
+                    execute(c, f"DELETE FROM {self._table(layout, duration)} WHERE {old}")
                     self._note_purge(c, layout.table(duration), begins)
 
     def _note_purge(self, c: sa.Connection, table: str, begins: int) -> None:
@@ -367,7 +365,7 @@ class SqlStore:
                     c.execute(others.bindparams(sa.bindparam("kept", expanding=True)), {"kept": list(partials)})
                 if layout.external:
                     late = f"SELECT 1 FROM {table} WHERE {q(TIMESTAMP)} <> {q(EVENT_TIMESTAMP)} LIMIT 1"
-                    if c.exec_driver_sql(late).first() is not None:
+                    if execute(c, late).first() is not None:
                         raise several_rows(self.path, layout.table(duration))
                 for shard, tables in partials.items():
                     for partial in tables:
@@ -657,7 +655,7 @@ class SqlStore:
         shard = self._dialect.quoted(SHARD)
         every = " UNION ALL ".join(f"SELECT {shard} FROM {self._table(layout, d)}" for d in layout.durations)
         sql = f"SELECT {shard}, count(*) FROM ({every}) held GROUP BY {shard}"
-        rows = self._transaction(lambda c: c.exec_driver_sql(sql).fetchall(), reads=True)
+        rows: Sequence[Any] = self._transaction(lambda c: execute(c, sql).fetchall(), reads=True)
         return sorted((ShardRows(str(s), int(n)) for s, n in rows), key=lambda s: s.shard)
 
     def move_shard(self, aggregation: str, old: str, new: str) -> None:

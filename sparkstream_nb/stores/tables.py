@@ -19,7 +19,7 @@ from ..errors import StoreError
 from ..plan.stored import StoredTableLayout, TableChanges, Terms, Values
 from ..types import Type
 from .address import Database
-from .dialects import DIALECTS, READS
+from .dialects import DIALECTS, READS, execute
 from .layout import StoredColumn
 from .patience import Patience
 from .sql import said, tried
@@ -85,8 +85,9 @@ class SqlTables:
     def _make_own(self, c: sa.Connection) -> None:
         d, q = self.dialect, self.dialect.quoted
         key = d.type_of(StoredColumn("name", "group", Type.STRING))
-        c.exec_driver_sql(f"CREATE TABLE IF NOT EXISTS {q(TURNS)} (name {key} PRIMARY KEY)")
-        c.exec_driver_sql(
+        execute(c, f"CREATE TABLE IF NOT EXISTS {q(TURNS)} (name {key} PRIMARY KEY)")
+        execute(
+            c,
             f"CREATE TABLE IF NOT EXISTS {q(BATCHES)} (run {key}, node INTEGER, batch {key}, PRIMARY KEY (run, node))"
         )
         for layout in self.layouts.values():
@@ -106,11 +107,11 @@ class SqlTables:
             for a, x in enumerate(layout.schema)
         ]
         key = [f"PRIMARY KEY ({', '.join(q(layout.schema[a].name) for a in layout.key)})"] if layout.key else []
-        c.exec_driver_sql(f"CREATE TABLE {q(layout.name)} ({', '.join([*columns, *key])})")
+        execute(c, f"CREATE TABLE {q(layout.name)} ({', '.join([*columns, *key])})")
         for attrs in layout.indexes:
             names = [layout.schema[a].name for a in attrs]
             index, over = q(_index_name(layout.name, names)), ", ".join(map(q, names))
-            c.exec_driver_sql(f"CREATE INDEX {index} ON {q(layout.name)} ({over})")
+            execute(c, f"CREATE INDEX {index} ON {q(layout.name)} ({over})")
 
     def _type(self, layout: StoredTableLayout, attr: int) -> str:
         a, length = layout.schema[attr], layout.lengths.get(attr)

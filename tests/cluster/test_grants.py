@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -98,6 +99,14 @@ def test_addresses_that_are_covered(url: str) -> None:
         "http://good.example/api/../admin",
         "http://good.example/api/%2e%2e/admin",
         "http://good.example/api/..;/admin",
+        "http://good.example/api/%252e%252e/admin",
+        "http://good.example/api/%25252E%25252e/admin",
+        "http://good.example/api/.%252e/admin",
+        "http://good.example/api/x%252f..%252fadmin",
+        "http://good.example/api/%u002e%u002e/admin",
+        "http://good.example/api/%c0%ae%c0%ae/admin",
+        "http://good.example/api/%ef%bc%8e%ef%bc%8e/admin",
+        "http://good.example/api/%252e%252e%253b/admin",
         "http://good.example/api/x%2f..%2fadmin",
         "http://good.example/api\r\nHost: evil",
         "http://good.example/api#x",
@@ -109,6 +118,11 @@ def test_addresses_that_are_not(url: str) -> None:
     with pytest.raises(Misuse) as raised:
         GRANTED.check_url(url, "a sink posts to")
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("path", ["100%25", "100%2525", "a%20b", "%e9t%e9", "a..b", "...", "v1.2", "%25d"])
+def test_paths_that_lead_nowhere_else(path: str) -> None:
+    assert GRANTED.check_url(f"http://good.example/api/{path}", "a sink posts to").path[0] == "api"
 
 
 def test_refusals_name_the_option() -> None:
@@ -143,6 +157,22 @@ def test_databases(granted: str, asked: str, covered: bool) -> None:
     with pytest.raises(NotAllowed, match=r"a source reads from \w+://") as raised:
         grants.check_database(database, "a source reads from")
     Grants.of([raised.value.option]).check_database(database, "a source reads from")
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["sslkey", "sslrootcert", "sslcert", "SSLKEY", "sslcrl", "passfile", "trustStore", "serverSslCert", "loggerFile"],
+)
+def test_files_in_the_options_of_an_address(option: str, tmp_path: Path) -> None:
+    grants = Grants.of(["jdbc=postgresql://db/shop", f"file={tmp_path}"])
+    address = "jdbc:postgresql://db/shop?sslmode=require&" + option
+    for inside in (tmp_path / "key.pem", f"file:{tmp_path}/key.pem"):
+        grants.check_database(from_jdbc(f"{address}={quote(str(inside))}"), "a source reads from")
+    (tmp_path / "link").symlink_to("/etc")
+    for outside in ("/etc/passwd", f"{tmp_path}/../key.pem", f"{tmp_path}/link/passwd", "file:///etc/passwd"):
+        with pytest.raises(NotAllowed, match=f"a source reads from postgresql://db:5432/shop with {option} /"):
+            grants.check_store(from_jdbc(f"{address}={quote(outside)}"), "a source reads from")
+    grants.check_store(from_jdbc("jdbc:postgresql://db/shop?sslrootcert=system&socketTimeout=9"), "a source reads from")
 
 
 def test_the_grant_of_a_database_with_an_odd_name() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
 from collections.abc import Callable
@@ -13,8 +14,11 @@ from sparkstream_nb.cluster import App
 from sparkstream_nb.cluster.undelivered import FaultStreams
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lab.display import html, text
+from sparkstream_nb.spark.sinks.http_client import HttpServer
+from sparkstream_nb.spark.sinks.oauth import OAuthPlace, TokenSource
 from sparkstream_nb.spark.sinks.position import unsent
 
+from .oauth_server import oauth_server
 from .receiver import receiver
 from .test_scalable import java_place
 from .test_sinks import app_with, send
@@ -378,3 +382,113 @@ def test_scalable_keeps_its_layer(run: Callable[..., App]) -> None:
         app.flush()
         assert app.drain(60) == 0
         assert sorted(values(a.taken)) == sorted(values(b.taken)) == [1, 2, 3, 4]
+
+
+CLIENT = "consumer.key='me', consumer.secret='${env:CLIENT_SECRET}',"
+IN_BODY = "body.consumer.key='me', body.consumer.secret='${env:CLIENT_SECRET}',"
+USER = "oauth.username='anna', oauth.password='${env:USER_PASSWORD}',"
+REFRESH = "refresh.token='${env:REFRESH_TOKEN}',"
+SECRETS = {"CLIENT_SECRET": "client-geheim", "USER_PASSWORD": "user geheim&", "REFRESH_TOKEN": "refresh-geheim"}
+
+
+@pytest.fixture
+def secrets(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    return list(SECRETS)
+
+
+GRANTS_OF_TOKENS = [
+    (CLIENT, [{"grant_type": "client_credentials"}]),
+    (CLIENT + "oauth.scope='read write',", [{"grant_type": "client_credentials", "scope": "read write"}]),
+    (IN_BODY, [{"grant_type": "client_credentials", "client_id": "me", "client_secret": "client-geheim"}]),
+    (CLIENT + USER, [{"grant_type": "password", "username": "anna", "password": "user geheim&"}]),
+    (CLIENT + REFRESH, [{"grant_type": "refresh_token", "refresh_token": "refresh-geheim"}]),
+    (CLIENT + REFRESH + USER, [{"grant_type": "refresh_token", "refresh_token": "refresh-geheim"}]),
+]
+
+
+@pytest.mark.parametrize(("options", "asked"), GRANTS_OF_TOKENS)
+def test_access_tokens(
+    run: Callable[..., App], secrets: list[str], options: str, asked: list[dict[str, str]]
+) -> None:
+    with oauth_server() as tokens, receiver() as server:
+        sink = http_sink(server.url, f"token.url='{tokens.url}/token?x=1', {options}")
+        app = run(app_with(sink), allow=[f"http={server.url}", f"http={tokens.url}/token"], allow_env=secrets)
+        send(app, 1, 3)
+        app.flush()
+        assert app.drain(60) == 0
+        assert [r.headers["Authorization"] for r in server.requests] == ["Bearer token-1"] * 3
+        assert [r.form for r in tokens.requests] == asked
+        assert {r.path for r in tokens.requests} == {"/token?x=1"}
+        login = base64.b64encode(b"me:client-geheim").decode()
+        expected = None if "body" in options else f"Basic {login}"
+        assert [r.headers.get("Authorization") for r in tokens.requests] == [expected]
+        shown = [str(app.explain()), text(app.stats()), repr(app.deployment), str(app.logs)]
+        kept = b"".join(f.read_bytes() for f in app.home.rglob("*") if f.is_file())
+        for secret in (*SECRETS.values(), login, "token-1"):
+            assert all(secret not in s for s in shown)
+            assert secret.encode() not in kept
+
+
+def test_an_access_token_that_is_not_taken_any_more(run: Callable[..., App], secrets: list[str]) -> None:
+    """Another one is asked for, with the refresh token that came with the former, or else as at first."""
+    with (
+        oauth_server(refreshes=True, refused={"refresh-2"}) as tokens,
+        receiver(lambda n, _: 401 if n in (1, 3) else 200) as server,
+    ):
+        sink = http_sink(server.url, f"token.url='{tokens.url}/token', {CLIENT}{USER}")
+        app = run(app_with(sink), allow=[f"http={server.url}", f"http={tokens.url}"], allow_env=secrets)
+        send(app, 1, 3)
+        app.flush()
+        assert app.drain(60) == 0
+        assert values(server.taken) == [1, 2, 3]
+        used = [r.headers["Authorization"].removeprefix("Bearer ") for r in server.requests]
+        assert used == ["token-1", "token-1", "token-2", "token-2", "token-3"]
+        kinds = [(r.form["grant_type"], r.form.get("refresh_token")) for r in tokens.requests]
+        refreshed = [("refresh_token", "refresh-1"), ("refresh_token", "refresh-2")]
+        assert kinds == [("password", None), *refreshed, ("password", None)]
+
+
+def test_a_token_server_that_is_away_or_refuses(run: Callable[..., App], secrets: list[str]) -> None:
+    with oauth_server(fails=2) as tokens, receiver() as server:
+        sink = http_sink(server.url, f"token.url='{tokens.url}/token', {CLIENT}")
+        app = run(app_with(sink), allow=[f"http={server.url}", f"http={tokens.url}"], allow_env=secrets)
+        send(app, 1, 1)
+        app.flush()
+        assert app.drain(60) == 0
+        assert values(server.taken) == [1]
+        assert any("answered 401" in line and "(invalid_client)" in line and "tried again" in line for line in app.logs)
+
+
+def test_a_token_is_renewed_before_it_ends() -> None:
+    clock = [0.0]
+    with oauth_server(lasts=100) as tokens:
+        port = int(tokens.url.rpartition(":")[2])
+        source = TokenSource(OAuthPlace(HttpServer("http", "127.0.0.1", port), "/token", ("a", "b")), lambda: clock[0])
+        found = []
+        for clock[0] in (0.0, 69.0, 71.0, 140.0, 142.0):
+            found.append(source.token())
+        assert found == ["token-1", "token-1", "token-2", "token-2", "token-3"]
+        source.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (f"{CLIENT}", "need a token.url"),
+        ("token.url='http://127.0.0.1/in/token',", "token.url needs consumer.key"),
+        (f"token.url='http://127.0.0.1/out', {CLIENT}", "asks for access tokens at http://127.0.0.1 is not allowed"),
+        ("token.url='http://127.0.0.1/in', consumer.key='me',", "go together"),
+        ("token.url='http://127.0.0.1/in', consumer.key='me', consumer.secret='geheim',", "does not belong into the"),
+        ("token.url='http://127.0.0.1/in', oauth.username='me', oauth.password='geheim',", "does not belong into the"),
+        (f"token.url='http://127.0.0.1/in', {CLIENT} refresh.token='geheim',", "does not belong into the app's text"),
+        (f"token.url='http://127.0.0.1/in', {CLIENT} basic.auth.username='a', basic.auth.password='${{env:B}}',",
+         "do not go together"),
+    ],
+)  # fmt: skip
+def test_tokens_that_are_refused(run: Callable[..., App], secrets: list[str], options: str, message: str) -> None:
+    with pytest.raises(SparkStreamError) as raised:
+        run(app_with(http_sink("http://127.0.0.1/in", options)), allow=["http=http://127.0.0.1/in"], allow_env=secrets)
+    assert message in str(raised.value)
+    assert "geheim" not in str(raised.value)

@@ -55,6 +55,26 @@ def test_a_file_that_grows(run: Callable[..., App], out: Path) -> None:
     assert path.read_text().splitlines()[-2:] == ["k7,7", "k8,8"]
 
 
+def test_a_file_that_depends_on_the_event(run: Callable[..., App], out: Path) -> None:
+    text = app_with(file_sink(out / "of {{k}}" / "{{v}}.csv", more="on.error='STORE',"))
+    app = run(text, allow=[f"file={out}"])
+    app.send("S", [["a", 1], ["b", 1], ["a", 2], ["a", 1], ["../../up", 1], [None, 1]])
+    app.flush()
+    assert app.drain() == 0
+    found = {str(p.relative_to(out)): p.read_text() for p in out.rglob("*.csv")}
+    assert found == {
+        "of a/1.csv": "a,1\na,1\n", "of b/1.csv": "b,1\n", "of a/2.csv": "a,2\n", "of null/1.csv": "null,1\n"}
+    assert "is not the name of a file" in app.errors.frame["reason"].tolist()[0]
+    (figures,) = app.stats().sinks
+    assert (figures.sent, figures.failed, figures.target) == (5, 1, str(out / "of {{k}}" / "{{v}}.csv"))
+    assert len(list(out.parent.iterdir())) == 2
+    app.stop()
+    app.send("S", [["a", 1]])
+    app.flush()
+    assert app.drain() == 0
+    assert (out / "of a" / "1.csv").read_text() == "a,1\n" * 3
+
+
 @pytest.mark.contract(thorough=True)
 def test_what_comes_in_is_published_too(run: Callable[..., App], out: Path) -> None:
     """A stream without a query that writes to it, and one that is sent to beside its query."""
@@ -138,7 +158,13 @@ REFUSED: list[tuple[str, str]] = [
     ("file.uri='{out}/way/alerts.csv', @map(type='csv')", "is not allowed. Add --allow "),
     ("file.uri='s3://bucket/alerts.csv', @map(type='csv')", "a path of this machine, not an address"),
     ('file.uri="""{out}/a\nb.csv""", @map(type="csv")', "control character"),
-    ("file.uri='{out}/{{{{k}}}}.csv', @map(type='csv')", "'file.uri' that depends on the event"),
+    ("file.uri='{{{{k}}}}.csv', @map(type='csv')", "depends on the event is FOLDER/NAME, as 'out/{{symbol}}.csv'"),
+    ("file.uri='{out}/{{{{k}}}}/', @map(type='csv')", "depends on the event is FOLDER/NAME"),
+    ("file.uri='{out}/{{{{kk}}}}.csv', @map(type='csv')", "has no attribute 'kk'"),
+    ("file.uri='{out}/.{{{{k}}}}', @map(type='csv')", "cannot be empty or begin with a dot"),
+    ("file.uri='{out}/{{{{k}}}}/../x', @map(type='csv')", "cannot be empty or begin with a dot"),
+    ("file.uri='/etc/{{{{k}}}}.csv', @map(type='csv')", "is not allowed. Add --allow "),
+    ("file.uri='{out}/{{{{k}}}}.csv', roll.size='1MB', @map(type='csv')", "roll.size is for a folder"),
     ("file.uri='{out}/a.csv'", "has no @map"),
     ("@map(type='csv')", "has no 'file.uri'"),
     ("file.uri='{out}/a.bin', @map(type='binary')", "with mapping 'binary'"),

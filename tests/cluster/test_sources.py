@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
 import urllib.error
@@ -65,6 +66,32 @@ def test_a_growing_folder(run: Callable[..., App], folder: Path, tmp_path: Path)
     again = run(file_app(folder), allow=[f"file={folder}"])
     until(again, lambda: rows(again, "O") == 5)
     assert again.output("O").frame["total"].tolist() == [1, 4, 8, 12, 15]
+
+
+def test_a_name_with_a_line_break(run: Callable[..., App], folder: Path) -> None:
+    (folder / "a\nb.csv").write_text("a,1\n")
+    (folder / "c\n.csv").write_text("c,3\n")
+    app = run(file_app(folder, "mode='line', file.name.pattern='a.*csv'"), allow=[f"file={folder}"])
+    until(app, lambda: rows(app, "O") == 1)
+    (folder / "c\n.csv").rename(folder / "a\r\n2.csv")
+    until(app, lambda: rows(app, "O") == 2)
+
+
+def test_a_link_out_of_what_was_granted_is_not_followed(run: Callable[..., App], folder: Path, tmp_path: Path) -> None:
+    (folder / "x.csv").write_text("a,1\n")
+    (tmp_path / "secret.csv").write_text("secret,666\n" * 3)
+    app = run(
+        file_app(folder).replace(f"dir.uri='{folder}'", f"file.uri='{folder}/x.csv'").replace("dir.poll", "file.poll"),
+        allow=[f"file={folder}"],
+    )
+    until(app, lambda: rows(app, "O") == 1)
+    (folder / "x.csv").rename(folder / "former.csv")
+    (folder / "x.csv").symlink_to(tmp_path / "secret.csv")
+    until(app, lambda: "is a symbolic link" in (app.stats().sources[0].last_error or ""))
+    (folder / "x.csv").unlink()
+    (folder / "x.csv").write_text("b,2\n")
+    until(app, lambda: rows(app, "O") == 2)
+    assert app.output("O").frame["total"].tolist() == [1, 3]
 
 
 def test_a_bad_message_is_mended_and_sent_again(run: Callable[..., App], folder: Path) -> None:
@@ -267,6 +294,61 @@ def post_or_zero(port: int, body: str, token: str) -> int:
         return 0
 
 
+def basic(user: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+USERS = """
+wso2.carbon: {id: node-1}
+auth.configs:
+  type: local
+  userManager:
+    adminRole: admin
+    userStore:
+      users:
+        - user: {username: admin, password: Z2VoZWltIMO8, roles: 1}
+        - user: {username: other, password: '${env:OTHER_PASSWORD}', roles: 1}
+"""
+
+
+@pytest.mark.parametrize("by", ["option", "file"])
+def test_basic_authentication(
+    run: Callable[..., App], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    monkeypatch.setenv("OTHER_PASSWORD", "anders")
+    (tmp_path / "deployment.yaml").write_text(USERS)
+    port = free_port()
+    options = "basic.auth.enabled='true', "
+    if by == "option":
+        options += "basic.auth.username='other', basic.auth.password='${env:OTHER_PASSWORD}', "
+    given = {"conf": tmp_path / "deployment.yaml"} if by == "file" else {}
+    text = http_app(port).replace("@map", f"{options}@map")
+    app = run(text, allow=[f"http=http://localhost:{port}/"], allow_env=["OTHER_PASSWORD"], **given)
+    right = [basic("other", "anders")] + ([basic("admin", "geheim ü")] if by == "file" else [])
+    body = '{"k":"a","v":1}'
+    until(app, lambda: post_or_zero(port, body, "none") == 401)
+    for header in right:
+        assert post(port, body, "", Authorization=header) == (200, "")
+    wrong = [basic("admin", "anders"), basic("other", ""), basic("", ""), "Basic", "Basic !!"]
+    for header in (*wrong, right[0].replace("Basic", "Bearer")):
+        assert post(port, body, "", Authorization=header)[0] == 401
+    app.flush()
+    assert rows(app, "O") == len(right)
+    shown = str(app.stats()) + str(app.logs) + (Path(app.home) / "app.json").read_text()
+    assert "anders" not in shown
+    assert "geheim" not in shown
+
+
+def test_basic_authentication_that_is_off(run: Callable[..., App]) -> None:
+    port = free_port()
+    text = http_app(port).replace("@map", "basic.auth.enabled='false', @map")
+    app = run(text, allow=[f"http=http://localhost:{port}"])
+    token = Path(app.home, "sources", "S-http-1.token")
+    until(app, token.exists)
+    until(app, lambda: post_or_zero(port, '{"k":"a","v":1}', token.read_text()) == 200)
+    assert post(port, '{"k":"a","v":1}', "", Authorization=basic("admin", "admin"))[0] == 401
+
+
 def test_an_app_that_is_behind_answers_429(
     run: Callable[..., App], monkeypatch: pytest.MonkeyPatch, commits: threading.Event
 ) -> None:
@@ -309,6 +391,10 @@ def test_an_app_that_is_behind_answers_429(
         ("type='file', dir.uri='{ok}', mode='line', event.time='z'", "has no attribute 'z'"),
         ("type='file', dir.uri='sftp://host/x', mode='line'", "reads paths of this machine"),
         ("type='http', receiver.url='http://192.0.2.1:80/x'", "it listens on this machine alone"),
+        ("type='http', receiver.url='http://localhost:9/x', basic.auth.enabled='yes'", "is 'true' or 'false', not"),
+        ("type='http', receiver.url='http://localhost:9/x', basic.auth.enabled='true'", "needs users: write basic"),
+        ("type='http', receiver.url='http://localhost:9/x', basic.auth.enabled='true', basic.auth.username='me', "
+         "basic.auth.password='geheim'", "the password does not belong into the app's text"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_before_spark_starts(tmp_path: Path, source: str, message: str) -> None:
@@ -318,7 +404,7 @@ def test_what_is_wrong_is_said_before_spark_starts(tmp_path: Path, source: str, 
     text = f"@source({source.format(dir=other, ok=ok)}, @map(type='csv')) define stream S (k string, v int); " + (
         "from S select k insert into O;"
     )
-    allow = [f"file={ok}", "kafka=ok:9092", "http=http://192.0.2.1/"]
+    allow = [f"file={ok}", "kafka=ok:9092", "http=http://192.0.2.1/", "http=http://localhost:9"]
     with pytest.raises(SiddhiBindError) as error:
         deploy(text, name="x", home=tmp_path / "home", allow=allow)
     assert message in str(error.value)

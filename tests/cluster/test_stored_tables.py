@@ -26,7 +26,7 @@ update or insert into T set T.n = T.n + n on T.symbol == symbol;
 STREAMS = "define stream S (symbol string, n long);\ndefine stream Q (symbol string);\n"
 
 
-def text(database: Path) -> str:
+def text(database: Path | str) -> str:
     return f"{STREAMS}{STORE.format(database)}@primaryKey('symbol') define table T (symbol string, n long);\n{QUERIES}"
 
 
@@ -128,3 +128,6 @@ def test_what_cannot_be_a_table_is_refused_before_spark_starts(run: Callable[...
         run(text(tmp_path / "t.db").replace("rdbms'", "rdbms', field.length='n:3'"))
     with pytest.raises(StoreError, match="Use PostgreSQL, MySQL, MariaDB or SQLite"):
         run(text(tmp_path / "t.db").replace("sqlite", "duckdb"))
+    server = "jdbc:postgresql://localhost:1/d?sslmode=require&sslkey="
+    with pytest.raises(SiddhiBindError, match="with sslkey /etc/hosts is not allowed"):
+        run(text("").replace("jdbc:sqlite:", f"{server}/etc/hosts"), allow=["jdbc=postgresql://localhost:1/d"])

@@ -303,6 +303,21 @@ WRONG: list[Wrong] = [
         "The frame has 2 columns 'k': rename all but one.",
     ),
     (
+        "feed complex",
+        lambda app, folder: app.feed("S", frame().assign(v=[1 + 2j])),
+        "Column 'v' of the frame has values of type complex128, which no attribute takes: feed its real and imaginary",
+    ),
+    (
+        "feed complexobj",
+        lambda app, folder: app.feed("S", frame().assign(v=pd.Series([1j], dtype=object))),
+        "Column 'v' of the frame has values of type complex, which no attribute takes: feed its real and imaginary",
+    ),
+    (
+        "feed longdouble",
+        lambda app, folder: app.feed("S", frame().assign(v=np.array([1], np.longdouble))),
+        "Column 'v' of the frame has values of type float128, which no attribute takes.",
+    ),
+    (
         "feed intcol",
         lambda app, folder: app.feed("S", pd.DataFrame([[1, 2]])),
         "The frame has no column 'k' for stream S. Its columns: 0, 1.",

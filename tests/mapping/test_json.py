@@ -245,3 +245,23 @@ def test_what_is_dropped_is_told() -> None:
     assert found == []
     assert [(d.message.body, d.reason) for d in dropped] == [(b"{", "it is not JSON")]
     assert encode(JSON, STOCK, []) == []
+
+
+def test_what_a_reader_fails_for_is_the_error_of_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    mapping, schema = source(JSON)
+    decodes = decoder(mapping, schema)
+    read = decodes._reader.read
+
+    def fails(text: str) -> object:
+        if "bad" in text:
+            raise RuntimeError("no such\nthing")
+        return read(text)
+
+    monkeypatch.setattr(decodes._reader, "read", fails)
+    texts = [f'{{"symbol":"{symbol}","price":1.5,"volume":1}}'.encode() for symbol in ("a", "bad", "c")]
+    found = decodes.decode([*texts, b"{}"], fast=False)
+    assert found.columns[0].to_pylist() == ["a", "c"]  # type: ignore[union-attr]
+    assert found.message.tolist() == [0, 2]
+    assert [(r.message, r.reason) for r in found.rejected] == [
+        (1, "it cannot be read: RuntimeError: no such thing"), (3, "it lacks symbol, price, volume")
+    ]  # fmt: skip

@@ -47,3 +47,53 @@ def test_refusal_names_gap_and_place() -> None:
     with pytest.raises(NotInThisBuild, match="Declared gap 'script:r'") as caught:
         gaps.refuse(plan)
     assert caught.value.gap == "script:r"
+
+
+SOURCES = {
+    "http": "receiver.url='http://localhost:8006/x'",
+    "file": "dir.uri='/x'",
+    "kafka": "bootstrap.servers='h:9092', topic.list='t', group.id='g', threading.option='single.thread'",
+    "cdc": "mode='polling', url='jdbc:postgresql://h/d', username='u', password='${sec:p}', table.name='t', "
+    "polling.column='id'",
+}
+SINKS = {
+    "http": "publisher.url='http://h/x'",
+    "file": "file.uri='/x'",
+    "kafka": "bootstrap.servers='h:9092', topic='t'",
+    "prometheus": "metric.type='counter'",
+}
+
+
+def found(end: str, type_: str, option: str) -> list[str]:
+    base = (SOURCES if end == "source" else SINKS)[type_]
+    mapping = "keyvalue" if type_ in ("cdc", "prometheus") else "json"
+    text = f"@{end}(type='{type_}', {base}, {option}, @map(type='{mapping}')) define stream S (v long);"
+    return [u.what for u in gaps.needed(compile_app(text))]
+
+
+@pytest.mark.parametrize(
+    ("end", "type_", "option", "value", "other"),
+    [
+        ("source", "http", "basic.auth.enabled", "false", None),
+        ("source", "http", "ssl.configurations", "", "sslEnabledProtocols:TLSv1.1"),
+        ("source", "http", "trace.log.enabled", "False", "true"),
+        ("source", "kafka", "seq.enabled", "false", "true"),
+        ("source", "file", "buffer.size", "65536", "100"),
+        ("source", "file", "skip.trailer", "false", "true"),
+        ("source", "file", "cron.expression", "", "*/5 * * * * ?"),
+        ("source", "cdc", "wait.on.missed.record", "false", "true"),
+        ("source", "cdc", "pool.properties", "", "maximumPoolSize:1"),
+        ("sink", "http", "hostname.verification.enabled", "true", "false"),
+        ("sink", "http", "ssl.verification.disabled", " FALSE ", "true"),
+        ("sink", "http", "max.pool.active.connections", "-1", "5"),
+        ("sink", "http", "proxy.host", "", "proxy"),
+        ("sink", "kafka", "is.synchronous", "true", None),
+        ("sink", "kafka", "sequence.id", "null", "x"),
+        ("sink", "prometheus", "grouping.key", "", "a:b"),
+        ("sink", "file", "file.system.options", "", "ignoreUnknownContentEncoding"),
+    ],
+)
+def test_an_option_that_is_off_is_no_gap(end: str, type_: str, option: str, value: str, other: str | None) -> None:
+    assert found(end, type_, f"{option}='{value}'") == []
+    if other is not None:
+        assert found(end, type_, f"{option}='{other}'") == [f"'{option}' of a {end} of type '{type_}'"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sparkstream_nb.engine.batch import Emitted
 from sparkstream_nb.engine.columns import ARROW
@@ -25,8 +29,9 @@ from sparkstream_nb.spark.outputs import OutputFiles
 from sparkstream_nb.spark.results import emitted_table, to_ipc
 from sparkstream_nb.spark.rows import StreamEvents
 from sparkstream_nb.spark.sinks import delivery as delivery_module
+from sparkstream_nb.spark.sinks import files
 from sparkstream_nb.spark.sinks.delivery import FIRST_PAUSE, LONGEST_PAUSE, Delivery, SinkSetup, Source, windows
-from sparkstream_nb.spark.sinks.files import FilePlace, GrowingFile
+from sparkstream_nb.spark.sinks.files import FILE_NAME, FilePlace, GrowingFile, NamedFiles
 from sparkstream_nb.spark.sinks.messages import MessageWriter, Unwritten
 from sparkstream_nb.spark.sinks.position import Position, read_position, write_position
 from sparkstream_nb.spark.sinks.target import Away, Place, Refused
@@ -314,6 +319,85 @@ def test_a_file_that_somebody_moved_away(tmp_path: Path) -> None:
     again.open({**known, "inode": known["inode"] + 1})
     again.close()
     assert path.read_text() == "somebody else's, and longer\n"
+
+
+def named(root: Path, template: str = "{{k}}.csv", **options: Any) -> NamedFiles:
+    return NamedFiles(FilePlace(root, root.resolve(), b"head\n"), template, **options)
+
+
+def to(name: str, body: bytes) -> Message:
+    return Message(body, [0], {FILE_NAME: name})
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.booleans()), max_size=40))
+def test_files_that_events_name_are_exact_through_crashes(steps: list[tuple[int, bool, bool]]) -> None:
+    """Messages in portions; after some of them, the process dies before the position is kept."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "MOST_OPEN", 3)
+        root = Path(folder)
+        all_messages = [to(f"k{k}.csv", f"{i}".encode()) for i, (k, _, _) in enumerate(steps)]
+        target, at, kept = named(root), 0, dict[str, Any]()
+        kept = dict(target.open(kept))
+        tries = 0
+        while at < len(all_messages):
+            tries += 1
+            sent = target.send(all_messages[at : at + 5], [Place(0, i) for i in range(at, at + 5)])
+            _, dies, moves = steps[(at + tries) % len(steps)]
+            if dies and tries < 100:
+                target.close()
+                target = named(root)
+                kept = json.loads(json.dumps(target.open(kept)))
+                continue
+            at, kept = at + sent, json.loads(json.dumps(target.state()))
+            if moves and tries < 100:
+                target.close()
+                target = named(root)
+                target.open(kept)
+        target.close()
+        for k in range(10):
+            expected = [str(i) for i, step in enumerate(steps) if step[0] == k]
+            file = root / f"k{k}.csv"
+            assert (file.read_text().splitlines()[1:] if expected else []) == expected
+            assert file.exists() == bool(expected)
+
+
+def test_a_named_file_that_somebody_moved_away(tmp_path: Path) -> None:
+    target = named(tmp_path, "{{k}}/x.csv")
+    target.open({})
+    both = [to("a/x.csv", b"1"), to("b/x.csv", b"2")]
+    places = [Place(0, 0), Place(0, 1)]
+    assert target.send(both, places) == 0
+    assert target.send(both, places) == 2
+    (tmp_path / "a" / "x.csv").rename(tmp_path / "a" / "former.csv")
+    assert target.send(both, places) == 0
+    assert target.send(both, places) == 2
+    assert (tmp_path / "b" / "x.csv").read_text() == "head\n2\n2\n"
+    assert (tmp_path / "a" / "x.csv").read_text() == (tmp_path / "a" / "former.csv").read_text() == "head\n1\n"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../x.csv", "a/b.csv", "/etc/x", "..", ".", "", ".ssh", "a\\b.csv", "a\0.csv", "a\n.csv", "x" * 300, "a/", "//"],
+)
+def test_names_that_lead_elsewhere(tmp_path: Path, name: str) -> None:
+    target = named(tmp_path)
+    target.open({})
+    with pytest.raises(Refused, match="is not the name of a file"):
+        target.send([to(name, b"1"), to("ok.csv", b"2")], [Place(0, 0), Place(0, 1)])
+    assert target.send([to("ok.csv", b"2"), to(name, b"1")], [Place(0, 0), Place(0, 1)]) == 0
+    assert target.send([to("ok.csv", b"2"), to(name, b"1")], [Place(0, 0), Place(0, 1)]) == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["ok.csv"]
+
+
+def test_named_files_that_have_the_last_message_alone(tmp_path: Path) -> None:
+    target = named(tmp_path, append=False)
+    target.open({})
+    found = [to("a.csv", b"1"), to("b.csv", b"2"), to("a.csv", b"3")]
+    assert target.send(found, [Place(0, i) for i in range(3)]) == 3
+    assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {"a.csv": "head\n3\n", "b.csv": "head\n2\n"}
+    (tmp_path / "way").symlink_to("/tmp")
+    with pytest.raises(Away, match="leads out of"):
+        named(tmp_path, "{{k}}/x.csv").send([to("way/x.csv", b"1")], [Place(0, 0)])
 
 
 def test_links_that_lead_out(tmp_path: Path) -> None:

@@ -298,6 +298,126 @@ def test_rows_that_do_not_fit_are_rejected(world: World) -> None:
     assert [c.to_pylist() for c in mended.columns] == [[2, 3], ["b", None], [2, 3], [False, True]]
 
 
+ODD = [
+    ("TIMESTAMP", ["'infinity'", "'-infinity'", "'0044-03-15 10:00:00 BC'", "'12024-01-01 00:00:00'"]),
+    ("TIMESTAMPTZ", ["'infinity'", "'0044-03-15 10:00:00+00 BC'", "'12024-01-01 00:00:00+00'"]),
+    ("DATE", ["'infinity'", "'-infinity'", "'0044-03-15 BC'", "'12024-01-01'"]),
+    ("TIME", ["'24:00:00'"]),
+    ("TIMETZ", ["'24:00:00+00'"]),
+    ("INTERVAL", ["'100000000 years'"]),
+    ("JSONB", ["('{\"n\": ' || repeat('9', 5000) || '}')::jsonb", "(repeat('[', 3000) || repeat(']', 3000))::jsonb"]),
+]
+
+
+@pytest.mark.parametrize(("type", "values"), ODD, ids=[t for t, _ in ODD])
+@pytest.mark.parametrize("attribute", ["string", "long"])
+def test_a_value_that_python_does_not_have_is_an_error_of_its_row(
+    world: World, type: str, values: list[str], attribute: str
+) -> None:
+    if not world.is_postgresql:
+        pytest.skip("values of PostgreSQL")
+    schema = schema_of(id="long", v=attribute)
+    world.table("odd", f"id BIGINT, v {type}")
+    reader = world.reader("odd", schema=schema, mapping=mapped(schema=schema))
+    begun(reader)
+    world.run(*(f"INSERT INTO odd VALUES ({i}, {v})" for i, v in enumerate(values)))
+    world.run(f"INSERT INTO odd VALUES ({len(values)}, NULL)")
+    taken = reader.read(0.0)
+    assert taken is not None
+    assert [r.message for r in taken.decoded.rejected] == list(range(len(values) + 1))
+    assert all("cannot be read: " in r.reason for r in taken.decoded.rejected[:-1])
+    if type != "JSONB":
+        assert json.loads(taken.decoded.rejected[0].text)["v"] == str(values[0]).strip("'")
+    reader.kept(taken, {})
+    world.run("INSERT INTO odd VALUES (100, NULL)")
+    assert [r for r, _ in rejected(reader)] == ["it has no value in column 'v' for v"]
+
+
+def test_arrays_of_values_that_python_does_not_have(world: World) -> None:
+    if not world.is_postgresql:
+        pytest.skip("values of PostgreSQL")
+    schema = schema_of(id="long", v="string")
+    world.table("odd", "id BIGINT, v DATE[]")
+    reader = world.reader("odd", schema=schema, mapping=mapped(schema=schema))
+    begun(reader)
+    world.run("INSERT INTO odd VALUES (1, '{infinity,2024-01-31}'), (2, '{2024-01-31}')")
+    assert all_of(reader) == [[(1, '["infinity", "2024-01-31"]'), (2, '["2024-01-31"]')]]
+
+
+ENDLESS = [
+    ("NUMERIC", ["'NaN'", "'Infinity'"], ["'-Infinity'", "1", "2.5"]),
+    ("NUMERIC(9, 2)", ["'NaN'"], ["1", "2.5"]),
+    ("TIMESTAMP", ["'infinity'"], ["'-infinity'", "'0044-03-15 10:00:00 BC'", "'2024-01-31'", "'12024-01-01'"]),
+    ("TIMESTAMPTZ", ["'infinity'"], ["'0044-03-15 10:00:00+00 BC'", "'2024-01-31+00'", "'12024-01-01+00'"]),
+    ("DATE", ["'infinity'"], ["'-infinity'", "'0044-03-15 BC'", "'2024-01-31'", "'12024-01-01'", "'12024-01-02'"]),
+]
+
+
+@pytest.mark.parametrize(("type", "endless", "others"), ENDLESS, ids=[t for t, _, _ in ENDLESS])
+def test_a_value_that_nothing_follows_is_no_position(
+    world: World, type: str, endless: list[str], others: list[str]
+) -> None:
+    if not world.is_postgresql:
+        pytest.skip("values of PostgreSQL")
+    world.table("endless", f"at {type}, id BIGINT")
+    schema = schema_of(id="long")
+    first = world.reader("endless", "at", schema=schema)
+    reached = begun(first)
+    world.run(*(f"INSERT INTO endless VALUES ({v}, {-1 - i})" for i, v in enumerate(endless)))
+    reader = world.reader("endless", "at", schema=schema, reached=reached)
+    taken = reader.read(0.0)
+    assert taken is not None
+    assert taken.lasting
+    assert all("which no row can come after" in r.reason for r in taken.decoded.rejected)
+    told = {json.loads(r.text)["id"] for r in taken.decoded.rejected}
+    assert told == {-1 - i for i in range(len(endless))}
+    reader.kept(taken, {})
+    reached |= json.loads(json.dumps(taken.reached))
+    assert reader.read(0.0) is None
+    for i, value in enumerate(others):
+        world.run(f"INSERT INTO endless VALUES ({value}, {i})")
+        again = world.reader("endless", "at", schema=schema, reached=reached)
+        assert all_of(again, reached) == [[(i,)]]
+    assert all_of(world.reader("endless", "at", schema=schema, reached=reached)) == []
+    assert begun(world.reader("endless", "at", schema=schema)) == reached
+    world.run(f"INSERT INTO endless VALUES ({endless[0]}, 77)")
+    again = world.reader("endless", "at", schema=schema, reached=reached)
+    assert [json.loads(text) for _, text in rejected(again)] == [{"id": 77}]
+
+
+def test_mysql_has_a_date_that_python_does_not_have(world: World) -> None:
+    if world.is_postgresql:
+        pytest.skip("a value of MySQL")
+    world.table("zero", "id BIGINT, at DATE")
+    schema = schema_of(id="long", at="string")
+    reached = begun(world.reader("zero", "at", schema=schema, mapping=mapped(schema=schema)))
+    for i, value in enumerate(["0000-00-00", "2024-01-31"]):
+        world.run("SET sql_mode = ''", f"INSERT INTO zero VALUES ({i}, '{value}')")
+        reader = world.reader("zero", "at", schema=schema, mapping=mapped(schema=schema), reached=reached)
+        assert all_of(reader, reached) == [[(i, value)]]
+
+
+def test_a_row_that_nothing_foresees_is_an_error_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(values: Sequence[Any], type: Type) -> Any:
+        if "bad" in values:
+            raise RuntimeError("no such thing")
+        return typed(values, type)
+
+    typed = cdc.typed_column
+    monkeypatch.setattr(cdc, "typed_column", fails)
+    world.table("unforeseen", "id BIGINT, k VARCHAR(9)")
+    reader = world.reader("unforeseen")
+    begun(reader)
+    world.run("INSERT INTO unforeseen VALUES (1, 'a'), (2, 'bad'), (3, 'c')")
+    taken = reader.read(0.0)
+    assert taken is not None
+    assert rows(taken) == [(1, "a"), (3, "c")]
+    assert taken.decoded.message.tolist() == [0, 2]
+    assert [(r.message, r.reason) for r in taken.decoded.rejected] == [
+        (1, "the row cannot be read: RuntimeError: no such thing")
+    ]
+
+
 def test_nulls_where_they_are_allowed(world: World) -> None:
     world.table("nulls", "id BIGINT, k VARCHAR(9)")
     schema = schema_of(id="long", k="string", other="int")
@@ -413,6 +533,9 @@ class Table:
 
     def after(self, last: Any, most: int) -> tuple[list[Row], bool]:
         return [Row(i, (i, f"k{i}")) for i in self.ids if last is None or i > last], False
+
+    def endless(self, most: int) -> list[Row]:
+        return []
 
     def close(self) -> None: ...
 

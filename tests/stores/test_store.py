@@ -201,6 +201,27 @@ def test_names_are_not_code(open_store: Open) -> None:
     assert store.shards("select") == [ShardRows("it's", 1)]
 
 
+def test_names_are_not_parameters(open_store: Open) -> None:
+    """A `%` in a name is no placeholder of a driver's, nor is a `:`."""
+    store = open_store()
+    text = (
+        "define stream S (`100%d` string, `%s %(x)s` long);\n"
+        "define aggregation `a%%b` from S select `100%d`, sum(`%s %(x)s`) as `%d x:y` group by `100%d` "
+        "aggregate every sec...min;"
+    )
+    plan = plan_of("50%", text)
+    store.prepare(plan.aggregations.values())
+    engine = NodeEngine(plan)
+    for batch, count in ((0, 1), (1, 3000)):  # PostgreSQL is given a few rows in another way than many
+        part = step(engine, "S", [[f"{i}%s", 3] for i in range(count)])["a%%b"]
+        store.commit("a%p", "r%n", batch, {("a%%b", "50%"): part})
+    rows = store.read("a%%b", "min", *ALWAYS)
+    assert sorted(rows.to_pylist()[0]) == sorted(rows.column_names)
+    assert (rows.num_rows, sum(rows.column(rows.num_columns - 1).to_pylist())) == (3000, 9003)
+    assert store.key_values("a%%b", "sec", 0, 2) == ["0%s", "1%s"]
+    assert [s.shard for s in store.shards("a%%b")] == ["50%"]
+
+
 def test_what_can_be_drawn(open_store: Open) -> None:
     store = open_store()
     plan = plan_of()

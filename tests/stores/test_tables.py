@@ -101,6 +101,23 @@ def test_only_wanted_rows_come(batch: Batch) -> None:
     assert batch(3, read("Keyed", by_name("' or 1=1 --"), by_name("nul\0"))) == []
 
 
+def test_names_are_not_parameters(databases: Databases, tmp_path: Path, database: Database) -> None:
+    definition = "@primaryKey('100%d') define table Odd (`100%d` string, `%(x)s` int);"
+    odd = table(STORE.format(", table.name='50%s'") + definition)
+    SqlTables(database, [odd]).prepare()
+    blob = packed([(database, (odd,))])
+
+    def batch(number: int, work: Callable[[NodeTables], Any]) -> Any:
+        return with_tables(blob, BatchOf("run", 0, str(number)), LocalFiles(tmp_path), work)
+
+    many = [(f"k%s{i}", i) for i in range(3000)]
+    batch(0, written(TableChanges("Odd", [], many[:1])))
+    batch(1, written(TableChanges("Odd", [], many)))
+    assert batch(2, read("Odd", by_name("k%s7"))) == [("k%s7", 7)]
+    batch(3, written(TableChanges("Odd", [("k%s7",)], [])))
+    assert len(batch(4, read("Odd"))) == 2999
+
+
 def test_rows_are_replaced_and_removed(batch: Batch) -> None:
     batch(0, written(TableChanges("Keyed", [], ROWS), TableChanges("Plain", [], [*ROWS, *ROWS])))
     other = ("a", 9, 9, 9.5, 9.0, None)

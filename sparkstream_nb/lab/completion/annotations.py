@@ -15,6 +15,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
         "publisher.url", "method", "headers", "basic.auth.username", "basic.auth.password", "socket.idle.timeout",
         "bootstrap.servers", "partition.no", "key", "is.binary.message", "optional.configuration",
         "metric.type", "metric.name", "metric.help", "value.attribute", "buckets", "server.url",
+        "sink.id", "host", "port", "address", "username", "password", "subject", "to", "cc", "bcc", "content.type",
     ),
     "map": (
         "type", "header", "delimiter", "event.grouping.enabled", "enclosing.element", "enable.null.attribute.value",
@@ -36,8 +37,8 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 
 VALUES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("source", "type"): ("inMemory",),
-    ("sink", "type"): ("log", "inMemory", "file", "http", "kafka", "prometheus"),
-    ("map", "type"): ("passThrough", "json", "csv", "text", "keyvalue", "xml"),
+    ("sink", "type"): ("log", "inMemory", "file", "http", "http-call", "kafka", "email", "tcp", "prometheus"),
+    ("map", "type"): ("passThrough", "json", "csv", "text", "keyvalue", "xml", "binary", "avro"),
     ("distribution", "strategy"): ("partitioned", "roundRobin", "broadcast"),
     ("store", "type"): ("rdbms",),
     ("source", "on.error"): ("STORE", "LOG"),

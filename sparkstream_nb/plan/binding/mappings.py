@@ -1,11 +1,13 @@
 """Binds `@map` of sources and sinks, with each check at its place.
 
-Rules and defaults of the `init` of Siddhi's mappers (siddhi-map-json, -csv, -text, -keyvalue and -xml). Siddhi ignores
-options that it does not know, and what it cannot read fails with the first message; here both are errors of the app.
+Rules and defaults of the `init` of Siddhi's mappers (siddhi-map-json, -csv, -text, -keyvalue, -xml, -binary and -avro).
+Siddhi ignores options that it does not know, and what it cannot read fails with the first message; here both are errors
+of the app.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +16,8 @@ from ...errors import NotInThisBuild, SiddhiBindError, Span, did_you_mean
 from ...lang import tree
 from ...types import Schema, Type
 from ..mapping import (
+    Avro,
+    Binary,
     CsvSink,
     CsvSource,
     JsonSink,
@@ -43,6 +47,8 @@ _SOURCE_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "text": (_MISSING, _GROUPING, "delimiter", "new.line.character"),
     "keyvalue": (_MISSING, "implicit.cast.enable"),
     "xml": ("namespaces", _ENCLOSING, "enclosing.element.as.event", _MISSING),
+    "binary": (),
+    "avro": ("schema.def", _MISSING),
 }
 _SINK_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "json": ("validate.json", _ENCLOSING, _GROUPING, "enable.null.attribute.value"),
@@ -50,6 +56,8 @@ _SINK_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "text": (_GROUPING, "delimiter", "new.line.character"),
     "keyvalue": (),
     "xml": ("validate.xml", _ENCLOSING),
+    "binary": (),
+    "avro": ("schema.def",),
 }
 MAPPED = frozenset({*_SOURCE_OPTIONS, "passThrough"})
 """The types of mappings that run here."""
@@ -58,6 +66,16 @@ _LEFT_OUT: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("source", "xml"): {
         "enable.streaming.xml.content": "Send whole documents, each in one message.",
         "extract.leaf.node.data": "Give an XPath for each attribute.",
+    },
+    ("source", "avro"): {
+        "use.avro.deserializer": "Leave it out.",
+        "schema.registry": "Write the schema: schema.def='{...}'.",
+        "schema.id": "Write the schema: schema.def='{...}'.",
+    },
+    ("sink", "avro"): {
+        "use.avro.serializer": "Leave it out.",
+        "schema.registry": "Write the schema: schema.def='{...}'.",
+        "schema.id": "Write the schema: schema.def='{...}'.",
     },
     ("sink", "text"): {"mustache.enabled": "Write {{attribute}} in a @payload without it."},
 }
@@ -91,8 +109,13 @@ def source_mapping(mapping: tree.Annotation | None, schema: Schema) -> SourceMap
         reads = _Places(o, format_)
         pairs = zip(elements, headers, strict=True)
         places = tuple(None if e is None or h is not None else reads.place(e) for e, h in pairs)
-    if type_ == "keyvalue":
-        _no_objects(mapping, schema, headers)
+    if type_ in ("keyvalue", "binary") or format_ == Avro():
+        _no_objects(mapping, schema, headers, type_)
+    if type_ == "binary" and any(e is not None for e in elements):
+        raise SiddhiBindError(
+            "a binary mapping has the stream's attributes in their order, and no @attributes", mapping.span,
+            hint="Leave them out.",
+        )  # fmt: skip
     return SourceMapping(format_, places, headers, o.flag(missing, True), together)
 
 
@@ -120,6 +143,15 @@ def sink_mapping(mapping: tree.Annotation | None, schema: Schema) -> SinkMapping
         case "text":
             grouped = o.flag(_GROUPING, False)
             format_ = TextSink(o.get("delimiter") or TextSink().delimiter, o.line_break())
+        case "avro":
+            grouped, format_ = False, _avro(o)
+            if not format_.schema:
+                _no_objects(mapping, schema, (None,) * len(schema), type_)
+        case "binary":
+            if payload is not None:
+                raise SiddhiBindError("a binary mapping has no @payload", payload.span, hint="Leave it out.")
+            _no_objects(mapping, schema, (None,) * len(schema), type_)
+            grouped, format_ = True, Binary()
         case "xml":
             grouped = True
             format_ = _xml_sink(o, payload is not None)
@@ -158,7 +190,7 @@ class _Options:
                 continue
             names = sorted(known) + ([f"{_REGEX}A"] if self._takes_patterns else [])
             raise SiddhiBindError(
-                f"'{key}' is not an option of a {self.type} mapping of a {self.end}",
+                f"'{key}' is not an option of {_a(self.type)} mapping of a {self.end}",
                 e.span,
                 hint=did_you_mean(key, names) or (f"It takes {', '.join(names)}." if names else "It takes none."),
             )
@@ -260,6 +292,10 @@ def _source_format(o: _Options, placed: bool) -> SourceFormat:
                     hint="Leave it out.",
                 )
             return KeyValueSource()
+        case "binary":
+            return Binary()
+        case "avro":
+            return _avro(o)
     as_event = o.flag("enclosing.element.as.event", False)
     path = o.get(_ENCLOSING)
     if path is None or not placed:
@@ -278,7 +314,7 @@ class _Places:
         """The place. Raises SiddhiBindError."""
         value = e.value.strip()
         match self.format:
-            case JsonSource():
+            case JsonSource() | Avro():
                 _check_json_path(value, e.span)
             case CsvSource():
                 if not re.fullmatch(r"\d{1,6}", value, re.ASCII):
@@ -290,6 +326,17 @@ class _Places:
             case XmlSource():
                 return _xpath(value, self.namespaces, e.span)
         return value
+
+
+def _avro(o: _Options) -> Avro:
+    text = (o.get("schema.def") or "").strip()
+    if text:
+        try:
+            json.loads(text)
+        except (ValueError, RecursionError):
+            hint = """Write schema.def='{"type":"record","name":"Event","fields":[...]}'."""
+            raise SiddhiBindError("schema.def is not JSON", o.span("schema.def"), hint=hint) from None
+    return Avro(text)
 
 
 def _check_json_path(path: str, span: Span) -> None:
@@ -346,11 +393,15 @@ def _xpath(text: str, namespaces: Mapping[str, str], span: Span) -> XPath:
         raise SiddhiBindError(f"'{text}' is not an XPath that is read here: {e}", span, hint=hint) from None
 
 
-def _no_objects(mapping: tree.Annotation, schema: Schema, headers: tuple[str | None, ...]) -> None:
-    """Siddhi's key-value mapper has no values for attributes of type object."""
+def _a(type_: str) -> str:
+    return f"an {type_}" if type_ == "avro" else f"a {type_}"
+
+
+def _no_objects(mapping: tree.Annotation, schema: Schema, headers: tuple[str | None, ...], type_: str) -> None:
+    """Siddhi's key-value and binary mappers have no values for attributes of type object."""
     for a, header in zip(schema, headers, strict=True):
         if a.type is Type.OBJECT and header is None:
-            message = f"a keyvalue mapping has no values for '{a.name}', which is an object"
+            message = f"{_a(type_)} mapping has no values for '{a.name}', which is an object"
             raise SiddhiBindError(message, mapping.span, hint="Make it a string, or use a json mapping.")
 
 

@@ -1,4 +1,4 @@
-"""Files as targets: one that grows, one that each message replaces, and folders of files.
+"""Files as targets: one that grows, one that each message replaces, folders of files, and files that events name.
 
 A growing file is made exact by its length, which is kept with the sink's position: what a crash left behind that length
 is cut off, and written again. It is locked while a sink has it. A file named by its micro-batch is whole or not there.
@@ -10,15 +10,24 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ...errors import shown
 from ...mapping import Message
 from ..private import to_disk
-from .target import Away, Place
+from .target import Away, Place, Refused
+
+FILE_NAME = "file.uri"
+"""The property of a message that names its file."""
+MOST_OPEN = 64
+"""Files that events name that are open at once."""
+_LONGEST_NAME = 250
+"""Bytes of a name, as file systems have it, less those of one that is being written."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +79,21 @@ class GrowingFile(_Files):
         return self.state()
 
     def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
-        assert self._file is not None
+        return 0 if self.renewed() else self.add(messages)  # another file's length has to be kept first
+
+    def renewed(self) -> bool:
+        """Begins another file where the one that is open is full, or was moved away by others; whether it did."""
         full = self._roll is not None and self._length >= self._roll
-        if full or not self._is_there():
-            self.close()
-            self._number += full
-            self._open_file({})
-            return 0  # the other file's length has to be kept first
+        if not full and self._is_there():
+            return False
+        self.close()
+        self._number += full
+        self._open_file({})
+        return True
+
+    def add(self, messages: Sequence[Message]) -> int:
+        """Writes messages into the file that is open; how many fit."""
+        assert self._file is not None
         count, size = 0, self._length
         for count, message in enumerate(messages, 1):  # noqa: B007
             size += len(message.body) + len(self.place.between)
@@ -131,6 +148,90 @@ class GrowingFile(_Files):
             return os.stat(self._path()).st_ino == os.fstat(self._file).st_ino
         except FileNotFoundError:
             return False
+
+
+class NamedFiles(_Files):
+    """Files below `place.path`, whose names are `template` filled in with values of each event, to which messages are
+    added. Not `append`: the last message of each alone is in it.
+
+    Each is made exact as one file is. Lengths of those that are open are the state: what is not among them was written
+    to its end, and that was kept.
+    """
+
+    def __init__(self, place: FilePlace, template: str, append: bool = True) -> None:
+        self.place, self._append = place, append
+        self.templates: Mapping[str, str] = {FILE_NAME: template}
+        self._files: dict[str, GrowingFile] = {}
+        """Those that are open by their names, the longest unused first."""
+
+    def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        for name, known in state.items():  # a crash may have left more in them
+            self._file(name).open(known)
+        return self.state()
+
+    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+        parts: dict[str, list[Message]] = {}
+        count = 0
+        for message in messages:
+            try:
+                name = self._name(message.properties[FILE_NAME])
+            except Refused:
+                if count == 0:
+                    raise
+                break
+            if name not in parts and len(parts) == MOST_OPEN:
+                break
+            parts.setdefault(name, []).append(message)
+            count += 1
+        if not self._append:
+            for name, found in parts.items():
+                ReplacedFile(replace(self.place, path=self.place.path / name)).send(found, places)
+            return count
+        anew = self._opened_anew(parts)
+        for name in parts:
+            anew = self._files[name].renewed() or anew
+        if anew:
+            return 0  # their lengths have to be kept first
+        for name, found in parts.items():
+            self._files[name] = file = self._files.pop(name)  # used last
+            file.add(found)
+        return count
+
+    def state(self) -> Mapping[str, Any]:
+        return {name: dict(file.state()) for name, file in self._files.items()}
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+        self._files = {}
+
+    def _opened_anew(self, names: Mapping[str, Any]) -> bool:
+        """Opens those of `names` that are not open, in place of the longest unused; whether there were any."""
+        missing = [name for name in names if name not in self._files]
+        for name in missing:
+            for unused in [n for n in self._files if n not in names][: len(self._files) + 1 - MOST_OPEN]:
+                self._files.pop(unused).close()
+            self._file(name).open({})
+        return bool(missing)
+
+    def _file(self, name: str) -> GrowingFile:
+        self._files[name] = file = GrowingFile(replace(self.place, path=self.place.path / name))
+        return file
+
+    def _name(self, text: str) -> str:
+        """The name that an event gives. Raises Refused for one that would lead elsewhere, or is none."""
+        parts = text.split("/")
+        if any(part in ("", ".", "..") or part.startswith(".") for part in parts):
+            raise Refused(f"{shown(text)} is not the name of a file: parts of it are empty, or begin with a dot")
+        if re.search(r"[\x00-\x1f\x7f\\]", text):
+            raise Refused(f"{shown(text)} is not the name of a file: it has a backslash or a control character in it")
+        if any(len(os.fsencode(part)) > _LONGEST_NAME for part in parts) or text.count("/") != self._depth:
+            raise Refused(f"{shown(text)} is not the name of a file: a value is too long, or has a '/' in it")
+        return text
+
+    @property
+    def _depth(self) -> int:
+        return self.templates[FILE_NAME].count("/")
 
 
 class ReplacedFile(_Files):

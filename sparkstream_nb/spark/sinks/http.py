@@ -1,25 +1,27 @@
-"""A server that takes each message as an HTTP request.
+"""A server that takes each message as an HTTP request (`http_client.py`).
 
-Redirects are not followed and proxies of the environment are not used: requests go where the app was allowed to send
-them, or nowhere. Every request has an `Idempotency-Key`, the same when it is sent again, by which a server can tell a
+Every request has an `Idempotency-Key`, the same when it is sent again, by which a server can tell a
 repeat.
 """
 
 from __future__ import annotations
 
-import contextlib
-import http.client
 import re
-import socket
-import ssl
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 from ...mapping import Message
 from ...plan.query_parts import template_attributes
+from ..calls import POLL, Desk, Response
+from .http_client import HttpAnswer, HttpClient, HttpServer
+from .oauth import OAuthPlace, TokenSource
 from .target import Away, Place, Refused
 
+MOST_RESPONSE = 1 << 24
+"""Bytes of a response that a source takes."""
 METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE", "GET"})
 OWN = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "idempotency-key", "expect", "te", "upgrade"}
@@ -27,15 +29,13 @@ OWN = frozenset(
 """Headers that an app does not set, in small letters."""
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _LATER = frozenset({408, 425, 429})
-_MOST_READ = 1 << 16
-"""Bytes of an answer that are read, so that the connection can be used again."""
 
 
 @dataclass(frozen=True)
 class HttpPlace:
     """Where requests go, with `path` and query; `timeout` in seconds, for connecting and for each read. `method` and
     the headers of `templates` may name attributes as `{{attribute}}`; `headers` are as they are. `key` begins each
-    Idempotency-Key. Never shown: it has secrets."""
+    Idempotency-Key. `oauth`: where an access token comes from, which each request has. Never shown: it has secrets."""
 
     scheme: str
     host: str
@@ -46,6 +46,7 @@ class HttpPlace:
     method: str = "POST"
     timeout: float = 6.0
     key: str = ""
+    oauth: OAuthPlace | None = field(default=None, repr=False)
 
 
 def forbidden(value: str) -> str | None:
@@ -59,6 +60,14 @@ def forbidden(value: str) -> str | None:
     return None
 
 
+@dataclass(frozen=True)
+class Calls:
+    """Where responses go; `attributes`: those of the event that sources read with a response."""
+
+    desk: Desk
+    attributes: tuple[str, ...] = ()
+
+
 class HttpTarget:
     """Sends a request for each message, over one connection that is kept open."""
 
@@ -66,18 +75,27 @@ class HttpTarget:
     at_start = False
     at_once = 1
 
-    def __init__(self, place: HttpPlace) -> None:
-        self.place = place
+    def __init__(self, place: HttpPlace, calls: Calls | None = None) -> None:
+        """With `calls`, a message is delivered when its response is on the disk."""
+        self.place, self._calls = place, calls
+        self._cancelled = threading.Event()
         method = {"method": place.method} if template_attributes(place.method) else {}
         self.templates: Mapping[str, str] = {f"header {name}": value for name, value in place.templates} | method
-        self._connection: http.client.HTTPConnection | None = None
-        self._used = False
+        if calls is not None:
+            self.templates = {**self.templates, **{f"event {a}": f"{{{{{a}}}}}" for a in calls.attributes}}
+        self._client = HttpClient(
+            HttpServer(place.scheme, place.host, place.port, place.timeout, 0 if calls is None else MOST_RESPONSE)
+        )
+        self._tokens = None if place.oauth is None else TokenSource(place.oauth)
 
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        self._cancelled.clear()
         return {}
 
     def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
         message, place = messages[0], places[0]
+        if self._calls is not None and not self._calls.desk.is_open():
+            raise Away("a source of its responses does not read")
         method = message.properties.get("method", self.place.method).upper()
         if method not in METHODS:
             raise Refused(f"'{method[:20]}' is not a method: it is {', '.join(sorted(METHODS))}")
@@ -89,49 +107,43 @@ class HttpTarget:
                 raise Refused(f"header {name} {wrong}")
             headers[name] = value
         headers["Idempotency-Key"] = f"{self.place.key}-{place.batch}-{place.row}"
-        status, reason = self._answer(method, message.body, headers)
+        answer = self._answered(method, message.body, headers)
+        status, said = answer.status, f"the server answered {answer}"
+        if self._calls is not None and (taker := self._calls.desk.taker(status)) is not None:
+            self._hand_over(taker, answer, message)
+            return 1
         if 200 <= status < 300:
             return 1
-        said = f"the server answered {status} {reason[:60]}".rstrip()
         if status >= 500 or status in _LATER:
             raise Away(said)
         raise Refused(f"{said}; redirects are not followed" if 300 <= status < 400 else said)
 
-    def _answer(self, method: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:
-        """Status and reason of the server's answer. A connection that the server has closed since is opened again."""
-        reused = self._used
-        try:
-            return self._ask(method, body, headers)
-        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError) as error:
-            self.close()
-            if not reused:
-                raise Away(f"{self._server()} cannot be reached: {_why(error)}") from None
-        except (OSError, http.client.HTTPException) as error:
-            self.close()
-            raise Away(f"{self._server()} cannot be reached: {_why(error)}") from None
-        try:
-            return self._ask(method, body, headers)
-        except (OSError, http.client.HTTPException) as error:
-            self.close()
-            raise Away(f"{self._server()} cannot be reached: {_why(error)}") from None
+    def _answered(self, method: str, body: bytes, headers: dict[str, str]) -> HttpAnswer:
+        """The answer to a request, with an access token where one is needed: another one, where it is not taken."""
+        if self._tokens is None:
+            return self._client.ask(method, self.place.path, body, headers)
+        token = self._tokens.token()
+        answer = self._client.ask(method, self.place.path, body, {**headers, "Authorization": f"Bearer {token}"})
+        if answer.status != HTTPStatus.UNAUTHORIZED:
+            return answer
+        token = self._tokens.token(refused=token)
+        return self._client.ask(method, self.place.path, body, {**headers, "Authorization": f"Bearer {token}"})
 
-    def _ask(self, method: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:
-        if self._connection is None:
-            p = self.place
-            if p.scheme == "https":
-                self._connection = http.client.HTTPSConnection(
-                    p.host, p.port, timeout=p.timeout, context=ssl.create_default_context()
-                )
-            else:
-                self._connection = http.client.HTTPConnection(p.host, p.port, timeout=p.timeout)
-        connection = self._connection
-        connection.request(method, self.place.path, body, dict(headers))
-        answer = connection.getresponse()
-        answer.read(_MOST_READ)
-        self._used = True
-        if not answer.isclosed():  # there is more of it, which nobody reads
-            self.close()
-        return answer.status, answer.reason or ""
+    def _hand_over(self, taker: str, answer: HttpAnswer, message: Message) -> None:
+        """Waits until a response is on the disk. Raises Away where it will not be, and Refused for one that is too
+        long."""
+        assert self._calls is not None
+        if not answer.whole:
+            raise Refused(f"its response has more than {MOST_RESPONSE:,} bytes")
+        headers = {**answer.headers, **{k.lower(): v for k, v in answer.headers.items()}}
+        event = {a: message.properties[f"event {a}"] for a in self._calls.attributes}
+        response = Response(answer.body, {**headers, **event})
+        self._calls.desk.leave(taker, response)
+        while not response.kept.wait(POLL):
+            if self._cancelled.is_set():
+                raise Away("the app stops")
+        if response.lost:
+            raise Away("the source of its responses stopped")
 
     def finish(self, batch: int) -> None:
         """Nothing is left to do."""
@@ -140,25 +152,12 @@ class HttpTarget:
         return {}
 
     def close(self) -> None:
-        self._used = False
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._client.close()
+        if self._tokens is not None:
+            self._tokens.close()
 
     def cancel(self) -> None:
-        connection = self._connection
-        found = None if connection is None else connection.sock
-        if found is not None:
-            with contextlib.suppress(OSError):
-                found.shutdown(socket.SHUT_RDWR)
-
-    def _server(self) -> str:
-        return f"{self.place.scheme}://{self.place.host}:{self.place.port}"
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return "it did not answer in time"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return type(error).__name__
+        self._cancelled.set()
+        self._client.cancel()
+        if self._tokens is not None:
+            self._tokens.cancel()

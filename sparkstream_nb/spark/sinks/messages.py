@@ -15,6 +15,8 @@ from ...engine.columns import Array
 from ...mapping import Dropped, Message, encoder
 from ...mapping.values import Values
 from ...plan.mapping import (
+    Avro,
+    Binary,
     CsvSink,
     JsonSink,
     KeyValueSink,
@@ -48,6 +50,8 @@ _KINDS: Mapping[type[SinkFormat], _Kind] = {
     TextSink: _Kind("text/plain", "txt"),
     KeyValueSink: _Kind("application/x-www-form-urlencoded", "txt"),
     XmlSink: _Kind("application/xml", "xml"),
+    Avro: _Kind("application/octet-stream", "avro"),
+    Binary: _Kind("application/octet-stream", "bin"),
     PassThrough: _Kind("application/octet-stream", "bin"),
 }
 
@@ -126,7 +130,7 @@ class MessageWriter:
         if self.mapping.grouped:
             groups[_changes(table)] = 1
         dropped: list[Dropped] = []
-        times = np.zeros(len(numbers), np.int64)
+        times = table.column(2).to_numpy().astype(np.int64)
         made = self._encoder.encode(columns, times, np.cumsum(groups), dropped, CHUNK)
         plain = bool(numbers[-1] == len(numbers) - 1)
         out: list[Made] = (
@@ -139,6 +143,8 @@ class MessageWriter:
 
     def _odd(self, columns: Sequence[Values]) -> dict[int, str]:
         """The events with a value that the format does not have, with the reason."""
+        if isinstance(self.mapping.format, Binary):
+            return _nulls(self.schema, columns)
         if not isinstance(self.mapping.format, JsonSink) or self.mapping.payload:
             return {}
         out: dict[int, str] = {}
@@ -161,6 +167,17 @@ def _changes(table: pa.Table) -> Array:
     """The rows, but for the first, with which a group begins."""
     node, step = (table.column(i).to_numpy() for i in (0, 1))
     return np.flatnonzero((np.diff(node) != 0) | (np.diff(step) != 0)) + 1
+
+
+def _nulls(schema: Schema, columns: Sequence[Values]) -> dict[int, str]:
+    """The events with a null that is no text, which a binary message does not have, with the reason."""
+    out: dict[int, str] = {}
+    for a, column in zip(schema, columns, strict=True):
+        if a.type is not Type.STRING and isinstance(column, pa.Array) and column.null_count:
+            for i in np.flatnonzero(np.asarray(column.is_null())).tolist():
+                why = f"{a.name} is null, and a binary message has no null {a.type}"
+                out.setdefault(i, f"the event cannot be written: {why}")
+    return out
 
 
 def _not_json(type: Type, column: Values) -> Iterator[tuple[int, float]]:

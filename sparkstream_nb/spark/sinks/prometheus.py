@@ -7,19 +7,19 @@ observe it, and all other attributes are labels.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import threading
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http import HTTPStatus
 from typing import Any, Literal
 from urllib.parse import parse_qsl
 
 from ...errors import printable
 from ...mapping import Message
+from ...serving import Answer, Limits, Listener, Request
 from .target import Away, Place, Refused
 
 MetricType = Literal["counter", "gauge", "histogram", "summary"]
@@ -27,6 +27,7 @@ BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0,
 """The upper bounds of a histogram's buckets by default, as Prometheus' client for Java has them."""
 MOST_SERIES = 10_000
 """Combinations of labels that one metric has at most: each is kept with the sink's position."""
+_LIMITS = Limits(connections=32, seconds=10.0, body=0)
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -162,40 +163,35 @@ def _quoted(text: str) -> str:
 # ------------------------------------------------------------------------------------------------------------- server
 
 
-class _Server(ThreadingHTTPServer):
+class _Site:
     """Answers `GET /metrics` with the metrics of all sinks of this process that are served at its place."""
 
-    daemon_threads = True
-    allow_reuse_address = True
-
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str) -> None:
         self.targets: list[PrometheusTarget] = []
-        self.own = host
-        super().__init__((host, port), _Answer)
-        threading.Thread(target=self.serve_forever, name=f"sparkstream-metrics-{port}", daemon=True).start()
+        self._own = {host, "localhost", "127.0.0.1"}
 
-
-class _Answer(BaseHTTPRequestHandler):
-    server: _Server
-    timeout = 10
-
-    def do_GET(self) -> None:
+    def check(self, request: Request) -> Answer | None:
         # A page in a browser can reach this machine by a name of its own in DNS; Prometheus uses the server's.
-        host = self.headers.get("Host", "").rsplit(":", 1)[0].strip("[]").lower()
-        found = self.path.partition("?")[0] in ("/metrics", "/") and host in (self.server.own, "localhost", "127.0.0.1")
-        body = "".join(t.text() for t in list(self.server.targets)).encode() if found else b""
-        with contextlib.suppress(OSError):
-            self.send_response(200 if found else 404)
-            self.send_header("Content-Type", _CONTENT_TYPE)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+        host = request.headers.get("Host", "").rsplit(":", 1)[0].strip("[]").lower()
+        known = request.target.partition("?")[0] in ("/metrics", "/") and host in self._own
+        if not known or request.method not in ("GET", "HEAD"):
+            return self.refusal(request, HTTPStatus.NOT_FOUND, "")
+        return None
 
-    def log_message(self, *args: Any) -> None:
-        """Says nothing."""
+    def answer(self, request: Request) -> Answer:
+        return Answer(HTTPStatus.OK, "".join(t.text() for t in list(self.targets)).encode(), _CONTENT_TYPE)
+
+    def refusal(self, request: Request | None, status: HTTPStatus, said: str) -> Answer:
+        return Answer(status, said.encode(), _CONTENT_TYPE)
 
 
-_servers: dict[tuple[str, int], _Server] = {}
+@dataclass(frozen=True)
+class _Served:
+    site: _Site
+    listener: Listener
+
+
+_servers: dict[tuple[str, int], _Served] = {}
 _serving = threading.Lock()
 
 
@@ -203,23 +199,25 @@ def _serve(target: PrometheusTarget, host: str, port: int) -> None:
     """Raises Away where the port is another program's, or the name another sink's."""
     name = target.metric.name
     with _serving:
-        server = _servers.get((host, port))
-        if server is None:
+        served = _servers.get((host, port))
+        if served is None:
+            site = _Site(host)
             try:
-                server = _servers[host, port] = _Server(host, port)
+                listener = Listener(site, "127.0.0.1" if host == "localhost" else host, port, _LIMITS)
             except OSError as error:
                 raise Away(f"http://{host}:{port} cannot be served: {error.strerror or error}") from None
-        if any(t.metric.name == name for t in server.targets):
+            served = _servers[host, port] = _Served(site, listener)
+            listener.start()
+        if any(t.metric.name == name for t in served.site.targets):
             raise Away(f"another sink serves a metric {name} at http://{host}:{port}")
-        server.targets.append(target)
+        served.site.targets.append(target)
 
 
 def _withdraw(target: PrometheusTarget, host: str, port: int) -> None:
     with _serving:
-        server = _servers[host, port]
-        server.targets.remove(target)
-        if server.targets:
+        served = _servers[host, port]
+        served.site.targets.remove(target)
+        if served.site.targets:
             return
         del _servers[host, port]
-    server.shutdown()
-    server.server_close()
+    served.listener.close()

@@ -3,16 +3,20 @@
 The position of the source is that value. It begins behind the greatest value that the table has when it is first
 reached, as siddhi-io-cdc's `DefaultPollingStrategy` does, and that beginning is kept at once, with the database that it
 is of: a source whose address is changed to another one begins anew there. Which rows are new is for
-the database to say (`stores.polling`); rows of equal values are entered together.
+the database to say (`stores.polling`); rows of equal values are entered together. A value that nothing follows, as NaN,
+is never a position: its row becomes an error, once, and the digests of those that were told are part of the position.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -20,18 +24,32 @@ import numpy as np
 import pyarrow as pa
 
 from ...engine.columns import ARROW, Array
-from ...errors import StoreError
+from ...errors import StoreError, shown
 from ...mapping.decoding import Decoded, Rejected, cut
 from ...mapping.values import misfit
 from ...plan.mapping import SourceMapping
 from ...stores.polling import PolledTable, Row
+from ...stores.unread import Unread
 from ...types import Schema, Type
 from .. import ingest
 from .reader import PLACE, Away, Behind, Taken
 
 PORTION = 10_000
 """Rows that are read at once, and those that have the polling value of the last one."""
+MOST_ENDLESS = 1_000
+"""Rows with a value that nothing follows that are told of."""
 _LONG_AGO = float("-inf")
+
+
+_MOST_DIGITS = 4_000
+"""Python makes no int of many more."""
+
+
+@dataclass(frozen=True)
+class _Told:
+    """The token of rows that were told of: the digests of all such rows."""
+
+    digests: tuple[str, ...]
 
 
 class CdcReader:
@@ -44,7 +62,9 @@ class CdcReader:
         places = schema.names if mapping.places is None else mapping.places
         self._columns = tuple(str(p) for p in places)
         self._part = f"{table.name}.{table.column}"
+        self._endless = f"{self._part}@endless"
         self._last: Any = None
+        self._told: tuple[str, ...] = ()
         self._begun: Taken | None = None
         self._more = False
         self._began = self._entered = _LONG_AGO
@@ -59,21 +79,24 @@ class CdcReader:
         try:
             self._table.open(self._columns, all_needed=self._fails_on_null)
             greatest = self._table.greatest()
+            endless = _digests(self._table.endless(MOST_ENDLESS))
         except StoreError as error:
             raise Away(str(error)) from None
         here, former = str(self._table.database), reached.get(PLACE)
         elsewhere = former is not None and former != here
         kept = None if elsewhere else reached.get(self._part)
         if kept is None:
-            self._last = greatest
+            self._last, self._told = greatest, endless
             # Another table or column that was polled before has no place any more.
             begins = {**dict.fromkeys(reached), PLACE: here, self._part: position(greatest)}
+            if endless:
+                begins[self._endless] = list(endless)
             self._begun = Taken(self._nothing(), 0, begins, lasting=True)
             return f"it has read from {former} until now: {_anew(self._table, greatest)}" if elsewhere else None
-        self._last = value_at(kept)
+        self._last, self._told = value_at(kept), tuple(reached.get(self._endless) or ())
         said: str | None = None
         moved: dict[str, Any] = {} if former == here else {PLACE: here}
-        if self._last is not None and greatest is not None and kind_of(self._last) != kind_of(greatest):
+        if self._last is not None and greatest is not None and not _comparable(self._last, greatest):
             said = (
                 f"{self._part} had values such as {self._last} and now has {greatest}: it is read from behind that one"
             )
@@ -93,6 +116,8 @@ class CdcReader:
                 if rows:
                     last = rows[-1].at
                     return Taken(self._events(rows), len(rows), {self._part: position(last)}, token=rows[-1])
+                if not self._more and (told := self._endless_rows()) is not None:
+                    return told
             now = time.monotonic()
             if now >= end or self._cancelled.wait(max(min(end, self._due) - now, 0.0)):
                 return None
@@ -100,6 +125,8 @@ class CdcReader:
     def kept(self, taken: Taken, refused: Mapping[int, str]) -> None:
         if isinstance(taken.token, Row):
             self._last, self._entered = taken.token.at, self._began
+        elif isinstance(taken.token, _Told):
+            self._told = taken.token.digests
 
     def busy(self, *, full: bool) -> None:
         pass
@@ -128,12 +155,56 @@ class CdcReader:
         self._due = _LONG_AGO if self._more else began + self._every
         return rows
 
+    def _endless_rows(self) -> Taken | None:
+        """The rows that nothing follows, and that were not told of; None for none."""
+        try:
+            rows = self._table.endless(MOST_ENDLESS)
+        except StoreError as error:
+            raise Away(str(error)) from None
+        digests = _digests(rows)
+        new = Counter(digests)
+        new.subtract(self._told)
+        fresh = []
+        for row, digest in zip(rows, digests, strict=True):
+            if new[digest] > 0:
+                new[digest] -= 1
+                fresh.append(row)
+        if not fresh:
+            self._told = digests
+            return None
+        why = f"{self._table.column} is {{}}, which no row can come after: rows are read in the order of that column"
+        rejected = tuple(
+            Rejected(i, why.format(shown(str(row.at))), cut(self._text(self._alone(row), row)))
+            for i, row in enumerate(fresh)
+        )
+        found = Decoded(self._nothing().columns, np.empty(0, np.int64), rejected)
+        return Taken(found, len(fresh), {self._endless: list(digests)}, lasting=True, token=_Told(digests))
+
     # ---------------------------------------------------------------------------------------------- rows as events
 
     def _nothing(self) -> Decoded:
         return Decoded([pa.array([], ARROW[a.type]) for a in self._schema], np.empty(0, np.int64), ())
 
     def _events(self, rows: Sequence[Row]) -> Decoded:
+        """Rows as events, those that do not fit rejected. Whatever a row raises is its error alone."""
+        try:
+            return self._decoded(rows)
+        except Exception:  # a value of a kind that nothing here foresees
+            found = [self._decoded_alone(i, row) for i, row in enumerate(rows)]
+        columns = [pa.concat_arrays(parts) for parts in zip(*(f.columns for f in found), strict=True)]
+        message = np.concatenate([f.message for f in found])
+        return Decoded(columns, message, tuple(r for f in found for r in f.rejected))
+
+    def _decoded_alone(self, number: int, row: Row) -> Decoded:
+        try:
+            found = self._decoded([row])
+        except Exception as error:
+            why = f"the row cannot be read: {type(error).__name__}: {' '.join(str(error).split())}"
+            empty = self._nothing()
+            return Decoded(empty.columns, empty.message, (Rejected(number, why, cut(repr(row.values))),))
+        return Decoded(found.columns, found.message + number, tuple(replace(r, message=number) for r in found.rejected))
+
+    def _decoded(self, rows: Sequence[Row]) -> Decoded:
         """Rows as events. One that has a null, unless that is allowed, or a value that does not fit is rejected; its
         text is the JSON of its attributes, without one that is null and must not be."""
         values = list(zip(*(r.values for r in rows), strict=True))
@@ -146,7 +217,7 @@ class CdcReader:
             typed, failed = typed_column(column, a.type)
             columns.append(typed)
             for i in [] if failed is None else np.flatnonzero(failed).tolist():
-                wrong.setdefault(i, misfit(a.name, a.type, column[i]))
+                wrong.setdefault(i, _misfit(a.name, a.type, column[i]))
         message = np.arange(len(rows), dtype=np.int64)
         if not wrong:
             return Decoded(columns, message, ())
@@ -155,6 +226,10 @@ class CdcReader:
         )
         left = np.setdiff1d(message, np.fromiter(wrong, np.int64))
         return Decoded([c.take(pa.array(left)) for c in columns], left, rejected)
+
+    def _alone(self, row: Row) -> list[Any]:
+        """The values of a row that fit, by attribute; None for the others."""
+        return [typed_column([v], a.type)[0][0].as_py() for a, v in zip(self._schema, row.values, strict=True)]
 
     def _text(self, typed: Sequence[Any], row: Row) -> str:
         """A row as JSON: what fits as the event would have it, the rest as a text."""
@@ -176,8 +251,8 @@ def typed_column(values: Sequence[Any], type: Type) -> tuple[pa.Array, Array | N
     text is written as Java's `toString` writes it.
     """
     if type is Type.STRING:
-        bad = np.array([isinstance(v, bytes) for v in values], np.bool_)
-        texts = [None if v is None or isinstance(v, bytes) else as_text(v) for v in values]
+        bad = np.array([isinstance(v, bytes | Unread) for v in values], np.bool_)
+        texts = [None if v is None or isinstance(v, bytes | Unread) else as_text(v) for v in values]
         return pa.array(texts, pa.string()), bad if bad.any() else None
     if type is Type.BOOL:
         values = [_TRUTH.get(v, v) if isinstance(v, int | bytes) else v for v in values]
@@ -199,6 +274,13 @@ def _converted(values: Sequence[Any], type: Type) -> tuple[pa.Array, Array | Non
     if pa.types.is_time(kind) or pa.types.is_duration(kind) or pa.types.is_binary(kind):  # these are no numbers
         return pa.nulls(len(source), ARROW[type]), ~np.asarray(source.is_null())
     return ingest.convert(source, type)
+
+
+def _misfit(name: str, type: Type, value: Any) -> str:
+    """Why a value is none of the attribute `name`."""
+    if isinstance(value, Unread):
+        return f"{name}: {shown(value.text)} cannot be read: {value.why}"
+    return misfit(name, type, value)
 
 
 def _alone(value: Any, type: Type) -> Any:
@@ -236,6 +318,17 @@ def kind_of(value: Any) -> str:
     return "date" if isinstance(value, dt.date) else "text"
 
 
+def _comparable(last: Any, greatest: Any) -> bool:
+    """Whether two values of a polled column can be of one type. One that Python does not have may be of each."""
+    return Unread in (type(last), type(greatest)) or kind_of(last) == kind_of(greatest)
+
+
+def _digests(rows: Sequence[Row]) -> tuple[str, ...]:
+    """By row what tells its content from that of another one."""
+    texts = ("\0".join(as_text(v) for v in (row.at, *row.values)) for row in rows)
+    return tuple(hashlib.blake2b(t.encode("utf-8", "replace"), digest_size=8).hexdigest() for t in texts)
+
+
 def _anew(table: PolledTable, greatest: Any) -> str:
     """That a table is read from behind its greatest value, in words."""
     if greatest is None:
@@ -248,6 +341,8 @@ def position(value: Any) -> list[str]:
     """A value of a polling column as plain data for the journal; None is the beginning of a table without values."""
     if value is None:
         return ["none", ""]
+    if isinstance(value, Unread):
+        return ["unread", value.text]
     return [kind_of(value), value.isoformat() if isinstance(value, dt.date) else str(value)]
 
 
@@ -258,7 +353,10 @@ def value_at(kept: Sequence[str]) -> Any:
         case "none":
             return None
         case "number":
-            return int(text) if text.lstrip("-").isdecimal() else Decimal(text)
+            whole = text.lstrip("-").isdecimal() and len(text) < _MOST_DIGITS
+            return int(text) if whole else Decimal(text)
+        case "unread":
+            return Unread(text)
         case "time":
             return dt.datetime.fromisoformat(text)
         case "date":

@@ -1,22 +1,21 @@
 """Reads files that grow, and folders in which files appear: lines, whole texts, or parquet.
 
-A file is known by its name, its inode, and a checksum of its beginning (`_mark`): inodes are used again. It has been
+A file is known by its name, its inode, and a digest of what was read (`reached.py`): inodes are used again. It has been
 read up to an offset. What stands there is written by others: of a file that grows, a last line without a line break is
 not taken, and a file that is read whole, or has an end, has to be unchanged for a while. A file whose inode has changed
 is another one; what the former one still has is read first, where it was only renamed, and then those that came between
-the two. One that has become shorter, or begins differently, was written anew, and is read anew.
+the two. One that has become shorter, or of which what was read is not there any more, was written anew, and is read
+anew. No link is followed (`folder.py`).
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import json
-import os
 import re
-import shutil
 import threading
 import time
-import zlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,6 +30,8 @@ from ...mapping.decoding import Decoded, Decoder, Rejected, cut
 from ...mapping.values import misfit
 from ...types import Attribute, Schema
 from .. import ingest
+from .folder import Folder, Linked
+from .reached import ALL_OF_LINES, Reached, Stretch, has_mark, mark_of
 from .reader import Away, Behind, Taken
 
 BLOCK = 1 << 23
@@ -42,7 +43,6 @@ SETTLED_SECONDS = 1.0
 """A file that has an end is complete when it was not changed for so long."""
 _HIDDEN = (".", "_")
 _LONG_AGO = float("-inf")
-_HEAD, _WHOLE = 1_024, 65_536
 _ROTATED = re.compile(r"[._-]\d[\d._:T-]*(?P<packed>\.(gz|bz2|xz|zst|Z))?")
 """What is added to the name of a log file that is full; it may be compressed then."""
 
@@ -51,64 +51,27 @@ Mode = Literal["line", "text.full", "parquet"]
 
 @dataclass(frozen=True)
 class FilesPlace:
-    """Where a source reads: the file or folder `path`, in `mode`. `pattern` is one for whole names in a folder.
-    `tailing`: a file that was read may grow. `header`: the first line of a file is none. `after`: what becomes of a
-    file that was read, "keep", "delete" or "move" to the folder `move_to`. `every`: the pause between two looks, in
-    seconds."""
+    """Where a source reads: the file or folder `path`, without links, in `mode`. `pattern` is one for whole names in a
+    folder. `tailing`: a file that was read may grow. `header`: the first line of a file is none. `after`: what becomes
+    of a file that was read, "keep", "delete" or "move" to the folder `move_to`. `every`: the pause between two looks,
+    in seconds."""
 
     path: Path
     folder: bool
     mode: Mode
     tailing: bool = True
     header: bool = False
-    pattern: re.Pattern[str] = re.compile(".*")
+    pattern: re.Pattern[str] = re.compile(".*", re.DOTALL)
     after: Literal["keep", "delete", "move"] = "keep"
     move_to: Path | None = None
     every: float = 1.0
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """What of a file is to be read: from byte (of parquet: row group) `at` to its `size`."""
-
-    inode: int
-    at: int
-    size: int
-    changed: int
-    """When the file was changed last, in ns since 1970."""
-
-    @staticmethod
-    def of(file: Path, at: int = 0) -> Stretch:
-        stat = file.stat()
-        return Stretch(stat.st_ino, at, stat.st_size, stat.st_mtime_ns)
-
-
-@dataclass(frozen=True)
-class Reached:
-    """How far a file was read: `at`, as in `Stretch`; `through`: to its end, as it was `changed` last. `mark` tells its
-    content from that of another file."""
-
-    inode: int
-    at: int
-    through: bool
-    mark: int
-    changed: int
-
-    def data(self) -> list[int]:
-        """As plain data, for the journal."""
-        return [self.inode, self.at, int(self.through), self.mark, self.changed]
-
-    @staticmethod
-    def of(data: Sequence[int]) -> Reached:
-        inode, at, through, mark, changed = data
-        return Reached(inode, at, bool(through), mark, changed)
-
-
-@dataclass(frozen=True)
 class _Done:
     """The token of what was read: a file that is through, as it was then."""
 
-    file: Path
+    name: str
     reached: Reached
 
 
@@ -125,11 +88,13 @@ class FilesReader:
     ) -> None:
         self.place, self.schema, self._decoder, self._now = place, schema, decoder, now
         self._reached: dict[str, Reached] = {}
-        self._changes: dict[str, list[int] | None] = {}
+        self._changes: dict[str, list[int | str] | None] = {}
         """Of the position, without an event: they go with the next one."""
         self._behind: dict[str, int] = {}
-        self._left: deque[Path] = deque()
+        self._left: deque[str] = deque()
         """Of the last look at the folder."""
+        self._here: Folder
+        """The folder of the files, open during a look."""
         self._wrong: dict[str, str] = {}
         """By name, why a file cannot be read or put away."""
         self._inodes: dict[int, str] = {}
@@ -143,15 +108,13 @@ class FilesReader:
         self._reached = {name: Reached.of(at) for name, at in reached.items()}
         self._looked, self._changes = _LONG_AGO, {}
         self._left.clear()
-        self._check_folder()
-        return None
+        with self._opened():
+            return None
 
-    def _check_folder(self) -> None:
-        """Raises Away where the folder is not there. What was read of its files is not forgotten for that: it may be on
-        a disk that comes back."""
-        folder = self.place.path if self.place.folder else self.place.path.parent
-        if not folder.is_dir():
-            raise Away(f"there is no folder {folder}")
+    def _opened(self) -> Folder:
+        """The folder of the files. Raises Away where it is not there. What was read of its files is not forgotten for
+        that: it may be on a disk that comes back."""
+        return Folder(self.place.path if self.place.folder else self.place.path.parent)
 
     def read(self, seconds: float) -> Taken | None:
         end = time.monotonic() + seconds
@@ -168,8 +131,11 @@ class FilesReader:
     def _look(self) -> Taken | None:
         """The next that is there to be taken. Raises Away where nothing is, and a file is in the way."""
         self._looked = time.monotonic()
+        with self._opened() as self._here:
+            return self._look_here()
+
+    def _look_here(self) -> Taken | None:
         if not self._left:
-            self._check_folder()
             self._wrong, self._scanned = {}, self._looked
             self._inodes = {r.inode: name for name, r in self._reached.items()}
             self._left.extend(self._files())
@@ -189,7 +155,8 @@ class FilesReader:
             if at is not None:
                 self._reached[part] = Reached.of(at)
         if isinstance(taken.token, _Done):
-            self._put_away(taken.token.file, taken.token.reached)
+            with self._opened() as self._here:
+                self._put_away(taken.token.name, taken.token.reached)
 
     def busy(self, *, full: bool) -> None:
         pass
@@ -206,17 +173,24 @@ class FilesReader:
 
     # ------------------------------------------------------------------------------------------------ what there is
 
-    def _files(self) -> list[Path]:
-        """The files that are there, in the order of their times, or names where these are equal."""
+    def _files(self) -> list[str]:
+        """The names of the files that are there, in the order of their times, or names where these are equal."""
         if not self.place.folder:
-            return [self.place.path] if self.place.path.is_file() else []
+            name = self.place.path.name
+            try:
+                self._here.stat(name)
+            except FileNotFoundError:
+                return []
+            except Linked as error:
+                self._wrong[name] = str(error)
+                return []
+            return [name]
         found = []
-        with contextlib.suppress(FileNotFoundError), os.scandir(self.place.path) as entries:
-            for e in entries:
-                if self._wanted(e.name) and e.is_file(follow_symlinks=False):
-                    with contextlib.suppress(FileNotFoundError):
-                        found.append((e.stat(follow_symlinks=False).st_mtime_ns, e.name))
-        return [self.place.path / name for _, name in sorted(found)]
+        for e in self._here.entries():
+            if self._wanted(e.name) and e.is_file(follow_symlinks=False):
+                with contextlib.suppress(FileNotFoundError):
+                    found.append((e.stat(follow_symlinks=False).st_mtime_ns, e.name))
+        return [name for _, name in sorted(found)]
 
     def _wanted(self, name: str) -> bool:
         return not name.startswith(_HIDDEN) and self.place.pattern.fullmatch(name) is not None
@@ -224,89 +198,109 @@ class FilesReader:
     def _vanished(self) -> None:
         """Forgets the files that are not there any more."""
         if self.place.folder:
-            for name in [n for n in self._reached if not (self.place.path / n).exists()]:
-                self._forget(name)
+            for name in list(self._reached):
+                try:
+                    self._here.stat(name)
+                except FileNotFoundError:
+                    self._forget(name)
+                except OSError:
+                    pass  # there is something else by this name, for now
 
     def _forget(self, name: str) -> None:
         del self._reached[name]
         self._behind.pop(name, None)
         self._changes[name] = None
 
-    def _settled(self, file: Path) -> bool:
-        """Whether nobody writes the file any more, as far as one can see."""
-        return self._now() - file.stat().st_mtime >= SETTLED_SECONDS
+    def _settled(self, changed: int) -> bool:
+        """Whether nobody writes a file any more that was changed then (ns), as far as one can see."""
+        return self._now() - changed / 1e9 >= SETTLED_SECONDS
 
     # --------------------------------------------------------------------------------------------------- one file
 
-    def _next(self, file: Path) -> Taken | None:
+    def _next(self, name: str) -> Taken | None:
         """What is to be taken of a file now; None for nothing."""
         try:
-            s = Stretch.of(file)
-            known = self._reached.get(file.name) or self._renamed(file, s)
-            if known is not None and known.inode != s.inode:
-                former = self._former(file, known)
-                if former is not None and self.place.folder and self._wanted(former.name):
-                    self._call(former.name, known)
-                elif former is not None and (taken := self._rest_of(former, file.name, known)) is not None:
-                    return taken
-                elif (missed := self._missed(file, s, known, former)) is not None:
-                    return missed
-                known = None
-            if known is not None and not self._same(file, s, known):
-                known = None
-            if known is not None and known.through:
-                self._behind[file.name] = 0
-                self._put_away(file, known)  # a crash came before
-                return None
-            s = replace(s, at=0 if known is None else known.at)
-            self._behind[file.name] = s.size - s.at if self.place.mode == "line" else s.size
-            if self.place.mode == "line":
-                return self._lines(file, file.name, s)
-            if not self._settled(file):
-                return None
-            return self._groups(file, s) if self.place.mode == "parquet" else self._whole(file, s)
+            return self._next_of(name)
         except FileNotFoundError:
             return None
-        except PermissionError as error:
-            self._wrong[file.name] = f"{file} cannot be read: {error.strerror}"
-            return None
-
-    def _same(self, file: Path, s: Stretch, known: Reached) -> bool:
-        """Whether a file with the same name and inode is the one that was read. One that was to be put away, and was
-        changed since, is another one."""
-        if known.changed == s.changed:
-            return True
-        if self.place.mode == "line":
-            written_anew = known.through and self.place.after != "keep"
-            return not written_anew and s.size >= known.at and self._mark(file, known.at) == known.mark
-        return self.place.after == "keep" and self._mark(file, s.size) == known.mark
-
-    def _mark(self, file: Path, at: int) -> int:
-        """A checksum of the beginning of `at` bytes that were read; of a file that is read whole of its end too."""
-        with file.open("rb") as source:
-            if self.place.mode == "line":
-                return zlib.crc32(source.read(min(at, _HEAD)))
-            found = zlib.crc32(source.read(_WHOLE))
-            source.seek(max(at - _WHOLE, 0))
-            return zlib.crc32(source.read(_WHOLE), found) ^ at
-
-    def _former(self, file: Path, known: Reached) -> Path | None:
-        """The file that was called `file` before, where it is in the same folder (`x.log` as `x.log.1`); or None."""
-        if self.place.mode != "line" or not self.place.tailing:
-            return None
-        with os.scandir(file.parent) as entries:
-            for e in entries:
-                if e.inode() == known.inode and e.is_file(follow_symlinks=False):
-                    found = file.parent / e.name
-                    return found if self._mark(found, known.at) == known.mark else None
+        except Linked as error:
+            self._wrong[name] = str(error)
+        except OSError as error:  # others are read meanwhile
+            self._wrong[name] = f"{self._path(name)} cannot be read: {error.strerror or error}"
         return None
 
-    def _renamed(self, file: Path, s: Stretch) -> Reached | None:
+    def _next_of(self, name: str) -> Taken | None:
+        s = Stretch.of(self._here.stat(name))
+        known = self._reached.get(name) or self._renamed(name, s)
+        if known is not None and known.inode != s.inode:
+            former = self._former(known)
+            if former is not None and self.place.folder and self._wanted(former):
+                self._call(former, known)
+            elif former is not None and (taken := self._rest_of(former, name, known)) is not None:
+                return taken
+            elif (missed := self._missed(name, s, known, former)) is not None:
+                return missed
+            known = None
+        if known is not None and not self._same(name, s, known):
+            known = None
+        if known is not None and known.through:
+            self._behind[name] = 0
+            self._put_away(name, known)  # a crash came before
+            return None
+        s = replace(s, at=0 if known is None else known.at)
+        self._behind[name] = s.size - s.at if self.place.mode == "line" else s.size
+        if self.place.mode == "line":
+            return self._lines(name, name, s)
+        if not self._settled(s.changed):
+            return None
+        return self._groups(name, s, known) if self.place.mode == "parquet" else self._whole(name, s)
+
+    def _path(self, name: str) -> Path:
+        return self._here.path / name
+
+    def _same(self, name: str, s: Stretch, known: Reached) -> bool:
+        """Whether a file with the same name and inode is the one that was read. One that was to be put away, and was
+        changed since, is another one."""
+        keeps = self.place.after == "keep"
+        if known.is_unchanged(s) or (known.changed == s.changed and not keeps):
+            return True
+        if self.place.mode == "line":
+            written_anew = known.through and not keeps
+            return not written_anew and s.size >= known.at and self._has_mark(name, known.at, known.mark)
+        if not keeps or not self._has_mark(name, s.size, known.mark):
+            return False
+        self._reached[name] = known = replace(known, changed=s.changed, touched=s.touched)
+        self._changes[name] = known.data()  # it is not compared at each look
+        return True
+
+    @property
+    def _compared(self) -> int:
+        """Bytes up to which all that was read of a file is compared."""
+        return ALL_OF_LINES if self.place.mode == "line" else MOST_TEXT
+
+    def _mark(self, name: str, at: int) -> str:
+        with self._here.open(name) as source:
+            return mark_of(source, at, self._compared)
+
+    def _has_mark(self, name: str, at: int, mark: int | str) -> bool:
+        with self._here.open(name) as source:
+            return has_mark(source, at, mark, self._compared, grows=self.place.mode == "line")
+
+    def _former(self, known: Reached) -> str | None:
+        """The name of the file that was read before, where it is in the same folder (`x.log` as `x.log.1`); or None."""
+        if self.place.mode != "line" or not self.place.tailing:
+            return None
+        for e in self._here.entries():
+            if e.inode() == known.inode and e.is_file(follow_symlinks=False):
+                return e.name if self._has_mark(e.name, known.at, known.mark) else None
+        return None
+
+    def _renamed(self, name: str, s: Stretch) -> Reached | None:
         """How far a file was read under another name."""
         known = self._reached.get(self._inodes.get(s.inode, ""))
-        if known is None or self.place.mode != "line" or self._mark(file, known.at) != known.mark:
+        if known is None or self.place.mode != "line" or not self._has_mark(name, known.at, known.mark):
             return None
-        self._call(file.name, known)
+        self._call(name, known)
         return known
 
     def _call(self, name: str, known: Reached) -> None:
@@ -315,40 +309,41 @@ class FilesReader:
             self._reached[name] = known
             self._changes[name] = known.data()
 
-    def _rest_of(self, former: Path, name: str, known: Reached) -> Taken | None:
+    def _rest_of(self, former: str, name: str, known: Reached) -> Taken | None:
         """What a renamed file still has; its last line without a line break when nobody writes it any more."""
-        s = Stretch.of(former, known.at)
-        return None if s.at >= s.size else self._lines(former, name, s, ended=self._settled(former))
+        s = Stretch.of(self._here.stat(former), known.at)
+        return None if s.at >= s.size else self._lines(former, name, s, ended=self._settled(s.changed))
 
-    def _missed(self, file: Path, s: Stretch, known: Reached, former: Path | None) -> Taken | None:
-        """What `file` held between the one that was read and the one that is there: each was put aside under its name
+    def _missed(self, name: str, s: Stretch, known: Reached, former: str | None) -> Taken | None:
+        """What `name` held between the file that was read and the one that is there: each was put aside under its name
         and a number or date (`x.log.1`, `x.log-20261125`), and is newer than what was read. The oldest comes first."""
         if self.place.folder or self.place.mode != "line" or not self.place.tailing:
             return None
-        after = known.changed if former is None else Stretch.of(former).changed
+        after = known.changed if former is None else self._here.stat(former).st_mtime_ns
         found = []
-        for other in file.parent.iterdir():
-            suffix = _ROTATED.fullmatch(other.name.removeprefix(file.name))
-            if other.name.startswith(file.name) and suffix is not None:
-                stretch = Stretch.of(other)
+        for e in self._here.entries():
+            suffix = _ROTATED.fullmatch(e.name.removeprefix(name))
+            if e.name.startswith(name) and suffix is not None and e.is_file(follow_symlinks=False):
+                stretch = Stretch.of(self._here.stat(e.name))
                 if after < stretch.changed and stretch.inode not in (s.inode, known.inode) and stretch.size:
-                    found.append((stretch.changed, other, stretch, suffix["packed"] is not None))
-        for _, other, stretch, packed in sorted(found, key=lambda f: f[:2]):
+                    found.append((stretch.changed, e.name, stretch, suffix["packed"] is not None))
+        for changed, other, stretch, packed in sorted(found, key=lambda f: f[:2]):
             if packed:
                 refused = self._refused(other, "it was compressed before all of it was read, and is not read")
-                return self._take(other, file.name, stretch, refused, end=stretch.size, through=False, received=1)
-            if (taken := self._lines(other, file.name, stretch, ended=self._settled(other))) is not None:
+                return self._take(other, name, stretch, refused, end=stretch.size, through=False, received=1)
+            if (taken := self._lines(other, name, stretch, ended=self._settled(changed))) is not None:
                 return taken
         return None
 
-    def _lines(self, file: Path, name: str, s: Stretch, *, ended: bool = False) -> Taken | None:
-        """Whole lines of a stretch of `file`; a last one without a line break where the file has `ended`."""
-        ended = ended or (not self.place.tailing and self._settled(file))
+    def _lines(self, file: str, name: str, s: Stretch, *, ended: bool = False) -> Taken | None:
+        """Whole lines of a stretch of `file`, which is known as `name`; a last one without a line break where it has
+        `ended`."""
+        ended = ended or (not self.place.tailing and self._settled(s.changed))
         if s.at == s.size:
             if self.place.tailing or not ended:
                 return None
             return self._take(file, name, s, self._nothing(), end=s.size, through=True, received=0)
-        with file.open("rb") as source:
+        with self._here.open(file) as source:
             source.seek(s.at)
             block = source.read(min(BLOCK, s.size - s.at))
             while b"\n" not in block and len(block) < min(LONGEST_LINE, s.size - s.at):
@@ -369,41 +364,56 @@ class FilesReader:
         return self._take(file, name, s, self._decoder.decode(lines), end=end, through=through, received=len(lines))
 
     def _take(
-        self, file: Path, name: str, s: Stretch, decoded: Decoded, *, end: int, through: bool, received: int
+        self,
+        file: str,
+        name: str,
+        s: Stretch,
+        decoded: Decoded,
+        *,
+        end: int,
+        through: bool,
+        received: int,
+        mark: int | str | None = None,
     ) -> Taken:
-        """What was read of a file, up to `end`."""
-        mark = self._mark(file, end if self.place.mode == "line" else s.size)
-        reached = Reached(s.inode, end, through, mark, s.changed)
+        """What was read of a file, up to `end`. `mark`: that of the file, where it is known."""
+        if mark is None:
+            mark = self._mark(file, end if self.place.mode == "line" else s.size)
+        reached = Reached(s.inode, end, through, mark, s.changed, s.touched)
         changes, self._changes = {**self._changes, name: reached.data()}, {}
         return Taken(decoded, received, changes, lasting=True, token=_Done(file, reached) if through else None)
 
-    def _whole(self, file: Path, s: Stretch) -> Taken:
+    def _whole(self, file: str, s: Stretch) -> Taken:
         """A file as one message."""
         assert self._decoder is not None
+        mark = None
         if s.size > MOST_TEXT:
             found = self._refused(file, f"it has {s.size:,} bytes; in mode 'text.full' {MOST_TEXT:,} are read at most")
         else:
-            found = self._decoder.decode([file.read_bytes()])
-        return self._take(file, file.name, s, found, end=s.size, through=True, received=1)
+            with self._here.open(file) as source:
+                text = source.read(s.size)
+            found, mark = self._decoder.decode([text]), mark_of(io.BytesIO(text), s.size, self._compared)
+        return self._take(file, file, s, found, end=s.size, through=True, received=1, mark=mark)
 
-    def _groups(self, file: Path, s: Stretch) -> Taken:
+    def _groups(self, file: str, s: Stretch, known: Reached | None) -> Taken:
         """The next row group of a parquet file; `s.at` so many were read."""
         at = s.at
         try:
-            with pq.ParquetFile(file) as parquet:
+            with self._here.open(file) as source, pq.ParquetFile(source) as parquet:
                 last = max(parquet.num_row_groups - 1, 0)
-                missing = [n for n in self.schema.names if n not in parquet.schema_arrow.names]
-                if missing:
-                    has = ", ".join(parquet.schema_arrow.names)
-                    found, at = self._refused(file, f"it has no column {missing[0]}; it has {has}"), last
+                wrong = _wrong_columns(self.schema.names, parquet.schema_arrow.names)
+                if wrong is not None:
+                    found, at = self._refused(file, wrong), last
                 else:
                     groups = [at] if at < parquet.num_row_groups else []
                     found = self._rows(parquet.read_row_groups(groups, columns=list(self.schema.names)))
-        except (FileNotFoundError, PermissionError):
-            raise
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-            found, last = self._refused(file, f"it is no parquet file: {' '.join(str(error).split())}"), at
-        return self._take(file, file.name, s, found, end=at + 1, through=at >= last, received=1)
+        except Exception as error:  # pyarrow raises several kinds, also OSError, for what is broken
+            if isinstance(error, OSError) and (error.errno is not None or isinstance(error, Linked)):
+                raise  # of the file system
+            broken = isinstance(error, pa.ArrowInvalid | pa.ArrowNotImplementedError | OSError)
+            why = "it is no parquet file" if broken else f"it cannot be read: {type(error).__name__}"
+            found, last = self._refused(file, f"{why}: {' '.join(str(error).split())}"), at
+        mark = None if known is None else known.mark
+        return self._take(file, file, s, found, end=at + 1, through=at >= last, received=1, mark=mark)
 
     def _rows(self, table: pa.Table) -> Decoded:
         """Rows as events; those that do not fit the stream are rejected."""
@@ -419,14 +429,14 @@ class FilesReader:
                     wrong.setdefault(i, attribute)
         rejected: tuple[Rejected, ...] = ()
         if bad.any():
-            rows = table.filter(pa.array(bad)).to_pylist()
+            rows = _plain_rows(table.filter(pa.array(bad)))
             rejected = tuple(_rejected(wrong[i], row) for i, row in zip(sorted(wrong), rows, strict=True))
             columns = [c.filter(pa.array(~bad)) for c in columns]
         return Decoded(columns, np.arange(len(columns[0]), dtype=np.int64), rejected)
 
-    def _refused(self, file: Path, reason: str) -> Decoded:
+    def _refused(self, file: str, reason: str) -> Decoded:
         found = self._nothing()
-        return Decoded(found.columns, found.message, (Rejected(0, reason, str(file)),))
+        return Decoded(found.columns, found.message, (Rejected(0, reason, str(self._path(file))),))
 
     def _nothing(self) -> Decoded:
         if self._decoder is not None:
@@ -434,35 +444,42 @@ class FilesReader:
         columns = [ingest.convert(pa.nulls(0), a.type)[0] for a in self.schema]
         return Decoded(columns, np.empty(0, np.int64), ())
 
-    def _put_away(self, file: Path, reached: Reached) -> None:
+    def _put_away(self, name: str, reached: Reached) -> None:
         """What is done with a file that is in the inbox, if it still is the one that was read."""
         if self.place.after == "keep":
             return
         try:
-            stat = file.stat()
-            if (stat.st_ino, stat.st_mtime_ns) != (reached.inode, reached.changed):
+            found = Stretch.of(self._here.stat(name))
+            if (found.inode, found.changed) != (reached.inode, reached.changed):
                 return
             if self.place.after == "delete":
-                file.unlink()
+                self._here.unlink(name)
             elif self.place.move_to is not None:
-                self.place.move_to.mkdir(parents=True, exist_ok=True)
-                shutil.move(file, _free(self.place.move_to / file.name))
+                with Folder(self.place.move_to, make=True) as to:
+                    self._here.move(name, to)
         except FileNotFoundError:
             pass
-        except OSError as error:
-            self._wrong[file.name] = f"{file} was read and cannot be put away: {error.strerror}"
+        except (OSError, Away) as error:
+            why = (error.strerror if isinstance(error, OSError) else None) or error
+            self._wrong[name] = f"{self._path(name)} was read and cannot be put away: {why}"
             return
-        if file.name in self._reached:
-            self._forget(file.name)
+        if name in self._reached:
+            self._forget(name)
 
 
-def _free(target: Path) -> Path:
-    """A path that nobody has: `target`, or it with a number."""
-    out, number = target, 1
-    while out.exists():
-        out = target.with_name(f"{target.stem}-{number}{target.suffix}")
-        number += 1
-    return out
+def _wrong_columns(wanted: Sequence[str], found: Sequence[str]) -> str | None:
+    """Why a file with the columns `found` has not each of those `wanted`; None where it has."""
+    missing = next((n for n in wanted if n not in found), None)
+    if missing is not None:
+        return f"it has no column {missing}; it has {', '.join(found)}"
+    twice = next((n for n in wanted if found.count(n) > 1), None)
+    return None if twice is None else f"it has {found.count(twice)} columns called {twice}"
+
+
+def _plain_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows as Python values; a value that Python does not have, as a date after the year 9999, as Arrow writes it."""
+    columns = {name: ingest.python_values(table.column(name)) for name in table.column_names}
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 def _rejected(attribute: Attribute, row: Mapping[str, Any]) -> Rejected:

@@ -7,34 +7,30 @@ from __future__ import annotations
 
 import contextlib
 import hmac
-import http.server
-import io
 import queue
 import re
-import socket
-import socketserver
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
+from ...logins import Logins
 from ...mapping.decoding import Decoder
-from ..deadline import Deadline
+from ...serving import LEAVE_SECONDS, Answer, Limits, Listener
+from ...serving import Request as HttpRequest
 from .reader import Away, Behind, Taken
 
 MOST_REQUESTS = 1_000
 """Requests that wait at once, at most."""
-MOST_CONNECTIONS = 64
+MOST_CONNECTIONS = 128
 MOST_BYTES = 1 << 24
 """Bytes of a request's body, at most."""
 GATHER_SECONDS = 0.01
 ANSWER_SECONDS = 30.0
 """How long a request may wait for its answer."""
-LEAVE_SECONDS = 2.0
-"""How long what a refused request still sends is taken, and thrown away."""
-_POLL = 0.05
+_POLL = 0.1
 _LOCAL = frozenset({"localhost", "127.0.0.1"})
 _FULL, _STOPPED = "the app is behind: try again later", "the app does not take events now"
 
@@ -42,13 +38,15 @@ _FULL, _STOPPED = "the app is behind: try again later", "the app does not take e
 @dataclass(frozen=True)
 class HttpListener:
     """Where a source listens. `host` is an address of loopback. `seconds`: how long a request may take to come in.
-    `token` gives the secret that each request has to bring, `Authorization: Bearer TOKEN`."""
+    `token` gives the secret that each request has to bring, `Authorization: Bearer TOKEN`; with `logins` it brings the
+    user name and password of one of them in its place, `Authorization: Basic ...`."""
 
     host: str
     port: int
     path: str
     seconds: float
     token: Callable[[], str] = field(repr=False)
+    logins: Logins | None = None
 
 
 @dataclass(eq=False)
@@ -72,16 +70,17 @@ class HttpReader:
     def __init__(self, place: HttpListener, decoder: Decoder) -> None:
         self.place, self._decoder = place, decoder
         self._waiting: queue.Queue[_Request] = queue.Queue(MOST_REQUESTS)
-        self._server: _Server | None = None
+        self._server: Listener | None = None
         self._full = False
         self._taken: list[_Request] = []
 
     def open(self, reached: Mapping[str, Any]) -> str | None:
         self.close()
+        place, limits = self.place, Limits(MOST_CONNECTIONS, self.place.seconds, MOST_BYTES)
         try:
-            self._server = _Server(self)
+            self._server = Listener(_Site(self, place.token().encode()), place.host, place.port, limits)
         except OSError as error:
-            raise Away(f"{self.place.host}, port {self.place.port} cannot be listened at: {error.strerror}") from None
+            raise Away(f"{place.host}, port {place.port} cannot be listened at: {error.strerror}") from None
         self._server.start()
         return None
 
@@ -120,12 +119,12 @@ class HttpReader:
 
     def close(self) -> None:
         server, self._server = self._server, None
-        if server is not None:
-            server.stop()
         left, self._taken = self._taken, []
         for request in left:
             request.answer(HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED)
         self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED)
+        if server is not None:
+            server.close(LEAVE_SECONDS)
 
     def _refuse(self, status: HTTPStatus, said: str) -> None:
         """Answers all that wait."""
@@ -140,6 +139,9 @@ class HttpReader:
 
     def take(self, request: _Request) -> None:
         """A request, from a thread of the server; it is answered when this returns."""
+        if self._server is None:
+            request.answer(HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED)
+            return
         if self._full:
             request.answer(HTTPStatus.TOO_MANY_REQUESTS, _FULL)
             return
@@ -149,136 +151,58 @@ class HttpReader:
             request.answer(HTTPStatus.TOO_MANY_REQUESTS, "too many requests wait: try again later")
             return
         end = time.monotonic() + ANSWER_SECONDS
-        while not request.answered.wait(_POLL * 10):
+        while not request.answered.wait(_POLL):
             late = self._server is None or time.monotonic() > end
             if late and request.claim.acquire(blocking=False):
                 request.status, request.said = HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED
                 return
 
 
-class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = MOST_CONNECTIONS
+@dataclass(frozen=True)
+class _Site:
+    """The source as a site: requests that may come in wait until they are on the disk."""
 
-    def __init__(self, reader: HttpReader) -> None:
-        self.reader, self.place = reader, reader.place
-        self.token = reader.place.token().encode()
-        self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
-        super().__init__((reader.place.host, reader.place.port), _Handler)
+    reader: HttpReader
+    token: bytes
 
-    def start(self) -> None:
-        threading.Thread(target=self.serve_forever, args=(_POLL,), name="sparkstream-http", daemon=True).start()
-
-    def stop(self) -> None:
-        self.shutdown()
-        self.server_close()
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._free.acquire(timeout=1.0):
-            self.shutdown_request(request)
-            return
-        super().process_request(request, client_address)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no news."""
-
-
-class _Handler(http.server.BaseHTTPRequestHandler):
-    server: _Server
-    protocol_version = "HTTP/1.1"
-    server_version, sys_version = "SparkStream", ""
-
-    def setup(self) -> None:
-        self.request.settimeout(self.server.place.seconds)
-        super().setup()
-        self.rfile.close()
-        self._coming = Deadline(self.request, self.server.place.seconds)
-        self.rfile = io.BufferedReader(self._coming)
-
-    def handle_one_request(self) -> None:
-        self._coming.end = time.monotonic() + self.server.place.seconds
-        super().handle_one_request()
-
-    def _leave(self) -> None:
-        """Ends the connection of a request whose body was not read. A client that is still sending would see that as
-        an error, and never the answer: what it sends is thrown away for a while."""
-        self.close_connection = True
-        self._coming.end = time.monotonic() + LEAVE_SECONDS
-        left = MOST_BYTES
-        with contextlib.suppress(OSError):
-            self.request.shutdown(socket.SHUT_WR)
-            while left > 0 and (gone := self.rfile.read1(1 << 16)):
-                left -= len(gone)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: headers may hold secrets."""
-
-    def do_POST(self) -> None:
-        status, said = self._checked()
-        length = self._length()
-        if status is None and length is None:
-            status, said = HTTPStatus.LENGTH_REQUIRED, "a request needs a Content-Length"
-        elif status is None and length is not None and length > MOST_BYTES:
-            status, said = HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body has {MOST_BYTES:,} bytes at most"
-        if status is not None or length is None:
-            self._reply(status or HTTPStatus.BAD_REQUEST, said)
-            self._leave()
-            return
-        try:
-            body = self.rfile.read(length)
-        except TimeoutError:
-            self._reply(HTTPStatus.REQUEST_TIMEOUT, f"a request comes in within {self.server.place.seconds:g} s")
-            self._leave()
-            return
-        if len(body) < length:
-            self.close_connection = True
-            return
-        headers = {k: v for k, v in self.headers.items() if k.lower() != "authorization"}
-        request = _Request(body, headers | {k.lower(): v for k, v in headers.items()})
-        self.server.reader.take(request)
-        if request.status is HTTPStatus.SERVICE_UNAVAILABLE:
-            self.close_connection = True  # another start of the app may be the one that answers
-        self._reply(request.status, request.said)
-
-    do_PUT = do_POST
-
-    def do_GET(self) -> None:
-        self.close_connection = True  # a body would be taken for the next request
-        self._reply(HTTPStatus.METHOD_NOT_ALLOWED, "events are posted")
-
-    def _checked(self) -> tuple[HTTPStatus | None, str]:
-        """What is wrong with a request before its body is read."""
+    def check(self, request: HttpRequest) -> Answer | None:
+        place = self.reader.place
         # A page on the web whose name was bound to this address sends its own name.
-        host = re.sub(r":\d*$", "", self.headers.get("Host") or "").lower()
+        host = re.sub(r":\d*$", "", request.headers.get("Host", "")).lower()
         if host not in _LOCAL:
-            return HTTPStatus.FORBIDDEN, "this is not the host that was asked for"
-        scheme, _, token = (self.headers.get("Authorization") or "").partition(" ")
-        right = bool(token) and hmac.compare_digest(token.strip().encode("utf-8", "replace"), self.server.token)
-        if not right or scheme.lower() != "bearer":
-            return HTTPStatus.UNAUTHORIZED, "the token is missing or wrong: Authorization: Bearer TOKEN"
-        if self.path.partition("?")[0].rstrip("/") != self.server.place.path.rstrip("/"):
-            return HTTPStatus.NOT_FOUND, "no source listens at this path"
-        return None, ""
+            return self.refusal(request, HTTPStatus.FORBIDDEN, "this is not the host that was asked for")
+        given = request.headers.get("Authorization")
+        if place.logins is not None and not place.logins.fit(given):
+            said = "user name or password is missing or wrong"
+            return _answer(HTTPStatus.UNAUTHORIZED, said, {"WWW-Authenticate": 'Basic realm="sparkstream"'})
+        if place.logins is None and not self._has_token(given or ""):
+            said = "the token is missing or wrong: Authorization: Bearer TOKEN"
+            return _answer(HTTPStatus.UNAUTHORIZED, said, {"WWW-Authenticate": "Bearer"})
+        if request.method not in ("POST", "PUT"):
+            return _answer(HTTPStatus.METHOD_NOT_ALLOWED, "events are posted", {"Allow": "POST, PUT"})
+        if request.target.partition("?")[0].rstrip("/") != place.path.rstrip("/"):
+            return self.refusal(request, HTTPStatus.NOT_FOUND, "no source listens at this path")
+        if "Content-Length" not in request.headers:
+            return self.refusal(request, HTTPStatus.LENGTH_REQUIRED, "a request needs a Content-Length")
+        return None
 
-    def _length(self) -> int | None:
-        text = self.headers.get("Content-Length") or ""
-        return int(text) if text.isdecimal() and not self.headers.get("Transfer-Encoding") else None
+    def answer(self, request: HttpRequest) -> Answer:
+        headers = {k: v for k, v in request.headers.items() if k.lower() != "authorization"}
+        waiting = _Request(request.body, headers | {k.lower(): v for k, v in headers.items()})
+        self.reader.take(waiting)
+        # Another start of the app may be the one that answers.
+        closes = waiting.status is HTTPStatus.SERVICE_UNAVAILABLE
+        more = {"Retry-After": "1"} if waiting.status is HTTPStatus.TOO_MANY_REQUESTS else {}
+        return replace(_answer(waiting.status, waiting.said, more), closes=closes)
 
-    def _reply(self, status: HTTPStatus, said: str) -> None:
-        body = f"{said}\n".encode() if said else b""
-        self.send_response(status)
-        if status is HTTPStatus.UNAUTHORIZED:
-            self.send_header("WWW-Authenticate", "Bearer")
-        if status is HTTPStatus.TOO_MANY_REQUESTS:
-            self.send_header("Retry-After", "1")
-        self.send_header("Content-Type", "text/plain; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+    def refusal(self, request: HttpRequest | None, status: HTTPStatus, said: str) -> Answer:
+        return _answer(status, said, {})
+
+    def _has_token(self, header: str) -> bool:
+        scheme, _, token = header.partition(" ")
+        right = bool(token) and hmac.compare_digest(token.strip().encode("utf-8", "replace"), self.token)
+        return right and scheme.lower() == "bearer"
+
+
+def _answer(status: HTTPStatus, said: str, headers: Mapping[str, str]) -> Answer:
+    return Answer(status, f"{said}\n".encode() if said else b"", headers=headers)

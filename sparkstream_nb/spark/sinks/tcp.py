@@ -1,0 +1,90 @@
+"""A server that takes each message in a frame of siddhi-io-tcp.
+
+Servers do not answer frames: a message counts as sent when the system has taken it. What a server had not read when it
+or its connection ended is gone, and no one knows of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...mapping import Message
+from ..tcp_frames import MOST_BYTES, frame
+from .target import Away, Place, Refused
+
+
+@dataclass(frozen=True)
+class TcpServer:
+    """A server and the channel of its frames; `timeout` in seconds."""
+
+    host: str
+    port: int
+    channel: str
+    no_delay: bool = True
+    keep_alive: bool = True
+    timeout: float = 10.0
+
+    def __str__(self) -> str:
+        return f"tcp://{self.host}:{self.port}"
+
+
+class TcpTarget:
+    """Sends a frame for each message, over one connection that is kept open."""
+
+    by_batch = False
+    at_start = False
+    at_once = 1
+    templates: Mapping[str, str] = {}
+
+    def __init__(self, place: TcpServer) -> None:
+        self.place, self._session = place, str(uuid.uuid4())
+        self._socket: socket.socket | None = None
+
+    def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {}
+
+    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+        data = frame(self._session, self.place.channel, messages[0].body)
+        if len(data) > MOST_BYTES:
+            raise Refused(f"a frame has {MOST_BYTES:,} bytes at most, and this one {len(data):,}")
+        try:
+            self._connected().sendall(data)
+        except OSError as error:
+            self.close()
+            why = "it did not take it in time" if isinstance(error, TimeoutError) else error.strerror or str(error)
+            raise Away(f"{self.place} cannot be reached: {why}") from None
+        return 1
+
+    def finish(self, batch: int) -> None:
+        """Nothing is left to do."""
+
+    def state(self) -> Mapping[str, Any]:
+        return {}
+
+    def close(self) -> None:
+        found, self._socket = self._socket, None
+        if found is not None:
+            found.close()
+
+    def cancel(self) -> None:
+        found = self._socket
+        if found is not None:
+            with contextlib.suppress(OSError):
+                found.shutdown(socket.SHUT_RDWR)
+
+    def _connected(self) -> socket.socket:
+        """The connection, another one where the server has ended it."""
+        p = self.place
+        if self._socket is not None and select.select([self._socket], [], [], 0)[0]:
+            self.close()  # a server sends nothing: it has ended the connection
+        if self._socket is None:
+            self._socket = socket.create_connection((p.host, p.port), p.timeout)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, int(p.no_delay))
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, int(p.keep_alive))
+        return self._socket

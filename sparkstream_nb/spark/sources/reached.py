@@ -1,0 +1,94 @@
+"""How far a file was read, and what tells it from another one of its name.
+
+A file that grows keeps what was read of it, and one that is read whole keeps all of it. `mark` tells whether it does:
+the digest of these bytes, or, of many, of their beginning, their end and samples between.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+ALL_OF_LINES = 1 << 20
+"""Bytes of a file that grows up to which all that was read is compared; with more, samples are."""
+_ENDS, _SAMPLES, _SAMPLE = 65_536, 64, 4_096
+_BLOCK = 1 << 20
+_OLD_HEAD, _OLD_WHOLE = 1_024, 65_536
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """What of a file is to be read: from byte (of parquet: row group) `at` to its `size`."""
+
+    inode: int
+    at: int
+    size: int
+    changed: int
+    """When the file was changed last, in ns since 1970."""
+    touched: int
+    """When the file system changed its entry last: a program that sets `changed` back cannot set this."""
+
+    @staticmethod
+    def of(found: os.stat_result, at: int = 0) -> Stretch:
+        return Stretch(found.st_ino, at, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far a file was read: `at`, as in `Stretch`; `through`: to its end, as it was `changed` and `touched` last
+    (-1: not known). `mark` tells its content from that of another file; a number is one of an earlier version."""
+
+    inode: int
+    at: int
+    through: bool
+    mark: int | str
+    changed: int
+    touched: int = -1
+
+    def data(self) -> list[int | str]:
+        """As plain data, for the journal."""
+        return [self.inode, self.at, int(self.through), self.mark, self.changed, self.touched]
+
+    @staticmethod
+    def of(data: Sequence[int | str]) -> Reached:
+        """What `data` made plain."""
+        inode, at, through, mark, changed, *touched = data
+        return Reached(int(inode), int(at), bool(through), mark, int(changed), *map(int, touched))
+
+    def is_unchanged(self, s: Stretch) -> bool:
+        """Whether the file system says that nothing was written since."""
+        return self.changed == s.changed and self.touched in (-1, s.touched)
+
+
+def mark_of(source: BinaryIO, at: int, all_of: int) -> str:
+    """The mark of the first `at` bytes: of each of them, where they are `all_of` at most."""
+    found = hashlib.blake2b(str(at).encode(), digest_size=8)
+    if at <= max(all_of, 2 * _ENDS + _SAMPLES * _SAMPLE):
+        source.seek(0)
+        left = at
+        while left > 0 and (block := source.read(min(_BLOCK, left))):
+            found.update(block)
+            left -= len(block)
+        return found.hexdigest()
+    between = (at - 2 * _ENDS) // _SAMPLES
+    places = [(0, _ENDS), *((_ENDS + i * between, _SAMPLE) for i in range(_SAMPLES)), (at - _ENDS, _ENDS)]
+    for place, size in places:
+        source.seek(place)
+        found.update(source.read(min(size, at - place)))
+    return found.hexdigest()
+
+
+def has_mark(source: BinaryIO, at: int, mark: int | str, all_of: int, *, grows: bool) -> bool:
+    """Whether the first `at` bytes still have this mark. `grows`: the file is read by lines."""
+    if isinstance(mark, str):
+        return mark_of(source, at, all_of) == mark
+    source.seek(0)
+    if grows:
+        return zlib.crc32(source.read(min(at, _OLD_HEAD))) == mark
+    found = zlib.crc32(source.read(_OLD_WHOLE))
+    source.seek(max(at - _OLD_WHOLE, 0))
+    return zlib.crc32(source.read(_OLD_WHOLE), found) ^ at == mark

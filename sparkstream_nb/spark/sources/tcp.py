@@ -1,0 +1,218 @@
+"""Takes messages over TCP as siddhi-io-tcp sends them, on this machine alone.
+
+Sources of one port share a listener, which tells them apart by the frames' channel. A frame is not answered: what was
+taken of the network and is not on the disk when the process is killed is gone. While an app is behind, nothing is
+taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import queue
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import shown
+from ...mapping.decoding import Decoder
+from ..tcp_frames import HEAD, MOST_BYTES, PROTOCOL, opened
+from .reader import Away, Behind, Taken
+
+MOST_WAITING = 1_000
+"""Messages that wait for a source."""
+MOST_CONNECTIONS = 64
+FRAME_SECONDS = 10.0
+"""How long a frame may take to come in, once it has begun."""
+GATHER_SECONDS = 0.01
+_POLL = 0.02
+_GRACE = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TcpPlace:
+    """Where a source listens: an address of loopback, a port, and the channel of its frames."""
+
+    host: str
+    port: int
+    channel: str
+
+
+class TcpReader:
+    """A `Reader` of the messages of a channel."""
+
+    def __init__(self, place: TcpPlace, decoder: Decoder) -> None:
+        self.place, self._decoder = place, decoder
+        self.waiting: queue.Queue[bytes] = queue.Queue(MOST_WAITING)
+        self.full = False
+        self._open = False
+
+    def open(self, reached: Mapping[str, Any]) -> str | None:
+        self.close()
+        _listen(self)
+        self._open = True
+        return None
+
+    def read(self, seconds: float) -> Taken | None:
+        try:
+            found = [self.waiting.get(timeout=seconds)]
+        except queue.Empty:
+            return None
+        end = time.monotonic() + GATHER_SECONDS
+        with contextlib.suppress(queue.Empty):
+            while len(found) < MOST_WAITING:
+                found.append(self.waiting.get(timeout=max(end - time.monotonic(), 0.0)))
+        return Taken(self._decoder.decode(found), len(found))
+
+    def kept(self, taken: Taken, refused: Mapping[int, str]) -> None:
+        pass
+
+    def busy(self, *, full: bool) -> None:
+        self.full = full
+
+    def behind(self) -> Behind | None:
+        return Behind(time.monotonic(), {"messages": self.waiting.qsize()}) if self._open else None
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            _leave(self)
+
+    def cancel(self) -> None:
+        pass
+
+
+@dataclass
+class _Listener:
+    """The readers of one address by channel, and the thread that takes frames for them."""
+
+    host: str
+    port: int
+    readers: dict[str, TcpReader]
+
+    def start(self) -> None:
+        """Raises Away where the address cannot be listened at."""
+        self._begun: queue.Queue[OSError | None] = queue.Queue()
+        self._thread = threading.Thread(target=self._run, name=f"sparkstream-tcp-{self.port}", daemon=True)
+        self._thread.start()
+        error = self._begun.get()
+        if error is not None:
+            raise Away(f"{self.host}, port {self.port} cannot be listened at: {error.strerror or error}")
+
+    def close(self) -> None:
+        """Takes no more frames."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._ended.set)
+        if self._thread is not threading.current_thread():
+            self._thread.join(_GRACE)
+
+    def _run(self) -> None:
+        self._loop = loop = asyncio.SelectorEventLoop()
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_until_complete(self._serve())
+        finally:
+            tasks = asyncio.all_tasks(loop)
+            for task in tasks:
+                task.cancel()
+            loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            loop.close()
+
+    async def _serve(self) -> None:
+        self._ended = asyncio.Event()
+        self._writers: dict[asyncio.StreamWriter, bool] = {}
+        try:
+            server = await asyncio.start_server(self._client, self.host, self.port)
+        except OSError as error:
+            self._begun.put(error)
+            return
+        self._begun.put(None)
+        await self._ended.wait()
+        server.close()
+        for writer in list(self._writers):
+            writer.transport.abort()
+
+    async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._writers) >= MOST_CONNECTIONS:
+            idle = next((w for w, busy in self._writers.items() if not busy), None)
+            (writer if idle is None else idle).transport.abort()
+            if idle is None:
+                return
+            self._writers.pop(idle, None)
+        self._writers[writer] = False
+        try:
+            while await self._frame(reader, writer):
+                pass
+        except (OSError, asyncio.IncompleteReadError, TimeoutError):
+            pass  # a client that went away, or is too slow, is no news
+        except ValueError as error:
+            _log.warning("A connection to port %d was ended: %s", self.port, shown(str(error)))
+        finally:
+            self._writers.pop(writer, None)
+            writer.transport.abort()
+
+    async def _frame(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Takes a frame; False where the client has ended. Raises ValueError for what is none."""
+        first = await reader.read(1)
+        if not first:
+            return False
+        if first[0] != PROTOCOL:
+            raise ValueError("it does not send frames of siddhi-io-tcp")
+        self._writers.pop(writer, None)
+        self._writers[writer] = True
+        async with asyncio.timeout(FRAME_SECONDS):
+            _, size = HEAD.unpack(first + await reader.readexactly(HEAD.size - 1))
+            if not 0 <= size <= MOST_BYTES:
+                raise ValueError(f"a frame has {MOST_BYTES:,} bytes at most, and this one says {size:,}")
+            channel, message = opened(await reader.readexactly(size))
+        source = self.readers.get(channel)
+        if source is None:
+            raise ValueError(f"no source has the context {channel[:200]}")
+        while not self._taken(source, message):
+            await asyncio.sleep(_POLL)
+        self._writers[writer] = False
+        return True
+
+    def _taken(self, source: TcpReader, message: bytes) -> bool:
+        if source.full:
+            return False
+        try:
+            source.waiting.put_nowait(message)
+        except queue.Full:
+            return False
+        return True
+
+
+_listeners: dict[tuple[str, int], _Listener] = {}
+_listening = threading.Lock()
+
+
+def _listen(reader: TcpReader) -> None:
+    """Raises Away where the port is another program's, or the channel another source's."""
+    p = reader.place
+    with _listening:
+        listener = _listeners.get((p.host, p.port))
+        if listener is None:
+            listener = _Listener(p.host, p.port, {p.channel: reader})
+            listener.start()
+            _listeners[p.host, p.port] = listener
+            return
+        if p.channel in listener.readers:
+            raise Away(f"another source has the context {p.channel} at port {p.port}")
+        listener.readers[p.channel] = reader
+
+
+def _leave(reader: TcpReader) -> None:
+    p = reader.place
+    with _listening:
+        listener = _listeners[p.host, p.port]
+        del listener.readers[p.channel]
+        if listener.readers:
+            return
+        del _listeners[p.host, p.port]
+    listener.close()
