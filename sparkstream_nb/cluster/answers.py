@@ -163,13 +163,14 @@ class Errors(Displayed):
     """Rows and events that an app could not take. `frame` has all by their id: stream, timestamp (ms), values, reason.
 
     `limit`: how many rows are shown; None: as many as the front end shows. `dropped`: how many older ones are not kept
-    any more (`retention` of `deploy`).
+    any more (`retention` of `deploy`). `away` says which sources cannot be read now and which sinks cannot deliver.
     """
 
     app: str
     frame: pd.DataFrame
     limit: int | None = None
     dropped: int = 0
+    away: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.frame)

@@ -318,7 +318,7 @@ class App(ReplayedApp):
     def errors(self) -> Errors:
         """Rows and events that the app could not take, each with its reason."""
         self._check_open()
-        return replace(errors_of(self.name, self.store), dropped=self._progress.dropped_errors)
+        return replace(errors_of(self.name, self.store), dropped=self._progress.dropped_errors, away=self.away)
 
     def replay(self, errors: pd.DataFrame | Sequence[int] | None = None) -> Replayed:
         """Sends rows, events and messages of `errors` once more, and takes them off the list.

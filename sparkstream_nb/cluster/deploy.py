@@ -334,6 +334,7 @@ def deploy(
     if meeting is not None:
         meeting.check()
     app = _start(deployment, plans, master)
+    app.wait_tried()
     for file in files:
         if file.unknown:
             app.note(f"{file.path.name}: these keys mean nothing here: {', '.join(file.unknown)}")

@@ -32,7 +32,7 @@ from .answers import FeedReport
 from .frontend import Displayed
 from .progress import FeedProgress, OnProgress
 
-SLICE_SECONDS = 1.0
+SLICE_SECONDS = 0.8
 """What a slice of a feed in the background should take: so long it takes at most until a pause is one."""
 WATCH_SECONDS = 0.25
 """How often those who watch a feed are told, at most."""
@@ -116,7 +116,7 @@ def load(target: Target, request: Request) -> Loaded:
     highest = np.empty(0, np.int64)
     try:
         if shape.time is not None:
-            typed, highest = feeds.in_order(typed, folder)
+            typed, highest = feeds.in_order(typed, folder, shape.chunk_rows)
         odd = looks_wrong(highest) if shape.time is not None else None
         notes = () if odd is None else (odd,)
         return Loaded(typed, highest, feeds.reasons(typed, folder), notes, shape.written.expected())
@@ -254,6 +254,12 @@ class Feed(Displayed):
         if self._state == "running":
             return "stopping" if self._stopping else "paused" if self._pausing else "running"
         return self._state
+
+    @property
+    def under_way(self) -> int:
+        """Events that are in the app and not committed: a feed that was paused or told to stop finishes these first."""
+        last = self._target.stream.progress.last
+        return sum(entry.steps for entry in list(self._account.entries) if entry.seq > last)
 
     @property
     def active(self) -> bool:
@@ -459,7 +465,7 @@ def start_feed(target: Target, request: Request) -> Feed:
     """A feed that runs in the background."""
     if not _feeds:
         atexit.register(_end_feeds)
-    made = Feed(target, request)
+    made = Feed(target, replace(request, shape=replace(request.shape, fine=True)))
     made.id = next(_numbers)
     _feeds[made.id] = made
     made.begin()

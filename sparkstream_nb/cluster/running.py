@@ -76,6 +76,8 @@ from .wall import WALL, Inlet, WallClock, WallTicker
 from .whole import Found, check_whole
 
 _LOOK_SECONDS = 0.1
+_TRIED_SECONDS = 0.5
+"""How long a deployment waits until it is known which sources are away, at most."""
 _SETTLE_SECONDS = 10.0
 """How long a view waits for events that were sent, at most."""
 
@@ -415,6 +417,19 @@ class RunningApp(Displayed):
         for feed in running:
             feed.end()
         return running
+
+    def wait_tried(self) -> None:
+        """Waits a little until it is known which sources are away."""
+        if self._intakes is not None:
+            self._intakes.wait_tried(_TRIED_SECONDS)
+
+    @property
+    def away(self) -> list[str]:
+        """The sources that cannot be read and the sinks that could not deliver last, each with the reason."""
+        sources = () if self._intakes is None else self._intakes.figures()
+        sinks = () if self._sinks is None else self._sinks.figures()
+        found = [f"Source {s.name} ({s.origin}) is away: {s.last_error}." for s in sources if s.last_error]
+        return found + [f"Sink {s.name} ({s.target}): {s.last_error}." for s in sinks if s.last_error]
 
     @property
     def feeds(self) -> feeding.Feeds:

@@ -31,7 +31,7 @@ def card_text(app: App) -> str:
     if app.runner_note is not None:
         lines.append(f"  {app.runner_note}")
     lines += _rows_text(_rows_of_plan(app.plan))
-    lines += [f"  ! {w}" for w in warnings_of(app)]
+    lines += [f"  ! {w}" for w in [*warnings_of(app), *app.away]]
     return "\n".join([*lines, f"  {said}"] if (said := _redeployed(app)) else lines)
 
 
@@ -44,7 +44,7 @@ def card_html(app: App) -> str:
         ),
         *([] if app.runner_note is None else [_muted(app.runner_note)]),
         _rows_html(_rows_of_plan(app.plan)),
-        *(paragraph(f"⚠ {html.escape(w)}") for w in warnings_of(app)),
+        *(paragraph(f"⚠ {html.escape(w)}") for w in [*warnings_of(app), *app.away]),
     ]
     if said := _redeployed(app):
         out.append(_muted(said))

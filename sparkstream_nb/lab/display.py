@@ -127,7 +127,8 @@ def _fed(shown: FeedReport) -> str:
     """`336,776 events in 12.3 s elapsed, 27,380 events/s`."""
     events = f"{shown.events:,} event{'' if shown.events == 1 else 's'}"
     fed = f"{events} in {shown.seconds:.1f} s elapsed, {shown.events_per_second:,.0f} events/s"
-    return f"{fed}; stopped, {shown.not_fed:,} not fed" if shown.not_fed else fed
+    fits = shown.rows - shown.rejected
+    return f"{fed}; stopped at {shown.events:,} of {fits:,}" if shown.not_fed else fed
 
 
 _MOST_GROUPS = 5
@@ -171,7 +172,9 @@ def _(shown: FeedReport) -> str:
 
 def _feed_words(shown: Feed) -> str:
     """`feed 1, running: Trades.S: 200 of 400 events · 1 s`."""
-    where = f"feed {shown.id}, {shown.state}: {shown.app}."
+    finishing = shown.under_way if shown.state in ("paused", "stopping") else 0
+    under_way = f" ({counted(finishing, 'event')} under way still)" if finishing else ""
+    where = f"feed {shown.id}, {shown.state}{under_way}: {shown.app}."
     return f"{where}{shown.stream}: {shown.error}" if shown.error else f"{where}{shown.progress}"
 
 
@@ -186,7 +189,9 @@ def _(shown: Feed) -> str:
         return html(shown.report)
     if shown.error:
         return paragraph(f"✗ {markup.escape(_feed_words(shown))}")
-    return bar_html(shown.progress, before=f"feed {shown.id}", state=shown.state)
+    finishing = shown.under_way if shown.state in ("paused", "stopping") else 0
+    state = f"{shown.state}, {finishing:,} under way" if finishing else shown.state
+    return bar_html(shown.progress, before=f"feed {shown.id}", state=state)
 
 
 def _feeds_grid(shown: Feeds) -> Grid:
@@ -341,8 +346,11 @@ def _(shown: Errors) -> str:
 def _errors_notes(shown: Errors) -> list[str]:
     """What there is to be said of errors that are not shown."""
     if shown.dropped:
-        return [f"{counted(shown.dropped, 'older error')} {'is' if shown.dropped == 1 else 'are'} {NOT_KEPT}"]
-    return [] if len(shown) else [f"{shown.app} has no errors: every row and event was accepted."]
+        kept = f"{counted(shown.dropped, 'older error')} {'is' if shown.dropped == 1 else 'are'} {NOT_KEPT}"
+        return [kept, *shown.away]
+    if len(shown) or shown.away:
+        return [*shown.away]
+    return [f"{shown.app} has no errors: every row and event was accepted."]
 
 
 @html.register

@@ -42,6 +42,8 @@ from .tasks import TaskFailed, Tasks
 from .time_formats import BY_DEFAULT, TimeFormat
 
 CHUNK_ROWS = 250_000
+FINE_ROWS = 50_000
+"""Rows of an entry of a feed that can be paused and stopped: a micro-batch takes whole entries."""
 """Rows of an entry: small enough that a feed of a few seconds has several, so that one sees how far it is."""
 MOST_GROUP_ROWS = 4_000_000
 """Rows of the largest row group that is taken as it is; it is in memory at once."""
@@ -56,7 +58,7 @@ class Shape:
     """What a feed is read as: `columns` maps attributes to source columns, `time` names the column of event times.
 
     `written` is the format of these times. `offered` are all columns of the source, for hints. Events after `latest`
-    (ms) are rejected. `limits`: what one event may ask for.
+    (ms) are rejected. `limits`: what one event may ask for. `fine`: it can be paused and stopped between its rows.
     """
 
     stream: str
@@ -67,6 +69,12 @@ class Shape:
     latest: int | None = None
     limits: Limits = field(default_factory=Limits)
     written: TimeFormat = BY_DEFAULT
+    fine: bool = False
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows of an entry."""
+        return min(CHUNK_ROWS, FINE_ROWS) if self.fine else CHUNK_ROWS
 
     @property
     def names(self) -> list[str]:
@@ -214,8 +222,8 @@ def _each_value(name: str, column: pd.Series, malformed: list[str | None], limit
 
 def _read_arrow(table: pa.Table, shape: Shape, inbox: Path, feed: str) -> Typed:
     writer = _Writer(inbox, feed, 0, shape)
-    for at in range(0, table.num_rows, CHUNK_ROWS):
-        writer.take(table.slice(at, CHUNK_ROWS))
+    for at in range(0, table.num_rows, shape.chunk_rows):
+        writer.take(table.slice(at, shape.chunk_rows))
     return _gather(writer.close())
 
 
@@ -238,7 +246,7 @@ def _take_parquet(path: Path, shape: Shape, inbox: Path, feed: str) -> Typed | N
     with _checked_write(inbox):
         shutil.copyfile(path, private_file(inbox / feed))
     texts = [n for n in shape.names if n != shape.time and _is_text(found.field(n).type)]
-    out = _row_groups(inbox / feed, shape.time, texts)
+    out = _row_groups(inbox / feed, shape, texts)
     if out is None or (shape.latest is not None and any(c.highest > shape.latest for c in out.chunks)):
         (inbox / feed).unlink()
         return None
@@ -249,7 +257,7 @@ def _is_text(type: pa.DataType) -> bool:
     return fits(type, Type.STRING)
 
 
-def _row_groups(file: Path, time: str | None, texts: list[str]) -> Typed | None:
+def _row_groups(file: Path, shape: Shape, texts: list[str]) -> Typed | None:
     """The chunks of a parquet file; None where its times are not in order, its row groups are too large, or one of the
     columns `texts` has what is no text."""
     out = Typed()
@@ -262,10 +270,10 @@ def _row_groups(file: Path, time: str | None, texts: list[str]) -> Typed | None:
             if not all(valid(column) for column in parquet.read_row_group(i, columns=texts).columns):
                 return None
         highest = [0] * len(sizes)
-        if time is not None:
+        if shape.time is not None:
             at: int | None = None
             for i in range(len(sizes)):
-                found, bad = times(one(parquet.read_row_group(i, columns=[time]).column(0)))
+                found, bad = times(one(parquet.read_row_group(i, columns=[shape.time]).column(0)))
                 if (
                     bad is not None
                     or (found[1:] < found[:-1]).any()
@@ -279,7 +287,7 @@ def _row_groups(file: Path, time: str | None, texts: list[str]) -> Typed | None:
     for i, size in enumerate(sizes):
         groups.append(i)
         rows += size
-        if i + 1 == len(sizes) or rows + sizes[i + 1] > CHUNK_ROWS:
+        if i + 1 == len(sizes) or rows + sizes[i + 1] > shape.chunk_rows:
             if rows:
                 out.chunks.append(Chunk(file.name, rows, tuple(groups), highest[i]))
             groups, rows = [], 0
@@ -444,7 +452,7 @@ class _Writer:
             pa.record_batch([pa.array(ts), *typed.columns], schema=chunk_schema(self.shape.schema, typed.columns))
         )
         self.rows += n
-        if self.rows >= CHUNK_ROWS:
+        if self.rows >= self.shape.chunk_rows:
             self._flush()
 
     def _flush(self) -> None:
@@ -501,9 +509,10 @@ def discard(feed: Typed, inbox: Path) -> None:
 # ---------------------------------------------------------------------------------------------------------- ordering
 
 
-def in_order(feed: Typed, inbox: Path) -> tuple[Typed, Array]:
-    """The feed with its chunks in order of event time (stable), and the highest time (ms) of each chunk. Raises
-    SparkStreamError where they cannot be written."""
+def in_order(feed: Typed, inbox: Path, chunk_rows: int | None = None) -> tuple[Typed, Array]:
+    """The feed with its chunks in order of event time (stable), and the highest time (ms) of each chunk. Chunks that
+    are written anew have `chunk_rows`. Raises SparkStreamError where they cannot be written."""
+    size = chunk_rows or CHUNK_ROWS
     if any(c.groups for c in feed.chunks):
         return feed, np.array([c.highest for c in feed.chunks])
     found = []
@@ -523,8 +532,8 @@ def in_order(feed: Typed, inbox: Path) -> tuple[Typed, Array]:
     highest = []
     stem = f"feed-{uuid.uuid4().hex[:12]}-ordered"
     with _whole(inbox, stem):
-        for at in range(0, len(order), CHUNK_ROWS):
-            index = order[at : at + CHUNK_ROWS]
+        for at in range(0, len(order), size):
+            index = order[at : at + size]
             name = f"{stem}-{len(out.chunks):05d}"
             write_chunk(inbox / name, _pick(tables, starts, index))
             out.chunks.append(Chunk(name, len(index)))

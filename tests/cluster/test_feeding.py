@@ -177,6 +177,7 @@ def test_a_stopped_feed_says_what_it_did_not_feed(held: tuple[App, Gate]) -> Non
     gate.go_on(100)
     report = feed.wait(SECONDS)
     assert (feed.state, report.events, report.not_fed) == ("stopped", CHUNK_ROWS, BIG - CHUNK_ROWS)
+    assert f"stopped at {CHUNK_ROWS:,} of {BIG:,}" in text(report)
     app.flush()
     assert len(app.output("Sums")) == CHUNK_ROWS
     assert app.state == "running"
@@ -324,3 +325,25 @@ def test_times_that_look_like_seconds_are_told_once(run: Run) -> None:
     app = run("define stream S (v int); from S select v insert into O;", fresh=True)
     assert "1970" not in text(app.feed("S", frame, time="at", time_format="s"))
     assert app.output("O").frame["timestamp"].tolist() == [1717236000_000, 1717236001_000]
+
+
+def test_a_pause_says_what_is_still_under_way(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = run(SUMS)
+    may_commit, entered = threading.Event(), threading.Event()
+    commit = app._stream.job.commit.commit
+
+    def held(*arguments: Any) -> None:
+        entered.set()
+        assert may_commit.wait(SECONDS)
+        commit(*arguments)
+
+    monkeypatch.setattr(app._stream.job.commit, "commit", held)
+    feed = app.feed("S", numbers(BIG), time="at", background=True)
+    assert entered.wait(SECONDS)
+    feed.pause()
+    assert f"paused ({CHUNK_ROWS:,} events under way still)" in text(feed)
+    may_commit.set()
+    app.flush()
+    assert "under way" not in text(feed)
+    feed.stop()
+    assert feed.wait(SECONDS).not_fed == BIG - CHUNK_ROWS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -248,6 +249,17 @@ def post(port: int, body: str, token: str, path: str = "/trades", **headers: str
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
+
+
+def test_a_source_whose_port_is_taken_says_so_on_the_card_and_with_the_errors(run: Callable[..., App]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        app = run(http_app(port), allow=[f"http=http://localhost:{port}/"])
+        said = f"is away: 127.0.0.1, port {port} cannot be listened at: Address already in use."
+        assert "! Source S-http-1 (" in str(app)
+        assert said in str(app)
+        assert said in str(app.errors)
+        assert "has no errors" not in str(app.errors)
 
 
 def test_events_are_posted(run: Callable[..., App]) -> None:

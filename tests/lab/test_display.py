@@ -165,7 +165,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     ),
     (
         FeedReport("App", "S", 100, 0, 2.0, not_fed=60),
-        "App.S: 40 events in 2.0 s elapsed, 20 events/s; stopped, 60 not fed",
+        "App.S: 40 events in 2.0 s elapsed, 20 events/s; stopped at 40 of 100",
         "stopped, 60 not fed",
     ),
     (FEED, "feed 7, reading: Trades.TradeStream: reading the feed", 'role="progressbar"'),

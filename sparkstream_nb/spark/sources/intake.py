@@ -126,6 +126,8 @@ class Intake:
         self._ending = threading.Event()
         self._pauses = Pauses(FIRST_PAUSE, LONGEST_PAUSE)
         self._trouble: str | None = None
+        self.tried = threading.Event()
+        """Set when the source was opened, or was found to be away."""
         self._counts = _Counts()
         self._nothing: tuple[float, Behind | None] = float("-inf"), None
         """When the last reading began (s of the monotonic clock) that found nothing, and what was behind then: all that
@@ -202,6 +204,7 @@ class Intake:
         finally:
             self._entrance.lock.release()
         said = reader.open(reached)
+        self.tried.set()
         if said is not None:
             self._say(said)
         while not ending.is_set():
@@ -294,6 +297,7 @@ class Intake:
         if self._trouble is None:
             self._say(f"{line}. It is tried again")
         self._trouble = line
+        self.tried.set()
         (self._wait or ending.wait)(self._pauses.next())
 
     def _say(self, sentence: str) -> None:
@@ -363,6 +367,12 @@ class Intakes:
             intake.end()
         for intake in self._all:
             intake.join()
+
+    def wait_tried(self, seconds: float) -> None:
+        """Waits, so long at most, until it is known of each whether it is away."""
+        end = time.monotonic() + seconds
+        for intake in self._all:
+            intake.tried.wait(max(0.0, end - time.monotonic()))
 
     def caught_up(self, since: float) -> bool:
         """Whether all was in the inbox that was there at a time (s of the monotonic clock), or later."""
