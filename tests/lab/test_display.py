@@ -166,7 +166,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (
         FeedReport("App", "S", 100, 0, 2.0, not_fed=60),
         "App.S: 40 events in 2.0 s elapsed, 20 events/s; stopped at 40 of 100",
-        "stopped, 60 not fed",
+        "stopped at 40 of 100",
     ),
     (FEED, "feed 7, reading: Trades.TradeStream: reading the feed", 'role="progressbar"'),
     (Feeds({7: FEED}), "   7  Trades  TradeStream  reading     0", "<td"),
