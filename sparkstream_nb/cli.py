@@ -207,6 +207,17 @@ def parser() -> Options:
 
     _add_store(command("store", store, "Look after stored aggregations: shards, and tables from before partitioning."))
 
+    c = command("apps", apps, "List the apps that were deployed here and what they take on the disk, or remove some.")
+    c.add_argument(
+        "action",
+        nargs="?",
+        choices=("remove", "empty-trash"),
+        metavar="remove|empty-trash",
+        help="remove: the apps' folders, for good; empty-trash: what earlier deployments have dropped",
+    )
+    c.add_argument("names", nargs="*", metavar="NAME", help="the apps; of empty-trash all, where none is named")
+    add(c, "--home", help="the app's folder, where it was deployed into one of its own")
+
     what = "Run a manager of a distributed deployment: it takes apps over HTTP, and from a directory."
     _add_manager(command("manager", manager, what))
 
@@ -441,6 +452,24 @@ def audit(options: Any) -> int:
         raise Misuse(str(e)) from None
     print(as_json(report) if options.json else report)
     return report.exit_code
+
+
+def apps(options: Any) -> int:
+    """`sparkstream apps`."""
+    from .cluster import app_folders, empty_trash_of, remove_app
+    from .lab import connect
+    from .lab.attachable import removed_text
+
+    connect()
+    if options.action is None:
+        print(app_folders(options.home))
+        return 0
+    if options.action == "remove" and not options.names:
+        raise Misuse("which apps? Write sparkstream apps remove NAME; sparkstream apps lists them")
+    carry_out = remove_app if options.action == "remove" else empty_trash_of
+    for name in options.names or [found.name for found in app_folders(options.home)]:
+        print(removed_text(carry_out(name, options.home)))
+    return 0
 
 
 def fmt(options: Any) -> int:

@@ -29,6 +29,7 @@ from .feeding import Feed, Feeds, feed_of
 from .feeding import all_feeds as feeds
 from .frontend import Displayed
 from .progress import FeedProgress, ProgressLine
+from .removal import AppFolders, Removed, app_folders, empty_trash_of, remove_app
 from .rescheduling import DistributedFailover
 from .splitting import SplitApp, split
 from .study import Study
@@ -37,6 +38,7 @@ from .tail import Tail, TailSnapshot
 __all__ = [
     "App",
     "AppAudit",
+    "AppFolders",
     "AppGraph",
     "Apps",
     "Attachable",
@@ -66,6 +68,7 @@ __all__ = [
     "Pause",
     "PlanText",
     "ProgressLine",
+    "Removed",
     "RepairList",
     "ResourceCluster",
     "ResourceNode",
@@ -79,6 +82,7 @@ __all__ = [
     "Study",
     "Tail",
     "TailSnapshot",
+    "app_folders",
     "apps",
     "attach",
     "attachable",
@@ -86,11 +90,13 @@ __all__ = [
     "check",
     "check_feed",
     "deploy",
+    "empty_trash_of",
     "explain",
     "feed_of",
     "feeds",
     "get",
     "graph",
+    "remove_app",
     "repair",
     "split",
     "stop_all",

@@ -105,6 +105,13 @@ def attachable(home: str | Path | None = None) -> Attachable:
     return Attachable(tuple(FoundApp(folder, record, owner_of(folder)) for folder, record in found))
 
 
+def found_app(name: str, home: Path | None) -> FoundApp:
+    """The app `name` that was deployed before, in the folder `home` or where apps are by default. Raises `Misuse` where
+    there is none."""
+    folder, record = _named(name, home)
+    return FoundApp(folder, record, owner_of(folder))
+
+
 def attachable_names() -> list[str]:
     """The names of the apps where apps are by default, for completion: asks for no locks."""
     return sorted({record.name for folder in _folders() if (record := _record(folder)) is not None})

@@ -334,7 +334,6 @@ def deploy(
     if meeting is not None:
         meeting.check()
     app = _start(deployment, plans, master)
-    app.wait_tried()
     for file in files:
         if file.unknown:
             app.note(f"{file.path.name}: these keys mean nothing here: {', '.join(file.unknown)}")
@@ -411,6 +410,7 @@ def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) ->
         app.owner = held
         _apps[deployment.name] = app
         app.start()
+        app.wait_tried()
         return app
 
 
@@ -479,7 +479,7 @@ def get(name: str) -> App:
     return found
 
 
-def remove(name: str) -> None:
+def close_app(name: str) -> None:
     """Stops an app, lets go of its store, and forgets it; its folder stays. Raises `Misuse` as `get` does."""
     with _lock, deferred():
         app = get(name)

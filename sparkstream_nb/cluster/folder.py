@@ -383,6 +383,14 @@ def _dropped(home: Path, run: str) -> Path:
     return place
 
 
+def own_files(home: Path) -> list[Path]:
+    """The files and folders of an app in its folder. `app.json` and the lock are the last: a folder that is emptied in
+    part is still known as the app's."""
+    names = (*_OWN_FILES, "sinks", "sources", "trash", "app.json.new", "app.json", LOCK)
+    there = [*filter(_is_life, home.iterdir()), *(home / name for name in names)]
+    return [path for path in there if path.exists()]
+
+
 def empty_trash(home: Path, run: str) -> Path:
     """A new folder in an app's trash, from which those of earlier deployments go, but for those that were ended while
     they dropped an app."""

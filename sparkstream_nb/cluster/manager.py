@@ -25,7 +25,7 @@ from ..plan.query_parts import connector_type
 from . import given
 from .answers import Stats
 from .app import App
-from .deploy import apps, get, remove
+from .deploy import apps, close_app, get
 from .prometheus import prometheus_text
 
 MOST_BYTES = 1_000_000
@@ -114,7 +114,7 @@ class ClusterDeployer:
         return get(name).stats()
 
     def remove(self, name: str) -> None:
-        remove(name)
+        close_app(name)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from ..errors import Misuse
 from ..spark.private import private_file, private_folder
 
 LOCK = "lock"
-"""The file's name. It is never removed: two processes could then lock two files of that name."""
+"""The file's name. Who removes it holds the lock, and who takes the lock looks whether the file is still there: else
+two processes could lock two files of that name."""
 
 _held: dict[tuple[int, int], tuple[str, IO[str]]] = {}
 """The apps of this process by what they have locked, each with the open file."""
@@ -55,6 +56,8 @@ def own(home: Path, app: str) -> Ownership:
         file = private_file(path).open("a+")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not path.exists() or os.fstat(file.fileno()).st_ino != path.stat().st_ino:
+                raise BlockingIOError(errno.EAGAIN, "the folder is being removed")
         except OSError as e:
             with file:
                 if e.errno not in (errno.EACCES, errno.EAGAIN):

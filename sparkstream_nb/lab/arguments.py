@@ -237,6 +237,11 @@ def line_options() -> dict[str, Options]:
     p.add_argument("app", nargs="?", metavar="NAME")
     p.add_argument("--all", action="store_true", help="all apps of this notebook")
 
+    p = command("remove", "Stops an app, and removes its folder with state, outputs and stored aggregations, for good.")
+    p.add_argument("app", metavar="NAME")
+    add(p, "--home", help="the app's folder, where it was deployed into one of its own")
+    p.add_argument("--trash", action="store_true", help="only what earlier deployments of it have dropped")
+
     p = command("errors", "Shows the rejected rows and failed events of an app, and why, or sends them once more.")
     p.add_argument("app", metavar="NAME")
     p.add_argument(

@@ -1,13 +1,13 @@
-"""How the list of apps that can be attached looks."""
+"""The display of apps in their folders: those that can be attached, what they take on the disk, what was removed."""
 
 from __future__ import annotations
 
 import html as markup
 from datetime import datetime
 
-from ..cluster import Attachable
+from ..cluster import AppFolders, Attachable, Removed
 from .display import html, text
-from .tables import Grid, paragraph
+from .tables import Figure, Grid, paragraph, size
 
 _NONE_ATTACHABLE = "No app can be attached yet. %%siddhi NAME deploys the text of a cell."
 
@@ -30,3 +30,30 @@ def _(shown: Attachable) -> str:
 @html.register
 def _(shown: Attachable) -> str:
     return _attachable_grid(shown).html() if shown else paragraph(markup.escape(_NONE_ATTACHABLE))
+
+
+_NONE_DEPLOYED = "No app was deployed here before."
+
+
+def _folders_grid(shown: AppFolders) -> Grid:
+    rows = [
+        (f.name, _minute(f.deployed), Figure(size(f.size)), Figure(size(f.trash)), f.owner or "free", str(f.home))
+        for f in shown
+    ]
+    return Grid(["app", "deployed", "size", "of it trash", "owner", "folder"], rows, what="app")
+
+
+@text.register
+def _(shown: AppFolders) -> str:
+    return _folders_grid(shown).text() if shown else _NONE_DEPLOYED
+
+
+@html.register
+def _(shown: AppFolders) -> str:
+    return _folders_grid(shown).html() if shown else paragraph(_NONE_DEPLOYED)
+
+
+def removed_text(removed: Removed) -> str:
+    """`Trades: removed 1.2 MB in /home/me/apps/Trades; its aggregations in x.duckdb stay`."""
+    left = f"; what stays: {', '.join(removed.left)}" if removed.left else ""
+    return f"{removed.name}: removed {size(removed.size)} in {removed.home}{left}"

@@ -26,6 +26,7 @@ from ..lang.format import format_text
 from ..options import HelpAsked, Options, deployment_of, read_text, reading_of, write_text
 from . import display
 from .arguments import STUDIED, deploy_options, line_options, overview, split, split_query
+from .attachable import removed_text
 
 T = TypeVar("T", Events, Errors)
 
@@ -277,6 +278,10 @@ class SiddhiMagic(Magics):
             cluster.get(name).stop()
         with_feeds = f" (with feed {', '.join(str(f.id) for f in feeds)})" if feeds else ""
         print(f"stopped: {', '.join(names)}{with_feeds}" if names else "no app was running")
+
+    def _do_remove(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        print(removed_text((cluster.empty_trash_of if o.trash else cluster.remove_app)(o.app, o.home)))
 
     def _do_errors(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))

@@ -20,7 +20,7 @@ import pytest
 
 import sparkstream_nb
 from sparkstream_nb.cluster import App, attach, deploy, get
-from sparkstream_nb.cluster.deploy import remove
+from sparkstream_nb.cluster.deploy import close_app
 from tests.profiles import examples
 
 Run = Callable[..., App]
@@ -122,7 +122,7 @@ class Session:
 
     def attach(self) -> Callable[[], Any]:
         def call() -> None:
-            remove("app")
+            close_app("app")
             attach("app", self.home)
 
         return call

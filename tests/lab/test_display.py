@@ -48,6 +48,7 @@ from sparkstream_nb.cluster.auditing import audited
 from sparkstream_nb.cluster.divergence import Truth
 from sparkstream_nb.cluster.failover_study import Wanted, runs_of
 from sparkstream_nb.cluster.record import Record
+from sparkstream_nb.cluster.removal import AppFolder, AppFolders
 from sparkstream_nb.cluster.tail import StreamEnd, TailShape
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
@@ -225,6 +226,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     ),
     (AuditReport([audited("a", "from <i>")]), "a: line 1", "&lt;i&gt;"),
     (Attachable((FoundApp(Path("/home/<i>"), Record("<App>", ""), None),)), "free   /home/<i>\n1 app", "&lt;App&gt;"),
+    (AppFolders((AppFolder("<A>", Path("/<i>"), 2_000_000, 500, 0, None),)), "2.0 MB        500 B  free", "&lt;A&gt;"),
     (Attachable(()), "No app can be attached yet.", "No app can be attached yet."),
     (Sent("<A>", "S", 2, 0, ("node-1", "<b>"), {"O": 1}), "<A>.S: 2 events sent to node-1, <b>, at 1", "&lt;b&gt;, at"),
     (Sent("<A>", "S", 1, 0, started=True), "1 event sent, at 1970-01-01 00:00:00\n<A> was stopped", "&lt;A&gt; was"),
