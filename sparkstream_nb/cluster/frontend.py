@@ -34,6 +34,14 @@ class ProgressDisplay(Protocol):
     def close(self) -> None: ...
 
 
+class StatusDisplay(Protocol):
+    """A line that changes: how far something is. Closed when that is over."""
+
+    def __call__(self, text: str, /) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class View(Protocol):
     """An aggregation as a picture, by shard and merged."""
 
@@ -69,6 +77,10 @@ class FrontEnd(Protocol):
         """A display for one feed."""
         ...
 
+    def status(self) -> StatusDisplay:
+        """A line that changes."""
+        ...
+
     def view(self, aggregation: AggregationReader, *, per: str | None, measure: str | None) -> View:
         """Draws an aggregation. Raises `Misuse` for a duration or a measure that it does not have."""
         ...
@@ -87,6 +99,9 @@ class _NoScreen:
         return None
 
     def progress(self) -> ProgressDisplay:
+        return ProgressLine()
+
+    def status(self) -> StatusDisplay:
         return ProgressLine()
 
     def view(self, aggregation: AggregationReader, *, per: str | None, measure: str | None) -> View:

@@ -72,13 +72,13 @@ def span(seconds: float) -> str:
 
 
 class ProgressLine:
-    """Shows progress on one line of a terminal; prints nothing if the output is not a terminal."""
+    """Shows a feed's progress, or a text, on one line of a terminal; prints nothing if the output is not a terminal."""
 
     def __init__(self, out: TextIO | None = None) -> None:
         self.out = sys.stderr if out is None else out
         self.shown = 0
 
-    def __call__(self, progress: FeedProgress) -> None:
+    def __call__(self, progress: FeedProgress | str) -> None:
         if self.out.isatty():
             # A line that the terminal breaks could not be removed again.
             self._write(str(progress)[: shutil.get_terminal_size().columns - 1])

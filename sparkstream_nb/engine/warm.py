@@ -12,7 +12,7 @@ import hashlib
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -146,10 +146,14 @@ def _marker() -> Path:
 
 
 def main() -> None:
-    """Fills the cache in two processes, and prints the time it took."""
+    """Fills the cache in two processes. Prints how many of the apps are done (`3/71`) as they are, and the time it
+    took."""
     began = time.perf_counter()
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        list(pool.map(run, APPS))
+        for done, ended in enumerate(as_completed([pool.submit(run, app) for app in APPS]), 1):
+            ended.result()
+            if not sys.stdout.isatty():
+                print(f"{done}/{len(APPS)}", flush=True)
     _marker().touch()
     print(f"The engine's loops are compiled ({time.perf_counter() - began:.0f} s).")
 

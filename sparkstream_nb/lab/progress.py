@@ -42,6 +42,24 @@ class FeedBar:
             _update(self.handle, {})
 
 
+class StatusLine:
+    """A line of a cell's output that changes in its place; `close` takes it away."""
+
+    def __init__(self) -> None:
+        self.handle: DisplayHandle | None = None
+
+    def __call__(self, text: str) -> None:
+        if self.handle is None:
+            self.handle = display({}, raw=True, display_id=True)
+        if self.handle is not None:
+            _update(self.handle, {"text/plain": text})
+
+    def close(self) -> None:
+        """Leaves an output that shows nothing."""
+        if self.handle is not None:
+            _update(self.handle, {})
+
+
 def show_live(feed: Feed) -> None:
     """Displays a feed in the background: a bar that moves, and its report when it is over."""
     handle = display(looks.bundle(feed), raw=True, display_id=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..cluster import Displayed, ProgressLine, frontend
 from ..cluster.buckets import AggregationReader
-from ..cluster.frontend import ProgressDisplay, View
+from ..cluster.frontend import ProgressDisplay, StatusDisplay, View
 from . import attachable, display
 
 __all__ = ["Screen", "attachable", "connect", "shell"]  # `attachable` registers how its results look
@@ -41,6 +41,14 @@ class Screen:
         from .progress import FeedBar
 
         return FeedBar()
+
+    def status(self) -> StatusDisplay:
+        """A line that changes in its place."""
+        if getattr(shell(), "kernel", None) is None:
+            return ProgressLine()
+        from .progress import StatusLine
+
+        return StatusLine()
 
     def view(self, aggregation: AggregationReader, *, per: str | None, measure: str | None) -> View:
         """Draws an aggregation. Raises `Misuse` for a duration or a measure that it does not have."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from sparkstream_nb.cluster import first_use, frontend
@@ -19,3 +21,13 @@ def test_a_step_that_fails_is_told_and_the_deployment_goes_on(
     assert doing == "Doing it ..."
     assert failed.startswith("It failed, and is left for later: ")
     assert "no_such_module" in failed
+
+
+def test_a_step_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "counting.py").write_text("for i in range(1, 4):\n    print(f'{i}/3')\nprint('done')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    told: list[str] = []
+    assert first_use._run(["-m", "counting"], told.append) is None
+    assert [line.partition(" · ")[0] for line in told] == ["1 of 3", "2 of 3", "3 of 3"]
+    assert "left" in told[0]
+    assert "left" not in told[2]
