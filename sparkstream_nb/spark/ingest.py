@@ -81,9 +81,9 @@ def type_rows(
             sources.append(pa.nulls(n))
             arrays.append(pa.nulls(n, ARROW.get(attribute.type, pa.null())))
             continue
-        source, spoilt, given = _readable(one(table.column(name)))
+        source, spoilt, given = readable(one(table.column(name)))
         if spoilt is not None:
-            reject(spoilt, lambda _, name=attribute.name: f"{name}: {_SPOILT}")  # type: ignore[misc]
+            reject(spoilt, lambda _, name=attribute.name: f"{name}: {SPOILT}")  # type: ignore[misc]
         typed, failed = convert(source, attribute.type)
         if failed is not None:
             reject(failed, _says(attribute.name, source, attribute.type))
@@ -96,7 +96,7 @@ def type_rows(
             raise SparkStreamError(
                 f"The feed has no column '{time}' of event times. {columns_for(time, offered or names)}"
             )
-        source, *_ = _readable(one(table.column(time)))
+        source, *_ = readable(one(table.column(time)))
         ts, untimed = times(source, written)
         if untimed is not None:
             reject(untimed, lambda i: f"{time}: {shown(_python_value(source[i]))} is not a time")
@@ -118,7 +118,8 @@ def too_late(ts: int, latest: int) -> str:
     return f"the time {ts} is too far ahead: after {latest} no event is taken (max_ahead)"
 
 
-_SPOILT = "the text is not valid UTF-8"
+SPOILT = "the text is not valid UTF-8"
+"""The reason for a text that Python cannot decode."""
 
 
 def valid(column: pa.Array | pa.ChunkedArray) -> bool:
@@ -130,7 +131,7 @@ def valid(column: pa.Array | pa.ChunkedArray) -> bool:
     return True
 
 
-def _readable(source: pa.Array) -> tuple[pa.Array, Array | None, pa.Array]:
+def readable(source: pa.Array) -> tuple[pa.Array, Array | None, pa.Array]:
     """The column with null for strings that are not valid UTF-8; their mask, None if all are valid; and the original
     values, as bytes if the column is textual."""
     if valid(source):
@@ -144,9 +145,9 @@ def _readable(source: pa.Array) -> tuple[pa.Array, Array | None, pa.Array]:
         try:
             kept.append(source[i].as_py())
         except UnicodeDecodeError:
-            kept.append(_SPOILT)
-    spoilt = np.array([v is _SPOILT for v in kept], np.bool_)
-    readable = pa.array([None if v is _SPOILT else v for v in kept], source.type)
+            kept.append(SPOILT)
+    spoilt = np.array([v is SPOILT for v in kept], np.bool_)
+    readable = pa.array([None if v is SPOILT else v for v in kept], source.type)
     return readable, spoilt, readable
 
 
@@ -158,11 +159,11 @@ def values_of(column: pa.Array) -> list[Any]:
         if not isinstance(error, UnicodeDecodeError):
             return python_values(column)
         array = one(column)
-        _, spoilt, given = _readable(array)
+        _, spoilt, given = readable(array)
         found = [plain(v) for v in given.to_pylist()]
         if spoilt is None or _textual(array.type):
             return found
-        return [_SPOILT if bad else v for v, bad in zip(found, spoilt.tolist(), strict=True)]
+        return [SPOILT if bad else v for v, bad in zip(found, spoilt.tolist(), strict=True)]
 
 
 def _is_utf8(value: bytes | None) -> bool:
@@ -272,7 +273,8 @@ def _each(source: pa.Array, type: Type, one: Callable[[Any, Type], Any]) -> tupl
 
 
 def python_values(column: Any) -> list[Any]:
-    """A column as Python values; one that Python does not have, as a date after the year 9999, as Arrow writes it."""
+    """A column as Python values; one that Python does not have, as a date after year 9999, as Arrow writes it; bytes
+    that are no UTF-8 become replacement characters."""
     try:
         return list(column.to_pylist())
     except (ValueError, ArithmeticError):
@@ -282,6 +284,8 @@ def python_values(column: Any) -> list[Any]:
 def _python_value(value: Any) -> Any:
     try:
         return value.as_py()
+    except UnicodeDecodeError:
+        return value.as_buffer().to_pybytes().decode(errors="replace") if _textual(value.type) else SPOILT
     except (ValueError, ArithmeticError):
         pass
     try:

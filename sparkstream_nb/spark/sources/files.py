@@ -419,18 +419,20 @@ class FilesReader:
         """Rows as events; those that do not fit the stream are rejected."""
         columns: list[Any] = []
         bad = np.zeros(table.num_rows, np.bool_)
-        wrong: dict[int, Attribute] = {}
+        wrong: dict[int, tuple[Attribute, bool]] = {}
         for attribute in self.schema:
-            typed, failed = ingest.convert(ingest.one(table.column(attribute.name)), attribute.type)
+            source, spoilt, _ = ingest.readable(ingest.one(table.column(attribute.name)))
+            typed, failed = ingest.convert(source, attribute.type)
             columns.append(typed)
-            if failed is not None:
-                bad |= failed
-                for i in np.flatnonzero(failed).tolist():
-                    wrong.setdefault(i, attribute)
+            for mask, no_text in ((spoilt, True), (failed, False)):
+                if mask is not None:
+                    bad |= mask
+                    for i in np.flatnonzero(mask).tolist():
+                        wrong.setdefault(i, (attribute, no_text))
         rejected: tuple[Rejected, ...] = ()
         if bad.any():
             rows = _plain_rows(table.filter(pa.array(bad)))
-            rejected = tuple(_rejected(wrong[i], row) for i, row in zip(sorted(wrong), rows, strict=True))
+            rejected = tuple(_rejected(*wrong[i], row) for i, row in zip(sorted(wrong), rows, strict=True))
             columns = [c.filter(pa.array(~bad)) for c in columns]
         return Decoded(columns, np.arange(len(columns[0]), dtype=np.int64), rejected)
 
@@ -482,7 +484,9 @@ def _plain_rows(table: pa.Table) -> list[dict[str, Any]]:
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
-def _rejected(attribute: Attribute, row: Mapping[str, Any]) -> Rejected:
-    """A row of a parquet file, of which the value of one attribute does not fit, as JSON."""
+def _rejected(attribute: Attribute, no_text: bool, row: Mapping[str, Any]) -> Rejected:
+    """A row of a parquet file, of which the value of one attribute does not fit or is `no_text`, as JSON."""
     text = json.dumps(row, ensure_ascii=False, default=str)
+    if no_text:
+        return Rejected(0, f"{attribute.name}: {ingest.SPOILT}", cut(text))
     return Rejected(0, misfit(attribute.name, attribute.type, row[attribute.name]), cut(text))
