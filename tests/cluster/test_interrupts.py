@@ -10,7 +10,7 @@ import random
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,14 @@ class Line:
             if self.left == 0:
                 signal.setitimer(signal.ITIMER_REAL, SOON)
         return self._within
+
+
+@pytest.fixture(autouse=True)
+def interrupts() -> Iterator[None]:
+    """Interrupts are errors, as at a terminal: a process that was started in the background ignores them."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
 
 
 @dataclass
@@ -167,6 +175,7 @@ def interrupted_session(run: Run, home: Path, seed: int, wanted: int) -> None:
     interrupted = tries = 0
     while interrupted < wanted:
         tries += 1
+        assert tries < 20 * wanted, "calls are interrupted"
         call = getattr(session, CALLS[tries % len(CALLS)])()
         line = Line(int(10 ** session.draw.uniform(0, 4.5)))
         try:
