@@ -292,7 +292,7 @@ _SHARED: dict[str, dict[str, Any]] = {
         "default": [],
         "metavar": "KIND=WHAT",
         "help": "what the app's sources, sinks and stores may reach: file=DIR, http=URL-PREFIX, kafka=HOST:PORT, "
-        "smtp=HOST:PORT, tcp=HOST:PORT or "
+        "smtp=HOST:PORT, tcp=HOST:PORT, nats=HOST:PORT or "
         "jdbc=postgresql://HOST:PORT/DATABASE; may be given several times (default: nothing)",
     },
     "--start": {

@@ -1,6 +1,6 @@
 """What an app may reach outside its own folder. The text of an app opens nothing: a person grants it at deployment.
 
-A grant is a text KIND=WHAT: `file=DIR`, `http=URL-PREFIX`, `kafka=HOST:PORT` (and `smtp`, `tcp`), or
+A grant is a text KIND=WHAT: `file=DIR`, `http=URL-PREFIX`, `kafka=HOST:PORT` (and `smtp`, `tcp`, `nats`), or
 `jdbc=postgresql://HOST:PORT/DATABASE`.
 """
 
@@ -18,7 +18,7 @@ from ..errors import Misuse, StoreError, masked, nearest, shown
 from ..stores.address import FILE_OPTIONS, MEMORY, Database, from_jdbc
 from . import given
 
-SERVERS = ("kafka", "smtp", "tcp")
+SERVERS = ("kafka", "nats", "smtp", "tcp")
 """Kinds of grants that name a server as HOST:PORT."""
 KINDS = ("file", "http", *SERVERS, "jdbc")
 _JDBC = "jdbc=postgresql://HOST:PORT/DATABASE"
@@ -138,7 +138,7 @@ class Grants:
             kind, what = kind.strip(), what.strip()
             if kind not in KINDS or not equals or not what:
                 message = f"allow: {shown(masked(text))} is not file=DIR, http=URL-PREFIX, kafka=HOST:PORT or {_JDBC}"
-                message += "; nor smtp=HOST:PORT or tcp=HOST:PORT"
+                message += "; nor smtp=HOST:PORT, tcp=HOST:PORT or nats=HOST:PORT"
                 raise Misuse(message if kind in KINDS else nearest(message, kind, KINDS))
             if kind == "file":
                 given.path("allow: file", what)

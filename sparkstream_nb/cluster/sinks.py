@@ -32,6 +32,7 @@ from .grants import Grants
 from .http_sinks import HttpGate
 from .kafka_sinks import KafkaGate
 from .mail_sinks import MailGate
+from .nats_places import NatsGate
 from .prometheus_sinks import PrometheusGate
 from .secrets import References
 from .tcp_sinks import TcpGate
@@ -91,6 +92,9 @@ class SinkPlans:
             made = [mails.target(options) for options in sink.destinations]
         elif sink.type == "tcp":
             made = [TcpGate(self._grants, what).target(options) for options in sink.destinations]
+        elif sink.type == "nats":
+            subjects = NatsGate(self._grants, self._references, what)
+            made = [subjects.target(options, f"{run}-{name}") for options in sink.destinations]
         elif sink.type == "prometheus":
             metrics = PrometheusGate(self._grants, what, sink.stream, schema)
             made = [metrics.target(options) for options in sink.destinations]

@@ -22,6 +22,7 @@ from ..spark.private import private_file, private_folder, to_disk
 from ..spark.sources.files import FilesPlace, FilesReader
 from ..spark.sources.http import HttpListener, HttpReader
 from ..spark.sources.intake import IntakeSetup
+from ..spark.sources.nats import NatsReader
 from ..spark.sources.reader import Reader
 from ..spark.sources.responses import ResponseReader
 from ..spark.sources.tcp import TcpPlace, TcpReader
@@ -31,6 +32,7 @@ from .conf import NodeFile
 from .grants import Grants
 from .http_logins import logins_of
 from .kafka_settings import servers_of, settings_of
+from .nats_places import NatsGate
 from .secrets import References, check_password
 
 if TYPE_CHECKING:
@@ -133,6 +135,9 @@ class SourcePlans:
         if source.type == "tcp":
             tcp = _tcp(given, self._grants, f"{self._plan.name or 'SiddhiApp'}/{source.stream}")
             return f"tcp://localhost:{tcp.port}/{tcp.channel}", TcpReader(tcp, decoder(source.mapping, schema))
+        if source.type == "nats":
+            subject = NatsGate(self._grants, self._references, given.what).subject(source.options)
+            return f"{subject.subject} at {subject.servers}", NatsReader(subject, decoder(source.mapping, schema))
         if source.type in RESPONSES:
             sink_id, name = given.text(SINK_ID), quote(source.name, safe="")
             reader = ResponseReader(self._desks.of(sink_id), name, decoder(source.mapping, schema))

@@ -1,6 +1,6 @@
 """Sources that read from outside the app: what their annotations say, as typed data.
 
-`kafka`, `file`, `http`, `http-call-response`, `tcp` and `cdc` run here. Rules of their options are those of
+`kafka`, `file`, `http`, `http-call-response`, `tcp`, `nats` and `cdc` run here. Rules of their options are those of
 siddhi-io-kafka, -file, -http, -tcp and -cdc; an option of theirs that this build does not have is a declared gap
 (`gaps.py`), never left out in silence, unless its value says no more than leaving it out (`off_values.py`).
 `event.time` is an option of this build: the attribute that has an event's time. So is `on.error`: Siddhi's sinks and
@@ -50,6 +50,11 @@ _OPTIONS = {
     "http-call-response": _COMMON | {SINK_ID, "http.status.code"},
     "http-response": _COMMON | {SINK_ID, "http.status.code"},
     "tcp": _COMMON | {"context", "port"},
+    "nats": _COMMON
+    | {
+        "destination", "server.urls", "bootstrap.servers", "client.id", "queue.group.name", "auth.type", "username",
+        "password", "token",
+    },
     "cdc": _COMMON
     | {
         "mode", "url", "username", "password", "jdbc.driver.name", "table.name", "polling.column", "polling.interval",
@@ -66,6 +71,7 @@ _NEEDED = {
     "http": (("receiver.url",),),
     **dict.fromkeys(RESPONSES, ((SINK_ID,),)),
     "tcp": (),
+    "nats": (("destination",),),
     "cdc": (("url",), ("username",), ("password",), ("table.name",), ("polling.column",)),
 }
 _TAKEN = {
@@ -74,6 +80,7 @@ _TAKEN = {
     "http": "what is answered with 200 is kept",
     **dict.fromkeys(RESPONSES, "each response, as often as its call is made"),
     "tcp": "what is taken is kept; senders are not answered",
+    "nats": "what is taken is kept; servers keep nothing",
     "cdc": "each row once, as the polling column grows",
 }
 _EXAMPLE = {
@@ -84,6 +91,7 @@ _EXAMPLE = {
     "threading.option": "threading.option='single.thread'",
     "dir.uri": "dir.uri='/data/in' or file.uri='/data/in/trades.csv'",
     "receiver.url": "receiver.url='http://localhost:8006/trades'",
+    "destination": "destination='trades'",
     "url": "url='jdbc:postgresql://localhost:5432/shop'",
     "username": "username='reader'",
     "password": "password='${sec:NAME}'",

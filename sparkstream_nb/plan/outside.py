@@ -1,8 +1,8 @@
 """Sinks that publish outside the app: what their annotations say, as typed data.
 
-`file`, `http`, `http-call`, `kafka`, `email`, `tcp` and `prometheus` run here. Rules of their options are those of
-siddhi-io-file, -http, -kafka, -email, -tcp and -prometheus; an option of theirs that this build does not have is a
-declared gap (`gaps.py`), never left out in silence, unless its value says no more than leaving it out
+`file`, `http`, `http-call`, `kafka`, `email`, `tcp`, `nats` and `prometheus` run here. Rules of their options are those
+of siddhi-io-file, -http, -kafka, -email, -tcp, -nats and -prometheus; an option of theirs that this build does not have
+is a declared gap (`gaps.py`), never left out in silence, unless its value says no more than leaving it out
 (`off_values.py`).
 """
 
@@ -23,13 +23,13 @@ from .query_parts import connector_options, connector_type, template_attributes
 
 CALLS = frozenset({"http-call", "http-request"})
 """The types of sinks whose servers' responses come in by sources; `http-request` is the former name."""
-OUTSIDE = frozenset({"file", "http", "kafka", "prometheus", "email", "tcp", *CALLS})
+OUTSIDE = frozenset({"file", "http", "kafka", "prometheus", "email", "tcp", "nats", *CALLS})
 """The types of sinks that publish outside."""
 SINK_ID = "sink.id"
 MAPPINGS = MAPPED - {"passThrough"}
 """What their messages may be written as."""
 
-BINARY = frozenset({"http", *CALLS, "http-call-response", "http-response", "kafka", "tcp"})
+BINARY = frozenset({"http", *CALLS, "http-call-response", "http-response", "kafka", "tcp", "nats"})
 """The types of sinks and sources whose messages may be bytes that are no text."""
 BYTES = ("binary", "avro")
 """Mappings of such messages."""
@@ -52,6 +52,10 @@ _OPTIONS = {
         "username", "address", "password", "host", "port", "ssl.enable", "starttls.enable", "auth", "content.type",
         "subject", "to", "cc", "bcc",
     },
+    "nats": _COMMON
+    | {
+        "destination", "server.urls", "bootstrap.servers", "client.id", "auth.type", "username", "password", "token",
+    },
     "tcp": _COMMON | {"url", "sync", "tcp.no.delay", "keep.alive", "worker.threads"},
     "prometheus": _COMMON
     | {
@@ -64,6 +68,7 @@ _DYNAMIC: Mapping[str, frozenset[str]] = {
     "kafka": frozenset({"topic", "partition.no", "key", "headers"}),
     "email": frozenset({"subject", "to", "cc", "bcc"}),
     "tcp": frozenset(),
+    "nats": frozenset({"destination"}),
     "prometheus": frozenset(),
 }
 """Options that may depend on the event."""
@@ -80,6 +85,7 @@ _NEEDED: Mapping[str, Mapping[str, str]] = {
         "subject": "subject='Alert of {{room}}'",
         "to": "to='me@example.org'",
     },
+    "nats": {"destination": "destination='alerts'"},
     "tcp": {"url": "url='tcp://localhost:9892/alerts'"},
     "prometheus": {"metric.type": "metric.type='counter'"},
 }
@@ -91,6 +97,7 @@ _PROMISES = {
     "kafka": "at least once, after the commit; each record has an Idempotency-Key",
     "email": "at least once, after the commit; each mail has a Message-ID of its own",
     "tcp": "sent once, after the commit; servers do not answer",
+    "nats": "at least once to the server, after the commit; each message has a Nats-Msg-Id",
     "prometheus": "exactly once, after the commit",
 }
 

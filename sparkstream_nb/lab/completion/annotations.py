@@ -37,7 +37,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 
 VALUES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("source", "type"): ("inMemory",),
-    ("sink", "type"): ("log", "inMemory", "file", "http", "http-call", "kafka", "email", "tcp", "prometheus"),
+    ("sink", "type"): ("log", "inMemory", "file", "http", "http-call", "kafka", "email", "tcp", "nats", "prometheus"),
     ("map", "type"): ("passThrough", "json", "csv", "text", "keyvalue", "xml", "binary", "avro"),
     ("distribution", "strategy"): ("partitioned", "roundRobin", "broadcast"),
     ("store", "type"): ("rdbms",),

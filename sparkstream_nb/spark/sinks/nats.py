@@ -1,0 +1,97 @@
+"""A subject of NATS that takes each message.
+
+A message counts as sent when the server has it, which it says (PING and PONG after a batch). It has the header
+`Nats-Msg-Id`, the same when it is sent again after a crash, by which JetStream drops repeats.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import printable
+from ...mapping import Message
+from ...plan.query_parts import template_attributes
+from ..nats_client import NatsConnection, NatsFailed, NatsServers
+from .target import Away, Place, Refused
+
+ID_HEADER = "Nats-Msg-Id"
+SUBJECT = re.compile(r"[^\s.*>\x00-\x1f\x7f]+(\.[^\s.*>\x00-\x1f\x7f]+)*")
+"""A subject without wildcards: parts with dots between them."""
+_MOST_BYTES = 1 << 20
+"""Of a message, as servers take it by default."""
+
+
+@dataclass(frozen=True)
+class NatsPlace:
+    """A subject, which may name attributes as `{{attribute}}`. `key` begins each `Nats-Msg-Id`."""
+
+    servers: NatsServers
+    subject: str
+    key: str = ""
+
+
+class NatsTarget:
+    """Publishes messages in batches, and waits until the server has one."""
+
+    by_batch = False
+    at_start = False
+    at_once = 500
+
+    def __init__(self, place: NatsPlace) -> None:
+        self.place = place
+        dynamic = bool(template_attributes(place.subject))
+        self.templates: Mapping[str, str] = {"destination": place.subject} if dynamic else {}
+        self._connection: NatsConnection | None = None
+
+    def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {}
+
+    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+        found: list[tuple[str, bytes, Mapping[str, str]]] = []
+        for message, place in zip(messages, places, strict=True):
+            try:
+                subject = self._subject(message)
+            except Refused:
+                if not found:
+                    raise
+                break  # what comes before it is sent first
+            found.append((subject, message.body, {ID_HEADER: f"{self.place.key}-{place.batch}-{place.row}"}))
+        try:
+            self._connected().publish(found)
+        except NatsFailed as error:
+            self.close()
+            raise Away(str(error)) from None
+        return len(found)
+
+    def finish(self, batch: int) -> None:
+        """Nothing is left to do."""
+
+    def state(self) -> Mapping[str, Any]:
+        return {}
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def cancel(self) -> None:
+        """A call ends by itself, within seconds."""
+
+    def _subject(self, message: Message) -> str:
+        subject = message.properties.get("destination", self.place.subject)
+        if not SUBJECT.fullmatch(subject):
+            raise Refused(f"'{printable(subject[:60])}' is no subject of NATS")
+        if len(message.body) > _MOST_BYTES:
+            raise Refused(f"a message has {_MOST_BYTES:,} bytes at most, and this one {len(message.body):,}")
+        return subject
+
+    def _connected(self) -> NatsConnection:
+        """The connection, another one where the server has ended it. Raises NatsFailed."""
+        if self._connection is not None and not self._connection.open:
+            self.close()
+        if self._connection is None:
+            self._connection = NatsConnection(self.place.servers)
+        return self._connection

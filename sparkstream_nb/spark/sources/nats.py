@@ -1,0 +1,105 @@
+"""Takes the messages of a subject of NATS.
+
+Core NATS keeps nothing: what is published while nobody subscribes, or what was taken and is not on the disk when the
+process is killed, is gone. While an app is behind, messages wait in this process, and then at the server, which drops a
+subscriber that is too slow: that is an error of the app, as is each message that nats-py had to drop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...mapping.decoding import Decoded, Decoder, Rejected
+from ..nats_client import NatsConnection, NatsFailed, NatsServers
+from .reader import Away, Behind, Taken
+
+MOST_WAITING = 10_000
+"""Messages that wait for the app in this process."""
+GATHER_SECONDS = 0.01
+_POLL = 0.02
+
+
+@dataclass(frozen=True)
+class NatsSubject:
+    """A subject, which may have the wildcards `*` and `>`, and the group among which its messages are divided (empty:
+    none)."""
+
+    servers: NatsServers
+    subject: str
+    group: str = ""
+
+
+class NatsReader:
+    """A `Reader` of the messages of a subject."""
+
+    def __init__(self, place: NatsSubject, decoder: Decoder) -> None:
+        self.place, self._decoder = place, decoder
+        self._waiting: queue.Queue[bytes] = queue.Queue(MOST_WAITING)
+        self._connection: NatsConnection | None = None
+        self._lost = 0
+
+    def open(self, reached: Mapping[str, Any]) -> str | None:
+        self.close()
+        try:
+            self._connection = NatsConnection(self.place.servers)
+            self._connection.subscribe(self.place.subject, self.place.group, self._take)
+        except NatsFailed as error:
+            raise Away(str(error)) from None
+        self._lost = 0
+        return None
+
+    async def _take(self, message: bytes) -> None:
+        while True:
+            try:
+                self._waiting.put_nowait(message)
+                return
+            except queue.Full:
+                await asyncio.sleep(_POLL)
+
+    def read(self, seconds: float) -> Taken | None:
+        found: list[bytes] = []
+        with contextlib.suppress(queue.Empty):
+            found.append(self._waiting.get(timeout=seconds))
+            end = time.monotonic() + GATHER_SECONDS
+            while len(found) < MOST_WAITING:
+                found.append(self._waiting.get(timeout=max(end - time.monotonic(), 0.0)))
+        connection = self._connection
+        lost = 0 if connection is None else connection.lost - self._lost
+        if found or lost:
+            self._lost += lost
+            decoded = self._decoder.decode(found)
+            return Taken(_with_lost(decoded, lost), len(found), lasting=lost > 0)
+        if connection is None or not connection.open:
+            raise Away(f"{self.place.servers} ended the connection")
+        return None
+
+    def kept(self, taken: Taken, refused: Mapping[int, str]) -> None:
+        pass
+
+    def busy(self, *, full: bool) -> None:
+        """What is not read waits: see the module."""
+
+    def behind(self) -> Behind | None:
+        return None if self._connection is None else Behind(time.monotonic(), {"messages": self._waiting.qsize()})
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def cancel(self) -> None:
+        """A call ends by itself, within seconds."""
+
+
+def _with_lost(decoded: Decoded, lost: int) -> Decoded:
+    """With an error for messages that were dropped."""
+    if not lost:
+        return decoded
+    why = f"{lost:,} messages were dropped: the app did not take them in time"
+    return replace(decoded, rejected=(*decoded.rejected, Rejected(0, why, "")))
