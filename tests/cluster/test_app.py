@@ -537,11 +537,11 @@ def test_sent_events_say_where_they_went_and_what_they_caused(run: Run) -> None:
     app = run(HIGH, nodes=2, mode="active-active")
     sent = app.send("Trades", [["a", 60.0, 1], ["b", 1.0, 1]], at="2024-06-01T10:00:00", wait=True)
     assert (sent.nodes, dict(sent.outputs), sent.clock, sent.started) == (("node-1",), {"High": 1}, None, False)
-    assert str(sent) == "app.Trades: 2 events sent to node-1, at 2024-06-01 10:00:00 → High 1"
+    assert text_of(sent) == "app.Trades: 2 events sent to node-1, at 2024-06-01 10:00:00 → High 1"
     app.stop()
     sent = app.send("Trades", ["a", 1.0, 1], node=2)
     assert (sent.nodes, sent.outputs, sent.started) == (("node-2",), None, True)
-    lines = str(sent).splitlines()
+    lines = text_of(sent).splitlines()
     assert lines[1].startswith("That is this machine's time; the app's clock was at 2024-06-01 10:00:00. Another time:")
     assert lines[2] == "app was stopped, and runs again."
 
@@ -556,7 +556,7 @@ def test_output_has_what_sent_events_caused_or_says_that_it_waits(run: Run) -> N
         app._inbox.append([app._inbox.batch(feed_batch(), "round_robin")])
     found = app.output("High")
     assert found.waiting == 1
-    assert str(found).endswith("1 event that came in is not computed yet: flush() waits for it.")
+    assert text_of(found).endswith("1 event that came in is not computed yet: flush() waits for it.")
     app.flush()
     assert app.output("High").frame["symbol"].tolist() == ["a", "a"]
 

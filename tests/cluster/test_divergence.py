@@ -112,7 +112,7 @@ APPS = {
     ),
     "logical pattern": (
         S + "from e1=S[k == 'a'] and e2=S[k == 'b'] select e1.v as a, e2.v as b insert into O;", FOUR,
-        "1 lost 1 spurious",
+        "1 lost 2 spurious",
     ),
     "absent pattern": (
         S + "from every e1=S[v == 1] -> not S[v == 2] for 10 sec select e1.v as a insert into O;",
