@@ -66,7 +66,7 @@ class FeedReport(Displayed):
         return self.events / self.seconds if self.seconds else 0.0
 
     def summary(self) -> str:
-        return f"<FeedReport {self.app}.{self.stream}: {self.rows} rows, {self.rejected} rejected>"
+        return f"<FeedReport {self.app}.{self.stream}: {self.rows:,} rows, {self.rejected:,} rejected>"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -322,7 +322,7 @@ class Stats(Displayed):
         return pd.DataFrame([asdict(s) for s in self.sinks], columns=[f.name for f in fields(SinkFigures)])
 
     def summary(self) -> str:
-        return f"<Stats: {self.state}, {self.events} events, {self.waiting} entries waiting>"
+        return f"<Stats: {self.state}, {self.events:,} events, {self.waiting:,} entries waiting>"
 
 
 @dataclass(frozen=True, repr=False)

@@ -36,6 +36,26 @@ class AppAudit(Displayed):
         """What depends on the node and is not accepted."""
         return [f for f in self.findings if f.fails]
 
+    @property
+    def keyed(self) -> list[Finding]:
+        """What is right only where events are routed by a key, and is not accepted."""
+        return [f for f in self.findings if f.level == "keyed" and f.accepted is None]
+
+    @property
+    def routing(self) -> dict[str, str] | None:
+        """By stream, the attribute by which it must be routed for all that is keyed; None where that contradicts
+        itself."""
+        keys = {key for f in self.keyed for key in f.keys}
+        found = dict(sorted(keys))
+        return found if len(found) == len(keys) else None
+
+    @property
+    def exit_code(self) -> int:
+        """2 where the app is wrong, 1 where something depends on the node under every routing and is not accepted."""
+        if self.error is not None:
+            return 2
+        return 1 if self.failing or self.routing is None else 0
+
     def summary(self) -> str:
         return f"<AppAudit of {self.path}: {len(self.findings)} findings, {len(self.failing)} depend on the node>"
 
@@ -48,10 +68,8 @@ class AuditReport(Displayed):
 
     @property
     def exit_code(self) -> int:
-        """2 where an app is wrong, 1 where something depends on the node and is not accepted, else 0."""
-        if any(a.error is not None for a in self.apps):
-            return 2
-        return 1 if any(a.failing for a in self.apps) else 0
+        """The worst of the apps': 2, 1, or 0."""
+        return max((a.exit_code for a in self.apps), default=0)
 
     def summary(self) -> str:
         return f"<AuditReport of {len(self.apps)} apps>"

@@ -43,6 +43,7 @@ from ..cluster.divergence import VERDICTS
 from ..cluster.progress import span
 from ..cluster.reasons import group_reasons
 from ..plan.nodes import Plan
+from ..plan.repair import routes
 from .bars import bar_html
 from .card import card_html, card_text
 from .cluster_view import cluster_html, cluster_text
@@ -421,10 +422,20 @@ def _audit_grid(shown: AppAudit) -> Grid:
 
 
 def _audit_said(shown: AppAudit) -> str:
-    n = len(shown.failing)
-    return f"{shown.path}: {counted(n, 'element')} depend{'s' if n == 1 else ''} on the node" if n else (
-        f"{shown.path}: nothing depends on the node that is not accepted"
-    )  # fmt: skip
+    n, keyed, routing = len(shown.failing), shown.keyed, shown.routing
+    if n:
+        said = f"{counted(n, 'element')} depend{'s' if n == 1 else ''} on the node"
+        also = f"{len(keyed):,} more " + ("is" if len(keyed) == 1 else "are")
+    else:
+        said, also = "nothing depends on the node that is not accepted", "that"
+    if routing is None:
+        named = [f"{f.name} {routes(f.keys)}" for f in keyed if f.kind == "query"]
+        said += f", but no one routing does for {counted(len(keyed), 'element')}: {'; '.join(dict.fromkeys(named))}"
+    elif routing:
+        said += f", if events are routed {routes(routing.items())}" if not n else (
+            f"; {also} right only if events are routed {routes(routing.items())}"
+        )  # fmt: skip
+    return f"{shown.path}: {said}"
 
 
 def _measured(shown: AppAudit) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from . import nodes as n
-from .query_parts import inserts_into, sources, tables_of
+from .query_parts import inserts_into, only_adds, sources, tables_of
 
 
 class Dataflow:
@@ -44,7 +44,7 @@ class Dataflow:
 
     def before(self, k: int) -> list[int]:
         """The queries, by number, that write what number `k` reads or changes; of a fault stream those that read the
-        stream whose faults it has."""
+        stream whose faults it has. What only adds to a table in a database does not depend on its other writers."""
         q = self.queries[k]
         found: set[int] = set()
         for s in sources(q):
@@ -52,6 +52,8 @@ class Dataflow:
             if s.id.startswith("!"):
                 found.update(self._reading.get(s.id[1:], ()))
         for table in self.tables[k]:
+            if self.plan.tables[table].stored and only_adds(q, table):
+                continue
             found.update(w for w in self._writing.get(table, ()) if self.queries[w].output.target.kind == "table")
         return sorted(found - {k})
 

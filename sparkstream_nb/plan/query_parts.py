@@ -123,3 +123,8 @@ def tables_of(q: n.Query, *, written: bool = True) -> tuple[str, ...]:
     if written and q.output.target.kind == "table":
         found.append(q.output.target.id)
     return tuple(dict.fromkeys(found))
+
+
+def only_adds(q: n.Query, table: str) -> bool:
+    """Whether a query inserts into a table and looks into none."""
+    return isinstance(q.output, n.Insert) and q.output.target.id == table and not tables_of(q, written=False)

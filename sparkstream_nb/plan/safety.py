@@ -30,9 +30,11 @@ Rules (`safety_rules.py` has a function for each):
    `reorder`, output rates, the expired events of `time`) depends on the other keys there, as does what `expression`
    windows hold, and what is made of neighbours that a query sends at once: node-dependent. So are named windows that
    are not by the clock, which are not partitioned.
-8. Tables in memory: keyed if all queries of the app reach it by equality of one column with an attribute; the key is
-   that of all these queries. Triggers fire on every node. Joins with aggregations read what was stored by then. All
-   else: node-dependent.
+8. Tables: stateless if no query writes it (what it holds does not change); keyed if all queries of the app reach it by
+   equality of one column, with a primary key one of that, with an attribute; the key is that of all these queries. All
+   else: node-dependent. That a table is in a database (`@store`) makes one difference: it takes the rows of all nodes,
+   so a query that only adds rows is as its input is. Triggers fire on every node. Joins with aggregations read what was
+   stored by then: node-dependent.
 9. A query inherits from the queries whose output it reads, that write a table which it touches, and, of a fault stream,
    from those that read the stream; attributes are traced back to the streams that are routed.
 
@@ -42,13 +44,13 @@ puts out together, or `group by` and `limit` select in it, is then that of each 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 
 from . import nodes as n
 from .dataflow import Dataflow
-from .query_parts import inserts_into
+from .query_parts import inserts_into, tables_of
 from .safety_rules import STATELESS, Keys, Own, Rules, attribute_of, merged_keys, own_rule, partition_rule
 
 
@@ -159,24 +161,24 @@ class _Propagation:
             return n.Safety("node-dependent", own.reason)
         inherited: dict[str, str] = {}
         merged: set[tuple[tuple[str, str], ...]] = set()
-        last: tuple[n.Query, n.Safety] | None = None
+        keyed: list[tuple[n.Query, n.Safety]] = []
         for w in self._before[k]:
             writer = self._flow.queries[w]
             s = found[writer.name]
             if s.level == "node-dependent":
-                return n.Safety("node-dependent", _inherited(writer, s))
+                return n.Safety("node-dependent", self._inherited(k, writer, s))
             if s.level == "keyed":
-                last = writer, s
                 if s.keys in merged:
                     continue
                 merged.add(s.keys)
                 both = merged_keys(inherited, dict(s.keys))
                 if both is None:
-                    return n.Safety("node-dependent", "its inputs need routing by different attributes")
+                    return n.Safety("node-dependent", _in_conflict(keyed, writer, s))
+                keyed.append((writer, s))
                 inherited = both
         if own.level == "stateless":
-            if last is not None and inherited:
-                return n.Safety("keyed", _inherited(*last), tuple(sorted(inherited.items())))
+            if inherited:
+                return n.Safety("keyed", self._inherited(k, *keyed[-1]), tuple(sorted(inherited.items())))
             return n.Safety("stateless", own.reason)
         computed = None
         other = lambda c: self.preferred is not None and any(a != self.preferred for a in c.values())  # noqa: E731
@@ -191,6 +193,15 @@ class _Propagation:
         if computed is not None:
             return n.Safety("node-dependent", f"{own.reason}, and the key {computed} is computed inside the node")
         return n.Safety("node-dependent", f"{own.reason}, and its input is keyed by another attribute")
+
+    def _inherited(self, k: int, writer: n.Query, s: n.Safety) -> str:
+        """Why query number `k` is what `writer` is: the reason of the first query on the way."""
+        if is_inherited(s.reason):
+            return s.reason
+        target = writer.output.target
+        if target.kind == "table" and target.id not in tables_of(self._flow.queries[k], written=False):
+            return f"{_WRITES}'{writer.name}', which is {s.level}, writes table '{target.id}' too: {s.reason}"
+        return f"{_READS}'{writer.name}' sends: {s.reason}"
 
     def _trace(self, candidate: Keys) -> dict[str, str] | None:
         """The routed streams' attributes that a candidate's come from, None where one is computed."""
@@ -232,11 +243,21 @@ class _Propagation:
 
 
 _READS = "it reads what query "
+_WRITES = "query "
 
 
-def _inherited(writer: n.Query, s: n.Safety) -> str:
-    """Why a reader of `writer` is what it is: the reason of the first query on the way."""
-    return s.reason if s.reason.startswith(_READS) else f"{_READS}'{writer.name}' sends: {s.reason}"
+def is_inherited(reason: str) -> bool:
+    """Whether a query is what another one is that it reads from, or shares a table with."""
+    return reason.startswith((_READS, _WRITES))
+
+
+def _in_conflict(keyed: Sequence[tuple[n.Query, n.Safety]], writer: n.Query, safety: n.Safety) -> str:
+    """That `writer` needs another routing than one of those before."""
+    other = next((k for k in keyed if merged_keys(dict(k[1].keys), dict(safety.keys)) is None), keyed[0])
+    one, two = (
+        f"query '{q.name}' by {', '.join(dict.fromkeys(a for _, a in s.keys))}" for q, s in (other, (writer, safety))
+    )
+    return f"what it reads needs routing by different attributes: {one} and {two}"
 
 
 def _worst(all_: list[n.Safety], id_: str) -> n.Safety:
