@@ -20,7 +20,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ._version import __version__
-from .errors import Misuse, SiddhiError, SparkStreamError, nearest
+from .errors import Misuse, NotInThisBuild, SiddhiError, SparkStreamError, nearest
 from .options import (
     CannotRead,
     HelpAsked,
@@ -378,9 +378,13 @@ def _compiled(options: Any, text: str | None = None) -> Plan:
 
 def check(options: Any) -> int:
     """`sparkstream check`. What this build cannot run is said; as it is no mistake, the exit code is 0."""
-    from .plan.gaps import what_cannot_run
+    from .plan.gaps import found_so_far, what_cannot_run
 
-    plan = _compiled(options)
+    try:
+        plan = _compiled(options)
+    except NotInThisBuild as gap:
+        print(f"{options.app}: {found_so_far(gap)}")
+        return 0
     queries = f"{len(plan.queries):,} {'query' if len(plan.queries) == 1 else 'queries'}"
     found = f"no mistakes found ({queries}, {_many(len(plan.aggregations), 'aggregation')})"
     gaps = what_cannot_run(plan)

@@ -54,8 +54,42 @@ def test_check_says_what_cannot_run(app: str, capsys: pytest.CaptureFixture[str]
     Path(app).write_text(f"define stream S (a string);{table}from S insert into T;")
     assert cli.main(["check", app]) == 0
     shown = capsys.readouterr().out
-    cannot = "a sink of type 'mqtt' (line 4)"
-    assert shown.endswith(f", but this build cannot run table 'T' in a store of type 'mongodb' (line 2) and {cannot}\n")
+    owner = "it belongs to WSO2's extension siddhi-{}, which is not included)"
+    table = f"table 'T' in a store of type 'mongodb' (line 2; {owner.format('store-mongodb')}"
+    sink = f"a sink of type 'mqtt' (line 4; {owner.format('io-mqtt')}"
+    assert shown.endswith(f", but this build cannot run {table} and {sink}\n")
+
+
+def test_check_goes_up_to_what_an_extension_has(app: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(app).write_text("define stream S (a double);\nfrom S select geo:distance(a, a, a, a) as d insert into O;")
+    assert cli.main(["check", app]) == 0
+    owner = "belongs to WSO2's extension siddhi-gpl-execution-geo, which is not included"
+    assert capsys.readouterr().out == (
+        f"{app}: no mistakes found before line 2, where function 'geo:distance' {owner}; what follows was not checked\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("connector", "option", "meant"),
+    [("@sink(type='http', publisher.url='http://x', methd='PUT', @map(type='json'))", "methd", "method"),
+     ("@source(type='http', recver.url='http://x', @map(type='json'))", "recver.url", "receiver.url"),
+     ("@source(type='mqtt', url='x', topik='t', @map(type='json'))", "topik", "topic")],
+)  # fmt: skip
+def test_a_misspelt_option_is_an_error(
+    app: str, capsys: pytest.CaptureFixture[str], connector: str, option: str, meant: str
+) -> None:
+    Path(app).write_text(f"{connector} define stream S (a int);\nfrom S select a insert into O;")
+    assert cli.main(["check", app]) == 1
+    shown = capsys.readouterr().err
+    assert f"'{option}' is no option of @" in shown
+    assert shown.endswith(f"Did you mean '{meant}'?\n")
+
+
+def test_an_option_that_is_near_no_other_is_a_gap(app: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(app).write_text("@sink(type='kafka', topic='t', bootstrap.servers='b', colour='red', @map(type='json'))\n"
+                         "define stream S (a int);\nfrom S select a insert into O;")  # fmt: skip
+    assert cli.main(["check", app]) == 0
+    assert "'colour' of a sink of type 'kafka'" in capsys.readouterr().out
 
 
 def test_fmt(tmp_path: Path, app: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

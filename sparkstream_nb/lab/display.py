@@ -535,13 +535,15 @@ def _(shown: AppGraph) -> str:
 
 @text.register
 def _(shown: Check) -> str:
-    return str(shown.error) if shown.plan is None else _right(shown.plan) + _but(shown)
+    if shown.plan is None:
+        return shown.gaps if shown.ok else str(shown.error)
+    return _right(shown.plan) + _but(shown)
 
 
 @html.register
 def _(shown: Check) -> str:
     if shown.plan is None:
-        return escaped_lines(f"✗ {shown.error}")
+        return paragraph(f"⚠ {markup.escape(shown.gaps)}") if shown.ok else escaped_lines(f"✗ {shown.error}")
     sign = "⚠" if shown.gaps else "✓"
     return paragraph(f"{sign} {markup.escape(_right(shown.plan) + _but(shown))}")
 

@@ -448,7 +448,7 @@ def _below(lines: int) -> Iterator[None]:
 def _checked(text: str, variables: dict[str, str], lines_before: int = 0) -> Any:
     """What `cluster.check` says of an app's text. Raises `SiddhiError` where something is wrong."""
     checked = cluster.check(text, variables=variables, lines_before=lines_before)
-    if checked.error is not None:
+    if checked.error is not None and not checked.ok:
         raise checked.error
     return checked
 

@@ -13,29 +13,15 @@ from typing import Literal, cast
 from ...errors import SiddhiBindError, Span, did_you_mean
 from ...lang import tree
 from ...types import Schema
+from ..extensions import types
 from ..query_parts import configured, connector_options, connector_type, template_attributes
 from .annotations import single
 from .mappings import MAPPED, sink_mapping, source_mapping
 
-# Extension types by their kind: what runs here or is known to WSO2. Others are misspelt.
-SOURCES = frozenset(
-    {"inMemory", "http", "http-request", "http-response", "http-call-response", "http-service",
-     "http-service-request", "sse", "kafka", "kafkaMultiDC", "tcp", "file", "fileeventlistener", "email", "jms",
-     "mqtt", "rabbitmq", "nats", "websocket", "cdc", "prometheus", "grpc", "grpc-call-response", "grpc-service",
-     "grpc-service-request", "s3", "gcs", "googlepubsub", "azureservicebus", "twitter", "sqs", "hl7",
-     "wso2event", "activemq"}
-)  # fmt: skip
-SINKS = frozenset(
-    {"inMemory", "log", "http", "http-request", "http-response", "http-call", "http-service-response", "sse",
-     "kafka", "kafkaMultiDC", "kafka-replay-request", "tcp", "file", "email", "jms", "mqtt", "rabbitmq", "nats",
-     "websocket", "prometheus", "grpc", "grpc-call", "grpc-service-response", "s3", "gcs",
-     "google-cloud-storage", "googlepubsub", "rdbms", "slack", "sqs", "sns", "hl7", "wso2event", "opensearch",
-     "elasticsearch", "activemq"}
-)  # fmt: skip
-STORES = frozenset({"rdbms", "mongodb", "hbase", "cassandra", "solr", "elasticsearch", "opensearch", "redis"})
-MAPPINGS = frozenset(
-    {"passThrough", "json", "xml", "text", "csv", "binary", "avro", "protobuf", "keyvalue", "wso2event"}
-)
+SOURCES = frozenset(types("source")) | {"inMemory"}
+SINKS = frozenset(types("sink")) | {"inMemory", "log"}
+STORES = frozenset(types("store"))
+MAPPINGS = frozenset(types("source-mapping")) | {"passThrough"}
 STRATEGIES = frozenset({"roundRobin", "partitioned", "broadcast"})
 
 OnError = Literal["LOG", "STREAM", "STORE"]
