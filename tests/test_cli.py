@@ -60,6 +60,70 @@ def test_check_says_what_cannot_run(app: str, capsys: pytest.CaptureFixture[str]
     assert shown.endswith(f", but this build cannot run {table} and {sink}\n")
 
 
+REF = """@source(ref='feed', @map(type='json'))
+define stream S (a string, v int);
+@store(type='rdbms', ref='shop') define table T (a string, v int);
+@store(type='rdbms', datasource='SHOP') define table U (a string, v int);
+from S[v > ${LEAST} and a == '${WORD}'] select a, v insert into T;
+from S[v > ${LEAST}] select a, v insert into U;
+"""
+CONF = """wso2.carbon: {id: '${NODE}'}
+siddhi: {refs: [{ref: {name: shop, type: rdbms, properties: {datasource: SHOP}}},
+                {ref: {name: feed, type: kafka, properties: {topic.list: t, bootstrap.servers: b}}}]}
+wso2.datasources: {dataSources: [{name: SHOP, definition: {configuration: {jdbcUrl: 'jdbc:sqlite:x.db'}}}]}
+"""
+NOTES = [
+    "ref 'feed' (line 1) is of a deployment file, and none is given: --conf FILE",
+    "ref 'shop' (line 3) is of a deployment file, and none is given: --conf FILE",
+    "data source 'SHOP' (line 4) is of a deployment file, and none is given: --conf FILE",
+    "${LEAST} (line 5) has no value and is taken as 1: --param LEAST=VALUE",
+    "${WORD} (line 5) has no value and is taken as 1: --param WORD=VALUE",
+]
+
+
+@pytest.mark.parametrize("command", ["check", "explain", "explain --repair", "graph", "audit"])
+def test_without_a_deployment_file_what_it_would_say_is_a_note(
+    app: str, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    Path(app).write_text(REF)
+    assert cli.main([*command.split(), app]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert [line.partition("note: ")[2] for line in shown.out.splitlines() if "note: " in line] == NOTES
+
+
+@pytest.mark.parametrize("command", ["check", "explain", "explain --repair", "graph", "audit"])
+def test_a_deployment_file_says_it(
+    app: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    Path(app).write_text(REF)
+    other = tmp_path / "other.siddhi"
+    other.write_text(REF.replace("datasource='SHOP'", "datasource='SHOPP'"))
+    third = tmp_path / "third.siddhi"
+    third.write_text(REF.replace("ref='feed'", "ref='fead'"))
+    conf = tmp_path / "node.yaml"
+    conf.write_text(CONF)
+    given = ["--conf", str(conf), "--param", "NODE=n1", "--param", "LEAST=3", "--param", "WORD=x"]
+    assert cli.main([*command.split(), app, *given]) == 0
+    assert "note: " not in capsys.readouterr().out
+    assert cli.main([*command.split(), app, str(other), str(third), *given]) == (2 if command == "audit" else 1)
+    shown = capsys.readouterr()
+    said = shown.out + shown.err
+    assert "no data source 'SHOPP'. Did you mean 'SHOP'?" in said
+    assert "no configuration defines the source 'fead'" in said
+    assert f"{app}:" in shown.out
+    assert cli.main([*command.split(), app, *given[:-4]]) == (2 if command == "audit" else 1)
+    assert "no value is given for '${LEAST}'" in "".join(capsys.readouterr())
+
+
+def test_a_variable_that_decides_whether_an_app_is_right_needs_a_value(
+    app: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(app).write_text("define stream S (a string);\nfrom ${WHERE} select a insert into O;")
+    assert cli.main(["check", app]) == 1
+    assert f"{app}:2:6: no value is given for '${{WHERE}}'" in capsys.readouterr().err
+
+
 def test_check_goes_up_to_what_an_extension_has(app: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path(app).write_text("define stream S (a double);\nfrom S select geo:distance(a, a, a, a) as d insert into O;")
     assert cli.main(["check", app]) == 0

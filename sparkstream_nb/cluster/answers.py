@@ -345,6 +345,7 @@ class RepairList(Displayed):
 
     repairs: Repairs
     lines_before: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -361,6 +362,7 @@ class AppGraph(Displayed):
     """The graph of an app: a picture in a notebook, a list of edges as text."""
 
     graph: Graph
+    notes: tuple[str, ...] = ()
 
     def summary(self) -> str:
         return f"<AppGraph: {len(self.graph.nodes)} nodes, {len(self.graph.edges)} edges>"
@@ -372,12 +374,13 @@ class Check(Displayed):
 
     Either `plan` is the app's plan, or `error` the first thing that is wrong, with its place and the way out. Where it
     is a `NotInThisBuild`, of an extension that is not included, the app is right up to there. Numbers of lines count
-    the `lines_before` the text.
+    the `lines_before` the text. `notes`: names that only a deployment gives a value.
     """
 
     plan: Plan | None
     error: SiddhiError | None
     lines_before: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

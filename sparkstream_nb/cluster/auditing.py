@@ -13,7 +13,9 @@ from ..errors import SiddhiError, SparkStreamError
 from ..plan import compile_app
 from ..plan.audit import Finding, audit
 from ..plan.nodes import Plan
+from ..plan.open_names import taken
 from .audit_feeds import FeedFiles, Measurement, measure
+from .check import Surroundings
 from .conf import NodeFile
 from .frontend import Displayed
 
@@ -30,6 +32,7 @@ class AppAudit(Displayed):
     error: SparkStreamError | None = None
     measured: Measurement | None = None
     fed: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
     @property
     def failing(self) -> list[Finding]:
@@ -86,23 +89,26 @@ def audited(
     deployment would. Those of `feeds` that it has streams for are measured; raises SparkStreamError for one that cannot
     be read."""
     try:
-        plan = _as_deployed(text, files, variables)
+        plan, open_ = Surroundings(variables or {}, files).compiled(text)
     except SiddhiError as e:
         return AppAudit(path, error=e)
+    values = taken(variables or {}, open_)
+    plan = _as_deployed(plan, text, files, values)
     own = [] if feeds is None else [(s, p) for s, p in feeds.files if s in plan.streams]
-    measured = measure(path, plan, replace(feeds, files=own), variables or {}) if feeds is not None and own else None
-    return AppAudit(path, audit(plan, text, variables), measured=measured, fed=[s for s, _ in own])
+    measured = measure(path, plan, replace(feeds, files=own), values) if feeds is not None and own else None
+    notes = [x.note() for x in open_]
+    return AppAudit(path, audit(plan, text, values), measured=measured, fed=[s for s, _ in own], notes=notes)
 
 
-def _as_deployed(text: str, files: Sequence[NodeFile], variables: Mapping[str, str] | None) -> Plan:
+def _as_deployed(plan: Plan, text: str, files: Sequence[NodeFile], variables: Mapping[str, str]) -> Plan:
     """The plan of the first node; an aggregation is by shard where it is on all nodes."""
-    properties = [{"shardId": f.shard_id, **f.properties} for f in files] or [{"shardId": "node-1"}]
-    plans = [compile_app(text, properties=p, variables=variables) for p in properties]
+    properties = [{"shardId": f.shard_id, **f.properties} for f in files[1:]]
+    plans = [plan, *(compile_app(text, properties=p, variables=variables) for p in properties)]
     by_shard = {
         id_: replace(a, partitioned=all(p.aggregations[id_].partitioned for p in plans))
-        for id_, a in plans[0].aggregations.items()
+        for id_, a in plan.aggregations.items()
     }
-    return replace(plans[0], aggregations=by_shard)
+    return replace(plan, aggregations=by_shard)
 
 
 def as_json(report: AuditReport) -> str:
@@ -114,6 +120,8 @@ def _plain(a: AppAudit) -> dict[str, Any]:
     out: dict[str, Any] = {"app": a.path, "findings": [{**asdict(f), "fails": f.fails} for f in a.findings]}
     if a.error is not None:
         out["error"] = str(a.error)
+    if a.notes:
+        out["notes"] = list(a.notes)
     if a.measured is not None:
         out["measured"] = asdict(a.measured)
     return out

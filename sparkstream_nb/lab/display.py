@@ -7,6 +7,7 @@ of result needs one function for each of the two.
 from __future__ import annotations
 
 import html as markup
+from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -451,7 +452,7 @@ def _(shown: AppAudit) -> str:
     if shown.error is not None:
         return f"{shown.path}: {shown.error}"
     parts = [_audit_said(shown), _audit_grid(shown).text(footer=False)]
-    return "\n".join([*parts, *(f"measured: {line}" for line in _measured(shown))])
+    return "\n".join([*parts, *(f"measured: {line}" for line in _measured(shown)), *_notes(shown.notes)])
 
 
 @html.register
@@ -459,7 +460,8 @@ def _(shown: AppAudit) -> str:
     if shown.error is not None:
         return paragraph(f"<b>{markup.escape(shown.path)}</b>") + escaped_lines(str(shown.error))
     measured = "".join(paragraph(f"measured: {markup.escape(line)}") for line in _measured(shown))
-    return f"<h2>{markup.escape(_audit_said(shown))}</h2>{_audit_grid(shown).html(footer=False)}{measured}"
+    found = f"<h2>{markup.escape(_audit_said(shown))}</h2>{_audit_grid(shown).html(footer=False)}{measured}"
+    return found + _notes_html(shown.notes)
 
 
 @text.register
@@ -525,19 +527,19 @@ def _(shown: RepairList) -> str:
 
 @text.register
 def _(shown: AppGraph) -> str:
-    return drawing.text(shown.graph)
+    return "\n".join([drawing.text(shown.graph), *_notes(shown.notes)])
 
 
 @html.register
 def _(shown: AppGraph) -> str:
-    return drawing.image(shown.graph)
+    return drawing.image(shown.graph) + _notes_html(shown.notes)
 
 
 @text.register
 def _(shown: Check) -> str:
     if shown.plan is None:
         return shown.gaps if shown.ok else str(shown.error)
-    return _right(shown.plan) + _but(shown)
+    return "\n".join([_right(shown.plan) + _but(shown), *_notes(shown.notes)])
 
 
 @html.register
@@ -545,7 +547,15 @@ def _(shown: Check) -> str:
     if shown.plan is None:
         return paragraph(f"⚠ {markup.escape(shown.gaps)}") if shown.ok else escaped_lines(f"✗ {shown.error}")
     sign = "⚠" if shown.gaps else "✓"
-    return paragraph(f"{sign} {markup.escape(_right(shown.plan) + _but(shown))}")
+    return paragraph(f"{sign} {markup.escape(_right(shown.plan) + _but(shown))}") + _notes_html(shown.notes)
+
+
+def _notes(notes: Sequence[str]) -> list[str]:
+    return [f"note: {note}" for note in notes]
+
+
+def _notes_html(notes: Sequence[str]) -> str:
+    return "".join(paragraph(markup.escape(line)) for line in _notes(notes))
 
 
 def _but(shown: Check) -> str:

@@ -16,7 +16,7 @@ from . import nodes as n
 from .binding.mappings import MAPPED
 from .extensions import Kind, not_included, types
 from .outside import is_outside, missing
-from .query_parts import connector_type, expressions, inputs
+from .query_parts import connector_type, expressions, inputs, is_open
 
 _LIST = """
 script:r                          functions in R
@@ -115,7 +115,8 @@ def _definitions(plan: n.Plan) -> Iterator[GapUse]:
         yield from _stream(s, plan.properties)
     for t in plan.tables.values():
         store = tree.find_annotation(t.annotations, "store")
-        if store is not None and connector_type(store, plan.properties).lower() != "rdbms":
+        open_ = store is not None and is_open(store, plan.properties)
+        if store is not None and not open_ and connector_type(store, plan.properties).lower() != "rdbms":
             type_ = connector_type(store, plan.properties)
             what = f"table '{t.source.id}' in a store of type '{type_}'"
             yield GapUse("store", what, store.span, _extension("store", type_))

@@ -66,7 +66,7 @@ R = "define stream R (symbol string, rate float);\n"
         ("@Index('symbol') @Index('symbol') " + T, None, "two @Index on 'symbol'", "Keep one"),
         ("@store(ref='db') " + T, "ref='db'", "no configuration defines the store 'db'", "write the options here"),
         (S + "@store(ref='db') define aggregation A from S select sum(volume) as v aggregate every sec;", "ref='db'",
-         "the store 'db'", "No deployment configuration is read yet"),
+         "the store 'db'", "Define it under refs"),
         ("@source(ref='bus') " + S, "ref='bus'", "no configuration defines the source 'bus'", "write the options here"),
         ("@sink(type='log', ref='bus') " + S, "ref='bus'", "the sink 'bus'", None),
         ("@sink(type='inMemory', @distribution(strategy='broadcast', @destination(ref='d'))) " + S, "ref='d'", "destination 'd'", None),
