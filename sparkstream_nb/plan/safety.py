@@ -35,7 +35,7 @@ Rules (`safety_rules.py` has a function for each):
    else: node-dependent. That a table is in a database (`@store`) makes one difference: it takes the rows of all nodes,
    so a query that only adds rows is as its input is. Triggers fire on every node. Joins with aggregations read what was
    stored by then: node-dependent.
-9. A query inherits from the queries whose output it reads, that write a table which it touches, and, of a fault stream,
+9. A query inherits from the queries whose output it reads, that write a table which it reads, and, of a fault stream,
    from those that read the stream; attributes are traced back to the streams that are routed.
 
 The claims are for events that are sent one by one. A route by key cuts several that are sent at once: what a batch
@@ -50,7 +50,7 @@ from heapq import heappop, heappush
 
 from . import nodes as n
 from .dataflow import Dataflow
-from .query_parts import inserts_into, tables_of
+from .query_parts import inserts_into
 from .safety_rules import STATELESS, Keys, Own, Rules, attribute_of, merged_keys, own_rule, partition_rule
 
 
@@ -166,7 +166,7 @@ class _Propagation:
             writer = self._flow.queries[w]
             s = found[writer.name]
             if s.level == "node-dependent":
-                return n.Safety("node-dependent", self._inherited(k, writer, s))
+                return n.Safety("node-dependent", _inherited(writer, s))
             if s.level == "keyed":
                 if s.keys in merged:
                     continue
@@ -178,7 +178,7 @@ class _Propagation:
                 inherited = both
         if own.level == "stateless":
             if inherited:
-                return n.Safety("keyed", self._inherited(k, *keyed[-1]), tuple(sorted(inherited.items())))
+                return n.Safety("keyed", _inherited(*keyed[-1]), tuple(sorted(inherited.items())))
             return n.Safety("stateless", own.reason)
         computed = None
         other = lambda c: self.preferred is not None and any(a != self.preferred for a in c.values())  # noqa: E731
@@ -193,15 +193,6 @@ class _Propagation:
         if computed is not None:
             return n.Safety("node-dependent", f"{own.reason}, and the key {computed} is computed inside the node")
         return n.Safety("node-dependent", f"{own.reason}, and its input is keyed by another attribute")
-
-    def _inherited(self, k: int, writer: n.Query, s: n.Safety) -> str:
-        """Why query number `k` is what `writer` is: the reason of the first query on the way."""
-        if is_inherited(s.reason):
-            return s.reason
-        target = writer.output.target
-        if target.kind == "table" and target.id not in tables_of(self._flow.queries[k], written=False):
-            return f"{_WRITES}'{writer.name}', which is {s.level}, writes table '{target.id}' too: {s.reason}"
-        return f"{_READS}'{writer.name}' sends: {s.reason}"
 
     def _trace(self, candidate: Keys) -> dict[str, str] | None:
         """The routed streams' attributes that a candidate's come from, None where one is computed."""
@@ -243,12 +234,16 @@ class _Propagation:
 
 
 _READS = "it reads what query "
-_WRITES = "query "
 
 
 def is_inherited(reason: str) -> bool:
-    """Whether a query is what another one is that it reads from, or shares a table with."""
-    return reason.startswith((_READS, _WRITES))
+    """Whether a query is what another one is that it reads from, also by a table."""
+    return reason.startswith(_READS)
+
+
+def _inherited(writer: n.Query, s: n.Safety) -> str:
+    """Why a reader of `writer` is what it is: the reason of the first query on the way."""
+    return s.reason if is_inherited(s.reason) else f"{_READS}'{writer.name}' sends: {s.reason}"
 
 
 def _in_conflict(keyed: Sequence[tuple[n.Query, n.Safety]], writer: n.Query, safety: n.Safety) -> str:
