@@ -51,7 +51,17 @@ from heapq import heappop, heappush
 from . import nodes as n
 from .dataflow import Dataflow
 from .query_parts import inserts_into
-from .safety_rules import STATELESS, Keys, Own, Rules, attribute_of, merged_keys, own_rule, partition_rule
+from .safety_rules import (
+    STATELESS,
+    Keys,
+    Own,
+    Rules,
+    attribute_of,
+    merged_keys,
+    own_rule,
+    partition_rule,
+    tables_of_aggregation,
+)
 
 
 def with_safety(plan: n.Plan) -> n.Plan:
@@ -103,13 +113,18 @@ def without(plan: n.Plan, names: Collection[str]) -> n.Plan:
 
 
 def aggregation_safety(plan: n.Plan, aggregation: n.AggregationDef) -> n.Safety:
-    """Incremental aggregations are `merged`, unless their input is node-dependent."""
+    """Incremental aggregations are `merged`, unless their input is node-dependent, or a table that they look into."""
     safety = {q.name: q.safety for q in plan.queries}
     for column in aggregation.base:
         if column.arg is not None and any(isinstance(e, n.Agg) for e in n.walk(column.arg)):
             return n.Safety(
                 "node-dependent", f"'{column.name}' holds an aggregate over all events that the node received"
             )
+    writers = {q.output.target.id: q.name for q in plan.queries if q.output.target.kind == "table"}
+    for table in tables_of_aggregation(aggregation):
+        if table in writers:
+            said = f"it looks into table '{table}', to which query '{writers[table]}' writes meanwhile"
+            return n.Safety("node-dependent", said)
     read = aggregation.input.source.id
     for q in plan.queries:
         if inserts_into(q, read) and safety[q.name].level == "node-dependent":

@@ -72,6 +72,15 @@ def test_query_by_itself(query: str, level: str, keys: tuple[tuple[str, str], ..
     assert (safety.level, safety.keys) == (level, keys), safety.reason
 
 
+def test_an_aggregation_that_looks_into_a_table() -> None:
+    app = DEFINITIONS + "define aggregation B from S[T.k == k in T] select sum(v) as s aggregate every sec;"
+    plan = compile_app(app)
+    assert aggregation_safety(plan, plan.aggregations["B"]).level == "merged"
+    plan = compile_app(app + "@info(name='fills') from R select k, w as v insert into T;")
+    found = aggregation_safety(plan, plan.aggregations["B"])
+    assert (found.level, "query 'fills'" in found.reason) == ("node-dependent", True)
+
+
 def _safeties(queries: str) -> dict[str, tuple[str, tuple[tuple[str, str], ...]]]:
     return {q.name: (q.safety.level, q.safety.keys) for q in compile_app(DEFINITIONS + queries).queries}
 
