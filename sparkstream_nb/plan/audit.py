@@ -180,7 +180,7 @@ class _Audit:
         if keys := _keys(writers):
             keyed = ", ".join(f"'{q.name}'" for q in writers if q.safety.keys)
             effect = "each node publishes its share, if it is routed by its key"
-            cause = f"so does what query {keyed} puts out"
+            cause = f"query {keyed} is right where its key goes to one node"
             return Finding("sink", name, line, "keyed", effect, cause, f"route {routes(keys)}", keys=keys)
         cause = "its queries are right on several nodes" if writers else "each event comes to one node"
         return Finding("sink", name, line, "safe", "each node publishes its share", cause, "none is needed")
