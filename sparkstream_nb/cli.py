@@ -1,4 +1,4 @@
-"""The command `sparkstream`: check, explain, audit, fmt, replay, run, split, query, store, manager, bench.
+"""The command `sparkstream`: check, explain, graph, audit, fmt, replay, run, split, query, store, manager, bench.
 
 Exit codes: 0 success; 1 the app is wrong, or a case or run failed; 2 the command line is wrong; 130 interrupted.
 Results go to standard output, short error messages to standard error.
@@ -6,7 +6,6 @@ Results go to standard output, short error messages to standard error.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shlex
@@ -20,7 +19,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ._version import __version__
-from .errors import Misuse, SiddhiError, SparkStreamError, nearest
+from .cli_checks import audit, check, explain, graph, many, text_of, told
+from .errors import Misuse, SparkStreamError, nearest
 from .options import (
     CannotRead,
     HelpAsked,
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(text if text.startswith("sparkstream") else f"sparkstream: {text}", file=sys.stderr)
         return 2
     except SparkStreamError as e:
-        print(_told(e), file=sys.stderr)
+        print(told(e), file=sys.stderr)
         return 1
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `| head` has read enough
@@ -69,22 +69,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("sparkstream: interrupted", file=sys.stderr)
         return 130
-
-
-def _told(error: SparkStreamError) -> str:
-    """The printed text of an error. A SiddhiQL error of a file begins with FILE:LINE:COLUMN."""
-    return str(error) if isinstance(error, SiddhiError) and error.file is not None else f"sparkstream: {error}"
-
-
-@contextlib.contextmanager
-def _text_of(path: str) -> Iterator[str]:
-    """Read an app's text, and add the file name to SiddhiQL errors raised in the block. `-` is standard input."""
-    text = read_text(path)
-    try:
-        yield text
-    except SiddhiError as error:
-        error.file = None if path == "-" else path
-        raise
 
 
 def parser() -> Options:
@@ -99,16 +83,18 @@ def parser() -> Options:
         return c
 
     for name, run, what in (
-        ("check", check, "Check an app's syntax, names, types and rules, and whether this build can run it."),
-        ("explain", explain, "Print an app's plan: what runs where, and what routing does to each query."),
+        ("check", check, "Check apps' syntax, names, types and rules, and whether this build can run them."),
+        ("explain", explain, "Print apps' plans: what runs where, and what routing does to each query."),
+        ("graph", graph, "Print what reads and writes what in apps, with what routing does to each query."),
     ):
         c = command(name, run, what)
-        c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
-        add(c, "--param")
+        c.add_argument("apps", metavar="APP.siddhi", nargs="+", help="the apps' texts; - is standard input")
+        add(c, "--param", "--conf", "--allow-env")
         if name == "explain":
             c.add_argument(
                 "--repair", action="store_true", help="print what would make each query right on several nodes"
             )
+        if name != "check":
             c.add_argument("--svg", metavar="FILE", help="draw the app instead, into this file; - is standard output")
 
     c = command("audit", audit, "Tell what several nodes do to apps, why, and what to do about it. Exit code 1 where "
@@ -120,8 +106,9 @@ def parser() -> Options:
         nargs="+",
         default=[],
         metavar="FILE",
-        help="the nodes' deployment.yaml files, or their folder; behind the apps",
+        help="the nodes' deployment.yaml files, or their folder; behind the apps; as --conf",
     )
+    add(c, "--conf", "--allow-env")
     c.add_argument(
         "--feed",
         action="append",
@@ -295,7 +282,7 @@ def store(options: Any) -> int:
     if options.action != "rebuild" and (options.origin, options.time) != (None, None):
         raise Misuse("--from and --time are for sparkstream store rebuild")
     if len(options.shards) != expected:
-        raise Misuse(f"sparkstream store {options.action} takes {_many(expected, 'shard id')} after the app")
+        raise Misuse(f"sparkstream store {options.action} takes {many(expected, 'shard id')} after the app")
     text, references = read_text(options.app), References(dict(options.param), tuple(options.allow_env))
     name = options.name or _compiled(options).name or Path(options.app).stem
     home = default_home(name) if options.home is None else Path(options.home)
@@ -304,7 +291,7 @@ def store(options: Any) -> int:
     app = StoredApp(text, file, conf, references, options.timezone, Grants.of(options.allow))
     with upkeep(app, options.aggregation) as found:
         if options.action == "shards":
-            lines = [f"{a}: shard '{s}', {_many(n, 'row')}" for a, s, n in found.shards()] or ["no rows are stored"]
+            lines = [f"{a}: shard '{s}', {many(n, 'row')}" for a, s, n in found.shards()] or ["no rows are stored"]
         elif options.action == "rename":
             lines = found.rename(*options.shards, dry_run=options.dry_run)
         elif options.action == "delete":
@@ -357,7 +344,7 @@ def split_app(options: Any) -> int:
     made = found.make_topics(options.allow) if options.make_topics else None
     print(found)
     if made is not None:
-        print(f"{_many(len(made), 'topic')} made, {len(found.topics) - len(made)} there before")
+        print(f"{many(len(made), 'topic')} made, {len(found.topics) - len(made)} there before")
     allowed = " ".join(f"--allow kafka={broker}" for broker in found.brokers.split(","))
     for path in files:
         print(f"sparkstream run {shlex.quote(str(path))} {allowed}")
@@ -372,86 +359,8 @@ def _compiled(options: Any, text: str | None = None) -> Plan:
     properties, variables = {"shardId": "node-1"}, dict(options.param)
     if text is not None:
         return compile_app(text, properties, variables)
-    with _text_of(options.app) as read:
+    with text_of(options.app) as read:
         return compile_app(read, properties, variables)
-
-
-def check(options: Any) -> int:
-    """`sparkstream check`. What this build cannot run is said; as it is no mistake, the exit code is 0."""
-    from .plan.gaps import what_cannot_run
-
-    plan = _compiled(options)
-    queries = f"{len(plan.queries):,} {'query' if len(plan.queries) == 1 else 'queries'}"
-    found = f"no mistakes found ({queries}, {_many(len(plan.aggregations), 'aggregation')})"
-    gaps = what_cannot_run(plan)
-    print(f"{options.app}: {found}{f', but this build cannot run {gaps}' if gaps else ''}")
-    return 0
-
-
-def explain(options: Any) -> int:
-    """`sparkstream explain`."""
-    from .plan.explain import explain as text_of
-
-    if options.repair:
-        from . import cluster
-        from .lab import connect
-
-        connect()
-        print(cluster.repair(read_text(options.app), variables=dict(options.param)))
-        return 0
-    plan = _compiled(options)
-    if options.svg is None:
-        print(text_of(plan))
-        return 0
-    from .lab.graph.drawing import svg
-    from .plan.graph import graph_of
-
-    picture = svg(graph_of(plan))
-    if options.svg == "-":
-        print(picture)
-        return 0
-    try:
-        Path(options.svg).write_text(picture + "\n", encoding="utf-8")
-    except OSError as e:
-        raise Misuse(f"{options.svg} cannot be written: {e.strerror}") from e
-    return 0
-
-
-def audit(options: Any) -> int:
-    """`sparkstream audit`. Feeds that cannot be read and reports that cannot be written are errors of use."""
-    from .cluster.audit_feeds import FeedFiles
-    from .cluster.auditing import AppAudit, AuditReport, as_json, as_sarif, audited
-    from .cluster.conf import node_files
-    from .lab import connect
-    from .lab.display import page
-
-    connect()
-    files = node_files(options.deployment) if options.deployment else []
-    feeds = FeedFiles(options.feed, **reading_of(options))
-    apps = []
-    for path in options.apps:
-        try:
-            text = read_text(path)
-        except SparkStreamError as e:
-            apps.append(AppAudit(path, error=e))
-            continue
-        try:
-            apps.append(audited(path, text, files, dict(options.param), feeds))
-        except SparkStreamError as e:
-            raise Misuse(str(e)) from None
-    unknown = next((s for s, _ in feeds.files if not any(s in a.fed for a in apps)), None)
-    if unknown is not None and any(a.error is None for a in apps):
-        raise Misuse(f"--feed: no app has a stream '{unknown}'")
-    report = AuditReport(apps)
-    try:
-        if options.sarif is not None:
-            write_text(options.sarif, as_sarif(report) + "\n")
-        if options.html is not None:
-            write_text(options.html, page(report))
-    except CannotRead as e:
-        raise Misuse(str(e)) from None
-    print(as_json(report) if options.json else report)
-    return report.exit_code
 
 
 def apps(options: Any) -> int:
@@ -479,7 +388,7 @@ def fmt(options: Any) -> int:
         try:
             failed |= _formatted(path, check=options.check)
         except SparkStreamError as e:
-            print(_told(e) if path in str(e) else f"sparkstream: {path}: {e}", file=sys.stderr)
+            print(told(e) if path in str(e) else f"sparkstream: {path}: {e}", file=sys.stderr)
             failed = True
     return 1 if failed else 0
 
@@ -488,7 +397,7 @@ def _formatted(path: str, *, check: bool) -> bool:
     """Formats a file, or standard input; with `check` tells whether that would change it."""
     from .lang.format import format_text
 
-    with _text_of(path) as text:
+    with text_of(path) as text:
         found = format_text(text)
     if check:
         if found != text:
@@ -527,7 +436,7 @@ def replay(options: Any) -> int:
         if out is not None and out is not sys.stdout:
             out.close()
     seconds = perf_counter() - began
-    answered = f"{_many(counts['answered'], 'case')} answered"
+    answered = f"{many(counts['answered'], 'case')} answered"
     summary = f"{answered}, {counts['failed']:,} failed, in {seconds:.1f} s on {options.on}"
     print(summary, file=sys.stderr if out is sys.stdout else sys.stdout)
     return 1 if counts["failed"] else 0
@@ -717,11 +626,7 @@ def _published(sink: SinkFigures) -> str:
 def _fed(report: FeedReport) -> str:
     """`Trades: 3 events in 1.2 s, 3 events/s, 1 row rejected`; why is among the errors."""
     taken = report.rows - report.rejected
-    words = [f"{_many(taken, 'event')} in {report.seconds:.1f} s", f"{report.events_per_second:,.0f} events/s"]
+    words = [f"{many(taken, 'event')} in {report.seconds:.1f} s", f"{report.events_per_second:,.0f} events/s"]
     if report.rejected:
-        words.append(f"{_many(report.rejected, 'row')} rejected")
+        words.append(f"{many(report.rejected, 'row')} rejected")
     return f"{report.stream}: {', '.join(words)}"
-
-
-def _many(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"

@@ -118,8 +118,8 @@ class SiddhiBindError(SiddhiError):
 class NotInThisBuild(SiddhiError):
     """Valid SiddhiQL that this engine cannot run yet: `gap` is its name in `plan.gaps`."""
 
-    def __init__(self, gap: str, message: str, span: Span = NOWHERE) -> None:
-        super().__init__(message, span, hint=f"Declared gap '{gap}'.")
+    def __init__(self, gap: str, message: str, span: Span = NOWHERE, *, hint: str | None = None) -> None:
+        super().__init__(message, span, hint=" ".join(filter(None, (hint, f"Declared gap '{gap}'."))))
         self.gap = gap
 
 

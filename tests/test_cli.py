@@ -54,8 +54,106 @@ def test_check_says_what_cannot_run(app: str, capsys: pytest.CaptureFixture[str]
     Path(app).write_text(f"define stream S (a string);{table}from S insert into T;")
     assert cli.main(["check", app]) == 0
     shown = capsys.readouterr().out
-    cannot = "a sink of type 'mqtt' (line 4)"
-    assert shown.endswith(f", but this build cannot run table 'T' in a store of type 'mongodb' (line 2) and {cannot}\n")
+    owner = "it belongs to WSO2's extension siddhi-{}, which is not included)"
+    table = f"table 'T' in a store of type 'mongodb' (line 2; {owner.format('store-mongodb')}"
+    sink = f"a sink of type 'mqtt' (line 4; {owner.format('io-mqtt')}"
+    assert shown.endswith(f", but this build cannot run {table} and {sink}\n")
+
+
+REF = """@source(ref='feed', @map(type='json'))
+define stream S (a string, v int);
+@store(type='rdbms', ref='shop') define table T (a string, v int);
+@store(type='rdbms', datasource='SHOP') define table U (a string, v int);
+from S[v > ${LEAST} and a == '${WORD}'] select a, v insert into T;
+from S[v > ${LEAST}] select a, v insert into U;
+"""
+CONF = """wso2.carbon: {id: '${NODE}'}
+siddhi: {refs: [{ref: {name: shop, type: rdbms, properties: {datasource: SHOP}}},
+                {ref: {name: feed, type: kafka, properties: {topic.list: t, bootstrap.servers: b}}}]}
+wso2.datasources: {dataSources: [{name: SHOP, definition: {configuration: {jdbcUrl: 'jdbc:sqlite:x.db'}}}]}
+"""
+NOTES = [
+    "ref 'feed' (line 1) is of a deployment file, and none is given: --conf FILE",
+    "ref 'shop' (line 3) is of a deployment file, and none is given: --conf FILE",
+    "data source 'SHOP' (line 4) is of a deployment file, and none is given: --conf FILE",
+    "${LEAST} (line 5) has no value and is taken as 1: --param LEAST=VALUE",
+    "${WORD} (line 5) has no value and is taken as 1: --param WORD=VALUE",
+]
+
+
+@pytest.mark.parametrize("command", ["check", "explain", "explain --repair", "graph", "audit"])
+def test_without_a_deployment_file_what_it_would_say_is_a_note(
+    app: str, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    Path(app).write_text(REF)
+    assert cli.main([*command.split(), app]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert [line.partition("note: ")[2] for line in shown.out.splitlines() if "note: " in line] == NOTES
+
+
+@pytest.mark.parametrize("command", ["check", "explain", "explain --repair", "graph", "audit"])
+def test_a_deployment_file_says_it(
+    app: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    Path(app).write_text(REF)
+    other = tmp_path / "other.siddhi"
+    other.write_text(REF.replace("datasource='SHOP'", "datasource='SHOPP'"))
+    third = tmp_path / "third.siddhi"
+    third.write_text(REF.replace("ref='feed'", "ref='fead'"))
+    conf = tmp_path / "node.yaml"
+    conf.write_text(CONF)
+    given = ["--conf", str(conf), "--param", "NODE=n1", "--param", "LEAST=3", "--param", "WORD=x"]
+    assert cli.main([*command.split(), app, *given]) == 0
+    assert "note: " not in capsys.readouterr().out
+    assert cli.main([*command.split(), app, str(other), str(third), *given]) == (2 if command == "audit" else 1)
+    shown = capsys.readouterr()
+    said = shown.out + shown.err
+    assert "no data source 'SHOPP'. Did you mean 'SHOP'?" in said
+    assert "no configuration defines the source 'fead'" in said
+    assert f"{app}:" in shown.out
+    assert cli.main([*command.split(), app, *given[:-4]]) == (2 if command == "audit" else 1)
+    assert "no value is given for '${LEAST}'" in "".join(capsys.readouterr())
+
+
+def test_a_variable_that_decides_whether_an_app_is_right_needs_a_value(
+    app: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(app).write_text("define stream S (a string);\nfrom ${WHERE} select a insert into O;")
+    assert cli.main(["check", app]) == 1
+    assert f"{app}:2:6: no value is given for '${{WHERE}}'" in capsys.readouterr().err
+
+
+def test_check_goes_up_to_what_an_extension_has(app: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(app).write_text("define stream S (a double);\nfrom S select geo:distance(a, a, a, a) as d insert into O;")
+    assert cli.main(["check", app]) == 0
+    owner = "belongs to WSO2's extension siddhi-gpl-execution-geo, which is not included"
+    assert capsys.readouterr().out == (
+        f"{app}: no mistakes found before line 2, where function 'geo:distance' {owner}; what follows was not checked\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("connector", "option", "meant"),
+    [("@sink(type='http', publisher.url='http://x', methd='PUT', @map(type='json'))", "methd", "method"),
+     ("@source(type='http', recver.url='http://x', @map(type='json'))", "recver.url", "receiver.url"),
+     ("@source(type='mqtt', url='x', topik='t', @map(type='json'))", "topik", "topic")],
+)  # fmt: skip
+def test_a_misspelt_option_is_an_error(
+    app: str, capsys: pytest.CaptureFixture[str], connector: str, option: str, meant: str
+) -> None:
+    Path(app).write_text(f"{connector} define stream S (a int);\nfrom S select a insert into O;")
+    assert cli.main(["check", app]) == 1
+    shown = capsys.readouterr().err
+    assert f"'{option}' is no option of @" in shown
+    assert shown.endswith(f"Did you mean '{meant}'?\n")
+
+
+def test_an_option_that_is_near_no_other_is_a_gap(app: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(app).write_text("@sink(type='kafka', topic='t', bootstrap.servers='b', colour='red', @map(type='json'))\n"
+                         "define stream S (a int);\nfrom S select a insert into O;")  # fmt: skip
+    assert cli.main(["check", app]) == 0
+    assert "'colour' of a sink of type 'kafka'" in capsys.readouterr().out
 
 
 def test_fmt(tmp_path: Path, app: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

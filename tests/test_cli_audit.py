@@ -9,7 +9,7 @@ import pytest
 
 from reference import replay
 from sparkstream_nb.cli import main
-from sparkstream_nb.cluster.auditing import AuditReport, as_json, as_sarif, audited
+from sparkstream_nb.cluster.auditing import AppAudit, AuditReport, as_json, as_sarif, audited
 from sparkstream_nb.lab.display import page, text
 from sparkstream_nb.plan.audit import Finding
 
@@ -48,6 +48,68 @@ def test_each_element_by_hand() -> None:
     assert findings["inMemory of Out"].cause == "query rush depends on the node"
     assert "define aggregation" not in findings["rush"].repair
     assert findings["A"].repair.startswith("@PartitionById")
+
+
+TABLES = """
+define stream S (k string, v double);
+define stream R (k string, v double);
+{store}define table T (k string, v double);
+@sink(type='log') define stream Sums (k string, s double);
+@info(name='writes') from S select k, v insert into T;
+@info(name='sums') from S select k, sum(v) as s group by k insert into Sums;
+"""
+
+
+def of_tables(more: str = "", store: str = "@store(type='rdbms', datasource='d') ") -> AppAudit:
+    return audited("a.siddhi", TABLES.format(store=store) + more)
+
+
+def test_tables_in_a_database_are_as_safe_as_their_queries() -> None:
+    found = {f.name: f for f in of_tables().findings}
+    assert (found["T"].level, found["writes"].level) == ("safe", "safe")
+    assert of_tables().exit_code == 0
+    joined = of_tables("@info(name='reads') from R join T on R.k == T.k select R.k, T.v insert into O;")
+    found = {f.name: f for f in joined.findings}
+    assert (found["T"].level, found["T"].repair, joined.exit_code) == ("keyed", "route by k (hash:k)", 0)
+    deleted = of_tables("@info(name='low') from R delete T on T.v < v;")
+    found = {f.name: f for f in deleted.findings}
+    assert (found["T"].level, deleted.exit_code) == ("node-dependent", 1)
+    assert "query 'low' names no key of it" in found["T"].cause
+    assert "database" not in found["T"].repair
+
+
+def test_a_sink_is_as_safe_as_the_queries_behind_it() -> None:
+    (sink,) = [f for f in of_tables().findings if f.kind == "sink"]
+    assert (sink.level, sink.repair, sink.keys) == ("keyed", "route by k (hash:k)", (("S", "k"),))
+    assert "query 'sums'" in sink.cause
+
+
+@pytest.mark.parametrize(
+    ("more", "database"),
+    [("@info(name='low') from R delete T on T.v < v;", True),
+     ("@info(name='top') from R join T on R.v > T.v select T.k insert into O;", True)],
+)  # fmt: skip
+def test_putting_a_table_into_a_database_makes_nothing_worse(more: str, database: bool) -> None:
+    memory, stored = of_tables(more, ""), of_tables(more)
+    (table,) = [f for f in memory.findings if f.name == "T"]
+    assert ("put it into a database" in table.repair) == database
+    assert len(stored.failing) < len(memory.failing)
+    levels = {f.name: f.level for f in stored.findings}
+    rank = ["safe", "keyed", "node-dependent"]
+    assert all(rank.index(levels[f.name]) <= rank.index(f.level) for f in memory.findings)
+
+
+def test_the_last_word_agrees_with_the_table() -> None:
+    said = text(of_tables()).splitlines()[0]
+    assert said == "a.siddhi: nothing depends on the node that is not accepted, if events are routed by k (hash:k)"
+    two = of_tables("@info(name='other') from S select v, count() as n group by v insert into O;")
+    said = text(two).splitlines()[0]
+    assert "no one routing does for 3 elements: sums by k (hash:k); other by v (hash:v)" in said
+    assert two.exit_code == 1
+    both = of_tables("@info(name='all') from S select sum(v) as s insert into O;")
+    assert text(both).splitlines()[0] == (
+        "a.siddhi: 1 element depends on the node; 2 more are right only if events are routed by k (hash:k)"
+    )
 
 
 def test_what_is_accepted_does_not_fail() -> None:

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from ..engine.batch import Answer
 from ..engine.columns import ARROW
-from ..errors import SiddhiError
-from ..plan.gaps import what_cannot_run
+from ..errors import NotInThisBuild, SiddhiError
+from ..plan.gaps import found_so_far, what_cannot_run
 from ..plan.graph import Graph
 from ..plan.nodes import Plan
 from ..plan.repair import Repairs
@@ -66,7 +66,7 @@ class FeedReport(Displayed):
         return self.events / self.seconds if self.seconds else 0.0
 
     def summary(self) -> str:
-        return f"<FeedReport {self.app}.{self.stream}: {self.rows} rows, {self.rejected} rejected>"
+        return f"<FeedReport {self.app}.{self.stream}: {self.rows:,} rows, {self.rejected:,} rejected>"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -322,7 +322,7 @@ class Stats(Displayed):
         return pd.DataFrame([asdict(s) for s in self.sinks], columns=[f.name for f in fields(SinkFigures)])
 
     def summary(self) -> str:
-        return f"<Stats: {self.state}, {self.events} events, {self.waiting} entries waiting>"
+        return f"<Stats: {self.state}, {self.events:,} events, {self.waiting:,} entries waiting>"
 
 
 @dataclass(frozen=True, repr=False)
@@ -345,6 +345,7 @@ class RepairList(Displayed):
 
     repairs: Repairs
     lines_before: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -361,6 +362,7 @@ class AppGraph(Displayed):
     """The graph of an app: a picture in a notebook, a list of edges as text."""
 
     graph: Graph
+    notes: tuple[str, ...] = ()
 
     def summary(self) -> str:
         return f"<AppGraph: {len(self.graph.nodes)} nodes, {len(self.graph.edges)} edges>"
@@ -370,22 +372,26 @@ class AppGraph(Displayed):
 class Check(Displayed):
     """Whether an app is right, which is also what it is in a condition.
 
-    Either `plan` is the app's plan, or `error` the first thing that is wrong, with its place and the way out. Numbers
-    of lines count the `lines_before` the text.
+    Either `plan` is the app's plan, or `error` the first thing that is wrong, with its place and the way out. Where it
+    is a `NotInThisBuild`, of an extension that is not included, the app is right up to there. Numbers of lines count
+    the `lines_before` the text. `notes`: names that only a deployment gives a value.
     """
 
     plan: Plan | None
     error: SiddhiError | None
     lines_before: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
         """Whether nothing is wrong."""
-        return self.error is None
+        return self.error is None or isinstance(self.error, NotInThisBuild)
 
     @property
     def gaps(self) -> str:
         """What of the app this build cannot run, as words with their lines; "" where it runs all of it."""
+        if isinstance(self.error, NotInThisBuild):
+            return found_so_far(self.error, self.lines_before)
         return "" if self.plan is None else what_cannot_run(self.plan, self.lines_before)
 
     def __bool__(self) -> bool:
@@ -393,7 +399,7 @@ class Check(Displayed):
 
     def summary(self) -> str:
         if self.error is not None:
-            return str(self.error)
+            return f"<Check: {self.gaps}>" if self.ok else str(self.error)
         return f"<Check: right, but this build cannot run {self.gaps}>" if self.gaps else "<Check: right>"
 
 

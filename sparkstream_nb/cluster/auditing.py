@@ -13,7 +13,9 @@ from ..errors import SiddhiError, SparkStreamError
 from ..plan import compile_app
 from ..plan.audit import Finding, audit
 from ..plan.nodes import Plan
+from ..plan.open_names import taken
 from .audit_feeds import FeedFiles, Measurement, measure
+from .check import Surroundings
 from .conf import NodeFile
 from .frontend import Displayed
 
@@ -30,11 +32,32 @@ class AppAudit(Displayed):
     error: SparkStreamError | None = None
     measured: Measurement | None = None
     fed: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
     @property
     def failing(self) -> list[Finding]:
         """What depends on the node and is not accepted."""
         return [f for f in self.findings if f.fails]
+
+    @property
+    def keyed(self) -> list[Finding]:
+        """What is right only where events are routed by a key, and is not accepted."""
+        return [f for f in self.findings if f.level == "keyed" and f.accepted is None]
+
+    @property
+    def routing(self) -> dict[str, str] | None:
+        """By stream, the attribute by which it must be routed for all that is keyed; None where that contradicts
+        itself."""
+        keys = {key for f in self.keyed for key in f.keys}
+        found = dict(sorted(keys))
+        return found if len(found) == len(keys) else None
+
+    @property
+    def exit_code(self) -> int:
+        """2 where the app is wrong, 1 where something depends on the node under every routing and is not accepted."""
+        if self.error is not None:
+            return 2
+        return 1 if self.failing or self.routing is None else 0
 
     def summary(self) -> str:
         return f"<AppAudit of {self.path}: {len(self.findings)} findings, {len(self.failing)} depend on the node>"
@@ -48,10 +71,8 @@ class AuditReport(Displayed):
 
     @property
     def exit_code(self) -> int:
-        """2 where an app is wrong, 1 where something depends on the node and is not accepted, else 0."""
-        if any(a.error is not None for a in self.apps):
-            return 2
-        return 1 if any(a.failing for a in self.apps) else 0
+        """The worst of the apps': 2, 1, or 0."""
+        return max((a.exit_code for a in self.apps), default=0)
 
     def summary(self) -> str:
         return f"<AuditReport of {len(self.apps)} apps>"
@@ -68,23 +89,26 @@ def audited(
     deployment would. Those of `feeds` that it has streams for are measured; raises SparkStreamError for one that cannot
     be read."""
     try:
-        plan = _as_deployed(text, files, variables)
+        plan, open_ = Surroundings(variables or {}, files).compiled(text)
     except SiddhiError as e:
         return AppAudit(path, error=e)
+    values = taken(variables or {}, open_)
+    plan = _as_deployed(plan, text, files, values)
     own = [] if feeds is None else [(s, p) for s, p in feeds.files if s in plan.streams]
-    measured = measure(path, plan, replace(feeds, files=own), variables or {}) if feeds is not None and own else None
-    return AppAudit(path, audit(plan, text, variables), measured=measured, fed=[s for s, _ in own])
+    measured = measure(path, plan, replace(feeds, files=own), values) if feeds is not None and own else None
+    notes = [x.note() for x in open_]
+    return AppAudit(path, audit(plan, text, values), measured=measured, fed=[s for s, _ in own], notes=notes)
 
 
-def _as_deployed(text: str, files: Sequence[NodeFile], variables: Mapping[str, str] | None) -> Plan:
+def _as_deployed(plan: Plan, text: str, files: Sequence[NodeFile], variables: Mapping[str, str]) -> Plan:
     """The plan of the first node; an aggregation is by shard where it is on all nodes."""
-    properties = [{"shardId": f.shard_id, **f.properties} for f in files] or [{"shardId": "node-1"}]
-    plans = [compile_app(text, properties=p, variables=variables) for p in properties]
+    properties = [{"shardId": f.shard_id, **f.properties} for f in files[1:]]
+    plans = [plan, *(compile_app(text, properties=p, variables=variables) for p in properties)]
     by_shard = {
         id_: replace(a, partitioned=all(p.aggregations[id_].partitioned for p in plans))
-        for id_, a in plans[0].aggregations.items()
+        for id_, a in plan.aggregations.items()
     }
-    return replace(plans[0], aggregations=by_shard)
+    return replace(plan, aggregations=by_shard)
 
 
 def as_json(report: AuditReport) -> str:
@@ -96,6 +120,8 @@ def _plain(a: AppAudit) -> dict[str, Any]:
     out: dict[str, Any] = {"app": a.path, "findings": [{**asdict(f), "fails": f.fails} for f in a.findings]}
     if a.error is not None:
         out["error"] = str(a.error)
+    if a.notes:
+        out["notes"] = list(a.notes)
     if a.measured is not None:
         out["measured"] = asdict(a.measured)
     return out

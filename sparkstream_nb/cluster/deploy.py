@@ -233,7 +233,8 @@ def deploy(
     given.whole("max_ahead", max_ahead, 0)
     if conf is not None and not isinstance(conf, str | Path | Sequence):
         raise Misuse(f"conf is a path, or several, not {shown(conf)}")
-    files = () if conf is None else tuple(node_files(conf, ("", HA, DISTRIBUTED)))
+    references = References(dict(variables or {}), tuple(allow_env))
+    files = () if conf is None else tuple(node_files(conf, ("", HA, DISTRIBUTED), references))
     mode = mode_of_files(files) if mode is None else mode
     refs = refs_of_layer(files) if mode == SCALABLE else {}
     divided = layer_of(compile_app(text, properties=refs, variables=variables)) if mode == SCALABLE else {}
@@ -288,7 +289,7 @@ def deploy(
         raise Misuse(f"a shard id is '{LEADER}', which is that of the node for alerts='leader': give the shard another")
     if groups is not None:
         check_groups(plans[0], mode, routing, alerts)
-    references, grants = References(dict(variables or {}), tuple(allow_env)), Grants.of(allow)
+    grants = Grants.of(allow)
     desks = desks_of(plans[0])
     sinks = SinkPlans(plans[0], grants, references, desks)
     if sinks and groups is not None:

@@ -48,7 +48,7 @@ def read_manager(paths: Sequence[Path], references: References) -> ManagerFile:
     Raises `Misuse`, with file and line, for files of another kind, for what is missing or wrong, and for a password
     whose reference has no value.
     """
-    files = [read_node(path) for path in paths]
+    files = [read_node(path, references) for path in paths]
     for file in files:
         if file.kind != DISTRIBUTED:
             raise _other_kind(file)

@@ -24,7 +24,7 @@ def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2
     as in `App.query`. Raises SiddhiError for a wrong app or query, `Misuse` for a query of anything but a stored
     aggregation, and StoreError where the store cannot be opened, has no such tables, or has them for another app.
     """
-    files = tuple(node_files(list(app.conf))) if app.conf else ()
+    files = tuple(node_files(list(app.conf), references=app.references)) if app.conf else ()
     given: list[tuple[dict[str, str], str]] = [(dict(f.properties), f.shard_id) for f in files] or [({}, "node-1")]
 
     def compiled(**more: str) -> list[Plan]:

@@ -474,7 +474,7 @@ class RunningApp(Displayed):
         if self.mode != "active-active":
             raise Misuse(f"{self.name} has mode {self.mode}; deploy it with mode='active-active' to scale it")
         given.texts("shard_ids", shard_ids)
-        files = () if conf is None else tuple(node_files(conf))
+        files = () if conf is None else tuple(node_files(conf, references=self.deployment.references))
         ids = [f.shard_id for f in files] if files else shard_ids
         wanted = wanted_ids(self.shard_ids, self._life.shards, nodes, ids)
         if self._life.leader is not None and LEADER in wanted:

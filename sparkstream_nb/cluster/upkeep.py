@@ -111,7 +111,7 @@ def upkeep(app: StoredApp, aggregation: str | None = None) -> Iterator[Upkeep]:
     Tables that do not fit are accepted, as mending them is what upkeep is for. Raises StoreError where a database
     cannot be opened, `Misuse` for an aggregation that there is not, and SiddhiError for a wrong app.
     """
-    files: tuple[NodeFile, ...] = tuple(node_files(list(app.conf))) if app.conf else ()
+    files: tuple[NodeFile, ...] = tuple(node_files(list(app.conf), references=app.references)) if app.conf else ()
     given = [dict(f.properties) for f in files] or [{}]
     ids = [f.shard_id for f in files] or ["node-1"]
     check_zone(app.timezone)

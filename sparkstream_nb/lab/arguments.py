@@ -217,7 +217,7 @@ def line_options() -> dict[str, Options]:
 
     p = command("check", "Checks a .siddhi file, or the text in a variable, and whether this build can run it.")
     p.add_argument("source", metavar="SOURCE", help="a variable that holds a text, or a file")
-    add(p, "--param")
+    add(p, "--param", "--conf", "--allow-env")
 
     p = command("fmt", "Formats a .siddhi file in place, or prints the text in a variable, formatted.")
     p.add_argument("source", metavar="SOURCE", help="a variable that holds a text, or a file")

@@ -7,6 +7,7 @@ of result needs one function for each of the two.
 from __future__ import annotations
 
 import html as markup
+from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -43,6 +44,7 @@ from ..cluster.divergence import VERDICTS
 from ..cluster.progress import span
 from ..cluster.reasons import group_reasons
 from ..plan.nodes import Plan
+from ..plan.repair import routes
 from .bars import bar_html
 from .card import card_html, card_text
 from .cluster_view import cluster_html, cluster_text
@@ -421,10 +423,20 @@ def _audit_grid(shown: AppAudit) -> Grid:
 
 
 def _audit_said(shown: AppAudit) -> str:
-    n = len(shown.failing)
-    return f"{shown.path}: {counted(n, 'element')} depend{'s' if n == 1 else ''} on the node" if n else (
-        f"{shown.path}: nothing depends on the node that is not accepted"
-    )  # fmt: skip
+    n, keyed, routing = len(shown.failing), shown.keyed, shown.routing
+    if n:
+        said = f"{counted(n, 'element')} depend{'s' if n == 1 else ''} on the node"
+        also = f"{len(keyed):,} more " + ("is" if len(keyed) == 1 else "are")
+    else:
+        said, also = "nothing depends on the node that is not accepted", "that"
+    if routing is None:
+        named = [f"{f.name} {routes(f.keys)}" for f in keyed if f.kind == "query"]
+        said += f", but no one routing does for {counted(len(keyed), 'element')}: {'; '.join(dict.fromkeys(named))}"
+    elif routing:
+        said += f", if events are routed {routes(routing.items())}" if not n else (
+            f"; {also} right only if events are routed {routes(routing.items())}"
+        )  # fmt: skip
+    return f"{shown.path}: {said}"
 
 
 def _measured(shown: AppAudit) -> list[str]:
@@ -440,7 +452,7 @@ def _(shown: AppAudit) -> str:
     if shown.error is not None:
         return f"{shown.path}: {shown.error}"
     parts = [_audit_said(shown), _audit_grid(shown).text(footer=False)]
-    return "\n".join([*parts, *(f"measured: {line}" for line in _measured(shown))])
+    return "\n".join([*parts, *(f"measured: {line}" for line in _measured(shown)), *_notes(shown.notes)])
 
 
 @html.register
@@ -448,7 +460,8 @@ def _(shown: AppAudit) -> str:
     if shown.error is not None:
         return paragraph(f"<b>{markup.escape(shown.path)}</b>") + escaped_lines(str(shown.error))
     measured = "".join(paragraph(f"measured: {markup.escape(line)}") for line in _measured(shown))
-    return f"<h2>{markup.escape(_audit_said(shown))}</h2>{_audit_grid(shown).html(footer=False)}{measured}"
+    found = f"<h2>{markup.escape(_audit_said(shown))}</h2>{_audit_grid(shown).html(footer=False)}{measured}"
+    return found + _notes_html(shown.notes)
 
 
 @text.register
@@ -514,25 +527,35 @@ def _(shown: RepairList) -> str:
 
 @text.register
 def _(shown: AppGraph) -> str:
-    return drawing.text(shown.graph)
+    return "\n".join([drawing.text(shown.graph), *_notes(shown.notes)])
 
 
 @html.register
 def _(shown: AppGraph) -> str:
-    return drawing.image(shown.graph)
+    return drawing.image(shown.graph) + _notes_html(shown.notes)
 
 
 @text.register
 def _(shown: Check) -> str:
-    return str(shown.error) if shown.plan is None else _right(shown.plan) + _but(shown)
+    if shown.plan is None:
+        return shown.gaps if shown.ok else str(shown.error)
+    return "\n".join([_right(shown.plan) + _but(shown), *_notes(shown.notes)])
 
 
 @html.register
 def _(shown: Check) -> str:
     if shown.plan is None:
-        return escaped_lines(f"✗ {shown.error}")
+        return paragraph(f"⚠ {markup.escape(shown.gaps)}") if shown.ok else escaped_lines(f"✗ {shown.error}")
     sign = "⚠" if shown.gaps else "✓"
-    return paragraph(f"{sign} {markup.escape(_right(shown.plan) + _but(shown))}")
+    return paragraph(f"{sign} {markup.escape(_right(shown.plan) + _but(shown))}") + _notes_html(shown.notes)
+
+
+def _notes(notes: Sequence[str]) -> list[str]:
+    return [f"note: {note}" for note in notes]
+
+
+def _notes_html(notes: Sequence[str]) -> str:
+    return "".join(paragraph(markup.escape(line)) for line in _notes(notes))
 
 
 def _but(shown: Check) -> str:

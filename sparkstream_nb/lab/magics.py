@@ -86,14 +86,15 @@ class SiddhiMagic(Magics):
             return self._format_cell(line, cell)
         how, above = deployment_of(o), self._lines_above(cell)
         how["allow"] = [*self.allow, *how["allow"]]
+        around = {name: how[name] for name in ("variables", "conf", "allow_env")}
         if o.check:
-            return _checked(cell, how["variables"], above)
+            return _checked(cell, above, **around)
         if o.explain:
-            return cluster.explain(cell, variables=how["variables"], lines_before=above)
+            return cluster.explain(cell, lines_before=above, **around)
         if o.repair:
-            return cluster.repair(cell, variables=how["variables"], lines_before=above)
+            return cluster.repair(cell, lines_before=above, **around)
         if o.graph:
-            return cluster.graph(cell, variables=how["variables"], lines_before=above, mode=how["mode"])
+            return cluster.graph(cell, lines_before=above, mode=how["mode"], **around)
         if o.changes:
             with _below(above):
                 print(cluster.changes(cell, name=o.name, **how))
@@ -239,7 +240,8 @@ class SiddhiMagic(Magics):
     def _do_check(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         held = self._held_text(o.source)
-        return _checked(read_text(o.source) if held is None else held, dict(o.param))
+        text = read_text(o.source) if held is None else held
+        return _checked(text, variables=dict(o.param), conf=o.conf, allow_env=o.allow_env)
 
     def _do_fmt(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
@@ -445,10 +447,10 @@ def _below(lines: int) -> Iterator[None]:
         raise error.below(lines) from None
 
 
-def _checked(text: str, variables: dict[str, str], lines_before: int = 0) -> Any:
+def _checked(text: str, lines_before: int = 0, **around: Any) -> Any:
     """What `cluster.check` says of an app's text. Raises `SiddhiError` where something is wrong."""
-    checked = cluster.check(text, variables=variables, lines_before=lines_before)
-    if checked.error is not None:
+    checked = cluster.check(text, lines_before=lines_before, **around)
+    if checked.error is not None and not checked.ok:
         raise checked.error
     return checked
 

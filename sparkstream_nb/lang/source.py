@@ -80,6 +80,12 @@ class SourceText:
         return self.original_span(first, max(first, self._origin(end)))
 
 
+def variables_in(text: str) -> list[tuple[str, Span]]:
+    """The places of `${NAME}` in a text, in order: the name, and where it is."""
+    source = SourceText(text, substitute=False)
+    return [(m.group(1), source.original_span(m.start(), m.end())) for m in _VARIABLE.finditer(text)]
+
+
 def tokens(source: SourceText, lexer: Lark) -> list[Token]:
     """The tokens of `source.text`, comments and space left out, function bodies as one SCRIPT token.
 

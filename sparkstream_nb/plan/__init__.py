@@ -14,6 +14,7 @@ from .bind import bind, bind_retrieval
 from .explain import explain
 from .nodes import Plan, Retrieval
 from .rewrites import rewrite
+from .spelling import check_options
 
 __all__ = ["Plan", "bind", "bind_retrieval", "compile_app", "compile_retrieval", "explain", "rewrite"]
 
@@ -28,7 +29,9 @@ def compile_app(
     `gaps.refuse` does that before a plan is run.
     """
     try:
-        return rewrite(bind(parse(text, variables), text, properties or {}))
+        plan = bind(parse(text, variables), text, properties or {})
+        check_options(plan)
+        return rewrite(plan)
     except SiddhiError as e:
         raise e.with_source(text) from None
 

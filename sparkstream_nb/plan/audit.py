@@ -4,18 +4,21 @@ WSO2's servers do otherwise by a fault of Siddhi's."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ..errors import Span, SparkStreamError
 from ..lang.parser import parse
 from ..lang.tree import Annotation, find_annotation
+from . import compile_app
 from . import nodes as n
+from .dataflow import Dataflow
 from .known_faults import Note, known_faults
 from .query_parts import sources, tables_of
-from .repair import Repairs, repairs
+from .repair import Repairs, repairs, routes
 from .safety import aggregation_safety
-from .safety_rules import by_clock
+from .safety_rules import Rules, by_clock
 
 Level = Literal["safe", "keyed", "node-dependent", "known-fault"]
 _ACCEPTED = re.compile(r"accepted\s*:\s*(\S.*)", re.DOTALL)
@@ -27,7 +30,7 @@ class Finding:
 
     `accepted`: the reason that `@info(scale.out='accepted: REASON')` of the query or the aggregation gives; None: not
     acknowledged. One of level "known-fault" is a note: what WSO2's servers do to the element, on one node too, and the
-    public `report` of it.
+    public `report` of it. `keys`: of what is keyed, the attribute that each stream is to be routed by.
     """
 
     kind: str
@@ -39,6 +42,7 @@ class Finding:
     repair: str
     accepted: str | None = None
     report: str | None = None
+    keys: tuple[tuple[str, str], ...] = ()
 
     @property
     def fails(self) -> bool:
@@ -48,8 +52,8 @@ class Finding:
 
 def audit(plan: n.Plan, text: str, variables: Mapping[str, str] | None = None) -> list[Finding]:
     """The findings of an app, in the order of its text; `plan` was compiled from `text` with `variables`."""
-    lines = {str(d.id): d.span.line for d in parse(text, variables).definitions if hasattr(d, "id")}
-    found = _Audit(plan, repairs(plan, text, variables), lines).findings()
+    places = {str(d.id): d.span for d in parse(text, variables).definitions if hasattr(d, "id")}
+    found = _Audit(plan, text, repairs(plan, text, variables), places, Rules(Dataflow(plan)), variables).findings()
     return sorted([*found, *map(_noted, known_faults(plan))], key=lambda f: f.line)
 
 
@@ -63,9 +67,12 @@ def _noted(note: Note) -> Finding:
 @dataclass(frozen=True)
 class _Audit:
     plan: n.Plan
+    text: str
     repairs: Repairs
-    lines: Mapping[str, int]
-    """Where each definition begins, by its name."""
+    places: Mapping[str, Span]
+    """Where each definition is in the text, by its name."""
+    rules: Rules
+    variables: Mapping[str, str] | None
 
     def findings(self) -> Iterator[Finding]:
         plan = self.plan
@@ -84,7 +91,7 @@ class _Audit:
                     yield self._sink(id_, a)
 
     def _of(self, kind: str, name: str, level: Level, effect: str, cause: str, repair: str) -> Finding:
-        return Finding(kind, name, self.lines[name], level, effect, cause, repair)
+        return Finding(kind, name, self.places[name].line, level, effect, cause, repair)
 
     def _query(self, q: n.Query, advice: str) -> Finding:
         level: Level = "safe" if q.safety.level in ("stateless", "merged") else q.safety.level  # type: ignore[assignment]
@@ -93,20 +100,45 @@ class _Audit:
             "keyed": "puts out what one node would, if it is routed by its key",
             "node-dependent": "what it puts out depends on the node that sees an event",
         }[level]
-        return Finding("query", q.name, q.span.line, level, effect, q.safety.reason, advice, _accepted(q.annotations))
+        return Finding("query", q.name, q.span.line, level, effect, q.safety.reason, advice, _accepted(q.annotations),
+                       keys=q.safety.keys)  # fmt: skip
 
     def _table(self, table: n.TableDef) -> Finding:
-        id_ = table.source.id
-        if table.stored:
-            return self._of("table", id_, "safe", "one for all nodes", "it is in a database (@store)", "none is needed")
-        users = [q for q in self.plan.queries if id_ in tables_of(q)]
-        if users and all(q.safety.level == "keyed" for q in users):
-            cause = "every query reaches it by the key that events are routed by"
-            return self._of("table", id_, "keyed", "each node has the rows of its keys", cause, "route by that key")
-        cause = "it is in the memory of each node"
-        repair = "put it into a database: @store(type='rdbms', ...), or route all that reach it by its key"
-        found = self._of("table", id_, "node-dependent", "each node has rows of its own", cause, repair)
+        id_, own = table.source.id, self.rules.table(table.source.id)
+        users = self.rules.flow.users(id_)
+        wrong = [q for q in self.rules.flow.writers(id_) if q.safety.level == "node-dependent"]
+        if own.level == "node-dependent":
+            effect = "rows depend on which node came first" if table.stored else "each node has rows of its own"
+            found = self._of("table", id_, "node-dependent", effect, own.reason, self._repair_of(table))
+        elif wrong:
+            found = self._of("table", id_, "node-dependent", "its rows depend on the node", _depends(wrong),
+                             "repair the query")  # fmt: skip
+        elif keys := _keys(users if own.level == "keyed" else self.rules.flow.writers(id_)):
+            effect = "one for all nodes" if table.stored else "each node has the rows of its keys"
+            found = self._of("table", id_, "keyed", effect, own.reason, f"route {routes(keys)}")
+            found = replace(found, keys=keys)
+        else:
+            effect = "one for all nodes" if table.stored else "the same on all nodes"
+            found = self._of("table", id_, "safe", effect, own.reason, "none is needed")
         return replace(found, accepted=_accepted_by(users))
+
+    def _repair_of(self, table: n.TableDef) -> str:
+        """What helps a table: a database, where fewer of its queries then depend on the node."""
+        one = "run all that reach it on one node"
+        if table.stored:
+            return f"let all queries reach it by the same key, or {one}"
+        at = self.places[table.source.id].start
+        properties = {"shardId": "node-1", **self.plan.properties}
+        try:
+            stored = compile_app(f"{self.text[:at]}{_STORED} {self.text[at:]}", properties, self.variables)
+        except SparkStreamError:
+            return f"let all queries reach it by the same key, or {one}"
+        left = [q.name for q in stored.queries if q.safety.level == "node-dependent"]
+        if len(left) < sum(q.safety.level == "node-dependent" for q in self.plan.queries):
+            more = [q for q in left if table.source.id in tables_of(next(x for x in stored.queries if x.name == q))]
+            then = f", and repair query {', '.join(more)}" if more else ""
+            return f"put it into a database: @store(type='rdbms', ...){then}"
+        return f"let all queries reach it by the same key, or {one}"
 
     def _window(self, window: n.WindowDef) -> Finding:
         function = window.window.function
@@ -127,7 +159,10 @@ class _Audit:
             return self._of("aggregation", a.id, "node-dependent", "each node adds up something else", safety.reason,
                             "repair what it reads from")  # fmt: skip
         if a.partitioned:
-            return self._of("aggregation", a.id, "safe", "merged when it is read", safety.reason, "none is needed")
+            level: Level = "keyed" if safety.keys else "safe"
+            repair = f"route {routes(safety.keys)}" if safety.keys else "none is needed"
+            found = self._of("aggregation", a.id, level, "merged when it is read", safety.reason, repair)
+            return replace(found, keys=safety.keys)
         return self._of(
             "aggregation", a.id, "node-dependent", "nodes overwrite one another's sums, or each has its own",
             "its rows carry no shard id", "@PartitionById(enable='true'), or partitionById in the deployment file",
@@ -139,12 +174,29 @@ class _Audit:
         line = sink.span.line
         name = f"{sink.get('type') or 'sink'} of {stream}"
         if wrong:
-            cause = f"query {', '.join(q.name for q in wrong)} depends on the node"
             repair = "repair the query, or publish from one node"
-            return Finding("sink", name, line, "node-dependent", "publishes what its node makes", cause, repair,
-                           _accepted_by(wrong))  # fmt: skip
-        cause = "its queries are right on several nodes"
+            return Finding("sink", name, line, "node-dependent", "publishes what its node makes", _depends(wrong),
+                           repair, _accepted_by(wrong))  # fmt: skip
+        if keys := _keys(writers):
+            keyed = ", ".join(f"'{q.name}'" for q in writers if q.safety.keys)
+            effect = "each node publishes its share, if it is routed by its key"
+            cause = f"query {keyed} is right where its key goes to one node"
+            return Finding("sink", name, line, "keyed", effect, cause, f"route {routes(keys)}", keys=keys)
+        cause = "its queries are right on several nodes" if writers else "each event comes to one node"
         return Finding("sink", name, line, "safe", "each node publishes its share", cause, "none is needed")
+
+
+_STORED = "@store(type='rdbms', datasource='tables')"
+
+
+def _keys(queries: Iterable[n.Query]) -> tuple[tuple[str, str], ...]:
+    """The keys of all of them. Where they contradict one another, a stream has several."""
+    return tuple(sorted({key for q in queries for key in q.safety.keys}))
+
+
+def _depends(wrong: Sequence[n.Query]) -> str:
+    names = ", ".join(q.name for q in wrong)
+    return f"query {names} depends on the node" if len(wrong) == 1 else f"queries {names} depend on the node"
 
 
 def _read(q: n.Query) -> set[str]:

@@ -44,14 +44,14 @@ class Dataflow:
 
     def before(self, k: int) -> list[int]:
         """The queries, by number, that write what number `k` reads or changes; of a fault stream those that read the
-        stream whose faults it has."""
+        stream whose faults it has. What only writes to a table puts out the same whoever else does."""
         q = self.queries[k]
         found: set[int] = set()
         for s in sources(q):
             found.update(self._inserting.get(s.id, ()))
             if s.id.startswith("!"):
                 found.update(self._reading.get(s.id[1:], ()))
-        for table in self.tables[k]:
+        for table in tables_of(q, written=False):
             found.update(w for w in self._writing.get(table, ()) if self.queries[w].output.target.kind == "table")
         return sorted(found - {k})
 

@@ -13,8 +13,10 @@ from ..errors import NOWHERE, NotInThisBuild, Span
 from ..lang import tree
 from . import incoming
 from . import nodes as n
+from .binding.mappings import MAPPED
+from .extensions import Kind, not_included, types
 from .outside import is_outside, missing
-from .query_parts import connector_type, expressions, inputs
+from .query_parts import connector_type, expressions, inputs, is_open
 
 _LIST = """
 script:r                          functions in R
@@ -25,6 +27,7 @@ sink-option                       options of these sinks that this build does no
 source                            sources of types that do not run here
 source-option                     options of these sources that this build does not have
 store                             tables in stores of other types than rdbms
+extension                         functions, windows and stream processors of WSO2's extensions that are not included
 """
 
 GAPS: Mapping[str, str] = {
@@ -34,11 +37,18 @@ GAPS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class GapUse:
-    """A place of an app that needs the gap `name`; `what` describes it for the message."""
+    """A place of an app that needs the gap `name`; `what` describes it for the message. `extension`: the one of WSO2's
+    that has it."""
 
     name: str
     what: str
     span: Span
+    extension: str | None = None
+
+    @property
+    def owner(self) -> str:
+        """Words about the extension; empty where it is of none."""
+        return "" if self.extension is None else not_included("it", self.extension)
 
 
 def needed(plan: n.Plan) -> tuple[GapUse, ...]:
@@ -57,8 +67,17 @@ def what_cannot_run(plan: n.Plan, lines_before: int = 0) -> str:
 
     Numbers of lines count the `lines_before` the app's text.
     """
-    words = [f"{u.what} (line {u.span.line + lines_before})" if u.span.end else u.what for u in needed(plan)]
+    words = []
+    for u in needed(plan):
+        more = [f"line {u.span.line + lines_before}"] * bool(u.span.end) + [u.owner] * bool(u.owner)
+        words.append(f"{u.what} ({'; '.join(more)})" if more else u.what)
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def found_so_far(error: NotInThisBuild, lines_before: int = 0) -> str:
+    """Words on an app that could be checked only up to a gap: what it is, and that there may be more."""
+    line = error.span.line + lines_before
+    return f"no mistakes found before line {line}, where {error.message}; what follows was not checked"
 
 
 def needed_by_retrieval(retrieval: n.Retrieval) -> tuple[GapUse, ...]:
@@ -74,7 +93,8 @@ def refuse_retrieval(retrieval: n.Retrieval) -> None:
 def _refuse(uses: tuple[GapUse, ...], text: str) -> None:
     if uses:
         first = uses[0]
-        error = NotInThisBuild(first.name, f"this build cannot run {first.what} yet", first.span)
+        owner = f": {first.owner}" if first.owner else ""
+        error = NotInThisBuild(first.name, f"this build cannot run {first.what} yet{owner}", first.span)
         raise error.with_source(text) if text else error
 
 
@@ -95,9 +115,11 @@ def _definitions(plan: n.Plan) -> Iterator[GapUse]:
         yield from _stream(s, plan.properties)
     for t in plan.tables.values():
         store = tree.find_annotation(t.annotations, "store")
-        if store is not None and connector_type(store, plan.properties).lower() != "rdbms":
-            what = f"table '{t.source.id}' in a store of type '{connector_type(store, plan.properties)}'"
-            yield GapUse("store", what, store.span)
+        open_ = store is not None and is_open(store, plan.properties)
+        if store is not None and not open_ and connector_type(store, plan.properties).lower() != "rdbms":
+            type_ = connector_type(store, plan.properties)
+            what = f"table '{t.source.id}' in a store of type '{type_}'"
+            yield GapUse("store", what, store.span, _extension("store", type_))
         yield GapUse("table", f"table '{t.source.id}'", _place(t.annotations))
     for w in plan.windows.values():
         yield GapUse("named-window", f"window '{w.source.id}'", w.window.span)
@@ -115,6 +137,19 @@ def _definitions(plan: n.Plan) -> Iterator[GapUse]:
                     yield from _node(e)
 
 
+def _connected(a: tree.Annotation, gap: str, what: str) -> GapUse:
+    """A gap of a source or sink; of a mapping that is not included, with its extension."""
+    mapping = next((m.get("type") for m in a.nested if m.name.lower() == "map"), None)
+    kind: Kind = "source-mapping" if a.name.lower() == "source" else "sink-mapping"
+    extension = None if gap != "mapping" or mapping is None or mapping in MAPPED else _extension(kind, mapping)
+    return GapUse(gap, what, a.span, extension)
+
+
+def _extension(kind: Kind, type_: str) -> str | None:
+    found = types(kind).get(type_)
+    return None if found is None else found.extension
+
+
 def _place(annotations: tuple[tree.Annotation, ...]) -> Span:
     return annotations[0].span if annotations else NOWHERE
 
@@ -125,16 +160,15 @@ def _stream(s: n.StreamDef, properties: Mapping[str, str]) -> Iterator[GapUse]:
         if kind in ("source", "sink"):
             type_ = connector_type(a, properties)
             if is_outside(a, properties):
-                for gap, what in missing(a, properties):
-                    yield GapUse(gap, what, a.span)
+                yield from (_connected(a, gap, what) for gap, what in missing(a, properties))
             elif incoming.is_incoming(a, properties):
-                for gap, what in incoming.missing(a, properties):
-                    yield GapUse(gap, what, a.span)
+                yield from (_connected(a, gap, what) for gap, what in incoming.missing(a, properties))
             elif type_ and type_ not in ("inMemory", "log"):
-                yield GapUse(kind, f"a {kind} of type '{type_}'", a.span)
+                extension = _extension("source" if kind == "source" else "sink", type_)
+                yield GapUse(kind, f"a {kind} of type '{type_}'", a.span, extension)
             mapping = next((m.get("type") for m in a.nested if m.name.lower() == "map"), None)
             if type_ == "inMemory" and mapping not in (None, "passThrough"):
-                yield GapUse("mapping", f"a {kind} with mapping '{mapping}'", a.span)
+                yield _connected(a, "mapping", f"a {kind} with mapping '{mapping}'")
         elif kind == "onerror" and s.on_error in ("STREAM", "STORE"):
             name = "fault-stream" if s.on_error == "STREAM" else "on-error-store"
             yield GapUse(name, f"@OnError(action='{s.on_error}')", a.span)

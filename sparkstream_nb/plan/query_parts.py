@@ -52,10 +52,21 @@ def configured(ref: str, properties: Mapping[str, str]) -> dict[str, str]:
     return {k.removeprefix(f"{ref}."): v for k, v in properties.items() if k.startswith(f"{ref}.")}
 
 
+UNKNOWN_REF = "ref.unknown"
+"""An option that a `ref` has where nobody has said what it stands for, and its checks are left to the deployment."""
+
+
+def is_open(connector: tree.Annotation, properties: Mapping[str, str]) -> bool:
+    """Whether the `ref` of a `@source`, `@sink`, `@store` or `@destination` stands for options that are not known."""
+    ref = connector.get("ref")
+    return ref is not None and f"{ref}.{UNKNOWN_REF}" in properties
+
+
 def connector_options(connector: tree.Annotation, properties: Mapping[str, str]) -> dict[str, str]:
     """The options of a `@source`, `@sink` or `@destination`: as its `ref` has them, and over these as written."""
     ref = connector.get("ref")
     found = {} if ref is None else configured(ref, properties)
+    found.pop(UNKNOWN_REF, None)
     return found | {e.key: e.value for e in connector.elements if e.key is not None and e.key.lower() != "ref"}
 
 
@@ -123,3 +134,8 @@ def tables_of(q: n.Query, *, written: bool = True) -> tuple[str, ...]:
     if written and q.output.target.kind == "table":
         found.append(q.output.target.id)
     return tuple(dict.fromkeys(found))
+
+
+def only_adds(q: n.Query, table: str) -> bool:
+    """Whether a query inserts into a table and looks into none."""
+    return isinstance(q.output, n.Insert) and q.output.target.id == table and not tables_of(q, written=False)

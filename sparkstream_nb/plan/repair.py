@@ -5,7 +5,7 @@ safety decides."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +14,7 @@ from ..types import Type
 from . import compile_app
 from . import nodes as n
 from .query_parts import conjuncts, inputs
+from .safety import is_inherited
 from .show import show
 
 Kind = Literal["nothing", "route", "align", "partition", "aggregation", "one node"]
@@ -91,8 +92,8 @@ class _Repairing:
         if q.safety.level in ("stateless", "merged"):
             return self._repair("nothing", "right under any routing")
         if q.safety.level == "keyed":
-            return self._repair("route", f"route {routes(q.safety)}")
-        inherited = q.safety.reason.startswith("it reads what query ")
+            return self._repair("route", f"route {routes(q.safety.keys)}")
+        inherited = is_inherited(q.safety.reason)
         attempts = [self._aligned, self._partitioned, self._aggregated]
         if q.select.aggregates and not q.select.group_by:
             attempts.reverse()  # one value for all is rather meant than one for each key
@@ -128,7 +129,7 @@ class _Repairing:
         after = self._after(text)
         if after is None:
             return None
-        more = f", and route {routes(after)}" if after.level == "keyed" else ""
+        more = f", and route {routes(after.keys)}" if after.level == "keyed" else ""
         return self._repair("align", f"let its batches begin at full multiples of their length{more}", text, after)
 
     def _partitioned(self) -> Repair | None:
@@ -143,7 +144,8 @@ class _Repairing:
             text = f"partition with ({head})\nbegin\n{inside};\nend;"
             after = self._after(text)
             if after is not None:
-                advice = f"if it is meant for each {key} by itself: put it into a partition, and route {routes(after)}"
+                how = f"put it into a partition, and route {routes(after.keys)}"
+                advice = f"if it is meant for each {key} by itself: {how}"
                 return self._repair("partition", advice, text, after)
         return None
 
@@ -192,12 +194,12 @@ class _Repairing:
         return e in self.query.select.group_by or any(isinstance(x, n.Agg) for x in n.walk(e))
 
 
-def routes(safety: n.Safety) -> str:
+def routes(keys: Iterable[tuple[str, str]]) -> str:
     """`by card`, or `Orders by id and Payments by order` where streams have keys of different names."""
-    names = dict.fromkeys(a for _, a in safety.keys)
+    names = dict.fromkeys(a for _, a in keys)
     if len(names) == 1:
         return f"by {next(iter(names))} (hash:{next(iter(names))})"
-    return " and ".join(f"{s} by {a}" for s, a in safety.keys)
+    return " and ".join(f"{s} by {a}" for s, a in keys)
 
 
 def _equated(i: n.Input) -> Iterator[str]:

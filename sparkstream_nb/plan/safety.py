@@ -30,10 +30,12 @@ Rules (`safety_rules.py` has a function for each):
    `reorder`, output rates, the expired events of `time`) depends on the other keys there, as does what `expression`
    windows hold, and what is made of neighbours that a query sends at once: node-dependent. So are named windows that
    are not by the clock, which are not partitioned.
-8. Tables in memory: keyed if all queries of the app reach it by equality of one column with an attribute; the key is
-   that of all these queries. Triggers fire on every node. Joins with aggregations read what was stored by then. All
-   else: node-dependent.
-9. A query inherits from the queries whose output it reads, that write a table which it touches, and, of a fault stream,
+8. Tables: stateless if no query writes it (what it holds does not change); keyed if all queries of the app reach it by
+   equality of one column, with a primary key one of that, with an attribute; the key is that of all these queries. All
+   else: node-dependent. That a table is in a database (`@store`) makes one difference: it takes the rows of all nodes,
+   so a query that only adds rows is as its input is. Triggers fire on every node. Joins with aggregations read what was
+   stored by then: node-dependent.
+9. A query inherits from the queries whose output it reads, that write a table which it reads, and, of a fault stream,
    from those that read the stream; attributes are traced back to the streams that are routed.
 
 The claims are for events that are sent one by one. A route by key cuts several that are sent at once: what a batch
@@ -42,14 +44,24 @@ puts out together, or `group by` and `limit` select in it, is then that of each 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 
 from . import nodes as n
 from .dataflow import Dataflow
 from .query_parts import inserts_into
-from .safety_rules import STATELESS, Keys, Own, Rules, attribute_of, merged_keys, own_rule, partition_rule
+from .safety_rules import (
+    STATELESS,
+    Keys,
+    Own,
+    Rules,
+    attribute_of,
+    merged_keys,
+    own_rule,
+    partition_rule,
+    tables_of_aggregation,
+)
 
 
 def with_safety(plan: n.Plan) -> n.Plan:
@@ -101,13 +113,18 @@ def without(plan: n.Plan, names: Collection[str]) -> n.Plan:
 
 
 def aggregation_safety(plan: n.Plan, aggregation: n.AggregationDef) -> n.Safety:
-    """Incremental aggregations are `merged`, unless their input is node-dependent."""
+    """Incremental aggregations are `merged`, unless their input is node-dependent, or a table that they look into."""
     safety = {q.name: q.safety for q in plan.queries}
     for column in aggregation.base:
         if column.arg is not None and any(isinstance(e, n.Agg) for e in n.walk(column.arg)):
             return n.Safety(
                 "node-dependent", f"'{column.name}' holds an aggregate over all events that the node received"
             )
+    writers = {q.output.target.id: q.name for q in plan.queries if q.output.target.kind == "table"}
+    for table in tables_of_aggregation(aggregation):
+        if table in writers:
+            said = f"it looks into table '{table}', to which query '{writers[table]}' writes meanwhile"
+            return n.Safety("node-dependent", said)
     read = aggregation.input.source.id
     for q in plan.queries:
         if inserts_into(q, read) and safety[q.name].level == "node-dependent":
@@ -159,24 +176,24 @@ class _Propagation:
             return n.Safety("node-dependent", own.reason)
         inherited: dict[str, str] = {}
         merged: set[tuple[tuple[str, str], ...]] = set()
-        last: tuple[n.Query, n.Safety] | None = None
+        keyed: list[tuple[n.Query, n.Safety]] = []
         for w in self._before[k]:
             writer = self._flow.queries[w]
             s = found[writer.name]
             if s.level == "node-dependent":
                 return n.Safety("node-dependent", _inherited(writer, s))
             if s.level == "keyed":
-                last = writer, s
                 if s.keys in merged:
                     continue
                 merged.add(s.keys)
                 both = merged_keys(inherited, dict(s.keys))
                 if both is None:
-                    return n.Safety("node-dependent", "its inputs need routing by different attributes")
+                    return n.Safety("node-dependent", _in_conflict(keyed, writer, s))
+                keyed.append((writer, s))
                 inherited = both
         if own.level == "stateless":
-            if last is not None and inherited:
-                return n.Safety("keyed", _inherited(*last), tuple(sorted(inherited.items())))
+            if inherited:
+                return n.Safety("keyed", _inherited(*keyed[-1]), tuple(sorted(inherited.items())))
             return n.Safety("stateless", own.reason)
         computed = None
         other = lambda c: self.preferred is not None and any(a != self.preferred for a in c.values())  # noqa: E731
@@ -234,9 +251,23 @@ class _Propagation:
 _READS = "it reads what query "
 
 
+def is_inherited(reason: str) -> bool:
+    """Whether a query is what another one is that it reads from, also by a table."""
+    return reason.startswith(_READS)
+
+
 def _inherited(writer: n.Query, s: n.Safety) -> str:
     """Why a reader of `writer` is what it is: the reason of the first query on the way."""
-    return s.reason if s.reason.startswith(_READS) else f"{_READS}'{writer.name}' sends: {s.reason}"
+    return s.reason if is_inherited(s.reason) else f"{_READS}'{writer.name}' sends: {s.reason}"
+
+
+def _in_conflict(keyed: Sequence[tuple[n.Query, n.Safety]], writer: n.Query, safety: n.Safety) -> str:
+    """That `writer` needs another routing than one of those before."""
+    other = next((k for k in keyed if merged_keys(dict(k[1].keys), dict(safety.keys)) is None), keyed[0])
+    one, two = (
+        f"query '{q.name}' by {', '.join(dict.fromkeys(a for _, a in s.keys))}" for q, s in (other, (writer, safety))
+    )
+    return f"what it reads needs routing by different attributes: {one} and {two}"
 
 
 def _worst(all_: list[n.Safety], id_: str) -> n.Safety:

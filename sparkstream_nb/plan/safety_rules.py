@@ -9,7 +9,7 @@ from functools import cached_property
 from ..types import Type
 from . import nodes as n
 from .dataflow import Dataflow
-from .query_parts import conjuncts, expressions, inputs, inserts_into, sources, stream_states, tables_of
+from .query_parts import conjuncts, expressions, inputs, inserts_into, only_adds, sources, stream_states, tables_of
 from .signatures.streams import STATEFUL
 from .signatures.windows import DECLARATIONS, argument
 
@@ -57,9 +57,9 @@ class Rules:
         self._tables: dict[str, Own] = {}
 
     def table(self, table: str) -> Own:
-        """Rule 8 of a table in memory."""
+        """Rule 8 of a table."""
         if table not in self._tables:
-            self._tables[table] = _kept_apart(self.flow, table)
+            self._tables[table] = _of_table(self.flow, table)
         return self._tables[table]
 
     @cached_property
@@ -295,8 +295,14 @@ def _grouped(q: n.Query, what: str) -> Own:
     if not keys:
         return _dependent("its group by is computed inside the node")
     names = ", ".join(dict.fromkeys(a for _, a in keys))
-    tied = [_tied(q, {source: attribute}) for source, attribute in keys]
+    tied = [_found_by(_tied(q, {source: attribute}), q) for source, attribute in keys]
     return Own("keyed", f"{what} {names}", tuple(tied))
+
+
+def _found_by(key: dict[str, str], q: n.Query) -> dict[str, str]:
+    """A key without those of tables, where an event's attribute is tied to it: it finds their rows."""
+    tables = {s.id for s in sources(q) if s.kind == "table"}
+    return {s: a for s, a in key.items() if s not in tables} or key
 
 
 def _may_be_missing(i: n.Input) -> Iterator[int]:
@@ -499,28 +505,38 @@ def tables_of_retrieval(r: n.Retrieval) -> tuple[str, ...]:
 
 
 def _own_table(q: n.Query, table: str, rules: Rules) -> Own:
-    """Rule 8: a table in memory is kept apart by a column if every query that touches it says which value it means."""
-    if not rules.plan.tables[table].stored:
-        return rules.table(table)
-    if isinstance(q.output, n.Insert) and q.output.target.id == table and tables_of(q, written=False) == ():
+    """Rule 8. What only adds to a table in a database puts out the same whatever is in there."""
+    if only_adds(q, table) and rules.plan.tables[table].stored:
         return STATELESS
-    return _dependent(f"what it finds in the stored table '{table}' is what other nodes have written at that time")
+    return rules.table(table)
 
 
-def _kept_apart(flow: Dataflow, table: str) -> Own:
+def _of_table(flow: Dataflow, table: str) -> Own:
+    """Rule 8 of all that reach a table."""
+    if not flow.writers(table):
+        return Own("stateless", f"no query writes table '{table}'")
     definition = flow.plan.tables[table]
     users = flow.users(table)
+    if definition.stored and not definition.primary_key and all(only_adds(q, table) for q in users):
+        return Own("stateless", f"all that its queries do to table '{table}' is to add rows")
+    best: tuple[list[n.Query], bool] | None = None
     for column in definition.primary_key or range(len(definition.source.schema)):
+        found = [(u, _table_key(u, table, column)) for u in users]
         keys: dict[str, str] | None = {}
-        for u in users:
-            key = _table_key(u, table, column)
-            keys = None if key is None or keys is None else merged_keys(keys, dict([key]))
-            if keys is None:
-                break
-        if keys is not None:
+        for _, key in found:
+            if keys is not None and key is not None:
+                keys = merged_keys(keys, dict([key]))
+        without = [u for u, key in found if key is None]
+        if keys is not None and not without:
             name = definition.source.schema[column].name
             return Own("keyed", f"every query accesses table '{table}' by its '{name}'", (keys,))
-    return _dependent(f"table '{table}' of a node holds what that node received")
+        if best is None or len(without) < len(best[0]):
+            best = without, keys is None
+    without = [] if best is None else best[0]
+    why = f"query '{without[0].name}' names no key of it" if without else "its queries name different keys of it"
+    if definition.stored:
+        return _dependent(f"nodes write to table '{table}' in an order of their own, and {why}")
+    return _dependent(f"table '{table}' of a node holds what that node received, and {why}")
 
 
 def _table_key(q: n.Query, table: str, column: int) -> tuple[str, str] | None:

@@ -28,8 +28,8 @@ def shard_warnings(store: Store, aggregation: str, ids: Collection[str]) -> list
     for s in held:
         if s.shard not in ids:
             out.append(
-                f"No node has the shardId '{s.shard}', which holds {s.rows} rows of aggregation '{aggregation}'; they "
-                f"still count in every answer. Start a node with that shardId, let another shard adopt them: "
+                f"No node has the shardId '{s.shard}', which holds {s.rows:,} rows of aggregation '{aggregation}'; "
+                f"they still count in every answer. Start a node with that shardId, let another shard adopt them: "
                 f"app.store.move_shard('{aggregation}', '{s.shard}', OTHER), or delete them: "
                 f"app.store.delete_shard('{aggregation}', '{s.shard}')."
             )

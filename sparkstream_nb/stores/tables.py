@@ -282,7 +282,7 @@ def why_unfit(tables: SqlTables, table: str, row: Values) -> str | None:
         if isinstance(v, str):
             most = tables.lengths(table).get(a)
             if most is not None and len(v) > most:
-                return f"'{name}' has {len(v)} characters, and its column in {layout.name} holds {most}"
+                return f"'{name}' has {len(v):,} characters, and its column in {layout.name} holds {most:,}"
     return None
 
 

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sparkstream_nb.cluster.conf import HA, NodeFile, node_files, read_node
 from sparkstream_nb.cluster.conf_pair import pair_of, pairs_of
 from sparkstream_nb.cluster.grants import Grants
 from sparkstream_nb.cluster.secrets import References
 from sparkstream_nb.cluster.stores import address, databases_of
-from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.simulation.topology import Coordination, Pair
 from sparkstream_nb.stores.address import Database, Secret, from_jdbc
@@ -82,6 +84,98 @@ def test_a_file_that_is_wrong_is_one_line(text: str, message: str, tmp_path: Pat
     with pytest.raises(SparkStreamError, match=message) as raised:
         node_files(node(tmp_path, text))
     assert "\n" not in str(raised.value)
+
+
+CARBON = "wso2.carbon: {id: a}\n"
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{i + 1}: &a{i + 1} [{', '.join([f'*a{i}'] * 9)}]\n" for i in range(9)
+)
+HOSTILE = [
+    (BOMB, "more than 20,000 values, aliases counted in full"),
+    ("a: " + "[" * 5_000, "line 1: values are nested more than 40 deep"),
+    ("\n".join("  " * i + "a:" for i in range(100)), "nested more than 40 deep"),
+    ("a: &a [*a]\n", r"line 1: '\*a' stands for what it is in"),
+    (f"wso2.carbon: {{id: {'7' * 5_000}}}\n", "line 1: a value begins as a number does and is none"),
+    ("wso2.carbon: {id: 2024-99-99}\n", "line 1: a value begins as a date does and is none"),
+    ("wso2.carbon: {id: [1]}\n", "wso2.carbon: id is a text or a number, not a list"),
+    (CARBON + "wso2.datasources: {dataSources: [{name: D, definition: {configuration: [1]}}]}\n",
+     "configuration of D has no keys: it is a list"),
+    (CARBON + "wso2.datasources: {dataSources: [{name: D, definition: 7}]}\n", "definition of D has no keys"),
+    (CARBON + "wso2.datasources: {dataSources: 7}\n", "wso2.datasources: dataSources is a list, not a number"),
+    (CARBON + "wso2.datasources: {dataSources: [{name: [1]}]}\n", "name of entry 1 of wso2.datasources"),
+    (CARBON + "wso2.datasources: {dataSources: [{name: D, definition: {configuration: {jdbcUrl: [1]}}}]}\n",
+     "jdbcUrl of D is a text or a number, not a list"),
+    (CARBON + "siddhi: {refs: [{ref: {name: r, properties: [1]}}]}\n", "properties of 'r' in siddhi: refs has no keys"),
+    (CARBON + "siddhi: {refs: 7}\n", "siddhi: refs is a list"),
+    (CARBON + "siddhi: {properties: [1]}\n", "siddhi: properties has no keys"),
+    (CARBON + "siddhi: {properties: {shardId: {a: 1}}}\n", "siddhi: properties: shardId is a text"),
+    (CARBON + "deployment.config: {type: [ha]}\n", "deployment.config: type is a text"),
+    (CARBON + "? [a]\n: b\n", "unhashable key"),
+    (CARBON + "a: \x07\n", "is not YAML"),
+    (CARBON + "x: " + "y" * 300_000, "more than 256 kB"),
+    (CARBON + "a: !!python/object:os.system {}\n", "could not determine a constructor"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), HOSTILE, ids=[str(i) for i in range(len(HOSTILE))])
+def test_a_hostile_file_is_one_line_at_once(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(Misuse, match=message) as raised:
+        node_files(node(tmp_path, text), ("", HA, "distributed"))
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 300 + len(str(tmp_path))
+
+
+@given(text=st.text(alphabet="ab:-[]{}&*!?|>'\"#%@,0123 \n\t<.~", max_size=60), carbon=st.booleans())
+def test_any_text_is_a_file_or_one_message(text: str, carbon: bool, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = node(tmp_path_factory.mktemp("any"), CARBON * carbon + text)
+    said = ""
+    try:
+        read_node(path)
+    except Misuse as e:
+        said = str(e)
+    assert "\n" not in said
+
+
+def test_ids_are_references_in_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [node(tmp_path, f"wso2.carbon: {{id: '${{NODE_{i}}}'}}\n", f"{i}.yaml") for i in "12"]
+    monkeypatch.setenv("NODE_2", "n-two")
+    with pytest.raises(Misuse, match=r"1\.yaml: wso2.carbon: id: \$\{NODE_1\} has no value"):
+        node_files(paths)
+    with pytest.raises(Misuse, match=r"2\.yaml: wso2.carbon: id: \$\{NODE_2\} has no value.*allow_env=\['NODE_2'\]"):
+        node_files(paths, references=References({"NODE_1": "n-one"}))
+    found = node_files(paths, references=References({"NODE_1": "n-one"}, ("NODE_2",)))
+    assert [f.shard_id for f in found] == ["n-one", "n-two"]
+
+
+RUNNER = """
+dataSources:
+  - name: SHOP
+    definition: {type: RDBMS, configuration: {jdbcUrl: 'jdbc:sqlite:shop.db', username: u, maxPoolSize: 3}}
+refs:
+  - ref: {name: store1, type: rdbms, properties: {datasource: SHOP}}
+statePersistence: {enabled: true, intervalInMin: 2, persistenceStore: x}
+extensions: []
+"""
+
+
+def test_files_of_siddhi_runner(tmp_path: Path) -> None:
+    found = read_node(node(tmp_path, RUNNER, "east.yaml"))
+    assert (found.id, found.shard_id) == ("east", "east")
+    assert found.properties == {"store1.type": "rdbms", "store1.datasource": "SHOP"}
+    assert (found.sources["SHOP"].url, found.sources["SHOP"].pool) == ("jdbc:sqlite:shop.db", 3)
+    assert found.unknown == ("statePersistence: persistenceStore", "extensions")
+    assert found.sections["state.persistence"]["intervalInMin"] == 2
+    shard = read_node(node(tmp_path, RUNNER + "properties: {shardId: s1, partitionById: true}\n"))
+    assert (shard.id, shard.properties["partitionById"]) == ("s1", "true")
+    named = read_node(node(tmp_path, CARBON + RUNNER))
+    assert named.id == "a"
+
+
+def test_keys_of_another_kind_of_deployment_are_named(tmp_path: Path) -> None:
+    text = "deployment.config: {type: ha, liveSync: {enabled: true}, outputSyncInterval: 60, heartbeatMaxRetry: 2}\n"
+    text = CARBON + text
+    unused = tuple(f"deployment.config: {key}" for key in ("liveSync", "outputSyncInterval", "heartbeatMaxRetry"))
+    assert read_node(node(tmp_path, text)).unknown == unused
 
 
 def test_files_that_are_missing_or_share_a_shard(tmp_path: Path) -> None:

@@ -41,7 +41,9 @@ def test_an_error_has_the_line_of_the_cell(shell: Any, app: StandIn, cell: str, 
 def test_a_gap_has_the_line_of_the_cell(shell: Any, app: StandIn) -> None:
     shown = shell.run_cell(f"%%siddhi W --check\n{STORE}").result
     assert shown.ok
-    assert repr(shown).endswith("but this build cannot run table 'T' in a store of type 'mongodb' (line 3)")
+    owner = "it belongs to WSO2's extension siddhi-store-mongodb, which is not included"
+    cannot = f"but this build cannot run table 'T' in a store of type 'mongodb' (line 3; {owner})"
+    assert repr(shown).endswith(cannot)
     assert "gap store: table 'T' in a store of type 'mongodb' cannot run in this build, line 3" in repr(
         shell.run_cell(f"%%siddhi W --explain\n{STORE}").result
     )
@@ -51,3 +53,13 @@ def test_a_plan_has_the_lines_of_the_cell(shell: Any, app: StandIn) -> None:
     assert "query 'rise'  -- line 9\n" in f"{shell.run_cell(f'%%siddhi --explain{chr(10)}{TRADES}').result!r}\n"
     shell.run_cell(f"%%siddhi Trades\n{TRADES}")
     assert "query 'rise'  -- line 9\n" in f"{app.explain()!r}\n"
+
+
+def test_what_only_a_deployment_says_is_a_note_with_the_line_of_the_cell(shell: Any, app: StandIn) -> None:
+    cell = "@store(type='rdbms', ref='shop')\ndefine table T (k string);\ndefine stream S (k string, v int);\n"
+    cell += "from S[v > ${LEAST}] select k insert into T;"
+    for how in ("--check", "--explain", "--graph", "--repair"):
+        shown = shell.run_cell(f"%%siddhi W {how}\n{cell}").result
+        told = f"{shown!r}\n{getattr(shown, 'notes', '')}"
+        assert "ref 'shop' (line 2) is of a deployment file" in told
+        assert "${LEAST} (line 5) has no value and is taken as 1" in told

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkstream_nb.errors import Misuse, SiddhiBindError
+from sparkstream_nb.errors import Misuse, NotInThisBuild, SiddhiBindError
 from sparkstream_nb.mapping import Dropped, decoder, encoder
 from sparkstream_nb.mapping.values import arrays
 
@@ -162,6 +162,6 @@ def test_a_payload_is_the_json_of_a_record() -> None:
     ],
 )
 def test_what_is_wrong(text: str, attributes: str, message: str) -> None:
-    with pytest.raises((SiddhiBindError, Misuse)) as raised:
+    with pytest.raises((SiddhiBindError, NotInThisBuild, Misuse)) as raised:
         decode(text, attributes)
     assert message in str(raised.value)

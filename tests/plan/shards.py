@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +18,11 @@ from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lanes.partitioning import by_hash
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Partition, Plan, Query
+from sparkstream_nb.plan.stored import TableChanges, Terms, Values
+from sparkstream_nb.types import Type
 
 NODES = 3
+STORE = "@store(type='rdbms', jdbc.url='jdbc:sqlite:t.db')"
 Place = Callable[[str, StreamRows], Any]
 """The node (from 0) of each row of a stream, int64[n]."""
 
@@ -69,6 +73,52 @@ def by_keys(plan: Plan, keys: Mapping[str, str], nodes: int = NODES) -> Place:
     return place
 
 
+def in_a_database(app: str) -> str:
+    """The app with all of its tables in a database."""
+    return re.sub(r"define\s+table", f"{STORE} define table", app, flags=re.IGNORECASE)
+
+
+class Rows:
+    """A database that nodes share. Tables that no query writes have rows from the beginning, of the events' values."""
+
+    def __init__(self, plan: Plan, batch: InputBatch) -> None:
+        self.tables = {t: d for t, d in plan.tables.items() if d.stored}
+        written = {q.output.target.id for q in plan.queries}
+        values = _values(plan, batch)
+        self.rows: dict[str, list[Values]] = {}
+        for id_, t in self.tables.items():
+            found = [values.get(a.type) or [None] for a in t.source.schema]
+            rows = [tuple(v[i % len(v)] for v in found) for i in range(4)] if id_ not in written else []
+            keys = t.primary_key or range(len(t.source.schema))
+            self.rows[id_] = list({tuple(r[k] for k in keys): r for r in rows}.values())
+
+    def fetch(self, table: str, wanted: Sequence[Terms] | None) -> Sequence[Values]:
+        return list(self.rows[table])
+
+    def unfit(self, table: str, row: Values) -> str | None:
+        return None
+
+    def apply(self, changes: Sequence[TableChanges]) -> None:
+        for c in changes:
+            key = self.tables[c.table].primary_key
+
+            def key_of(row: Values, key: tuple[int, ...] = key) -> Values:
+                return tuple(row[a] for a in key) if key else row
+
+            gone = {*c.gone, *((key_of(r) for r in c.new) if key else ())}
+            self.rows[c.table] = [r for r in self.rows[c.table] if key_of(r) not in gone] + list(c.new)
+
+
+def _values(plan: Plan, batch: InputBatch) -> dict[Type, list[Any]]:
+    out: dict[Type, dict[Any, None]] = {}
+    for stream, rows in batch.rows.items():
+        for a, column in zip(plan.streams[stream].source.schema, rows.columns, strict=True):
+            if a.type is not Type.OBJECT:
+                found = column if isinstance(column, list) else column.to_pylist()
+                out.setdefault(a.type, {}).update(dict.fromkeys(v for v in found if v is not None))
+    return {t: list(v) for t, v in out.items()}
+
+
 def all_named(plan: Plan) -> Plan:
     """The plan whose queries are all told of in `Outputs.queries`."""
     elements: list[Query | Partition] = []
@@ -81,9 +131,11 @@ def all_named(plan: Plan) -> Plan:
 
 
 def outputs(plan: Plan, batch: InputBatch, place: Place | None, *, start: int = 0) -> dict[str, Counter[str]]:
-    """By query, the bag of what it puts out on all nodes, expired events apart. `place` None: on one node."""
+    """By query, the bag of what it puts out on all nodes, expired events apart. `place` None: on one node. With a table
+    in a database the nodes have their turns in an order that the events do not have: the last node first."""
+    database = Rows(plan, batch)
     out: dict[str, Counter[str]] = {q.name: Counter() for q in plan.queries}
-    for node in range(1 if place is None else NODES):
+    for node in reversed(range(1 if place is None else NODES)):
         own = batch
         if place is not None:
             rows = {}
@@ -96,9 +148,11 @@ def outputs(plan: Plan, batch: InputBatch, place: Place | None, *, start: int = 
             own = InputBatch(batch.clock, rows)
         engine = NodeEngine(plan, trace=True, allow_scripts=True, start=start)
         for part in (InputBatch(np.empty(0, np.int64)), own):
+            engine.read_tables_from(database)
             for name, kinds in engine.step(part).queries.items():
                 for kind, emitted in enumerate(kinds):
                     out[name].update(_text(kind, ts, values) for ts, values in emitted.rows())
+            database.apply(engine.take_table_changes())
     return out
 
 

@@ -72,6 +72,15 @@ def test_query_by_itself(query: str, level: str, keys: tuple[tuple[str, str], ..
     assert (safety.level, safety.keys) == (level, keys), safety.reason
 
 
+def test_an_aggregation_that_looks_into_a_table() -> None:
+    app = DEFINITIONS + "define aggregation B from S[T.k == k in T] select sum(v) as s aggregate every sec;"
+    plan = compile_app(app)
+    assert aggregation_safety(plan, plan.aggregations["B"]).level == "merged"
+    plan = compile_app(app + "@info(name='fills') from R select k, w as v insert into T;")
+    found = aggregation_safety(plan, plan.aggregations["B"])
+    assert (found.level, "query 'fills'" in found.reason) == ("node-dependent", True)
+
+
 def _safeties(queries: str) -> dict[str, tuple[str, tuple[tuple[str, str], ...]]]:
     return {q.name: (q.safety.level, q.safety.keys) for q in compile_app(DEFINITIONS + queries).queries}
 
@@ -130,6 +139,57 @@ def test_tables() -> None:
     assert keyed == {"query1": ("keyed", both), "query2": ("keyed", both)}
     mixed = _safeties("from S select k, v insert into T; from R join T on R.w > T.v select R.k, T.v insert into O;")
     assert {level for level, _ in mixed.values()} == {"node-dependent"}
+
+
+STORED = """
+define stream S (k string, v int, at long);
+define stream R (k string, w int);
+@store(type='rdbms', datasource='shop') @primaryKey('k') define table P (k string, v int);
+@store(type='rdbms', datasource='shop') define table T (k string, v int);
+"""
+INSERTS = "@info(name='inserts') from S select k, v insert into T;"
+UPSERTS = "@info(name='upserts') from S select k, v update or insert into P set P.v = v on P.k == k;"
+OF_TABLES = [
+    ("no query writes it", "from S join P on S.k == P.k select S.k, P.v insert into O;", [("stateless", ())], "no query"),
+    ("grouped by what nobody writes", "from S join P on S.k == P.k select P.k, sum(S.v) as s group by P.k insert into O;",
+     [("keyed", S_BY_K)], "per k"),
+    ("only added to", INSERTS + "from R select k, w as v insert into T;", [("stateless", ())] * 2, "independently"),
+    ("each reaches it by its key", UPSERTS + "from R join P on R.k == P.k select R.k, P.v insert into O;",
+     [("keyed", BOTH_BY_K)] * 2, "by its 'k'"),
+    ("adding is as its input is", INSERTS + "from R join T on R.k == T.k select R.k, T.v insert into O;",
+     [("stateless", ()), ("keyed", BOTH_BY_K)], "independently"),
+    ("one names no key", UPSERTS + "@info(name='low') from R delete P on P.v < w;", [("node-dependent", ())] * 2,
+     "query 'low' names no key"),
+    ("adding goes on as before", INSERTS + "from R[w > 1] delete T on T.v < w;", [("stateless", ()), ("node-dependent", ())],
+     "independently"),
+    ("what it reads depends on the node",
+     "@info(name='deep') from S#window.length(2) select k, max(v) as v insert into M; " + INSERTS.replace("from S", "from M")
+     + "from R join T on R.k == T.k select R.k, T.v insert into O;",
+     [("node-dependent", ())] * 3, "window 'length'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("queries", "claims", "reason"), [t[1:] for t in OF_TABLES], ids=[t[0] for t in OF_TABLES])
+def test_tables_in_a_database(queries: str, claims: list[tuple[str, tuple[tuple[str, str], ...]]], reason: str) -> None:
+    found = [q.safety for q in compile_app(STORED + queries).queries]
+    assert [(s.level, s.keys) for s in found] == claims, found
+    assert reason in found[0].reason
+
+
+def test_a_cause_names_the_query_that_it_comes_from() -> None:
+    plan = compile_app(
+        STORED
+        + UPSERTS
+        + """@info(name='deep') from R#window.length(2) select k, sum(w) as v insert into M;
+        @info(name='writes') from M select k, convert(v, 'int') as v update or insert into P set P.v = v on P.k == k;
+        @info(name='wide') from S select k, v, sum(v) as s group by k insert into K;
+        @info(name='tall') from S select k, v, sum(v) as s group by v insert into K;
+        @info(name='both') from K[s > 1] select k insert into O;"""
+    )
+    reasons = {q.name: q.safety.reason for q in plan.queries}
+    assert reasons["writes"].startswith("it reads what query 'deep' sends: window 'length'")
+    assert reasons["upserts"] == "every query accesses table 'P' by its 'k'"  # what it puts out is not of 'deep'
+    assert reasons["both"].endswith("query 'wide' by k and query 'tall' by v")
 
 
 def test_aggregations_merge_unless_their_input_depends_on_the_node() -> None:

@@ -13,29 +13,15 @@ from typing import Literal, cast
 from ...errors import SiddhiBindError, Span, did_you_mean
 from ...lang import tree
 from ...types import Schema
-from ..query_parts import configured, connector_options, connector_type, template_attributes
+from ..extensions import types
+from ..query_parts import configured, connector_options, connector_type, is_open, template_attributes
 from .annotations import single
 from .mappings import MAPPED, sink_mapping, source_mapping
 
-# Extension types by their kind: what runs here or is known to WSO2. Others are misspelt.
-SOURCES = frozenset(
-    {"inMemory", "http", "http-request", "http-response", "http-call-response", "http-service",
-     "http-service-request", "sse", "kafka", "kafkaMultiDC", "tcp", "file", "fileeventlistener", "email", "jms",
-     "mqtt", "rabbitmq", "nats", "websocket", "cdc", "prometheus", "grpc", "grpc-call-response", "grpc-service",
-     "grpc-service-request", "s3", "gcs", "googlepubsub", "azureservicebus", "twitter", "sqs", "hl7",
-     "wso2event", "activemq"}
-)  # fmt: skip
-SINKS = frozenset(
-    {"inMemory", "log", "http", "http-request", "http-response", "http-call", "http-service-response", "sse",
-     "kafka", "kafkaMultiDC", "kafka-replay-request", "tcp", "file", "email", "jms", "mqtt", "rabbitmq", "nats",
-     "websocket", "prometheus", "grpc", "grpc-call", "grpc-service-response", "s3", "gcs",
-     "google-cloud-storage", "googlepubsub", "rdbms", "slack", "sqs", "sns", "hl7", "wso2event", "opensearch",
-     "elasticsearch", "activemq"}
-)  # fmt: skip
-STORES = frozenset({"rdbms", "mongodb", "hbase", "cassandra", "solr", "elasticsearch", "opensearch", "redis"})
-MAPPINGS = frozenset(
-    {"passThrough", "json", "xml", "text", "csv", "binary", "avro", "protobuf", "keyvalue", "wso2event"}
-)
+SOURCES = frozenset(types("source")) | {"inMemory"}
+SINKS = frozenset(types("sink")) | {"inMemory", "log"}
+STORES = frozenset(types("store"))
+MAPPINGS = frozenset(types("source-mapping")) | {"passThrough"}
 STRATEGIES = frozenset({"roundRobin", "partitioned", "broadcast"})
 
 OnError = Literal["LOG", "STREAM", "STORE"]
@@ -96,7 +82,7 @@ def on_error_action(annotations: tuple[tree.Annotation, ...]) -> OnError | None:
 def check_store(annotations: tuple[tree.Annotation, ...], properties: Mapping[str, str]) -> None:
     """`@store` of a table or aggregation: its `ref` must be defined, its type one that exists."""
     a = single(annotations, "store")
-    if a is not None:
+    if a is not None and not is_open(a, properties):
         _check_ref(a, "store", properties)
         _type(a, "store", STORES, properties)
 
@@ -115,6 +101,8 @@ def check_connectors(
 
 
 def _check_source(a: tree.Annotation, schema: Schema, stream: str, properties: Mapping[str, str]) -> None:
+    if is_open(a, properties):
+        return
     _check_ref(a, "source", properties)
     type_ = _type(a, "source", SOURCES, properties)
     mapping = single(a.nested, "map")
@@ -131,6 +119,8 @@ def _check_source(a: tree.Annotation, schema: Schema, stream: str, properties: M
 
 
 def _check_sink(a: tree.Annotation, schema: Schema, properties: Mapping[str, str]) -> None:
+    if is_open(a, properties):
+        return
     _check_ref(a, "sink", properties)
     type_ = _type(a, "sink", SINKS, properties)
     options = connector_options(a, properties)
@@ -166,7 +156,7 @@ def _check_ref(a: tree.Annotation, what: str, properties: Mapping[str, str]) -> 
         raise SiddhiBindError(
             f"no configuration defines the {what} '{ref}'",
             _span(a, "ref"),
-            hint="No deployment configuration is read yet: write the options here instead of 'ref'.",
+            hint="Define it under refs in a deployment file (--conf, conf=), or write the options here.",
         )
 
 
@@ -317,6 +307,8 @@ def _check_destination(
     a: tree.Annotation, sink: str, above: Mapping[str, str], schema: Schema, properties: Mapping[str, str]
 ) -> None:
     """One destination of a sink of type `sink` with the options `above`."""
+    if is_open(a, properties):
+        return
     _check_ref(a, "destination", properties)
     options = connector_options(a, properties)
     _check_options(a, options, ("topic",) if sink == "inMemory" else () if sink == "log" else None)

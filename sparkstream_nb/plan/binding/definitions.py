@@ -8,6 +8,7 @@ from ...errors import SiddhiBindError, Span, did_you_mean
 from ...lang import tree
 from ...types import Attribute, Schema, Type
 from ..nodes import FunctionDef, IdleClock, Source, StreamDef, TableDef, TriggerDef, WindowDef
+from ..query_parts import connector_type
 from ..signatures.rules import cron_problem
 from .annotations import single, single_value
 from .connectors import check_async, check_connectors, check_store, on_error_action
@@ -124,9 +125,13 @@ def _table(d: tree.TableDefinition, symbols: Symbols) -> None:
     keys: tuple[int, ...] | None = None
     indexes: list[int] = []
     joint: list[tuple[int, ...]] = []
-    stored = tree.find_annotation(d.annotations, "store") is not None
+    store = tree.find_annotation(d.annotations, "store")
+    stored = store is not None
+    elsewhere = store is not None and connector_type(store, symbols.properties) not in ("", "rdbms")
     for a in d.annotations:
         match a.name.lower():
+            case "index" | "indexby" if elsewhere:
+                continue  # such stores read them in a way of their own
             case "primarykey":
                 if keys is not None:
                     raise SiddhiBindError(

@@ -186,7 +186,7 @@ class _Options:
             if key in left_out:
                 if e.value.lower() != "false":
                     message = f"'{key}' belongs to WSO2's siddhi-map-{self.type}, and this build leaves it out"
-                    raise SiddhiBindError(message, e.span, hint=left_out[key])
+                    raise NotInThisBuild("mapping", message, e.span, hint=left_out[key])
                 continue
             names = sorted(known) + ([f"{_REGEX}A"] if self._takes_patterns else [])
             raise SiddhiBindError(

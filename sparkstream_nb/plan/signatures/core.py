@@ -16,9 +16,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...errors import SiddhiBindError, Span, did_you_mean
+from ...errors import NotInThisBuild, SiddhiBindError, SiddhiError, Span, did_you_mean, near_to
 from ...lang.keywords import UNIT_SPELLINGS
 from ...types import Schema, Type
+from ..extensions import extensions, not_included, owner_of
 from ..nodes import Const, Expr
 
 _GROUPS: Mapping[str, tuple[Type, ...]] = {
@@ -192,44 +193,29 @@ _FORMS = {
 """Names of windows and functions in other systems → the SiddhiQL syntax."""
 
 
-def unknown(what: str, key: str, known: Iterable[str], span: Span, *, hint: str | None = None) -> SiddhiBindError:
-    """The error for an unknown name (`ExtensionNotFoundException` in Siddhi)."""
+def unknown(what: str, key: str, known: Iterable[str], span: Span, *, hint: str | None = None) -> SiddhiError:
+    """The error for an unknown name (`ExtensionNotFoundException` in Siddhi); a gap, where one of WSO2's extensions has
+    it."""
     known = tuple(known)
     bare = key.split(":")[-1]
     namespace = key.split(":")[0] if ":" in key else ""
     by_name = [k for k in known if k.split(":")[-1].lower() == bare.lower()]
+    ours = any(k.startswith(f"{namespace}:") for k in known)
+    owner = owner_of(key)
+    if owner is not None and (key in extensions().names or not ours):
+        siblings = (n for n in extensions().names if n.startswith(f"{namespace}:"))
+        meant = None if key in extensions().names else next(iter(near_to(key, siblings)), None)
+        if meant is not None:
+            said = f"WSO2's extension {extensions().names[meant]} has '{meant}'; it is not included."
+            return SiddhiBindError(f"unknown {what} '{key}'", span, hint=said, kind="ExtensionNotFoundException")
+        instead = "Leave it out, or use the windows and functions of this build instead."
+        if namespace == "unique" and by_name:
+            instead = f"This build has '{by_name[0]}', which does not go by the key."
+        return NotInThisBuild("extension", not_included(f"{what} '{key}'", owner), span, hint=hint or instead)
     near = f"Did you mean '{by_name[0]}'?" if by_name else _FORMS.get(key.lower()) or did_you_mean(key, known)
-    if bare in _NAMED.get(namespace, frozenset()):
-        kin = f"This build has '{by_name[0]}', which does not go by the key." if by_name else None
-        return SiddhiBindError(
-            f"{what} '{key}' belongs to WSO2's extension '{namespace}', which this build does not include",
-            span,
-            hint=hint or kin or "Leave it out, or use the windows and functions of this build instead.",
-            kind="ExtensionNotFoundException",
-        )
-    if namespace in ELSEWHERE:
-        near = f"WSO2 has an extension '{namespace}'; it is not in this build."
+    if by_name and namespace and not ours:  # a namespace of somebody else's
+        near = f"This build has '{by_name[0]}'."
     return SiddhiBindError(f"unknown {what} '{key}'", span, hint=hint or near, kind="ExtensionNotFoundException")
-
-
-# Namespaces of extensions that WSO2 ships and this build does not.
-ELSEWHERE = frozenset(
-    {"approximate", "extrema", "geo", "graph", "kf", "ml", "nlp", "pmml", "priority", "rdbms", "sentiment",
-     "streamingml", "tensorflow", "timeseries", "unique", "unitconversion", "env", "cache", "store", "script",
-     "grpc"}
-)  # fmt: skip
-
-# What is in those that people ask for most: `unique` 5.0.5, `timeseries` 5.0.1.
-_NAMED: Mapping[str, frozenset[str]] = {
-    "unique": frozenset(
-        {"deduplicate", "ever", "externalTimeBatch", "first", "firstLengthBatch", "firstTimeBatch", "length",
-         "lengthBatch", "time", "timeBatch", "timeLengthBatch"}
-    ),
-    "timeseries": frozenset(
-        {"regress", "outlier", "forecast", "lengthTimeRegress", "lengthTimeForecast", "lengthTimeOutlier",
-         "kalmanMinMax", "kernelMinMax"}
-    ),
-}  # fmt: skip
 
 
 @dataclass(frozen=True)

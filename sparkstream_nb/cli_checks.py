@@ -1,0 +1,220 @@
+"""The commands that only look at apps' texts: `sparkstream check`, `explain`, `graph`, `audit`."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import Misuse, NotInThisBuild, SiddhiError, SparkStreamError
+from .options import CannotRead, read_text, reading_of, write_text
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+
+def told(error: SparkStreamError) -> str:
+    """The printed text of an error. A SiddhiQL error of a file begins with FILE:LINE:COLUMN."""
+    return str(error) if isinstance(error, SiddhiError) and error.file is not None else f"sparkstream: {error}"
+
+
+@contextlib.contextmanager
+def text_of(path: str) -> Iterator[str]:
+    """Read an app's text, and add the file name to SiddhiQL errors raised in the block. `-` is standard input."""
+    text = read_text(path)
+    try:
+        yield text
+    except SiddhiError as error:
+        error.file = None if path == "-" else path
+        raise
+
+
+def many(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """An app's plan on one node, and the notes on it."""
+
+    plan: Plan
+    notes: list[str]
+
+
+def _opener(options: Any) -> Callable[[str], _Checked]:
+    """How apps are compiled with the deployment files of `--conf`, and without any."""
+    from .plan.open_names import compile_open
+
+    variables = dict(options.param)
+    around = None
+    if options.conf:
+        from .cluster.check import Surroundings  # it takes its time to load
+
+        around = Surroundings.of(variables, options.conf, options.allow_env)
+
+    def opened(path: str) -> _Checked:
+        with text_of(path) as text:
+            if around is None:
+                plan, names = compile_open(text, {"shardId": "node-1"}, variables)
+            else:
+                plan, names = around.compiled(text)
+            return _Checked(plan, [f"note: {name.note()}" for name in names])
+
+    return opened
+
+
+def _each(options: Any, one: Callable[[str], None]) -> int:
+    """`one` of each app; what is wrong with it is told, and the exit code is 1 then."""
+    code = 0
+    for path in options.apps:
+        try:
+            one(path)
+        except Misuse:
+            raise
+        except SparkStreamError as e:
+            print(told(e), file=sys.stderr)
+            code = 1
+    return code
+
+
+def check(options: Any) -> int:
+    """`sparkstream check`. What this build cannot run is said; as it is no mistake, the exit code is 0."""
+    from .plan.gaps import found_so_far, what_cannot_run
+
+    opened = _opener(options)
+
+    def one(path: str) -> None:
+        try:
+            checked = opened(path)
+        except NotInThisBuild as gap:
+            print(f"{path}: {found_so_far(gap)}")
+            return
+        plan = checked.plan
+        queries = f"{len(plan.queries):,} {'query' if len(plan.queries) == 1 else 'queries'}"
+        found = f"no mistakes found ({queries}, {many(len(plan.aggregations), 'aggregation')})"
+        gaps = what_cannot_run(plan)
+        print(f"{path}: {found}{f', but this build cannot run {gaps}' if gaps else ''}")
+        for note in checked.notes:
+            print(f"{path}: {note}")
+
+    return _each(options, one)
+
+
+def explain(options: Any) -> int:
+    """`sparkstream explain`."""
+    from .plan.explain import explain as plan_text
+
+    if options.repair:
+        return _repaired(options)
+    if options.svg is not None:
+        return _drawn(options)
+    opened = _opener(options)
+
+    def one(path: str) -> None:
+        checked = opened(path)
+        _head(options, path)
+        print("\n".join([plan_text(checked.plan), *checked.notes]))
+
+    return _each(options, one)
+
+
+def graph(options: Any) -> int:
+    """`sparkstream graph`."""
+    from .lab.graph.drawing import text as drawn
+    from .plan.graph import graph_of
+
+    if options.svg is not None:
+        return _drawn(options)
+    opened = _opener(options)
+
+    def one(path: str) -> None:
+        checked = opened(path)
+        _head(options, path)
+        print("\n".join([drawn(graph_of(checked.plan)), *checked.notes]))
+
+    return _each(options, one)
+
+
+def _head(options: Any, path: str) -> None:
+    if len(options.apps) > 1:
+        print(f"{path}:")
+
+
+def _repaired(options: Any) -> int:
+    from . import cluster
+    from .lab import connect
+
+    connect()
+    around = {"variables": dict(options.param), "conf": options.conf, "allow_env": options.allow_env}
+
+    def one(path: str) -> None:
+        with text_of(path) as text:
+            found = cluster.repair(text, **around)
+        _head(options, path)
+        print("\n".join([str(found), *(f"note: {note}" for note in found.notes)]))
+
+    return _each(options, one)
+
+
+def _drawn(options: Any) -> int:
+    """The picture of one app."""
+    from .lab.graph.drawing import svg
+    from .plan.graph import graph_of
+
+    if len(options.apps) != 1:
+        raise Misuse("--svg draws one app")
+    checked = _opener(options)(options.apps[0])
+    for note in checked.notes:
+        print(f"{options.apps[0]}: {note}", file=sys.stderr)
+    picture = svg(graph_of(checked.plan))
+    if options.svg == "-":
+        print(picture)
+        return 0
+    try:
+        Path(options.svg).write_text(picture + "\n", encoding="utf-8")
+    except OSError as e:
+        raise Misuse(f"{options.svg} cannot be written: {e.strerror}") from e
+    return 0
+
+
+def audit(options: Any) -> int:
+    """`sparkstream audit`. Feeds that cannot be read and reports that cannot be written are errors of use."""
+    from .cluster.audit_feeds import FeedFiles
+    from .cluster.auditing import AppAudit, AuditReport, as_json, as_sarif, audited
+    from .cluster.conf import node_files
+    from .cluster.secrets import References
+    from .lab import connect
+    from .lab.display import page
+
+    connect()
+    conf = [*options.deployment, *(options.conf or [])]
+    references = References(dict(options.param), tuple(options.allow_env))
+    files = node_files(conf, references=references) if conf else []
+    feeds = FeedFiles(options.feed, **reading_of(options))
+    apps = []
+    for path in options.apps:
+        try:
+            text = read_text(path)
+        except SparkStreamError as e:
+            apps.append(AppAudit(path, error=e))
+            continue
+        try:
+            apps.append(audited(path, text, files, dict(options.param), feeds))
+        except SparkStreamError as e:
+            raise Misuse(str(e)) from None
+    unknown = next((s for s, _ in feeds.files if not any(s in a.fed for a in apps)), None)
+    if unknown is not None and any(a.error is None for a in apps):
+        raise Misuse(f"--feed: no app has a stream '{unknown}'")
+    report = AuditReport(apps)
+    try:
+        if options.sarif is not None:
+            write_text(options.sarif, as_sarif(report) + "\n")
+        if options.html is not None:
+            write_text(options.html, page(report))
+    except CannotRead as e:
+        raise Misuse(str(e)) from None
+    print(as_json(report) if options.json else report)
+    return report.exit_code

@@ -1,0 +1,93 @@
+"""WSO2's extensions by name: what is known of them, and what an app that uses one is told."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from sparkstream_nb.errors import NotInThisBuild, SiddhiBindError
+from sparkstream_nb.plan import compile_app, gaps
+from sparkstream_nb.plan.extensions import extensions, owner_of
+from sparkstream_nb.plan.functions import AGGREGATORS, SCALARS, STREAM_FUNCTIONS, WINDOWS
+from sparkstream_nb.plan.incoming import _OPTIONS as SOURCE_OPTIONS
+from sparkstream_nb.plan.outside import _OPTIONS as SINK_OPTIONS
+
+S = "define stream S (k string, v double);\n"
+
+
+def test_names_are_names() -> None:
+    found = extensions()
+    assert len(found.names) > 300
+    for extension in {*found.names.values(), *(c.extension for k in found.connectors.values() for c in k.values())}:
+        assert re.fullmatch(r"siddhi-(gpl-)?(execution|io|map|store|script)-[a-z0-9]+", extension), extension
+    for by_type in found.connectors.values():
+        for connector in by_type.values():
+            assert all(re.fullmatch(r"[A-Za-z][\w.-]*", o) for o in connector.options), connector
+
+
+def test_what_this_build_has_is_known_too() -> None:
+    found = extensions()
+    for key in (*SCALARS, *AGGREGATORS, *STREAM_FUNCTIONS, *WINDOWS):
+        namespace = key.partition(":")[0]
+        if ":" in key and namespace not in ("reorder",):
+            assert namespace in found.namespaces, key
+    assert set(SOURCE_OPTIONS) <= set(found.connectors["source"])
+    assert set(SINK_OPTIONS) <= set(found.connectors["sink"])
+
+
+@pytest.mark.parametrize(
+    ("query", "what", "extension"),
+    [
+        ("from S select geo:geocode(k) as g insert into O;", "function 'geo:geocode'", "siddhi-execution-geo"),
+        ("from S#streamingml:kMeansIncremental(2, 0.1, v) select * insert into O;", "stream function",
+         "siddhi-execution-streamingml"),
+        ("from S#window.unique:ever(k) select k insert into O;", "window 'unique:ever'", "siddhi-execution-unique"),
+        ("from S#rdbms:cud('x', 'y') select * insert into O;", "stream function 'rdbms:cud'", "siddhi-store-rdbms"),
+        ("from S select unitconversion:kgTog(v) as g insert into O;", "function", "siddhi-execution-unitconversion"),
+        ("from S select geo:newInTheNextVersion(k) as g insert into O;", "function", "siddhi-"),
+    ],
+)  # fmt: skip
+def test_what_an_extension_has_is_a_gap(query: str, what: str, extension: str) -> None:
+    with pytest.raises(NotInThisBuild) as caught:
+        compile_app(S + query)
+    assert caught.value.message.startswith(what)
+    assert f"belongs to WSO2's extension {extension}" in caught.value.message
+    assert caught.value.gap in gaps.GAPS
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("unitconversion:kgToh", "'unitconversion:kgTog'; it is not included"), ("mine:own", None),
+     ("math:sine", "Did you mean"), ("other:upper", "This build has 'str:upper'.")],
+)  # fmt: skip
+def test_other_names_are_mistakes(name: str, hint: str | None) -> None:
+    with pytest.raises(SiddhiBindError, match="unknown function") as caught:
+        compile_app(S + f"from S select {name}(k) as x insert into O;")
+    assert (hint is None) == (caught.value.hint is None)
+    assert hint is None or hint in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("connector", "gap", "extension"),
+    [
+        ("@source(type='websocket-server', host='h', port='1', @map(type='json'))", "source", "siddhi-io-websocket"),
+        ("@sink(type='sqs', queue='q', @map(type='json'))", "sink", "siddhi-io-sqs"),
+        ("@source(type='file', file.uri='x', mode='line', @map(type='binaryPassThrough'))", "mapping",
+         "siddhi-map-binarypassthrough"),
+    ],
+)  # fmt: skip
+def test_connectors_name_their_extension(connector: str, gap: str, extension: str) -> None:
+    needed = gaps.needed(compile_app(connector + S + "from S select k insert into O;"))
+    assert [(u.name, u.extension) for u in needed] == [(gap, extension)]
+    with pytest.raises(NotInThisBuild, match=f"it belongs to WSO2's extension {extension}, which is not included"):
+        gaps.refuse(compile_app(connector + S + "from S select k insert into O;"))
+
+
+def test_tables_of_other_stores_have_indexes_of_theirs() -> None:
+    app = "@store(type='mongodb', mongodb.uri='m') @Index('k', '{background:true}') define table T (k string);"
+    assert {u.name for u in gaps.needed(compile_app(app))} == {"store"}
+
+
+def test_a_name_of_no_namespace_has_no_owner() -> None:
+    assert owner_of("length") is None
