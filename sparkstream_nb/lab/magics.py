@@ -30,6 +30,7 @@ from .attachable import removed_text
 
 T = TypeVar("T", Events, Errors)
 
+_CALL = re.compile(r"[A-Za-z_][\w.]*[(\[].*[)\]]")
 _SHOWN = 80
 """Characters of an event's values that an error shows at most."""
 
@@ -114,6 +115,9 @@ class SiddhiMagic(Magics):
             return None
         name = words[0]
         if name not in self._line_options:
+            if name == "deploy":
+                given = "".join(f" {word}" for word in line.split()[1:])
+                raise Misuse(f"a cell deploys an app: write %%siddhi{given} as its first line and the app's text below")
             if name.startswith("-"):
                 raise Misuse(f"the command comes first, as in %siddhi list. Commands: {', '.join(self._line_options)}")
             raise Misuse(nearest(f"%siddhi has no command '{name}'", name, self._line_options))
@@ -373,6 +377,8 @@ class SiddhiMagic(Magics):
             hint = did_you_mean(source, frames)
             known = f"Data frames: {', '.join(sorted(frames))}" if frames else "No variable holds a data frame yet"
             raise Misuse(f"there is no variable and no file called '{source}'. {hint or known}")
+        if _CALL.fullmatch(source):
+            raise Misuse(f"{source} is neither a variable nor a file: write frame = {source} first, and feed frame")
         raise Misuse(f"there is no file '{source}' in {Path.cwd()}")
 
     def _interruptible(self, call: Any, app: App | None = None) -> Any:
