@@ -27,6 +27,7 @@ from ..options import HelpAsked, Options, deployment_of, read_text, reading_of, 
 from . import display
 from .arguments import STUDIED, deploy_options, line_options, overview, split, split_query
 from .attachable import removed_text
+from .fed import FedBefore
 
 T = TypeVar("T", Events, Errors)
 
@@ -54,6 +55,7 @@ class SiddhiMagic(Magics):
         self._deploy_options = deploy_options()
         self._line_options = line_options()
         self._cell_text = ""
+        self._fed = FedBefore()
         # What `%siddhi?` and `%%siddhi?` show.
         type(self).siddhi.__doc__ = help_text(self._line_options, self._deploy_options)
 
@@ -129,10 +131,14 @@ class SiddhiMagic(Magics):
         app, stream = self._part_of(o.stream, "a stream")
         source = self._source(o.source)
         how = {**reading_of(o), "route": o.route, "limit": o.limit}
+        again = self._fed.has(app, stream, source)
         if o.background:
             fed: Any = app.feed(stream, source, **how, background=True)
         else:
             fed = self._interruptible(lambda: app.feed(stream, source, **how), app)
+        self._fed.add(app, stream, source)
+        if again:
+            print(f"{o.source} was fed to {o.stream} before: its events are there twice. %%siddhi --fresh begins anew.")
         self._keep(o, fed)
         return fed
 

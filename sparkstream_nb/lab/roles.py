@@ -16,7 +16,9 @@ _ROW, _TOP, _TICK_ROOM = 30.0, 64.0, 86.0
 _LABEL_ROW, _LABEL_ROWS = 13.0, 20
 """Of the words of faults: the height of a row (px), and how many there are at most."""
 # Okabe and Ito's colours, which the colour-blind tell apart.
-COLOURS = {Role.ACTIVE: "#009E73", Role.PASSIVE: "#56B4E9", Role.HALTED: "#E69F00", Role.DOWN: "#D55E00"}
+COLOURS = {
+    Role.ACTIVE: "#009E73", Role.PASSIVE: "#56B4E9", Role.IDLE: "#999999", Role.HALTED: "#E69F00", Role.DOWN: "#D55E00",
+}  # fmt: skip
 LOST = "#CC79A7"
 MARKS = {"◆": "election", "▲": "takeover"}
 """Signs on the lanes of nodes, and what they mean."""
@@ -202,7 +204,9 @@ class _Drawing:
             f'height="{_ROW - 10:.0f}" rx="2" fill="{bar.colour}" fill-opacity="{bar.opacity}">'
             f"<title>{html.escape(bar.told)}</title></rect>"
         )
-        if bar.label and wide > text_width(bar.label):
+        later = [self.x(b.first) for b in self.shown.bars if b.lane == bar.lane and b.first > bar.first]
+        room = max(wide, min([*later, self.width - 18.0]) - left)  # the words may go on behind a short bar
+        if bar.label and room > text_width(bar.label) + 5:
             y = self.top + _ROW * (row + 0.5) + 4
             yield f'<text x="{left + 5:.1f}" y="{y:.0f}">{html.escape(bar.label)}</text>'
 

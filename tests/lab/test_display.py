@@ -348,3 +348,11 @@ print(type(frontend.current().progress()).__name__)
         "T: no mistakes found (1 stream, 1 aggregation, 1 query)", "k string", "────────", "a", "1 row",
         "ProgressLine",
     ]  # fmt: skip
+
+
+def test_events_that_came_to_harm_have_times() -> None:
+    found = FAILOVER.events
+    assert len(found)
+    assert all(str(found[moment].dtype).startswith("datetime64") for moment in ("first", "last"))
+    assert str(found["first"].iloc[0]).startswith("2024-06-01 10:0")
+    assert "2024-06-01 10:0" in display.html(FAILOVER)

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from sparkstream_nb.lab.graph import drawing
 from sparkstream_nb.lab.pictures import INK, embedded
-from sparkstream_nb.lab.roles import Lanes, svg
+from sparkstream_nb.lab.roles import Bar, Lanes, svg
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.graph import graph_of
 
@@ -47,3 +47,16 @@ def test_every_fault_has_its_words() -> None:
     assert len({e.attrib["y"] for e in words}) == 9
     legend_and_head = 40
     assert all(float(e.attrib["y"]) > legend_and_head for e in words)
+
+
+def test_words_on_a_short_bar_go_on_behind_it_where_nothing_else_is() -> None:
+    def words(second: int) -> list[str]:
+        bars = [
+            Bar("leader", 0, 10, "currentColor", "", label="manager-1"),
+            Bar("leader", second, 1000, "currentColor", "", label="manager-2"),
+        ]
+        drawn = ElementTree.fromstring(svg(Lanes("t", "h", ["leader"], 0, 1000, bars, [], [])))
+        return [e.text for e in drawn.iter(f"{SVG}text") if e.text and e.text.startswith("manager")]
+
+    assert words(500) == ["manager-1", "manager-2"]
+    assert words(11) == ["manager-2"]
