@@ -249,6 +249,7 @@ _EXAMPLES = {
     "split": "trades.siddhi --kafka localhost:9092 --into apps",
     "query": """t.siddhi "from Totals within '2024-**-**' per 'days' select *\"""",
     "store": "shards trades.siddhi",
+    "apps": "remove Trades",
     "manager": "--conf manager-1.yaml --allow-env ADMIN_PASSWORD --watch apps",
     "bench": "workloads.json events.csv --only filter",
 }

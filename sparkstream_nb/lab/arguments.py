@@ -285,6 +285,7 @@ EXAMPLES = {
     "list": "",
     "attach": "Trades -o app",
     "stop": "Trades",
+    "remove": "Trades --trash",
     "errors": "Trades --replay 3 4 7-9",
     "stats": "Trades --prometheus",
     "tb": "",
