@@ -80,6 +80,7 @@ def parser() -> Options:
     def command(name: str, run: Callable[[Any], int], what: str) -> Options:
         c: Options = sub.add_parser(name, help=what, description=what)
         c.set_defaults(run=run)
+        c.example = f"sparkstream {name} {_EXAMPLES[name]}"
         return c
 
     for name, run, what in (
@@ -223,6 +224,23 @@ def parser() -> Options:
     c.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these workloads only")
     c.add_argument("--batch", type=positive, metavar="ROWS", help="events of a micro-batch")
     return p
+
+
+_EXAMPLES = {
+    "check": "trades.siddhi",
+    "explain": "trades.siddhi --repair",
+    "audit": "apps/*.siddhi --html audit.html",
+    "fmt": "trades.siddhi",
+    "replay": "cases.jsonl --out results.jsonl",
+    "run": "trades.siddhi --nodes 3 --feed Prices=prices.csv --time timestamp",
+    "split": "trades.siddhi --kafka localhost:9092 --into apps",
+    "query": """t.siddhi "from Totals within '2024-**-**' per 'days' select *\"""",
+    "store": "shards trades.siddhi",
+    "apps": "remove Trades",
+    "manager": "--conf manager-1.yaml --allow-env ADMIN_PASSWORD --watch apps",
+    "bench": "workloads.json events.csv --only filter",
+}
+"""What stands behind each command in the example of its help."""
 
 
 def _add_store(c: Options) -> None:

@@ -41,8 +41,14 @@ class _HelpFormatter(argparse.HelpFormatter):
 class Options(argparse.ArgumentParser):
     """An argument parser that raises `Misuse` with the nearest name on errors, and `HelpAsked` for help."""
 
+    example = ""
+    """A call, which stands at the end of the help."""
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, "formatter_class": _HelpFormatter, **kwargs})
+
+    def format_help(self) -> str:
+        return super().format_help() + (f"\nexample:\n  {self.example}\n" if self.example else "")
 
     def parse(self, words: list[str]) -> argparse.Namespace:
         """`words` as a namespace. Raises `Misuse`, `HelpAsked`."""

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from sparkstream_nb import cli
+from sparkstream_nb.options import WIDTH, HelpAsked
 from sparkstream_nb.runners import INLINE
 from tests.masters import EACH_RUNNER
 
@@ -360,3 +362,20 @@ def test_a_feed_in_local_times_with_other_column_names(tmp_path: Path, capsys: p
     assert said in capsys.readouterr().err
     assert cli.main(["audit", str(app), "--feed", f"S={feed}", *reading, "--map", "station=Station Name"]) in (0, 1)
     assert "rows of the feeds do not fit" not in capsys.readouterr().out
+
+
+def test_each_help_has_an_example_that_is_right() -> None:
+    for words in (shlex.split(line) for line in _examples()):
+        assert words[0] == "sparkstream"
+        cli.parser().parse(words[1:])
+
+
+def _examples() -> list[str]:
+    found = []
+    for command in cli._EXAMPLES:
+        with pytest.raises(HelpAsked) as help_:
+            cli.parser().parse([command, "--help"])
+        lines = str(help_.value).splitlines()
+        found.append(lines[lines.index("example:") + 1])
+        assert len(found[-1]) <= WIDTH
+    return found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import functools
+import json
 import re
 import subprocess
 import sys
@@ -57,15 +59,42 @@ def test_every_direct_dependency_is_pinned_within_its_bounds() -> None:
         assert requirement.specifier.contains(pinned[name]), f"{requirement} does not allow {name}=={pinned[name]}"
 
 
-def test_every_library_that_is_imported_is_a_direct_dependency() -> None:
-    trees = [ast.parse(f.read_text(encoding="utf-8")) for f in (ROOT / "sparkstream_nb").rglob("*.py")]
-    nodes = [n for tree in trees for n in ast.walk(tree)]
+def imported(tree: ast.AST) -> set[str]:
+    """The libraries that a program imports."""
+    nodes = list(ast.walk(tree))
     modules = {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names}
     modules |= {n.module or "" for n in nodes if isinstance(n, ast.ImportFrom) and n.level == 0}
-    libraries = {m.partition(".")[0] for m in modules} - sys.stdlib_module_names - {"sparkstream_nb"}
-    distributions = metadata.packages_distributions()
-    missing = {m for m in libraries if not {canonicalize_name(d) for d in distributions[m]} & direct().keys()}
+    return {m.partition(".")[0] for m in modules} - sys.stdlib_module_names - {"sparkstream_nb"}
+
+
+def distributions_of(module: str) -> set[str]:
+    """Canonical names of the distributions that have this module."""
+    return {canonicalize_name(d) for d in distributions()[module]}
+
+
+distributions = functools.cache(metadata.packages_distributions)
+
+
+def test_every_library_that_is_imported_is_a_direct_dependency() -> None:
+    libraries = {m for f in (ROOT / "sparkstream_nb").rglob("*.py") for m in imported(ast.parse(f.read_text("utf-8")))}
+    missing = {m for m in libraries if not distributions_of(m) & direct().keys()}
     assert libraries
+    assert not missing
+
+
+def test_the_extra_for_notebooks_brings_all_that_they_import() -> None:
+    cells = [
+        "".join(cell["source"])
+        for book in (ROOT / "notebooks").glob("*.ipynb")
+        for cell in json.loads(book.read_text(encoding="utf-8"))["cells"]
+        if cell["cell_type"] == "code"
+    ]
+    python = [re.sub(r"(?m)^[%!].*", "", text) for text in cells if not text.startswith("%%")]
+    modules = imported(ast.parse("\n".join(python)))
+    assert {"pandas", "kafka"} <= modules
+    texts = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["notebooks"]]
+    brought = {canonicalize_name(Requirement(text).name) for text in texts}
+    missing = {m for m in modules if not distributions_of(m) & brought}
     assert not missing
 
 

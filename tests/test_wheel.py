@@ -84,10 +84,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     sdist = run(
-        sys.executable, "-c", "from setuptools.build_meta import build_sdist; print(build_sdist('..'))", cwd=source
-    ).stdout.split()[-1]
+        sys.executable, "-c", "from build_backend import build_sdist; print(build_sdist('..'))", cwd=source,
+        env={"PYTHONPATH": "conf", "PYTHONDONTWRITEBYTECODE": "1"},
+    ).stdout.split()[-1]  # fmt: skip
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    run(*pip, "wheel", "--no-build-isolation", "--no-deps", "--no-index", "--wheel-dir=.", sdist, cwd=tmp)
+    unpacked = tmp / "unpacked"
+    shutil.unpack_archive(tmp / sdist, unpacked)
+    (checkout,) = unpacked.iterdir()
+    run(*pip, "wheel", "--no-build-isolation", "--no-deps", "--no-index", "--wheel-dir=.", checkout, cwd=tmp)
     return next(tmp.glob("*.whl"))
 
 
@@ -125,6 +129,14 @@ def test_the_wheel_has_the_whole_package_and_nothing_else(wheel: Path) -> None:
     extension = {str(f.relative_to(folder)) for f in folder.rglob("*.js*")}
     assert {n.removeprefix(data) for n in names if n.startswith(data)} == extension
     assert not {n for n in names - package if not n.startswith((metadata_folder, data))}
+
+
+def test_what_is_built_leaves_nothing_in_the_checkout(wheel: Path) -> None:
+    """Of the checkout, and of the sdist that was unpacked: an sdist has the metadata that setuptools writes into it."""
+    (unpacked,) = (wheel.parent / "unpacked").iterdir()
+    assert not [name for name in ("build", "dist", "conf/__pycache__") if (unpacked / name).exists()]
+    made = {f.name for f in (wheel.parent / "source").iterdir()}
+    assert made == {PACKAGE.name, "conf", "tests", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"}
 
 
 def test_the_command_has_the_version(environment: Path, tmp_path: Path) -> None:

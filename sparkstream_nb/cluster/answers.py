@@ -25,7 +25,7 @@ from ..spark.sources.intake import SourceFigures
 from ..spark.throughput import BatchFigures, BatchTimes, Rates
 from ..types import Type
 from .frontend import Displayed
-from .listeners import OnCommit
+from .listeners import OnCommit, always_running
 from .prometheus import prometheus_text
 
 if TYPE_CHECKING:
@@ -243,10 +243,11 @@ class DiskStats:
 
 @dataclass(frozen=True)
 class LiveStats:
-    """An app's figures as it goes on: `read` gives those of now, `follow` is `App.on_commit`."""
+    """An app's figures as it goes on: `read` gives those of now; `follow` and `state` as in `Followed`."""
 
     read: Callable[[], Stats]
     follow: Callable[[OnCommit], Callable[[], None]]
+    state: Callable[[], str] = always_running
 
 
 @dataclass(frozen=True, repr=False)

@@ -232,6 +232,7 @@ class App(ReplayedApp):
             zone=self.plan.aggregation_zone,
             follow=self.on_commit,
             settle=self._settle_briefly,
+            state=self._state_for_views,
         )
         return frontend.current().view(reader, per=per, measure=measure)
 
@@ -303,7 +304,8 @@ class App(ReplayedApp):
             ends = ArrivalEnds(self._arrivals, stream, lambda: self._inbox.position.events.get(stream, 0))
         else:
             ends = OutputEnds(lambda: self._outputs, self._progress, stream, schema.names)
-        return Tail(self.name, stream, TailShape(last, newest, latest, number), ends, self.on_commit)
+        shape = TailShape(last, newest, latest, number)
+        return Tail(self.name, stream, shape, ends, self.on_commit, self._state_for_views)
 
     def _arrivals(self) -> InboxReader:
         return InboxReader(self._inbox.folder, self.schemas, self._life.shards, self._life.began, self._life.entries)
@@ -378,7 +380,7 @@ class App(ReplayedApp):
             sinks=sinks,
             sources=sources,
             clock_kind=self.deployment.clock,
-            live=LiveStats(self.stats, self.on_commit),
+            live=LiveStats(self.stats, self.on_commit, self._state_for_views),
         )
 
     def remember(self, *, variable: str | None, lines_before: int) -> None:

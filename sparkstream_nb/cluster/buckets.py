@@ -18,7 +18,7 @@ from ..plan.nodes import Ref as Slot
 from ..spark.open_buckets import closed_rows
 from ..stores import BucketRange, Buckets, Groups, Store
 from ..types import Schema
-from .listeners import OnCommit
+from .listeners import OnCommit, always_running
 
 SHARD = "SHARD_ID"
 ALWAYS = (-62_135_596_800_000, 253_402_300_800_000)
@@ -98,12 +98,13 @@ class AggregationReader:
         zone: str,
         follow: Callable[[OnCommit], Callable[[], None]],
         settle: Callable[[], None],
+        state: Callable[[], str] = always_running,
     ) -> None:
         """`nodes` tells the deployment's shard ids, `zone` is that of the buckets. `settle` waits until what was sent
-        is committed; `follow` is `App.on_commit`."""
+        is committed; `follow` is `App.on_commit`, and `state` as in `Followed`."""
         self.definition, self.source = definition, source
         self._nodes, self._store, self._zone = nodes, store, zone
-        self._follow, self._settle = follow, settle
+        self._follow, self._settle, self.state = follow, settle, state
 
     def settle(self) -> None:
         """Waits for events that were sent, though not for a feed that runs."""

@@ -17,7 +17,7 @@ from ..simulation.faults import Fault
 from ..simulation.timeline import Role, RoleSpan
 from ..spark.rows import NodeReport
 from .frontend import Displayed
-from .listeners import OnCommit
+from .listeners import OnCommit, always_running
 
 ACTION_KINDS = ("kill", "restart", "pause", "cut")
 
@@ -191,7 +191,8 @@ class ClusterAdapter(Protocol):
 @dataclass(frozen=True)
 class ClusterReader:
     """Reads the cluster of the app `app`: its nodes' last `reports`, by their ids. `follow` calls after commits, and
-    returns what ends that; `settle` waits until what was sent is committed, for some seconds at most."""
+    returns what ends that; `settle` waits until what was sent is committed, for some seconds at most; `state` is as in
+    `Followed`."""
 
     app: str
     mode: str
@@ -199,6 +200,7 @@ class ClusterReader:
     reports: Callable[[], Mapping[str, NodeReport]]
     follow: Callable[[OnCommit], Callable[[], None]]
     settle: Callable[[], None]
+    state: Callable[[], str] = always_running
 
     def read(self) -> ClusterSnapshot:
         """The cluster as of the last committed micro-batch."""

@@ -65,8 +65,8 @@ class Failover(AgainstOneNode):
 
     @cached_property
     def events(self) -> pd.DataFrame:
-        """Events that came to harm: reason, events, and when the first and the last of them came (ms); of several
-        groups also the group, first."""
+        """Events that came to harm: reason, events, and when the first and the last of them came (times in UTC); of
+        several groups also the group, first."""
         rows = []
         for name, group in zip(self.groups.names, self.outcome.groups, strict=True):
             report, times = group.report, group.times
@@ -75,6 +75,8 @@ class Failover(AgainstOneNode):
                 ends = list(spans)
                 rows.append([name, why.value, len(spans), int(times[ends[0][0]]), int(times[ends[-1][1] - 1])])
         frame = pd.DataFrame(rows, columns=["group", "reason", "events", "first", "last"])
+        for moment in ("first", "last"):
+            frame[moment] = pd.to_datetime(frame[moment].astype("int64"), unit="ms")
         return frame if len(self.groups.pairs) > 1 else frame.drop(columns="group")
 
     @cached_property

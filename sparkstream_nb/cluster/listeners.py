@@ -5,11 +5,28 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..spark.commit import Progress
 
 OnCommit = Callable[[int], None]
 """Takes how many micro-batches of the app are committed."""
+
+
+def always_running() -> str:
+    """The state of what has none of its own."""
+    return "running"
+
+
+@dataclass(frozen=True)
+class Followed:
+    """An app as a view follows it. `follow` calls back after commits, and returns what ends that. `state` is that of
+    `App`, or "closed" where the app was deployed again or all apps were stopped."""
+
+    app: str
+    follow: Callable[[OnCommit], Callable[[], None]]
+    state: Callable[[], str] = always_running
+
 
 _log = logging.getLogger(__name__)
 

@@ -60,9 +60,13 @@ class ReplayedApp(RunningApp):
             ResourceAdapter(groups) if isinstance(groups, Distributed) else PairAdapter(self.name, groups)
         )
         reader = ClusterReader(
-            self.name, self.mode, adapter, self._node_reports, self.on_commit, self._settle_briefly
+            self.name, self.mode, adapter, self._node_reports, self.on_commit, self._settle_briefly,
+            self._state_for_views,
         )  # fmt: skip
         return Cluster(groups, journal, reader)
+
+    def _state_for_views(self) -> str:
+        return "closed" if self.closed else self.state
 
     def _told(self) -> Told:
         self._check_open()

@@ -77,8 +77,8 @@ class _Resources:
 
     @cached_property
     def _spans(self) -> list[RoleSpan]:
-        """Which role each node had when. A resource node is active while it runs something, a manager while it leads,
-        as far as it knows."""
+        """Which role each node had when. A resource node is active while it runs something, else idle; a manager is
+        active while it leads, as far as it knows, else passive."""
         has: dict[str, int] = dict.fromkeys((*self.cluster.managers, *self.cluster.nodes), 0)
         down: set[str] = set()
         halted: set[str] = set()
@@ -87,7 +87,7 @@ class _Resources:
 
         def settle(node: str, at: int) -> None:
             role = Role.DOWN if node in down else Role.HALTED if node in halted else Role.ACTIVE
-            role = Role.PASSIVE if role is Role.ACTIVE and has[node] < 1 else role
+            role = self._at_rest(node) if role is Role.ACTIVE and has[node] < 1 else role
             former = since.get(node)
             if former is not None and former[0] is not role and at > former[1]:
                 out.append(RoleSpan(node, former[0], former[1], at))
@@ -126,7 +126,10 @@ class _Resources:
 
     def _role(self, node: str) -> Role:
         own = [s.role for s in self._spans if s.node == node and s.end > self.now]
-        return own[-1] if own else Role.PASSIVE
+        return own[-1] if own else self._at_rest(node)
+
+    def _at_rest(self, node: str) -> Role:
+        return Role.PASSIVE if node in self.cluster.managers else Role.IDLE
 
     def _nodes(self) -> Iterator[ClusterNode]:
         for name in (*self.cluster.managers, *self.cluster.nodes):

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ..spark.outputs import frame_rows
 from .frontend import Displayed
-from .listeners import OnCommit
+from .listeners import OnCommit, always_running
 
 LOOKED_AT = 50_000
 """New events that are searched for the latest of each key, at most, each time."""
@@ -92,13 +92,14 @@ class TailSnapshot(Displayed):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Tail(Displayed):
-    """The end of a stream. Its display in a notebook follows the stream. `follow` is `App.on_commit`."""
+    """The end of a stream. Its display in a notebook follows the stream. `follow` and `state` as in `Followed`."""
 
     app: str
     stream: str
     shape: TailShape
     ends: StreamEnds
     follow: Callable[[OnCommit], Callable[[], None]]
+    state: Callable[[], str] = always_running
 
     def snapshot(self) -> TailSnapshot:
         """What it would show if it were opened now."""

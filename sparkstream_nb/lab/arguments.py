@@ -106,6 +106,7 @@ def deploy_options() -> Options:
     add(p, "--by-shard", help="of a query: show what each shard holds too, below the merged answer")
     add(p, "--as-wso2", help="of a query: answer as WSO2's servers would, without the buckets still open on each node")
     add(p, "--limit", help="rows to show of a query's answer")
+    p.example = "%%siddhi Trades --nodes 3 --routing hash:symbol --fresh"
     return p
 
 
@@ -259,7 +260,37 @@ def line_options() -> dict[str, Options]:
     p.add_argument("--prometheus", action="store_true", help="print the figures as Prometheus reads them")
 
     command("tb", "Shows the whole traceback of the last error.")
+    for name, options in out.items():
+        options.example = f"%siddhi {name} {EXAMPLES[name]}".rstrip()
     return out
+
+
+EXAMPLES = {
+    "feed": "Trades.Prices t.csv --time Zeit --time-format '%d.%m.%Y %H:%M'",
+    "feeds": "pause 1",
+    "send": """Trades.Prices '["wso2", 100.0, 10]' --at '2024-06-01 10:00:00'""",
+    "query": """Trades "from Totals within '2024-**-** **:**:**' per 'days' select *\"""",
+    "view": "Trades.Totals --per hour --measure total",
+    "output": "Trades.Alerts --last 100 -o alerts",
+    "tail": "Trades.Alerts --latest symbol",
+    "explain": "Trades --repair",
+    "divergence": "Trades --nodes 4 --routing hash:symbol -o alerts",
+    "study": "Trades --nodes 1-8 --routing round_robin --routing hash:symbol",
+    "failover": "Trades --seeds 1000 --heartbeat 1000,5000",
+    "cluster": "Trades",
+    "fault": "Trades kill node-1 --at '2024-06-01 10:05:00'",
+    "graph": "Trades",
+    "check": "trades.siddhi --param LIMIT=100",
+    "fmt": "trades.siddhi",
+    "list": "",
+    "attach": "Trades -o app",
+    "stop": "Trades",
+    "remove": "Trades --trash",
+    "errors": "Trades --replay 3 4 7-9",
+    "stats": "Trades --prometheus",
+    "tb": "",
+}
+"""What stands behind the command in the example of its help."""
 
 
 _COMMAND_WIDTH = 34

@@ -9,7 +9,7 @@ from ..cluster.cluster_view import ClusterNode, ClusterSnapshot, Link, LinkState
 from ..simulation.timeline import Role
 from .pictures import INK, WIDTH, embedded, text_width
 from .roles import COLOURS
-from .tables import when
+from .tables import counted, when
 
 _BOX, _HIGH, _GAP = 190.0, 64.0, 20.0
 _PILL, _PILL_HIGH = 96.0, 24.0
@@ -17,7 +17,7 @@ _BLOCK = 218.0
 _CUT = COLOURS[Role.DOWN]
 _ABOVE, _BELOW = "clients", "database"
 """Ends outside of a group, and where they stand: others are in the table of links alone."""
-SIGNS = {Role.ACTIVE: "●", Role.PASSIVE: "○", Role.HALTED: "‖", Role.DOWN: "✕"}
+SIGNS = {Role.ACTIVE: "●", Role.PASSIVE: "○", Role.IDLE: "·", Role.HALTED: "‖", Role.DOWN: "✕"}
 """What tells roles apart without colours."""
 
 
@@ -60,7 +60,8 @@ class _Map:
 
     def _group(self, name: str, nodes: Sequence[ClusterNode], left: float, top: float) -> Iterator[str]:
         room = (self.block - _GAP) / len(nodes)
-        wide = min(_BOX, room - _GAP if len(nodes) > 2 else room * 0.74)
+        wanted = max(_BOX, *(24 + 1.1 * text_width(n.name) for n in nodes))
+        wide = min(wanted, room - _GAP if len(nodes) > 2 else room * 0.74)
         spread = (self.block - _GAP - wide) / max(1, len(nodes) - 1)
         x = {n.name: left + _GAP / 2 + i * spread for i, n in enumerate(nodes)}
         y, middle = top + 70.0, left + self.block / 2
@@ -117,9 +118,21 @@ class _Map:
         room = wide - 24
         yield _text(x + 16, y + 19, _fit(node.name, room / 1.1), 'font-weight="600" font-size="13"')
         yield _text(x + 16, y + 37, _fit(f"{SIGNS[node.role]} {node.role.value}", room))
-        if more := _fit(_third(node), room):
+        if more := self._third(node, room):
             yield _text(x + 16, y + 54, more, 'fill-opacity=".85"')
         yield "</g>"
+
+    def _third(self, node: ClusterNode, room: float) -> str:
+        """Until when a node stands still; what it runs, or how many partial apps where their names have no room."""
+        if node.until is not None:
+            return _fit(f"until {clock_of(node.until)}", room)
+        if not node.runs:
+            return "" if node.queue is None else _fit(f"queue {node.queue.held:,} of {node.queue.capacity:,}", room)
+        parts = [run.removeprefix(f"{self.shown.app}-") for run in node.runs]
+        words = f"runs {', '.join(parts)}"
+        if len(parts) == 1 or text_width(words) <= room:
+            return _fit(words, room)
+        return f"runs {counted(len(parts), 'part')}"
 
 
 def role_words(node: ClusterNode) -> str:
@@ -138,14 +151,6 @@ def said(link: Link) -> str:
 def clock_of(ms: int) -> str:
     """The time of day (UTC)."""
     return when(ms).partition(" ")[2] or when(ms)
-
-
-def _third(node: ClusterNode) -> str:
-    if node.until is not None:
-        return f"until {clock_of(node.until)}"
-    if node.runs:
-        return f"runs {', '.join(node.runs)}"
-    return "" if node.queue is None else f"queue {node.queue.held:,} of {node.queue.capacity:,}"
 
 
 def _line(link: Link, a: tuple[float, float], b: tuple[float, float]) -> Iterator[str]:

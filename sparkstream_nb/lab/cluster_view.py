@@ -144,7 +144,6 @@ def timeline(shown: ClusterSnapshot, last: int | None = None) -> Lanes | None:
         legend=legend,
         faults=[(h.at, h.text) for h in s.log if h.kind is Kind.FAULT],
         marks=[Mark(h.at, h.node, _SIGN[h.kind], h.text) for h in s.log if h.kind in _SIGN and h.node is not None],
-        label_rows=3,
     )
 
 

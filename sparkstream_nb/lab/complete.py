@@ -17,6 +17,16 @@ from .completion.names import Names, of_plan
 
 _WORD = re.compile(r"[@#%]?[\w:.\-]*$")
 
+ROUTED = ("round_robin", "hash:", "node:", "random:", "sticky")
+"""How values of --routing begin."""
+_STREAM = re.compile(r"\bdefine\s+stream\s+\S+\s*\(([^()]*)", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"(\w+)\s+\w+\s*(?:,|$)")
+
+
+def _defined(text: str) -> list[str]:
+    """The attributes of the streams that an app's text defines, finished or not."""
+    return list(dict.fromkeys(a for schema in _STREAM.findall(text) for a in _ATTRIBUTE.findall(schema)))
+
 
 class Completer:
     """A matcher for IPython's completer. `names` is the notebook's namespace, for data frames to feed."""
@@ -37,7 +47,7 @@ class Completer:
             found = at_cursor(self._body(text, row, context.cursor_position))
             return _result(found.fragment, found.words)
         if text.lstrip().startswith("%%siddhi"):
-            words = self._on_cell_line(line)
+            words = self._on_cell_line(line, text)
         elif re.match(r"\s*%siddhi\b", line):
             if re.match(r"\s*%siddhi\s+query\s+\S+\s", line):
                 found = at_cursor(self._query_on_line(line))
@@ -70,12 +80,12 @@ class Completer:
         app = cluster.apps().get(name)
         return Query(text.lstrip().lstrip("\"'"), "", of_plan(app.plan) if app else Names())
 
-    def _on_cell_line(self, line: str) -> list[str]:
+    def _on_cell_line(self, line: str, text: str) -> list[str]:
         before = line.split()[:-1] if not line.endswith(" ") else line.split()
         if before and before[-1] == "--mode":
             return list(MODES)
         if before and before[-1] == "--routing":
-            return ["round_robin", "hash:", "node:"]
+            return [*ROUTED, *(f"hash:{a}" for a in _defined(text.partition("\n")[2]))]
         return [*self._cell._option_string_actions, *cluster.apps()]
 
     def _on_command(self, line: str) -> list[str]:
@@ -89,6 +99,10 @@ class Completer:
             return ["first", "last"]
         if before[1] == "tail" and before[-1] in ("--latest", "--number"):
             return self._attributes(before[2])
+        if before[-1] in ("--routing", "--route"):
+            app = cluster.apps().get(before[2].partition(".")[0]) if len(before) > 2 else None
+            streams = [] if app is None else [s.source.schema for s in app.plan.streams.values() if s.kind == "defined"]
+            return [*ROUTED, *dict.fromkeys(f"hash:{name}" for schema in streams for name in schema.names)]
         command = before[1]
         options = list(self._commands[command]._option_string_actions) if command in self._commands else []
         apps = cluster.apps()

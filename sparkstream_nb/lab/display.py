@@ -54,7 +54,7 @@ from .heatmap import image as study_image
 from .stats import stats_html, stats_text
 from .tables import MUTED, Count, Figure, Grid, Whole, counted, escaped_lines, paragraph, text_of, when
 from .tail import tail_html, tail_text
-from .timeline import Timeline, whole
+from .timeline import Timeline, whole, worst
 from .timeline import image as timeline_image
 
 # Rows shown where neither the call nor `%config SiddhiMagic.displaylimit` says otherwise.
@@ -616,10 +616,9 @@ def _(shown: Divergence) -> str:
 
 
 def divergence_html(shown: Divergence, drawn: Timeline | None) -> str:
-    """A divergence as HTML with the time line `drawn`; None: of the query with most differences."""
+    """A divergence as HTML with the time line `drawn`; None: of the query that lost most."""
     if drawn is None and shown.matches:
-        wrong = {s: sum(m.verdict != "same" for m in own) for s, own in shown.matches.items()}
-        drawn = whole(shown, max(wrong, key=lambda s: wrong[s]))
+        drawn = whole(shown, worst(shown))
     out = [paragraph(f"<b>{markup.escape(_divergence_head(shown))}</b>")]
     out += [paragraph(markup.escape(shown.warning))] if shown.warning else []
     out += [timeline_image(drawn)] if drawn is not None else []

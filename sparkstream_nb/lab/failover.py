@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 
+import pandas as pd
+
 from ..cluster import Failover, FailoverStudy
 from ..cluster.progress import span
 from .costs import image as costs_image
@@ -23,7 +25,7 @@ def _grids(shown: Failover, limit: int) -> list[Grid]:
         grids.append(Grid(["group", "nodes", "events", "share", "lost"], rows, what="group"))
     if len(shown.events):
         rows = [
-            [*([r.group] if several else []), r.reason, Count(r.events), when(r.first), when(r.last)]
+            [*([r.group] if several else []), r.reason, Count(r.events), _when(r.first), _when(r.last)]
             for r in shown.events.itertuples()
         ]
         names = [*(["group"] if several else []), "events", "how many", "from", "to"]
@@ -41,6 +43,10 @@ def _grids(shown: Failover, limit: int) -> list[Grid]:
         told = [[when(h.at), str(h)] for h in shown.happenings[:limit]]
         grids.append(Grid(["at", "what"], told, total=len(shown.happenings), what="happening"))
     return grids
+
+
+def _when(moment: pd.Timestamp) -> str:
+    return when(moment.value // 1_000_000)
 
 
 def _head(shown: Failover) -> str:

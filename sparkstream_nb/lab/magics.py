@@ -27,9 +27,11 @@ from ..options import HelpAsked, Options, deployment_of, read_text, reading_of, 
 from . import display
 from .arguments import STUDIED, deploy_options, line_options, overview, split, split_query
 from .attachable import removed_text
+from .fed import FedBefore
 
 T = TypeVar("T", Events, Errors)
 
+_CALL = re.compile(r"[A-Za-z_][\w.]*[(\[].*[)\]]")
 _SHOWN = 80
 """Characters of an event's values that an error shows at most."""
 
@@ -53,6 +55,7 @@ class SiddhiMagic(Magics):
         self._deploy_options = deploy_options()
         self._line_options = line_options()
         self._cell_text = ""
+        self._fed = FedBefore()
         # What `%siddhi?` and `%%siddhi?` show.
         type(self).siddhi.__doc__ = help_text(self._line_options, self._deploy_options)
 
@@ -115,6 +118,9 @@ class SiddhiMagic(Magics):
             return None
         name = words[0]
         if name not in self._line_options:
+            if name == "deploy":
+                given = "".join(f" {word}" for word in line.split()[1:])
+                raise Misuse(f"a cell deploys an app: write %%siddhi{given} as its first line and the app's text below")
             if name.startswith("-"):
                 raise Misuse(f"the command comes first, as in %siddhi list. Commands: {', '.join(self._line_options)}")
             raise Misuse(nearest(f"%siddhi has no command '{name}'", name, self._line_options))
@@ -126,10 +132,14 @@ class SiddhiMagic(Magics):
         app, stream = self._part_of(o.stream, "a stream")
         source = self._source(o.source)
         how = {**reading_of(o), "route": o.route, "limit": o.limit}
+        again = self._fed.has(app, stream, source)
         if o.background:
             fed: Any = app.feed(stream, source, **how, background=True)
         else:
             fed = self._interruptible(lambda: app.feed(stream, source, **how), app)
+        self._fed.add(app, stream, source)
+        if again:
+            print(f"{o.source} was fed to {o.stream} before: its events are there twice. %%siddhi --fresh begins anew.")
         self._keep(o, fed)
         return fed
 
@@ -375,6 +385,8 @@ class SiddhiMagic(Magics):
             hint = did_you_mean(source, frames)
             known = f"Data frames: {', '.join(sorted(frames))}" if frames else "No variable holds a data frame yet"
             raise Misuse(f"there is no variable and no file called '{source}'. {hint or known}")
+        if _CALL.fullmatch(source):
+            raise Misuse(f"{source} is neither a variable nor a file: write frame = {source} first, and feed frame")
         raise Misuse(f"there is no file '{source}' in {Path.cwd()}")
 
     def _interruptible(self, call: Any, app: App | None = None) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html as markup
+from collections.abc import Sequence
+from itertools import groupby
 
 from ..cluster import DistributedFailover
 from ..cluster.progress import span
@@ -14,6 +16,7 @@ from .roles import Bar, Lanes, svg
 from .tables import Count, Grid, paragraph, when
 
 # Okabe and Ito's colours, which the colour-blind tell apart; nodes beyond them begin anew.
+_LEADERS = 4
 _NODES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 
 
@@ -24,7 +27,8 @@ def lanes_of(shown: DistributedFailover) -> Lanes:
     end = max(o.last, o.first + 1)
     colours = {n: _NODES[i % len(_NODES)] for i, n in enumerate(cluster.nodes)}
     bars = []
-    for s in leader_spans(o.happenings, end):
+    leaders = leader_spans(o.happenings, end)
+    for s in leaders:
         told = f"{s.node} leads: {when(s.first)} to {when(s.end)}"
         bars.append(Bar("leader", s.first, s.end, "currentColor", told, 0.25, label=s.node))
     for s in shown.spans:
@@ -33,7 +37,7 @@ def lanes_of(shown: DistributedFailover) -> Lanes:
         bars.append(Bar(s.app, s.first, s.end, colours[s.node], told, shift=shift))
     return Lanes(
         title=f"{shown.app}: {shown.said}",
-        head=f"{shown.app}: where its partial apps ran",
+        head=f"{shown.app}: where its partial apps ran{_led(leaders)}",
         lanes=["leader", *o.reports],
         start=o.first,
         end=end,
@@ -41,6 +45,13 @@ def lanes_of(shown: DistributedFailover) -> Lanes:
         legend=list(colours.items()),
         faults=[(h.at, str(h)) for h in shown.happenings if isinstance(h, Faulted)],
     )
+
+
+def _led(leaders: Sequence[RunSpan]) -> str:
+    """Who led, one after the other: a bar may be too short for a name."""
+    names = [name for name, _ in groupby(s.node for s in leaders)]
+    shown = [*names[:_LEADERS], *([f"{len(names) - _LEADERS:,} more"] if len(names) > _LEADERS else [])]
+    return f"; led by {', then '.join(shown)}" if len(names) > 1 else ""
 
 
 def _before(other: RunSpan, s: RunSpan) -> bool:

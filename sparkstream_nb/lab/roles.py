@@ -13,9 +13,12 @@ from .pictures import INK, WIDTH, embedded, text_width
 from .tables import when
 
 _ROW, _TOP, _TICK_ROOM = 30.0, 64.0, 86.0
-_LABEL_ROW = 13.0
+_LABEL_ROW, _LABEL_ROWS = 13.0, 20
+"""Of the words of faults: the height of a row (px), and how many there are at most."""
 # Okabe and Ito's colours, which the colour-blind tell apart.
-COLOURS = {Role.ACTIVE: "#009E73", Role.PASSIVE: "#56B4E9", Role.HALTED: "#E69F00", Role.DOWN: "#D55E00"}
+COLOURS = {
+    Role.ACTIVE: "#009E73", Role.PASSIVE: "#56B4E9", Role.IDLE: "#999999", Role.HALTED: "#E69F00", Role.DOWN: "#D55E00",
+}  # fmt: skip
 LOST = "#CC79A7"
 MARKS = {"◆": "election", "▲": "takeover"}
 """Signs on the lanes of nodes, and what they mean."""
@@ -50,8 +53,7 @@ class Bar:
 @dataclass(frozen=True)
 class Lanes:
     """What is drawn from `start` to `end` (ms), and nothing outside: the `lanes` from above, with `bars`. `title` is
-    read out, `head` stands above, `legend` has (words, colour). `faults` are (ms, words); the words stand in
-    `label_rows`, those that find room."""
+    read out, `head` stands above, `legend` has (words, colour). `faults` are (ms, words)."""
 
     title: str
     head: str
@@ -62,7 +64,6 @@ class Lanes:
     legend: Sequence[tuple[str, str]]
     faults: Sequence[tuple[int, str]]
     marks: Sequence[Mark] = ()
-    label_rows: int = 1
 
 
 EVENTS = "events"
@@ -133,14 +134,14 @@ class _Drawing:
 
     def _labels(self) -> tuple[list[tuple[float, int] | None], int]:
         """For each fault the x and the row of its words, None where there is no room; how many rows they take."""
-        free, out = [-1e9] * self.shown.label_rows, list[tuple[float, int] | None]()
+        free, out = list[float](), list[tuple[float, int] | None]()
         for at, text in self.shown.faults:
             x = max(4.0, min(self.x(at), self.width - 4 - text_width(text)))
-            row = next((i for i, f in enumerate(free) if x > f), None)
-            if row is None or not self._within(at, at):
+            row = next((i for i, f in enumerate(free) if x > f), len(free))
+            if row == _LABEL_ROWS or not self._within(at, at):
                 out.append(None)
                 continue
-            free[row] = x + text_width(text) + 6
+            free[row:] = [x + text_width(text) + 6, *free[row + 1 :]]
             out.append((x, row))
         return out, 1 + max((place[1] for place in out if place is not None), default=0)
 
@@ -203,7 +204,9 @@ class _Drawing:
             f'height="{_ROW - 10:.0f}" rx="2" fill="{bar.colour}" fill-opacity="{bar.opacity}">'
             f"<title>{html.escape(bar.told)}</title></rect>"
         )
-        if bar.label and wide > text_width(bar.label):
+        later = [self.x(b.first) for b in self.shown.bars if b.lane == bar.lane and b.first > bar.first]
+        room = max(wide, min([*later, self.width - 18.0]) - left)  # the words may go on behind a short bar
+        if bar.label and room > text_width(bar.label) + 5:
             y = self.top + _ROW * (row + 0.5) + 4
             yield f'<text x="{left + 5:.1f}" y="{y:.0f}">{html.escape(bar.label)}</text>'
 

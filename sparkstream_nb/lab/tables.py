@@ -201,5 +201,6 @@ def paragraph(markup: str) -> str:
 
 
 def escaped_lines(text: str) -> str:
-    """Lines of plain text as HTML, as they are."""
-    return f'<pre style="margin:.3em 0;line-height:1.35">{html.escape(text)}</pre>'
+    """Lines of plain text as HTML, as they are. JupyterLab would break long ones within words."""
+    style = "margin:.3em 0;line-height:1.35;white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
+    return f'<pre style="{style}">{html.escape(text)}</pre>'

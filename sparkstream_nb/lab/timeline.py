@@ -131,6 +131,16 @@ class Timeline:
         return self.divergence.truth.nodes.plan.streams[self.stream].source.schema.names
 
 
+def worst(divergence: Divergence) -> str:
+    """The stream that has lost most outputs; of several, the one with most that differ."""
+
+    def wrong(stream: str) -> tuple[int, int]:
+        verdicts = Counter(m.verdict for m in divergence.matches[stream])
+        return verdicts["lost"], verdicts.total() - verdicts["same"]
+
+    return max(divergence.matches, key=wrong)
+
+
 def whole(divergence: Divergence, stream: str, width: int = WIDTH) -> Timeline:
     """From the first output to the last."""
     clocks = [a.clock for m in divergence.matches[stream] for a in (m.true, m.found) if a is not None]
@@ -148,7 +158,7 @@ def svg(t: Timeline, *, live: bool = False) -> str:
     title = html.escape(t.title)
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {t.width} {height:.0f}" width="{t.width}" '
-        f'height="{height:.0f}" role="img" aria-label="{title}" '
+        f'height="{height:.0f}" role="{"group" if live else "img"}" aria-label="{title}" '
         f'style="font:12px system-ui,sans-serif;color:{INK}" fill="currentColor">'
         f'<text x="4" y="18" font-size="14" font-weight="600">{title}</text>'
     ]
@@ -173,7 +183,10 @@ def svg(t: Timeline, *, live: bool = False) -> str:
         if live:
             told = html.escape(t.told(mark))
             area = f'<rect x="{mark.x - 6:.1f}" y="{y - 7:.1f}" width="12" height="14" fill="transparent"/>'
-            shape = f'<g class="mark" tabindex="0" data-mark="{number}" data-values="{told}">{area}{shape}</g>'
+            shape = (
+                f'<g class="mark" tabindex="0" role="button" aria-label="{html.escape(t.lanes[mark.lane])}: {told}" '
+                f'data-mark="{number}" data-values="{told}">{area}{shape}</g>'
+            )
         out.append(shape)
     return "".join([*out, "</svg>"])
 

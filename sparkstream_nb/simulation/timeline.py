@@ -172,10 +172,11 @@ class Timeline:
 
 
 class Role(Enum):
-    """What a node is."""
+    """What a node is. Idle is a resource node that runs nothing."""
 
     ACTIVE = "active"
     PASSIVE = "passive"
+    IDLE = "idle"
     HALTED = "stands still"
     DOWN = "down"
 

@@ -103,3 +103,19 @@ def test_what_waits_and_what_can_be_done() -> None:
     nothing = ResourceAdapter(Distributed(SPLIT, ResourceScenario(CLUSTER, apps_of(SPLIT), 1))).state({})
     assert {a.refused for n in nothing.nodes for a in n.actions} == {"no event came in yet"}
     assert "no event came in yet" in cluster_text(ClusterSnapshot("A", "distributed", nothing), 5)
+
+
+def test_a_resource_node_without_a_part_is_idle() -> None:
+    more = ResourceCluster(tuple(ResourceNode(f"worker-{i}") for i in range(1, 5)))
+    app = Distributed(SPLIT, ResourceScenario(more, apps_of(SPLIT), 1, ()))
+    member = DistributedMember(PLAN, app, lambda plan: NodeEngine(plan, chunks=True))
+    member.step(between(ALL, 0, 60))
+    told = json.loads(json.dumps(member.stats()))
+    shown = ResourceAdapter(app).state({"worker-1": NodeReport("worker-1", 1.0, False, 1, told)})
+    found = roles(shown)
+    assert (found["manager-1"], found["manager-2"]) == (Role.ACTIVE, Role.PASSIVE)
+    assert {n.name for n in shown.nodes if n.role is Role.IDLE} == {
+        n.name for n in shown.nodes if n.name.startswith("worker") and not n.runs
+    }
+    assert sum(role is Role.IDLE for role in found.values()) == 2
+    assert "· idle" in cluster_text(ClusterSnapshot("<A>", "distributed", shown), 5)

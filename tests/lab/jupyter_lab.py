@@ -65,6 +65,7 @@ def jupyter(tmp: Path) -> Iterator[Server]:
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(tmp),
+        "JUPYTER_PREFER_ENV_PATH": "no",  # the environment may have another checkout's extension
         **{f"JUPYTER{k}": str(tmp / k) for k in ("_CONFIG_DIR", "_DATA_DIR", "_RUNTIME_DIR")},
         **{f"JUPYTERLAB_{k}_DIR": str(tmp / k) for k in ("SETTINGS", "WORKSPACES")},
     }

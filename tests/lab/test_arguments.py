@@ -6,7 +6,7 @@ import pytest
 
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.lab.arguments import deploy_options, line_options, split, split_query
-from sparkstream_nb.options import HelpAsked
+from sparkstream_nb.options import WIDTH, HelpAsked
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,19 @@ def test_a_mistake_names_what_was_meant(words: list[str], message: str) -> None:
     with pytest.raises(Misuse) as e:
         deploy_options().parse(words)
     assert message in str(e.value)
+
+
+def test_each_help_has_an_example_that_is_right() -> None:
+    commands = line_options()
+    for name, options in commands.items():
+        assert options.example.startswith(f"%siddhi {name}")
+        rest = options.example.removeprefix(f"%siddhi {name}")
+        assert f"\nexample:\n  {options.example}\n" in options.format_help()
+        assert len(options.example) + 2 <= WIDTH
+        options.parse(split_query(rest)[0] if name == "query" else split(rest))
+    cell = deploy_options()
+    assert "\nexample:\n  %%siddhi" in cell.format_help()
+    cell.parse(split(cell.example.removeprefix("%%siddhi")))
 
 
 def test_help_is_text_and_not_an_exit() -> None:

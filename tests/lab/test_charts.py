@@ -427,7 +427,25 @@ def test_it_follows_while_a_page_shows_it(app: StandIn) -> None:
     assert len(app._listeners) == 0
 
 
-def test_a_view_of_a_closed_app_says_so(app: StandIn) -> None:
+def test_a_view_of_an_app_that_does_not_go_on_keeps_its_picture_and_says_so(app: StandIn) -> None:
+    view = app.view(per="hour")
+    view._received({"do": "here", "width": 700})
+    assert view._state()["standing"] == ""
+    app.running = False
+    view._received({"do": "choose", "per": "sec"})
+    standing = "Trades is stopped: this is what it held then. An event or a query starts it again."
+    assert (view._state()["standing"], view._state()["per"], view._state()["failed"]) == (standing, "sec", "")
+    picture = view._state()["picture"]
+    app._closed = True
+    app.store.close()
+    for message in ({"do": "here", "width": 700}, {"do": "choose", "per": "hour"}, {"do": "refresh"}, {"do": "all"}):
+        view._received(message)
+        state = view._state()
+        assert state["standing"].startswith("Trades is stopped or was deployed again: this is what was shown last.")
+        assert (state["picture"], state["failed"]) == (picture, "")
+
+
+def test_a_view_of_a_store_that_was_lost_says_so(app: StandIn) -> None:
     view = app.view(per="hour")
     view._received({"do": "here", "width": 700})
     app.store.close()

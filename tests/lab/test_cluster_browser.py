@@ -14,6 +14,7 @@ from .cells import LOAD
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
 
 CLUSTER = ".sparkstream-cluster"
+NOTICE = ".sparkstream-notice"
 APP = """
 import pandas as pd
 import sparkstream_nb
@@ -118,6 +119,8 @@ def test_errors_are_one_line_in_the_view(lab: Lab, page: Any) -> None:
     failed = page.locator(f"{CLUSTER} .failed", has_text="this app 'Rooms' is closed")
     failed.wait_for()
     assert "\n" not in failed.text_content()
+    page.locator(NOTICE, has_text="Rooms is stopped or was deployed again: this is what was shown last.").wait_for()
+    assert page.locator(f"{CLUSTER} .map svg").count() == 1
     lab.picture(page, "cluster-closed")
 
 
@@ -137,3 +140,23 @@ def test_what_is_saved_is_the_picture(lab: Lab, page: Any) -> None:
     assert "".join(data["text/html"]).count("data:image/svg+xml;base64,") == 2
     assert "".join(data["text/plain"]).startswith("Rooms: 2 nodes, ha · clock 2024-06-01 10:03:19 UTC")
     assert not lab.elsewhere()
+
+
+def test_a_kernel_that_does_not_answer(lab: Lab, page: Any) -> None:
+    """Restarted behind the page's back, it does not know the page's subshell: what it is told is lost."""
+    (session,) = lab.server.ask("sessions")
+    lab.server.ask(f"kernels/{session['kernel']['id']}/restart", "POST")
+    lab.idle(page)
+    node(page, "node-2").locator("button.kill").click()
+    page.locator(NOTICE, has_text="The kernel did not answer: reload the page").wait_for(timeout=30_000)
+    assert page.locator(f"{CLUSTER}.waiting").count() == 0
+    lab.picture(page, "cluster-silent")
+
+
+def test_after_a_restart_a_view_says_that_its_app_is_gone(lab: Lab, page: Any) -> None:
+    lab.restart(page)
+    page.locator(NOTICE, has_text="The kernel has ended or was restarted, and the app of this view with it").wait_for()
+    assert page.locator(f"{CLUSTER} .controls").is_hidden()
+    lab.run(page, 'print("here", "again")')
+    page.wait_for_selector(".jp-OutputArea-output >> text=here again", timeout=60_000)
+    lab.picture(page, "cluster-gone")

@@ -9,7 +9,15 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sparkstream_nb.cluster.cluster_view import Action, ClusterSnapshot, Link, LinkState, Topic
+from sparkstream_nb.cluster.cluster_view import (
+    Action,
+    ClusterNode,
+    ClusterSnapshot,
+    ClusterState,
+    Link,
+    LinkState,
+    Topic,
+)
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.lab import cluster_map
 from sparkstream_nb.lab.cluster_view import cluster_html, cluster_text, timeline_svg
@@ -176,3 +184,14 @@ def test_messages_of_a_page() -> None:
     buttons = drawn[-1]["nodes"][0]["actions"]
     assert [b["label"] for b in buttons] == ["Kill", "Restart", "Pause 30 s", "database", "clients", "node-2"]
     view._received({"do": "gone"})
+
+
+def test_what_a_node_runs_has_room_in_its_box() -> None:
+    def drawn(name: str, *runs: str) -> list[str]:
+        nodes = [ClusterNode(name, "resource nodes", Role.ACTIVE, runs), ClusterNode("n", "resource nodes", Role.IDLE)]
+        shown = ClusterSnapshot("Leaderless", "distributed", ClusterState(nodes))
+        return [e.text or "" for e in ElementTree.fromstring(cluster_map.svg(shown)).iter("{http://www.w3.org/2000/svg}text")]
+
+    assert "runs group-1-1" in drawn("n1", "Leaderless-group-1-1")
+    many = drawn("a-resource-node-of-two", *(f"Leaderless-group-{i}-1" for i in range(5)))
+    assert {"runs 5 parts", "a-resource-node-of-two"} <= set(many)

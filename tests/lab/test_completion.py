@@ -133,3 +133,9 @@ def test_the_shell_completes_at_the_cursor_of_a_cell(shell: Any, app: StandIn) -
     assert in_shell(shell, "%siddhi tail Trades.Ri|") == ["Trades.Rises"]
     assert in_shell(shell, "%siddhi tail Trades.Rises --latest |") == ["price", "symbol"]
     assert in_shell(shell, "%siddhi tail Trades.Rises --newest |") == ["first", "last"]
+    body = "define stream A (sym string, price double);\ndefine stream B(code string, "
+    assert in_shell(shell, f"%%siddhi T --routing hash:|\n{body}") == ["hash:code", "hash:price", "hash:sym"]
+    assert in_shell(shell, f"%%siddhi T --routing hash:s|\n{body}") == ["hash:sym"]
+    assert in_shell(shell, f"%%siddhi T --routing ra|\n{body}") == ["random:"]
+    assert in_shell(shell, "%siddhi divergence Trades --routing hash:p|") == ["hash:price"]
+    assert in_shell(shell, "%siddhi feed Trades.TradeStream frame --route hash:sy|") == ["hash:symbol"]

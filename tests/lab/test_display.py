@@ -52,7 +52,7 @@ from sparkstream_nb.cluster.removal import AppFolder, AppFolders
 from sparkstream_nb.cluster.tail import StreamEnd, TailShape
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
-from sparkstream_nb.lab import display
+from sparkstream_nb.lab import display, rescheduled
 from sparkstream_nb.lanes.distributed import Distributed, apps_of
 from sparkstream_nb.lanes.tallies import Tally
 from sparkstream_nb.plan import compile_app
@@ -60,6 +60,7 @@ from sparkstream_nb.plan.distribute import distribute
 from sparkstream_nb.plan.graph import Graph, Node
 from sparkstream_nb.simulation.faults import Scenario
 from sparkstream_nb.simulation.groups import Groups
+from sparkstream_nb.simulation.placements import RunSpan
 from sparkstream_nb.simulation.resources import ResourceScenario
 from sparkstream_nb.spark.failover import outcome_of, truth_of
 from sparkstream_nb.spark.failover_study import FailoverCounts
@@ -352,3 +353,17 @@ print(type(frontend.current().progress()).__name__)
         "T: no mistakes found (1 stream, 1 aggregation, 1 query)", "k string", "────────", "a", "1 row",
         "ProgressLine",
     ]  # fmt: skip
+
+
+def test_events_that_came_to_harm_have_times() -> None:
+    found = FAILOVER.events
+    assert len(found)
+    assert all(str(found[moment].dtype).startswith("datetime64") for moment in ("first", "last"))
+    assert str(found["first"].iloc[0]).startswith("2024-06-01 10:0")
+    assert "2024-06-01 10:0" in display.html(FAILOVER)
+
+
+def test_a_picture_names_all_leaders() -> None:
+    assert rescheduled.lanes_of(moving()).head == "<App>: where its partial apps ran"
+    spans = [RunSpan("leader", f"manager-{n}", at, at + 5) for at, n in enumerate((1, 1, 2, 1, 3, 4, 5))]
+    assert rescheduled._led(spans) == "; led by manager-1, then manager-2, then manager-1, then manager-3, then 2 more"

@@ -59,8 +59,13 @@ def test_a_mark_tells_its_alert_its_events_and_their_nodes(lab: Lab, page: Any) 
     assert "user " in tip
     assert "split over 2 nodes: Sessions[" in tip
     assert page.locator(f"{TIMELINE} .tip i").count() == 0
-    mark.click()
+    mark.focus()
+    page.keyboard.press("Enter")
     page.wait_for_selector(f"{TIMELINE} .cause table")
+    assert mark.get_attribute("aria-pressed") == "true"
+    # Its output was kept, and so drawn anew; and Enter did not begin to edit the cell.
+    lab.idle(page)
+    assert page.evaluate("document.activeElement.getAttribute('class')") == "mark pinned"
     cause = page.locator(f"{TIMELINE} .cause").text_content()
     assert "split over 2 nodes" in cause
     page.mouse.move(5, 5)
@@ -94,12 +99,16 @@ def test_nodes_and_routing_run_the_study_again(lab: Lab, page: Any) -> None:
     page.wait_for_function("t => document.querySelector(t + ' svg').ariaLabel.endsWith('hash:user')", arg=TIMELINE)
     assert page.locator(f"{TIMELINE} .mark[data-values*='lost: one node']").count() == 0
     lab.picture(page, "timeline-repaired")
-    page.locator(f"{TIMELINE} input.nodes").fill("7")
+    nodes = page.locator(f"{TIMELINE} input.nodes")
+    nodes.focus()
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")  # not to another cell
     page.wait_for_function(
         "t => document.querySelector(t + ' svg').ariaLabel.endsWith('on 7 nodes under hash:user')", arg=TIMELINE
     )
     assert page.locator(f"{TIMELINE} .mark[data-values*='lost: one node']").count() == 0
-    page.locator(f"{TIMELINE} button.recorded").click()
+    page.locator(f"{TIMELINE} button.recorded").focus()
+    page.keyboard.press("Enter")
     page.wait_for_function("t => document.querySelector(t + ' svg').ariaLabel.endsWith('on 3 nodes')", arg=TIMELINE)
 
 

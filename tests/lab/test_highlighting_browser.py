@@ -50,12 +50,19 @@ CELL = f"%%siddhi Trades --nodes 2 --routing hash:symbol\n{QUERY}"
 CELL_TOKENS = (
     "%%siddhi/meta Trades/def --nodes/attribute 2/number --routing/attribute hash:symbol/string\n" + TOKENS[QUERY]
 )
+SENT = """%siddhi send T.S '["a", 1.5]' --node 2
+# a comment
+  %siddhi stop T"""
+SENT_TOKENS = """%siddhi/meta send/def T.S/def '["a", 1.5]'/string --node/attribute 2/number
+# a comment/comment
+%siddhi/meta stop/def T/def"""
 CELLS = [
     CELL,
     f"%%siddhi --query Trades\n{QUERY}",
     "x = 'a'  # a comment",
     Markdown(f"A fence:\n\n```siddhi\n{QUERY}\n```\n"),
     "",
+    SENT,
 ]
 PYTHON_TOKENS = "x =/operator 'a'/string # a comment/comment"
 
@@ -112,6 +119,7 @@ def check_notebook(page: Any) -> None:
     highlighted(page, cell(page, 1), f"%%siddhi/meta --query/attribute Trades/string\n{TOKENS[QUERY]}")
     highlighted(page, cell(page, 2), PYTHON_TOKENS)
     highlighted(page, cell(page, 3).locator("code.language-siddhi"), TOKENS[QUERY])
+    highlighted(page, cell(page, 5), SENT_TOKENS)
 
 
 def check_colours(page: Any) -> dict[str, str]:

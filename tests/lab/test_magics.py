@@ -135,6 +135,24 @@ def test_feed_takes_a_variable_or_a_file(shell: Any, app: StandIn, tmp_path: Any
         line(shell, "feed Trades.TradeStream trade_frame")
 
 
+def test_a_frame_or_file_that_is_fed_again_is_pointed_out(
+    shell: Any, app: StandIn, tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.user_ns |= {"one": pd.DataFrame({"symbol": ["a"]}), "same": pd.DataFrame({"symbol": ["a"]})}
+    path = tmp_path / "t.csv"
+    path.write_text("symbol\na\n")
+    for source in ("one", "same", str(path)):
+        line(shell, f"feed Trades.TradeStream {source}")
+    assert "before" not in capsys.readouterr().out
+    for source in ("one", str(path)):
+        line(shell, f"feed Trades.TradeStream {source}")
+        said = capsys.readouterr().out
+        assert f"{source} was fed to Trades.TradeStream before: its events are there twice. %%siddhi --fresh" in said
+    path.write_text("symbol\nanother\n")
+    line(shell, f"feed Trades.TradeStream {path}")
+    assert "before" not in capsys.readouterr().out
+
+
 def test_a_feed_in_the_background_is_a_handle(shell: Any, app: StandIn) -> None:
     shell.user_ns["trades_frame"] = pd.DataFrame({"symbol": ["a"]})
     feed = line(shell, "feed Trades.TradeStream trades_frame --background -o running")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -14,7 +16,7 @@ from sparkstream_nb.cluster.divergence import Divergence, Truth
 from sparkstream_nb.cluster.study import Study
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.lab import heatmap
-from sparkstream_nb.lab.timeline import svg, whole
+from sparkstream_nb.lab.timeline import svg, whole, worst
 from sparkstream_nb.lanes.tallies import Tally
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.spark.inbox import Inbox
@@ -71,10 +73,27 @@ def test_a_stretch_of_time_and_outputs_that_share_a_mark(divergence: Divergence)
 def test_pictures_are_valid_and_escaped(divergence: Divergence) -> None:
     drawn = ElementTree.fromstring(svg(whole(divergence, "O"), live=True))
     assert "q: 6 outputs of one node, and what becomes of them on 2 nodes" in drawn.attrib["aria-label"]
-    assert len(drawn.findall(f"{SVG}g")) == 12
+    marks = drawn.findall(f"{SVG}g")
+    assert len(marks) == 12
+    assert (drawn.attrib["role"], {m.attrib["role"] for m in marks}) == ("group", {"button"})
+    assert marks[0].attrib["aria-label"].startswith("truth: same: as on one node")
+    assert marks[-1].attrib["aria-label"].startswith("<b>: ")
+    assert 'role="img"' in svg(whole(divergence, "O"))
     assert "<b>" in [t.text for t in drawn.iter(f"{SVG}text")]
     study = Study(
         "<A>", [Outcome(Way(n, r), {"O": Tally(5, n - 1, 0)}, (1,) * n) for n in (1, 2) for r in "xy"], {"O": "q"}
     )
     cells = [t.text for t in ElementTree.fromstring(heatmap.svg(study)).iter(f"{SVG}text") if t.get("class") == "cell"]
     assert cells == ["·", "1", "·", "1", "·", "·", "·", "·"]
+
+
+def test_the_query_that_lost_most_is_drawn_first() -> None:
+    def matches(**verdicts: int) -> list[Any]:
+        return [SimpleNamespace(verdict=v, true=None, found=None) for v, n in verdicts.items() for _ in range(n)]
+
+    found: Any = SimpleNamespace(
+        matches={"A": matches(same=9, lost=2), "B": matches(spurious=9), "C": matches(lost=2, late=1), "D": []}
+    )
+    assert worst(found) == "C"
+    found.matches["D"] = matches(lost=3)
+    assert worst(found) == "D"

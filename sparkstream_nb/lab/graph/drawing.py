@@ -8,6 +8,7 @@ import zlib
 
 from ...plan.graph import AROUND, Graph, Node
 from ..card import LEVELS, SIGNS, words_of
+from ..pictures import on_white
 from .layout import Box, Layout, Path, layout_of
 
 # Okabe and Ito's colours, which the colour-blind tell apart, and a dash pattern for each.
@@ -17,7 +18,7 @@ _STYLES = {
     "keyed": ("#E69F00", "5 3"),
     "node-dependent": ("#D55E00", "2 2"),
 }
-_INK = "#6b7280"  # reads on light and on dark
+_INK = "#6b7280"  # reads on light and on dark: a picture is also a file of its own
 _CHARACTER, _LONGEST, _HEIGHT = 6.9, 26, 38
 _LEGEND = (("stateless", 12), ("merged", 222), ("keyed", 12), ("node-dependent", 222))
 _LEGEND_HEIGHT, _LEGEND_WIDTH = 50, 480
@@ -54,7 +55,7 @@ def image(graph: Graph) -> str:
     An image shows no titles of its own; a map over it carries them, and is kept in untrusted notebooks.
     """
     layout = _laid_out(graph)
-    picture = _markup(graph, layout)
+    picture = on_white(_markup(graph, layout))
     data = base64.b64encode(picture.encode()).decode()
     name = f"graph-{zlib.crc32(picture.encode()):08x}"
     areas = "".join(  # the first area at a point counts, so what is around others comes last

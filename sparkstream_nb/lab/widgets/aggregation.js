@@ -15,7 +15,7 @@ const STYLE = `
 .sparkstream-aggregation .absent { font-size: 12px; font-style: italic; margin: 2px 0 4px; }
 .sparkstream-aggregation .durations button + button { border-left: 0; }
 .sparkstream-aggregation button[aria-pressed=true] { background: var(--jp-brand-color1, #1976d2); color: #fff; }
-.sparkstream-aggregation button:disabled { opacity: .4; cursor: default; }
+.sparkstream-aggregation button[aria-disabled=true] { opacity: .4; cursor: default; }
 .sparkstream-aggregation button:focus-visible, .sparkstream-aggregation select:focus-visible {
   outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 1px; }
 .sparkstream-aggregation .picture { position: relative; user-select: none; }
@@ -76,7 +76,11 @@ function create(root, send, width) {
     send(message);
   };
   measure.onchange = () => ask({ do: "choose", measure: measure.value });
-  for (const b of [earlier, later, latest, all, refresh]) b.onclick = () => ask({ do: b.className });
+  for (const b of [earlier, later, latest, all, refresh]) {
+    b.onclick = () => { if (b.getAttribute("aria-disabled") !== "true") ask({ do: b.className }); };
+  }
+  // Not `disabled`: a button that was pressed keeps the focus.
+  const disable = (b, disabled) => b.setAttribute("aria-disabled", String(disabled));
   stacked.onclick = () => ask({ do: "choose", stacked: stacked.getAttribute("aria-pressed") !== "true" });
   asWso2.onclick = () => ask({ do: "choose", asWso2: asWso2.getAttribute("aria-pressed") !== "true" });
   numbers.ontoggle = () => { if (numbers.open !== former.table) ask({ do: "choose", table: numbers.open }); };
@@ -107,12 +111,12 @@ function create(root, send, width) {
     for (const b of durations.children) b.setAttribute("aria-pressed", String(b.textContent === state.per));
     fill(measure, state.measures.map((name) => [name, name]), state.measure);
     drawKeys(keys, state.keys, ask);
-    earlier.disabled = !state.earlier;
-    later.disabled = !state.later;
-    latest.hidden = !state.moved;
-    stacked.hidden = !state.stacks;
+    disable(earlier, !state.earlier);
+    disable(later, !state.later);
+    hide(latest, !state.moved, all);
+    hide(stacked, !state.stacks, all);
     stacked.setAttribute("aria-pressed", String(state.stacked));
-    asWso2.hidden = !state.open;
+    hide(asWso2, !state.open, all);
     asWso2.setAttribute("aria-pressed", String(state.asWso2));
     failed.textContent = state.failed;
     absent.textContent = state.absent;

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...cluster.buckets import AggregationReader, BucketQuery, Group, InputStream
+from ...cluster.listeners import Followed
 from ...errors import Misuse, SparkStreamError, nearest
 from ...plan.nodes import AggDuration
 from ...stores import EVERY
@@ -17,7 +18,7 @@ from ...types import Type
 from ..charts import Measure, Series, group_label, keys_of, measures, series
 from ..drawing import Scales, image, scales_of, svg
 from ..pictures import WIDTH
-from ..tables import MUTED, Grid
+from ..tables import MUTED, Grid, escaped_lines
 from .choices import KeyMenu, key_menu, parse_token, parse_value
 from .following import INTERVAL, Following
 
@@ -73,7 +74,7 @@ class AggregationView(Following):
         per: str | None = None,
         measure: str | None = None,
     ) -> None:
-        super().__init__(reader.follow, INTERVAL)
+        super().__init__(Followed(reader.source.app, reader.follow, reader.state), INTERVAL)
         self.reader = reader
         self.aggregation = reader.definition
         self.measures = measures(self.aggregation)
@@ -211,8 +212,8 @@ class AggregationView(Following):
         """What stands in the place of a picture that would be empty."""
         if self._narrowed:
             return f"<div>{html.escape(self._series.title)}: nothing in this choice.</div>"
-        ways = "\n".join(_ways_in(self.reader.source))
-        return f'<div>Nothing here yet. Send an event:</div><pre style="margin:.5em 0">{html.escape(ways)}</pre>'
+        ways = escaped_lines("\n".join(_ways_in(self.reader.source)))
+        return f"<div>Nothing here yet. Send an event:</div>{ways}"
 
     def __repr__(self) -> str:
         return self.text()
@@ -252,9 +253,12 @@ class AggregationView(Following):
             with self.lock:
                 self._width = max(320, int(message["width"]))
             self._start_following()
-        elif do == "refresh":
+        elif do == "refresh" and not self.closed:
             self.reader.settle()
         with self.lock:
+            if self.closed:
+                self._show()
+                return
             if do == "suggest":
                 self._suggest(int(message["key"]), str(message["text"]))
                 return
@@ -263,8 +267,7 @@ class AggregationView(Following):
                     self._choose(do, message)
             except Misuse as e:  # what a person typed
                 self._failed = str(e)
-                if self._output is not None:
-                    self._output.show(self._state())
+                self._show()
                 return
             self._draw()
         if do != "here":
@@ -316,8 +319,7 @@ class AggregationView(Following):
         """Shows the values of a group-by attribute that contain `text`."""
         self._typed[key] = text
         self._menus[key] = self._menu(key)
-        if self._output is not None:
-            self._output.show(self._state())
+        self._show()
 
     def _draw(self, former: Scales | None = None) -> None:
         """Reads and draws. `former`: the scales of a picture that is carried on, which only grow."""
@@ -328,6 +330,9 @@ class AggregationView(Following):
             self._failed = f"{e} Run the cell again."
             self._stop_following()
         self._scales = scales_of(self._series, former)
+        self._show()
+
+    def _show(self) -> None:
         if self._output is not None:
             self._output.show(self._state())
 
@@ -356,6 +361,7 @@ class AggregationView(Following):
             "absent": self._absent(),
             "numbers": self.grid(None).html() if some and c.table else "",
             "failed": self._failed,
+            "standing": self.standing(),
         }
 
     def _keep(self) -> None:

@@ -37,8 +37,6 @@ function create(root, send, width) {
   const head = make("div", "head", view);
   const map = make("div", "map", view);
   const controls = make("div", "controls", view);
-  // JupyterLab would take Enter on a button for its own key, and begin to edit the cell.
-  controls.dataset.lmSuppressShortcuts = "true";
   const said = make("div", "said", view);
   said.setAttribute("role", "status");
   const failed = make("div", "failed", view);

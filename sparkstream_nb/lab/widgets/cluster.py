@@ -8,6 +8,7 @@ from typing import Any
 
 from ...cluster.cluster_view import ACTION_KINDS, Action, ClusterNode, ClusterSnapshot
 from ...cluster.controls import LASTING, Cluster
+from ...cluster.listeners import Followed
 from ...errors import SparkStreamError
 from ...simulation.faults import Fault
 from .. import cluster_map, display
@@ -33,7 +34,8 @@ class ClusterView(Following):
     _output: LiveOutput
 
     def __init__(self, cluster: Cluster) -> None:
-        super().__init__(lambda call: self.cluster.reader.follow(call), INTERVAL)
+        reader = cluster.reader
+        super().__init__(Followed(reader.app, lambda call: self.cluster.reader.follow(call), reader.state), INTERVAL)
         self.cluster = cluster
         self.snapshot = cluster.snapshot()
         self.pressed: Fault | None = None
@@ -83,7 +85,8 @@ class ClusterView(Following):
         self.pressed = self.cluster.act(action)
 
     def _draw(self) -> None:
-        self.snapshot = self.cluster.reader.read()
+        if not self.closed:
+            self.snapshot = self.cluster.reader.read()
         self._output.show(self._state())
 
     def _state(self) -> dict[str, Any]:
@@ -94,6 +97,7 @@ class ClusterView(Following):
             "nodes": [_controls(n) for n in s.state.nodes],
             "said": "" if self.pressed is None else said(s, self.pressed),
             "failed": self._failed,
+            "standing": self.standing(),
             "stretches": list(STRETCHES),
             "stretch": self.stretch,
             "timeline": timeline_svg(s, STRETCHES[self.stretch], self._width),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...cluster.listeners import OnCommit
+from ...cluster.listeners import Followed
 from ...errors import SparkStreamError
 
 if TYPE_CHECKING:
@@ -58,17 +58,31 @@ class Follower:
 
 class Following:
     """Draws a view again after commits, as long as a page shows it. A subclass sets `_output`, and `_draw` draws it,
-    with `lock` held. `follow` calls back after commits, and returns what ends that; `interval`: seconds between two
-    drawings, at least."""
+    with `lock` held. `interval`: seconds between two drawings, at least."""
 
     _output: LiveOutput | None = None
     """None where nothing is put out, or not as a widget."""
 
-    def __init__(self, follow: Callable[[OnCommit], Callable[[], None]], interval: float) -> None:
+    def __init__(self, followed: Followed, interval: float) -> None:
         self.lock = threading.RLock()
-        self._follow_commits, self._interval = follow, interval
+        self.followed, self._interval = followed, interval
         self._leave: Callable[[], None] | None = None
         self._behind = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether the app is of no use any more: what it held cannot be read."""
+        return self.followed.state() == "closed"
+
+    def standing(self) -> str:
+        """What there is to say of an app that does not go on; empty where it does."""
+        app = self.followed.app
+        match self.followed.state():
+            case "stopped":
+                return f"{app} is stopped: this is what it held then. An event or a query starts it again."
+            case "closed":
+                return f"{app} is stopped or was deployed again: this is what was shown last. Run the cell again."
+        return ""
 
     def _draw(self) -> None:
         raise NotImplementedError
@@ -81,7 +95,7 @@ class Following:
         with self.lock:
             if self._leave is None:
                 follower = Follower(self._follow, self._rest, self._interval)
-                self._leave = self._follow_commits(lambda batches: follower())
+                self._leave = self.followed.follow(lambda batches: follower())
 
     def _stop_following(self) -> None:
         with self.lock:
@@ -106,15 +120,15 @@ class Following:
 
 
 class FollowingView(Following):
-    """An output that is drawn again after commits. `follow` is `App.on_commit`, `script` the name of a script beside
-    this file. Thread-safe: what the subclass defines is called with `lock` held."""
+    """An output that is drawn again after commits. `script` is the name of a file beside this one. Thread-safe: what
+    the subclass defines is called with `lock` held."""
 
     _output: LiveOutput
 
-    def __init__(self, follow: Callable[[OnCommit], Callable[[], None]], script: str) -> None:
+    def __init__(self, followed: Followed, script: str) -> None:
         from .live import LiveOutput  # takes a second to load
 
-        super().__init__(follow, INTERVAL)
+        super().__init__(followed, INTERVAL)
         self.failed = ""
         text = Path(__file__).with_name(script).read_text(encoding="utf-8")
         self._output = LiveOutput(self._forms, text, self._received)
@@ -160,8 +174,9 @@ class FollowingView(Following):
 
     def _draw(self) -> None:
         try:
-            self.read()
+            if not self.closed:
+                self.read()
             self.failed = ""
         except SparkStreamError as e:
             self.failed = " ".join(str(e).split())
-        self._output.show({**self.state(), "failed": self.failed})
+        self._output.show({**self.state(), "failed": self.failed, "standing": self.standing()})

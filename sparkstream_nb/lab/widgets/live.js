@@ -1,6 +1,21 @@
 // The interactive form of an output whose static form is HTML: see live.py. What follows this text defines
 // create(root, send, width), which fills `root` and returns a function that draws a state.
 
+const PATIENCE = 3000; // ms until a kernel that has not said that it got a message counts as silent
+const SILENT = "The kernel did not answer: reload the page, unless a cell is running.";
+const NOTICE = "margin:4px 0 8px;padding:4px 10px;font:13px system-ui,sans-serif;color:var(--jp-ui-font-color1,#444);" +
+  "border-left:5px solid var(--jp-warn-color1,#f57c00)";
+const GONE = "The kernel has ended or was restarted, and the app of this view with it: run the cells again.";
+
+// JupyterLab would take these for its own: it would edit the cell, or go to another one.
+const OWN_KEYS = /^(Enter| )$/, TYPED = /^(input|select)$/i;
+
+const put = (element, text) => { if (element.textContent !== text) element.textContent = text; };
+// Hides a button; where it has the focus, `next` gets that.
+const hide = (button, hidden, next) => {
+  if (hidden && document.activeElement === button) next.focus({ preventScroll: true });
+  button.hidden = hidden;
+};
 const owners = (window.sparkstreamOutputs ??= new Map()); // by key, what ends the model that draws the output
 
 export default {
@@ -13,6 +28,26 @@ export default {
     let resizing;
 
     const send = (message) => model.send(message);
+    let notice = ""; // of the page itself: that the kernel is silent, or gone
+    let unanswered;
+    const ask = (message) => {
+      unanswered ??= setTimeout(() => say(SILENT), PATIENCE);
+      send(message);
+    };
+    function heard() {
+      clearTimeout(unanswered);
+      unanswered = undefined;
+      if (notice) say("");
+    }
+    function say(text) {
+      notice = text;
+      for (const view of views) {
+        const text = notice || model.get("state").standing || "";
+        put(view.notice, text);
+        view.notice.hidden = !text;
+        if (notice) for (const element of view.root.querySelectorAll(".waiting")) element.classList.remove("waiting");
+      }
+    }
     const width = (host) => Math.floor(host.clientWidth);
     const sizes = new ResizeObserver(() => {
       clearTimeout(resizing);
@@ -33,6 +68,7 @@ export default {
       const state = model.get("state");
       if (!state.serial) return;
       for (const view of views) if (view.host.isConnected) view.draw(state);
+      say(notice);
       send({ do: "seen", serial: state.serial });
     }
 
@@ -50,14 +86,20 @@ export default {
       }
       const root = document.createElement("div");
       root.className = "sparkstream-live-root";
-      const view = { host, root, draw: create(root, send, () => width(view.host)) };
+      const view = { host, root, draw: create(root, ask, () => width(view.host)), notice: document.createElement("div") };
+      view.notice.className = "sparkstream-notice";
+      view.notice.setAttribute("role", "status");
+      view.notice.style = NOTICE;
+      root.prepend(view.notice);
       root.addEventListener("focusin", (e) => (view.focus = e.target));
+      root.addEventListener("keydown", (e) => { if (OWN_KEYS.test(e.key) || TYPED.test(e.target.tagName)) e.stopPropagation(); });
       // An element that is taken out loses the focus while it is still in the page; then it gets it back in its new host.
       root.addEventListener("focusout", () => queueMicrotask(() => {
         if (root.isConnected && !root.contains(document.activeElement)) view.focus = null;
       }));
       views.push(view);
       view.draw(model.get("state"));
+      say(notice);
       host.replaceChildren(root);
       sizes.observe(host);
     }
@@ -79,9 +121,13 @@ export default {
 
     // A kernel that restarts or is lost; where it comes back, its next state ends this.
     model.on("comm_live_update", () => {
+      heard();
+      say(GONE);
       for (const view of views) view.root.classList.add("sparkstream-ended");
     });
+    model.on("msg:custom", heard);
     model.on("change:state", () => {
+      heard();
       alive = true;
       for (const view of views) view.root.classList.remove("sparkstream-ended");
       look();
@@ -102,6 +148,7 @@ export default {
       sizes.disconnect();
       clearTimeout(resizing);
       clearTimeout(looking);
+      clearTimeout(unanswered);
       window.removeEventListener("pagehide", leave);
       for (const view of views) view.root.classList.add("sparkstream-ended");
       if (owners.get(key) === end) owners.delete(key);

@@ -48,6 +48,7 @@ class LiveOutput:
     `create(root, send, width)`, which fills the element `root`, and returns a function that draws a state. What it
     passes to `send`, an object, is given to `receive`, as are {"do": "here", "width": px} when the page shows the
     output, again when its width changes, and {"do": "gone"} when it does not any more. Each of these calls `show`.
+    The text `standing` of a state stands above what the script draws.
     """
 
     def __init__(
@@ -105,6 +106,8 @@ class LiveOutput:
         with self._lock:
             self._seen = int(message["serial"]) if do == "seen" else self._serial
             self._said = None if do == "gone" else copy_context()
+            if do not in ("seen", "gone"):  # what it asks for may take a while, and the page says when nobody answers
+                self._within(model.send, {"got": do})
             if do == "gone":  # the page's subshell goes with it: whoever comes next is heard by the main thread
                 self._within(model.send, {})
         if do != "seen":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...cluster.answers import LiveStats, Stats
+from ...cluster.listeners import Followed
 from .. import display
 from ..stats import head_html, tables_html, tiles_html
 from .following import FollowingView
@@ -14,7 +15,7 @@ class StatsView(FollowingView):
     """Figures that follow an app while the kernel lives; what is saved are those that were shown last."""
 
     def __init__(self, shown: Stats, live: LiveStats) -> None:
-        super().__init__(live.follow, "stats.js")
+        super().__init__(Followed(shown.app, live.follow, live.state), "stats.js")
         self.stats = shown
         self._live = live
 

@@ -29,8 +29,6 @@ function create(root, send) {
   make("style", "", root, { textContent: STYLE });
   const view = make("div", "sparkstream-tail", root);
   const bar = make("div", "bar", view);
-  // JupyterLab would take Enter on a button for its own key, and begin to edit the cell.
-  bar.dataset.lmSuppressShortcuts = "true";
   const button = make("button", "pause", bar, { type: "button" });
   const name = make("span", "name", bar);
   const head = make("span", "muted", bar);
@@ -43,7 +41,6 @@ function create(root, send) {
   const body = make("tbody", "", table);
   const note = make("div", "note muted", view);
 
-  const put = (element, text) => { if (element.textContent !== text) element.textContent = text; };
   const fit = (parent, tag, many) => {
     while (parent.children.length > many) parent.lastElementChild.remove();
     while (parent.children.length < many) parent.append(document.createElement(tag));

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...cluster.listeners import Followed
 from ...cluster.tail import Tail, TailCursor
 from .. import display
 from ..tail import grid, headline, note, number_text
@@ -15,7 +16,7 @@ class TailView(FollowingView):
     """The end of a stream, which follows it while the kernel lives; what is saved is what was shown last."""
 
     def __init__(self, tail: Tail) -> None:
-        super().__init__(tail.follow, "tail.js")
+        super().__init__(Followed(tail.app, tail.follow, tail.state), "tail.js")
         self.tail = tail
         self.cursor = TailCursor(tail)
         self.snapshot = self.cursor.advance()

@@ -61,9 +61,19 @@ function create(root, send, width) {
   };
   query.onchange = () => ask({ do: "query", stream: query.value });
   nodes.oninput = () => (count.textContent = nodes.value);
-  nodes.onchange = () => ask({ do: "route", nodes: Number(nodes.value) });
+  // An arrow is held down over several numbers, and a picture of an earlier one does not move the slider back.
+  let wanted = null, sliding;
+  nodes.onchange = () => {
+    wanted = Number(nodes.value);
+    clearTimeout(sliding);
+    sliding = setTimeout(() => ask({ do: "route", nodes: wanted }), 250);
+  };
   routing.onchange = () => ask({ do: "route", routing: routing.value });
-  recorded.onclick = () => ask({ do: "recorded" });
+  recorded.onclick = () => {
+    wanted = null;
+    clearTimeout(sliding);
+    ask({ do: "recorded" });
+  };
   all.onclick = () => ask({ do: "all" });
 
   const fill = (select, options, chosen) => {
@@ -84,15 +94,19 @@ function create(root, send, width) {
     fill(query, state.queries, state.stream);
     query.parentElement.hidden = state.queries.length < 2;
     fill(routing, state.routings.map((r) => [r, r]), state.routing);
-    if (document.activeElement !== nodes || former.nodes !== state.nodes) nodes.value = state.nodes;
+    if (wanted === state.nodes || state.failed) wanted = null;
     nodes.max = Math.max(16, state.nodes);
-    count.textContent = state.nodes;
-    recorded.hidden = !state.changed;
-    all.hidden = !state.zoomed;
+    if (wanted === null) count.textContent = nodes.value = state.nodes;
+    hide(recorded, !state.changed, nodes);
+    hide(all, !state.zoomed, nodes);
     failed.textContent = state.failed;
     if (state.picture !== former.picture) canvas.innerHTML = state.picture;
     if (state.cause !== former.cause) cause.innerHTML = state.cause;
-    for (const mark of canvas.querySelectorAll(".mark")) mark.classList.toggle("pinned", mark.dataset.mark === String(state.pinned));
+    for (const mark of canvas.querySelectorAll(".mark")) {
+      const pinned = mark.dataset.mark === String(state.pinned);
+      mark.classList.toggle("pinned", pinned);
+      mark.setAttribute("aria-pressed", String(pinned));
+    }
     former = state;
   };
 }

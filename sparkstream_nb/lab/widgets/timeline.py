@@ -13,7 +13,7 @@ from ...cluster.study import candidates
 from ...errors import SparkStreamError
 from ..display import bundle, divergence_html
 from ..tables import Grid
-from ..timeline import Mark, Timeline, svg, whole
+from ..timeline import Mark, Timeline, svg, whole, worst
 from .live import LiveOutput
 
 _PINNED = 12
@@ -36,11 +36,11 @@ class DivergenceView:
     """A divergence as a time line that is interactive while the kernel lives; what is saved is its picture."""
 
     def __init__(self, divergence: Divergence) -> None:
-        """`divergence` has outputs to some stream."""
+        """`divergence` has outputs to some stream; the one that lost most is shown first."""
         self.recorded = self.divergence = divergence
         plan = divergence.truth.nodes.plan
         self.routings = candidates(plan)
-        self.choice = Choice(next(iter(divergence.matches)), divergence.nodes, divergence.way.route)
+        self.choice = Choice(worst(divergence), divergence.nodes, divergence.way.route)
         self._lock = threading.RLock()
         self._width = 900
         self._failed = ""
@@ -109,7 +109,7 @@ class DivergenceView:
     def _settle(self) -> None:
         """Shows another stream where the one chosen has no outputs now."""
         if self.choice.stream not in self.divergence.matches and self.divergence.matches:
-            self.choice = replace(self.choice, stream=next(iter(self.divergence.matches)))
+            self.choice = replace(self.choice, stream=worst(self.divergence))
 
     def _state(self) -> dict[str, Any]:
         c, d = self.choice, self.divergence

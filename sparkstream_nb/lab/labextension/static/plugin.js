@@ -1,9 +1,10 @@
 // The JupyterLab plugin: SiddhiQL as a language of editors, the file type `.siddhi`, and the cells of `%%siddhi`.
 
 import { followNotebooks } from './cells.js';
-import { siddhi } from './siddhi.js';
+import { siddhi, siddhiLines } from './siddhi.js';
 
 export const MIME = 'text/x-siddhi';
+const LINES = 'text/x-siddhi-lines'; // `%siddhi` lines of a notebook
 
 // `fill` and the class are JupyterLab's way of icons that fit the theme.
 const ICON = `<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 22 22">
@@ -36,6 +37,11 @@ export async function makePlugin(shared) {
         extensions: ['siddhi'],
         support: new LanguageSupport(StreamLanguage.define(siddhi)),
       });
+      languages.addLanguage({
+        name: 'SiddhiQL commands',
+        mime: LINES,
+        support: new LanguageSupport(StreamLanguage.define(siddhiLines)),
+      });
       app.docRegistry.addFileType({
         name: 'siddhi',
         displayName: 'SiddhiQL app',
@@ -43,7 +49,7 @@ export async function makePlugin(shared) {
         mimeTypes: [MIME],
         icon: new LabIcon({ name: 'sparkstream-nb:siddhi', svgstr: ICON }),
       });
-      if (notebooks) followNotebooks(notebooks, languages, MIME);
+      if (notebooks) followNotebooks(notebooks, languages, { text: MIME, lines: LINES });
     },
   };
 }

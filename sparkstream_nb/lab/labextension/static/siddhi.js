@@ -233,3 +233,22 @@ export const siddhi = {
     indentOnInput: /^\s*(?:end|[)\]}])$/i,
   },
 };
+
+// `%siddhi send Trades.S '["wso2", 100.0]' --node 1`: a line of a notebook, and Python's comments between such lines.
+function linesToken(stream, state) {
+  if (stream.sol()) {
+    state.after = '';
+    stream.eatSpace();
+    if (stream.match(/%siddhi(?![\w-])/)) return 'meta';
+    if (stream.match(/#.*/)) return 'comment';
+  }
+  return magicToken(stream, state);
+}
+
+/** The language of `%siddhi` lines. */
+export const siddhiLines = {
+  name: 'siddhi-lines',
+  startState: () => ({ after: '' }),
+  token: linesToken,
+  languageData: { commentTokens: { line: '#' } },
+};
