@@ -229,6 +229,7 @@ def parser() -> Options:
 _EXAMPLES = {
     "check": "trades.siddhi",
     "explain": "trades.siddhi --repair",
+    "graph": "trades.siddhi --svg trades.svg",
     "audit": "apps/*.siddhi --html audit.html",
     "fmt": "trades.siddhi",
     "replay": "cases.jsonl --out results.jsonl",
