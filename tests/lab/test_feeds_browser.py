@@ -122,7 +122,7 @@ def feed(lab: Lab, n: Cells) -> None:
     lab.picture(n.page, "paused")
     assert "running" in n.run(RESUME)
     assert "stop" in n.run(STOP)
-    n.cell(BACK).get_by_text("not fed").wait_for(timeout=60_000)
+    n.cell(BACK).get_by_text("stopped at").wait_for(timeout=60_000)
     lab.picture(n.page, "stopped")
     assert n.cell(BACK).locator("[role=progressbar]").count() == 0
     assert "events out" in n.run(STATS)
