@@ -140,7 +140,7 @@ def feed(lab: Lab, n: Cells) -> None:
     lab.close(n.page)
     lab.open(n.page, "feeds.ipynb")
     outputs = n.page.locator(".jp-Notebook .jp-OutputArea")
-    for number, said in ((FRONT, f"{ROWS:,} events in"), (BACK, "not fed")):  # a page shows its cells one by one
+    for number, said in ((FRONT, f"{ROWS:,} events in"), (BACK, "stopped at")):  # a page shows its cells one by one
         n.cell(number).get_by_text(said).first.wait_for(timeout=60_000)
     shown = " ".join(outputs.all_inner_texts())
     assert "Error displaying widget" not in shown
