@@ -107,18 +107,7 @@ def explain(options: Any) -> int:
     """`sparkstream explain`."""
     from .plan.explain import explain as plan_text
 
-    if options.repair:
-        return _repaired(options)
-    if options.svg is not None:
-        return _drawn(options)
-    opened = _opener(options)
-
-    def one(path: str) -> None:
-        checked = opened(path)
-        _head(options, path)
-        print("\n".join([plan_text(checked.plan), *checked.notes]))
-
-    return _each(options, one)
+    return _repaired(options) if options.repair else _printed(options, plan_text)
 
 
 def graph(options: Any) -> int:
@@ -126,6 +115,11 @@ def graph(options: Any) -> int:
     from .lab.graph.drawing import text as drawn
     from .plan.graph import graph_of
 
+    return _printed(options, lambda plan: drawn(graph_of(plan)))
+
+
+def _printed(options: Any, shown: Callable[[Plan], str]) -> int:
+    """Prints each app's plan as `shown` writes it, or draws the apps, where `--svg` names a file."""
     if options.svg is not None:
         return _drawn(options)
     opened = _opener(options)
@@ -133,7 +127,7 @@ def graph(options: Any) -> int:
     def one(path: str) -> None:
         checked = opened(path)
         _head(options, path)
-        print("\n".join([drawn(graph_of(checked.plan)), *checked.notes]))
+        print("\n".join([shown(checked.plan), *checked.notes]))
 
     return _each(options, one)
 

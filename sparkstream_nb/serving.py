@@ -13,7 +13,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Protocol
@@ -93,6 +93,19 @@ class Site(Protocol):
         ...
 
 
+def run_to_end(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> None:
+    """Runs `work` on a loop of this thread alone, cancels what else is left on it then, and closes it."""
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_until_complete(work)
+    finally:
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        loop.close()
+
+
 class Listener:
     """A server of `site` at an IP address and port, from `start` to `close`. Port 0 is a free one. Raises OSError where
     it cannot be listened at."""
@@ -123,16 +136,8 @@ class Listener:
             s.close()
 
     def _run(self) -> None:
-        self._loop = loop = asyncio.SelectorEventLoop()  # the one of Windows by default has no readers
-        asyncio.set_event_loop(loop)
-        try:
-            loop.run_until_complete(self._serve())
-        finally:
-            tasks = asyncio.all_tasks(loop)
-            for task in tasks:
-                task.cancel()
-            loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-            loop.close()
+        self._loop = asyncio.SelectorEventLoop()  # the one of Windows by default has no readers
+        run_to_end(self._loop, self._serve())
 
     async def _serve(self) -> None:
         self._ending = asyncio.get_running_loop().create_future()

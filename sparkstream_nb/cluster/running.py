@@ -604,11 +604,11 @@ class RunningApp(Displayed):
         committed, and the report counts that. `flush` waits for all that was sent. Raises `Misuse` for an unknown
         stream, and SparkStreamError for values that do not fit.
         """
+        if not wait:
+            return self._send(stream, values, at, node)
         with self._progress.changed:
             before = dict(self._progress.rows)
         sent = self._send(stream, values, at, node)
-        if not wait:
-            return sent
         last = self._inbox.position.seq - 1
         self._settle_briefly()
         with self._progress.changed:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from ..engine.batch import EventError, InputBatch, Outputs
 from ..engine.expressions.checks import reason_of
 from ..lanes.batches import between
-from .ingest import values_of
+from .ingest import python_values
 from .segments import Piece
 
 ASIDE = "set aside"
@@ -63,6 +63,6 @@ def why_of(error: Exception) -> str:
 def errors_of(batch: InputBatch, why: str) -> Iterator[EventError]:
     """An error for each event of a batch that is set aside."""
     for stream, r in batch.rows.items():
-        columns = [c if isinstance(c, list) else values_of(c) for c in r.columns]
+        columns = [c if isinstance(c, list) else python_values(c) for c in r.columns]
         for at, values in zip(r.ts.tolist(), zip(*columns, strict=True), strict=True):
             yield EventError(ASIDE, stream, at, list(values), why)

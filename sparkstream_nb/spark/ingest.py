@@ -151,21 +151,6 @@ def readable(source: pa.Array) -> tuple[pa.Array, Array | None, pa.Array]:
     return readable, spoilt, readable
 
 
-def values_of(column: pa.Array) -> list[Any]:
-    """The values of a column as Python objects. Bytes that are not valid UTF-8 become replacement characters."""
-    try:
-        return column.to_pylist()
-    except (OverflowError, ValueError) as error:
-        if not isinstance(error, UnicodeDecodeError):
-            return python_values(column)
-        array = one(column)
-        _, spoilt, given = readable(array)
-        found = [plain(v) for v in given.to_pylist()]
-        if spoilt is None or _textual(array.type):
-            return found
-        return [SPOILT if bad else v for v, bad in zip(found, spoilt.tolist(), strict=True)]
-
-
 def _is_utf8(value: bytes | None) -> bool:
     try:
         return value is None or value.decode() is not None
@@ -278,7 +263,7 @@ def python_values(column: Any) -> list[Any]:
     try:
         return list(column.to_pylist())
     except (ValueError, ArithmeticError):
-        return [_python_value(v) for v in column]
+        return [_python_value(v) for v in one(column)]
 
 
 def _python_value(value: Any) -> Any:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import flask
-from werkzeug.serving import make_server
+
+from .flask_server import served
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,6 @@ def oauth_server(
         more = {"refresh_token": f"refresh-{given[0]}"} if refreshes else {}
         return {"access_token": f"token-{given[0]}", "token_type": "Bearer", "expires_in": lasts, **more}
 
-    server = make_server("127.0.0.1", 0, app, threaded=True)
-    found.url = f"http://127.0.0.1:{server.port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with served(app) as url:
+        found.url = url
         yield found
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import flask
 import pytest
-from werkzeug.serving import make_server
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.spark.inbox import Inbox
 
+from .flask_server import served
 from .waiting import rows, until
 
 
@@ -41,16 +40,9 @@ def service() -> Iterator[Service]:
         answer = {"rate": event["v"] / 2, "big": "x" * (1 << 18)}
         return answer, found.status or event["v"], {"X-Served": f"by {event['k']}"}
 
-    server = make_server("127.0.0.1", 0, app, threaded=True)
-    found.url = f"http://127.0.0.1:{server.port}/rates"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with served(app) as url:
+        found.url = f"{url}/rates"
         yield found
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def call_app(url: str, kind: str = "call", code: str = r"http.status.code='2\d+',") -> str:

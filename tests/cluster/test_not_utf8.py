@@ -13,7 +13,7 @@ import pytest
 from sparkstream_nb.cluster import App
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.spark.aside import errors_of
-from sparkstream_nb.spark.ingest import type_rows, values_of
+from sparkstream_nb.spark.ingest import python_values, type_rows
 from sparkstream_nb.types import Attribute, Schema, Type
 
 Run = Callable[..., App]
@@ -69,5 +69,5 @@ def test_what_is_not_text_among_other_values() -> None:
     assert len(typed) == 1
     spoilt = "the text is not valid UTF-8"
     assert typed.rejected == [(None, ["2", None], f"o: {spoilt}"), (None, ["b\ufffd\ufffd", []], f"n: {spoilt}")]
-    assert values_of(lists) == [["x"], spoilt, []]
-    assert values_of(texts(b"x", None, SPOILT).dictionary_encode()) == ["x", None, "b\ufffd\ufffd"]
+    assert python_values(lists) == [["x"], spoilt, []]
+    assert python_values(texts(b"x", None, SPOILT).dictionary_encode()) == ["x", None, "b\ufffd\ufffd"]

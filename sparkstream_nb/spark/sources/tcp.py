@@ -19,6 +19,7 @@ from typing import Any
 
 from ...errors import shown
 from ...mapping.decoding import Decoder
+from ...serving import run_to_end
 from ..tcp_frames import HEAD, MOST_BYTES, PROTOCOL, opened
 from .reader import Away, Behind, Taken
 
@@ -112,16 +113,8 @@ class _Listener:
             self._thread.join(_GRACE)
 
     def _run(self) -> None:
-        self._loop = loop = asyncio.SelectorEventLoop()
-        asyncio.set_event_loop(loop)
-        try:
-            loop.run_until_complete(self._serve())
-        finally:
-            tasks = asyncio.all_tasks(loop)
-            for task in tasks:
-                task.cancel()
-            loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-            loop.close()
+        self._loop = asyncio.SelectorEventLoop()
+        run_to_end(self._loop, self._serve())
 
     async def _serve(self) -> None:
         self._ended = asyncio.Event()
