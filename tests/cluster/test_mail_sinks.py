@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import email
 import ssl
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from email.header import decode_header, make_header
@@ -23,6 +22,7 @@ from sparkstream_nb.lab.display import text
 from sparkstream_nb.mapping import Message as SinkMessage
 from sparkstream_nb.spark.sinks.mail import MailPlace, MailTarget
 from sparkstream_nb.spark.sinks.target import Away, Place
+from tests.certificates import self_signed
 from tests.servers import free_port
 
 from .test_sinks import app_with
@@ -202,10 +202,7 @@ def sent(place: MailPlace) -> int:
 
 
 def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    key, cert = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
-    own = ["-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert]
-    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2", *own]
-    subprocess.run(words, check=True, capture_output=True)
+    cert, key = self_signed(tmp_path, "localhost")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(cert, key)
     texts = {"subject": "s", "to": "a@b.org"}

@@ -36,6 +36,7 @@ from sparkstream_nb.cluster.manager_conf import read_manager
 from sparkstream_nb.cluster.manager_http import Credentials, ManagerServer, address_of
 from sparkstream_nb.cluster.secrets import References
 from sparkstream_nb.errors import Misuse, SparkStreamError, StoreError
+from tests.certificates import self_signed
 
 from .test_prometheus import samples
 from .test_prometheus import stats as figures
@@ -463,13 +464,7 @@ def test_a_request_that_does_not_come_in_is_given_up() -> None:
 @pytest.fixture
 def certificate(tmp_path: Path) -> dict[str, str]:
     """A certificate of its own for 127.0.0.1, as options."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("there is no openssl")
-    key, cert = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
-    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2"]
-    own = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert]
-    subprocess.run([openssl, *words, *own], check=True, capture_output=True)
+    cert, key = self_signed(tmp_path, "127.0.0.1")
     return {"tls_cert": cert, "tls_key": key}
 
 
