@@ -324,7 +324,7 @@ class RunningApp(Displayed):
 
     @property
     def runner_note(self) -> str | None:
-        """What a person has to know of where the app runs; None on Spark."""
+        """What a person has to know of where the app runs; None on a Spark that apps were tried on."""
         return self._session.about
 
     @property

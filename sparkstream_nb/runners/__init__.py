@@ -15,6 +15,7 @@ from ..errors import Misuse, SparkUnavailable
 from ..spark import settings
 from ..spark.checkpoints import Checkpoint as SparkCheckpoint
 from ..spark.shared import Shared
+from ..spark.versions import check_installed
 from .inline_checkpoint import InlineCheckpoint, copy_checkpoint
 from .protocol import Checkpoint, Session
 
@@ -46,7 +47,7 @@ def ahead_of(master: str | None) -> tuple[str, ...]:
 
 def session(master: str | None) -> Session:
     """Where apps on a master run. Raises SparkUnavailable as `spark.session.spark_session` does, and where pyspark is
-    not installed."""
+    not installed, or it or the Spark at the master is too old."""
     if master == INLINE:
         from .inline import InlineSession
 
@@ -55,6 +56,7 @@ def session(master: str | None) -> Session:
             begun.drop()
         return InlineSession()
     try:
+        check_installed()
         from ..spark.session import spark_session
         from .spark import SparkSessionOfApps
     except ModuleNotFoundError as error:

@@ -12,7 +12,6 @@ import threading
 import traceback
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import ClassVar
 
 import pyarrow as pa
 
@@ -41,7 +40,7 @@ class _Stopped(BaseException):
 class InlineSession:
     """Where apps run in this process. A `protocol.Session`."""
 
-    about: ClassVar[str | None] = ABOUT
+    about = ABOUT
     cores = 1
 
     def __init__(self) -> None:

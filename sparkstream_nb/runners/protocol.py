@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from ..retention import Retention
 from ..spark.care import Care
@@ -132,8 +132,9 @@ class Runner(Protocol):
 class Session(Tasks, Protocol):
     """Where the work of apps runs: micro-batches, and tasks of feeds and studies."""
 
-    about: ClassVar[str | None]
-    """What a person has to know of apps that run there; None where there is nothing."""
+    @property
+    def about(self) -> str | None:
+        """What a person has to know of apps that run there; None where there is nothing."""
 
     def runner(self, job: Job) -> Runner:
         """The runner of an app. Raises SparkStreamError where the session has ended."""

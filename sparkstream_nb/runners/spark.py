@@ -7,7 +7,6 @@ import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import ClassVar
 
 import pyarrow as pa
 from py4j.java_gateway import is_instance_of
@@ -28,13 +27,11 @@ from ..spark.release import Callback, Runners, begins, begun, collect, release
 from ..spark.remote import is_remote
 from ..spark.stateless import app_of, options_at, options_of
 from ..spark.tasks import Task, TaskFailed
+from ..spark.versions import check_version, checkpoint_manager
 from .protocol import Job
 
 _CANCEL_SECONDS = 0.2
 _POLLING_SHARED_MS = 250
-_OWN_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-"""How Spark writes a checkpoint in a folder. Its default asks of each file whether it is a link, for which Hadoop
-starts `readlink`: 24 processes in each micro-batch of one node, two fifths of its time."""
 _MOST_KEPT = 5
 """Processes for planning that Spark keeps, at most."""
 _TOO_SLOW = "Python worker failed to connect back"
@@ -47,10 +44,9 @@ _SPARK_ENDED = "Spark has ended. Restart the kernel or the program, and deploy t
 class SparkSessionOfApps:
     """Where apps run on Spark. A `protocol.Session`."""
 
-    about: ClassVar[str | None] = None
-
     def __init__(self, session: SparkSession) -> None:
-        self.spark = session
+        """Raises SparkUnavailable where the Spark that does the work is too old."""
+        self.spark, self.about = session, check_version(session.version)
 
     @property
     def cores(self) -> int | None:
@@ -97,7 +93,10 @@ class SparkRunner:
         shared = None if self.mirror is None else self.mirror.shared
         self.checkpoint = SparkCheckpoint.of(job.home, shared)
         if shared is None:
-            self.session.conf.set("spark.sql.streaming.checkpointFileManagerClass", _OWN_FILES)
+            # Spark's default asks of each file whether it is a link, for which Hadoop starts `readlink`: 24 processes
+            # in each micro-batch of one node, two fifths of its time.
+            manager = checkpoint_manager(session.version)
+            self.session.conf.set("spark.sql.streaming.checkpointFileManagerClass", manager)
         else:
             self.session.conf.set("spark.sql.streaming.pollingDelay", _POLLING_SHARED_MS)
             for name, value in shared.settings().items():

@@ -213,11 +213,11 @@ class _Replay:
                 carried(session, options_of(home / "inbox", apps), processor)
                 .writeStream.option("checkpointLocation", local(home / "checkpoint"))
                 .outputMode("append")
-                .trigger(availableNow=True)
                 .foreachBatch(self._commit)
                 .start()
             )
-            query.awaitTermination()
+            query.processAllAvailable()
+            query.stop()
         finally:
             inbox.close()
             shutil.rmtree(home, ignore_errors=True)

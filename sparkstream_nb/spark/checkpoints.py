@@ -128,6 +128,11 @@ class Checkpoint:
         batch = self._newest("commits")
         return None if batch < 0 else self._offset(batch)
 
+    def planned_offset(self) -> dict[str, int] | None:
+        """The place in the journal at which what is planned ends; None where nothing is. Raises as `_offset` does."""
+        batch = self._newest("offsets")
+        return None if batch < 0 else self._offset(batch)
+
     def clear_half_written(self) -> None:
         """Removes what a query that ended in the middle of a write to its logs left: Spark refuses to plan its first
         micro-batch beside such a file (STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY). No query may run."""

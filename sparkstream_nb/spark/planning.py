@@ -26,12 +26,11 @@ Offset = dict[str, int]
 @dataclass
 class Planner:
     """Plans the micro-batches over the inbox in `folder`, of which `kept` is left when they are done. `work`: whether
-    tasks do some of it before the nodes. `target`: the last entry to be taken (None: there is no last one)."""
+    tasks do some of it before the nodes."""
 
     folder: Path
     kept: Kept
     work: bool = False
-    target: int | None = None
     beginning: Offset = field(default_factory=lambda: {"seq": 0, "at": 0, "skip": 0})
 
     @staticmethod
@@ -47,8 +46,6 @@ class Planner:
             raise SparkStreamError(f"The inbox {self.folder} no longer exists: the app was deployed again.")
         reached, taken = start, 0
         for entry, after in entries_from(self.folder, start):
-            if self.target is not None and entry.seq > self.target:
-                break
             if reached is not start and (taken + entry.steps > rows or entry.barrier):
                 break
             reached, taken = after, taken + entry.steps

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from . import journal
+from .checkpoints import Checkpoint
 from .entries import Entry
-from .journal import entries_from
 from .kept import Kept
 from .mirror import Mirrored
 from .planning import Offset, Planner
@@ -47,8 +47,13 @@ class Share(InputPartition):
     entries: list[Entry]
 
 
-class InboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Follows the journal."""
+class InboxReader(DataSourceStreamReader):
+    """Follows the journal.
+
+    Spark before 4.2 does not say where the next micro-batch begins (`versions.TOLD_START`): it is where the last one
+    that was planned ends. That is the offset which this reader named last, as Spark plans one for each that it names;
+    and for a reader that is new, the last one in the checkpoint, of a micro-batch that is done or comes again as it is.
+    """
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.shared = Shared(options["shared"]) if options["shared"] else None
@@ -59,22 +64,26 @@ class InboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         recording, days = options["recording"], options["days"]
         kept = Kept(self.folder, int(recording) if recording else None, float(days) if days else None)
         self.planner = Planner(self.folder, kept, options["work"] == "1")
+        self._planned: Offset | None = None
 
     def initialOffset(self) -> Offset:
         return self.planner.beginning
 
-    def getDefaultReadLimit(self) -> ReadLimit:
+    def getDefaultReadLimit(self) -> Any:
+        from pyspark.sql.streaming.datasource import ReadMaxRows  # which is there where this is called
+
         return ReadMaxRows(self.rows)
 
-    def prepareForTriggerAvailableNow(self) -> None:
+    def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:
+        """As far as the limit allows. Raises SparkStreamError as `Planner.latest` does, and where the checkpoint is
+        asked and damaged."""
         self._follow()
-        self.planner.target = max((e.seq for e, _ in entries_from(self.folder)), default=-1)
+        begins = start if start is not None else self._planned or self._checkpointed() or self.planner.beginning
+        self._planned = self.planner.latest(begins, getattr(limit, "max_rows", self.rows))
+        return self._planned
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        """As far as the limit allows. Raises SparkStreamError as `Planner.latest` does."""
-        self._follow()
-        most = self.rows if isinstance(limit, ReadAllAvailable) else getattr(limit, "max_rows", self.rows)
-        return self.planner.latest(start, most)
+    def _checkpointed(self) -> Offset | None:
+        return Checkpoint.of(self.folder.parent, self.shared).planned_offset()
 
     def _follow(self) -> None:
         if self.mirrored is not None:
@@ -83,6 +92,7 @@ class InboxReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """One task that passes the entries on; one for each piece where some app has work to do here."""
         self._follow()  # a micro-batch that is repeated is planned by another process
+        self._planned = end
         return [Share(share) for share in self.planner.shares(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

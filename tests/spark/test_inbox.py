@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
@@ -48,6 +49,11 @@ def filled(folder: Path, *sizes: int) -> Inbox:
     for n in sizes:
         inbox.append([inbox.batch(batch(inbox.position.step, n), "round_robin")])
     return inbox
+
+
+def most_rows(count: int) -> Any:
+    """Spark's ReadMaxRows, which versions before 4.2 lack."""
+    return SimpleNamespace(max_rows=count)
 
 
 def reader(folder: Path, rows: int = 1000) -> InboxReader:
@@ -175,17 +181,38 @@ def test_a_trigger_takes_entries_up_to_its_limit_and_one_at_least(tmp_path: Path
     filled(tmp_path, 3, 3, 10, 1)
     found = reader(tmp_path, rows=7)
     ends, at = [], START
-    while (after := found.latestOffset(at, ReadMaxRows(7))) != at:
+    while (after := found.latestOffset(at, most_rows(7))) != at:
         ends.append(after["seq"])
         at = after
     assert ends == [2, 3, 4]
+
+
+def test_a_reader_that_is_not_told_where_a_micro_batch_begins(tmp_path: Path) -> None:
+    """As before Spark 4.2, whose first offset of a run is that of the last micro-batch that its checkpoint has."""
+    folder = tmp_path / "inbox"
+    inbox = filled(folder, 3, 3, 10, 1)
+    found = reader(folder, rows=7)
+    ends = [found.latestOffset() for _ in range(4)]
+    assert [end["seq"] for end in ends] == [2, 3, 4, 4]
+    logged = tmp_path / "checkpoint" / "offsets"
+    logged.mkdir(parents=True)
+    for number, end in enumerate(ends[:2]):
+        (logged / str(number)).write_text(f"v1\n{{}}\n{json.dumps(end)}")
+    inbox.append([inbox.batch(batch(17, 2), "round_robin")])
+    assert reader(folder).latestOffset()["seq"] == 5  # from the planned micro-batch on, whether it was committed or not
+    again = reader(folder, rows=7)
+    again.partitions(ends[0], ends[1])  # which comes again first
+    assert [again.latestOffset()["seq"] for _ in range(2)] == [5, 5]
+    (logged / "1").write_text("")
+    with pytest.raises(SparkStreamError, match=r"checkpoint/offsets/1 cannot be read: it was cut off or changed"):
+        reader(folder).latestOffset()
 
 
 @pytest.mark.parametrize("sizes", [(12,), (1,) * 12, (5, 4, 3)])
 def test_however_the_input_is_cut_each_node_gets_the_same(tmp_path: Path, sizes: tuple[int, ...]) -> None:
     filled(tmp_path, *sizes)
     found = reader(tmp_path)
-    entries = entries_of(found, START, found.latestOffset(START, ReadMaxRows(1000)))
+    entries = entries_of(found, START, found.latestOffset(START, most_rows(1000)))
     for node in range(3):
         values = []
         for run in runs(entries):

@@ -1,0 +1,78 @@
+"""The differences between the versions of Spark that apps run on, one entry for each.
+
+Whoever does something in two ways asks an entry here which of them a version wants, and compares no numbers itself.
+The version is that of the Spark which does the work: over Connect, the server's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import SparkUnavailable
+
+TESTED = ((4, 0), (4, 1), (4, 2), (4, 3))
+"""The versions that the tests of apps on Spark run on (`docs/spark-versions.md`)."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """`what` holds since a version; before it, `instead` is done."""
+
+    what: str
+    since: tuple[int, int]
+    instead: str
+
+    def in_(self, version: str) -> bool:
+        """Whether a version of Spark, such as `4.1.1`, has it."""
+        return number(version) >= self.since
+
+
+TOLD_START = Difference(
+    "Spark tells a source in Python where a micro-batch begins, and how many rows it may take",
+    (4, 2),
+    "the source goes on from the last offset that it named, or that the checkpoint has, and limits rows itself",
+)
+MOVED_CHECKPOINTS = Difference(
+    "the classes that write checkpoints are in the package streaming.checkpointing",
+    (4, 1),
+    "they are named where they were, in the package streaming",
+)
+DIFFERENCES = (TOLD_START, MOVED_CHECKPOINTS)
+
+
+def number(version: str) -> tuple[int, int]:
+    """Major and minor number of a version such as `4.1.1` or `4.0.0-SNAPSHOT`; (0, 0) where it is none."""
+    major, minor, *_ = [*version.split("."), "", ""]
+    return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else (0, 0)
+
+
+def checkpoint_manager(version: str) -> str:
+    """The class by which Spark writes checkpoints into a folder of this machine without asking what each file is."""
+    where = ".checkpointing" if MOVED_CHECKPOINTS.in_(version) else ""
+    return f"org.apache.spark.sql.execution.streaming{where}.FileSystemBasedCheckpointFileManager"
+
+
+def check_version(version: str) -> str | None:
+    """A line about a version that apps were not tried on; None for one that they were. Raises SparkUnavailable for one
+    that lacks what every app needs."""
+    found = number(version)
+    if found < TESTED[0]:
+        raise SparkUnavailable(
+            f"Spark {version} cannot run apps: it lacks stateful operators and streaming sources in Python, which came "
+            f"with 4.0. Apps run on Spark {tested()}; master='inline' runs them without Spark"
+        )
+    return None if found in TESTED else f"Apps were not tested on Spark {version}. They were on {tested()}."
+
+
+def check_installed() -> None:
+    """Raises SparkUnavailable where the pyspark of this process is too old, and ModuleNotFoundError where there is
+    none."""
+    from pyspark import __version__
+
+    check_version(__version__)
+
+
+def tested() -> str:
+    """The versions in `TESTED`, in words."""
+    *first, last = (f"{major}.{minor}" for major, minor in TESTED)
+    return f"{', '.join(first)} and {last}"
