@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from sparkstream_nb.errors import SparkUnavailable
-from sparkstream_nb.spark.versions import MOVED_CHECKPOINTS, TOLD_START, check_version, checkpoint_manager, number
+from sparkstream_nb.spark.versions import (
+    DIFFERENCES,
+    MOVED_CHECKPOINTS,
+    TOLD_START,
+    check_version,
+    checkpoint_manager,
+    number,
+)
 
 
 @pytest.mark.parametrize(
@@ -29,3 +38,10 @@ def test_versions_that_were_tried_or_not() -> None:
     assert check_version("4.4.0") == "Apps were not tested on Spark 4.4.0. They were on 4.0, 4.1, 4.2 and 4.3."
     with pytest.raises(SparkUnavailable, match=r"Spark 3\.5\.8 cannot run apps: .* came with 4\.0\. Apps run on"):
         check_version("3.5.8")
+
+
+def test_the_documentation_lists_each_difference() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "spark-versions.md").read_text()
+    rows = [tuple(cell.strip().replace("`", "") for cell in line.split("|")[1:-1]) for line in page.splitlines()]
+    for each in DIFFERENCES:
+        assert (f"{each.since[0]}.{each.since[1]}", each.what, each.instead) in rows
