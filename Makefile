@@ -30,7 +30,7 @@ SHORT_LIVED := JDK_JAVA_OPTIONS='-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'
 # Jupyter asks to be told that root is meant, as it is in containers.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help setup lab cluster check test thorough exact fuzz mutants chaos bench clean
+.PHONY: help setup lab cluster check test thorough matrix exact fuzz mutants chaos bench clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,10 @@ thorough: setup ## The rest: Spark, clusters, Kafka, databases, browsers, other 
 	SPARKSTREAM_PROFILE=merge $(SHORT_LIVED) $(PYTEST) tests -m "$(REST)" -n 2 --dist loadfile
 	$(SHORT_LIVED) $(BIN)/python -m tests.try_cluster --for kafka,spark \
 	  $(PYTEST) $(NBVAL) $(filter-out $(FIRST_NOTEBOOKS),$(NOTEBOOKS)) -n 2 --dist loadfile
+
+# Fewer than all: make matrix ONLY='4.0.0 3.13', or ONE=TEXT for a pair that a hash of the text chooses
+matrix: setup ## Each version of Spark and Python in an environment of its own (some 2 GB each), into docs/spark-versions.md; ONLY, ONE
+	$(SHORT_LIVED) $(BIN)/python -m tests.matrix $(if $(ONLY),--only $(ONLY)) $(if $(ONE),--one $(ONE))
 
 exact: setup ## Random feeds over shards, batches and crashes against one node (DuckDB: COUNT, PostgreSQL: a tenth)
 	SPARKSTREAM_EXAMPLES=$(or $(COUNT),2000) $(PYTEST) tests/stores/test_any_split.py
