@@ -134,6 +134,33 @@ def _and_alone(x: _In) -> bool:
     return not any(isinstance(side, n.AbsentState) for side in (state.left, state.right))
 
 
+def _events(s: n.State) -> int:
+    """How many events a match has at least, of both sides of an `and`, too."""
+    match s:
+        case n.CountState():
+            return s.least
+        case n.NextState():
+            return _events(s.first) + _events(s.then)
+        case n.EveryState():
+            return _events(s.state)
+        case n.LogicalState():
+            sides = _events(s.left), _events(s.right)
+            return min(sides) if s.op == "or" else sum(sides)
+        case n.AbsentState():
+            return 0
+        case _:
+            return 1
+
+
+def _interleaves(x: _In) -> bool:
+    """Whether partial matches may reach the last state in another order than that of their first events."""
+    i = x.query.input
+    if not isinstance(i, n.StateInput) or i.kind != "pattern" or i.within is None:
+        return False
+    first = i.state.first if isinstance(i.state, n.NextState) else None
+    return isinstance(first, n.EveryState) and isinstance(first.state, n.StreamState) and _events(i.state) >= 3
+
+
 def _ends_in_plus(x: _In) -> bool:
     i = x.query.input
     if not isinstance(i, n.StateInput) or i.kind != "sequence":
@@ -246,6 +273,11 @@ FAULTS: tuple[KnownFault, ...] = (
     KnownFault(
         "`and` has no order", "lose a match of this `and` whose left side comes last", _where(_and_alone),
         "siddhi-io/siddhi#1793",
+    ),
+    KnownFault(
+        "`within` holds for each match",
+        "put out matches of this pattern that take longer than `within`, where others are open meanwhile",
+        _where(_interleaves), "siddhi-io/siddhi#1008",
     ),
     KnownFault(
         "A sequence may end with one or more", "never match a sequence whose last state is `+`", _where(_ends_in_plus)

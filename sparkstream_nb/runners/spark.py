@@ -178,7 +178,7 @@ class SparkRunner:
     def _runs(self) -> bool:
         try:
             return self.query is not None and bool(self.query.isActive)
-        except (PySparkException, *_GONE):
+        except (PySparkException, RuntimeError, *_GONE):  # RuntimeError: of Connect's client while this process ends
             return False
 
     def failure(self) -> str | None:

@@ -34,6 +34,7 @@ NOTEBOOK = [
     "-p", "nbval", "-p", "tests.notebooks", "--nbval", "--nbval-current-env", "--nbval-sanitize-with",
     "conf/nbval-sanitize.cfg", "--timeout", "600", "notebooks/01_first_query.ipynb",
 ]  # fmt: skip
+# With the profile `night`, which has both of them in one run.
 CLUSTERS = ["tests/cluster/test_masters.py", "-k", "standalone_cluster or over_connect"]
 KILLS = 4
 BEGIN, END = "<!-- what `make matrix` found -->\n", "<!-- end -->"
@@ -131,17 +132,21 @@ def make(pair: Pair, built: Path) -> tuple[Path, str]:
     return python, f"{after['pyspark']} stays"
 
 
+def environment(pair: Pair, profile: str = "merge") -> dict[str, str]:
+    """The variables that its processes get: nothing of another Spark, and what is compiled stays with the pair."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("SPARK_HOME", "PYSPARK_PYTHON", "PYTHONPATH")}
+    return {**kept, "XDG_CACHE_HOME": str(pair.folder / "cache"), "SPARKSTREAM_PROFILE": profile}
+
+
 def run(pair: Pair, python: Path, name: str, words: Sequence[str]) -> tuple[bool, str]:
     """Runs a module of Python's in the pair's environment. Whether it passed, and how many tests did."""
     log, report = pair.folder / f"{name}.log", pair.folder / f"{name}.xml"
     report.unlink(missing_ok=True)
     pytest = ["pytest", "-q", "-p", "no:cacheprovider", "--junitxml", str(report)] if words[0] != "tests.chaos" else []
-    environment = {k: v for k, v in os.environ.items() if k not in ("SPARK_HOME", "PYSPARK_PYTHON", "PYTHONPATH")}
-    environment["SPARKSTREAM_PROFILE"] = "night" if words is CLUSTERS else "merge"  # night: both kinds of clusters
     with log.open("wb") as out:
         done = subprocess.run(
             [str(python), "-m", *pytest, *words], cwd=ROOT, stdout=out, stderr=out, stdin=subprocess.DEVNULL,
-            env=environment, check=False,
+            env=environment(pair, "night" if words is CLUSTERS else "merge"), check=False,
         )  # fmt: skip
     if not report.exists():
         return done.returncode == 0, "passed" if done.returncode == 0 else f"failed: see {log}"
@@ -157,6 +162,8 @@ def tried(pair: Pair, built: Path, *, clusters: bool) -> Found:
     found, start = Found(pair), time.monotonic()
     try:
         python, found.texts["pyspark"] = make(pair, built)
+        for module in ("engine.warm", "cluster.warm"):  # as `make setup` does
+            subprocess.run([str(python), "-m", f"sparkstream_nb.{module}"], cwd=ROOT, env=environment(pair), check=True)
     except (subprocess.CalledProcessError, AssertionError) as error:
         found.failed.append(f"installing: {error}")
         return found

@@ -60,6 +60,8 @@ from .memory import (
     STRICT,
     SUCCESS,
     WAIT,
+    WITHIN,
+    WITHIN_EVERY,
     XB,
     XE,
     XET,
@@ -69,7 +71,7 @@ from .memory import (
     XQ,
     XV,
 )  # fmt: skip
-from .partials import add_event, drop_partial, new_partial
+from .partials import add_event, drop_partial, is_expired, new_partial
 from .pointers import Words, as_real, as_word, call2, call4, call5, compiled, pool, unit
 from .states import FREE_TRIES, add_state, advance, give, has_room, start_reset
 
@@ -103,6 +105,19 @@ def _reach(X: Words, l0: int, p: int, e: int, g: int) -> None:
 
 
 @compiled
+def _too_late(X: Words, p: int, e: int, g: int) -> bool:
+    """Whether an event that passes the filter of a state is further than `within` from the first one of the partial.
+
+    Siddhi lets such a partial go on where another one stands before it in the state's list: it drops expired ones from
+    the head of the list only, and the list is in the order in which they came to this state (docs/differences.md).
+    """
+    P, f = pool(X, XP), p * P_SIZE
+    if X[WITHIN] < 0 or P[f + WITHIN_EVERY] >= 0 or P[f + KIND] == ABSENT or P[f + KIND] == ABSENT_LOGICAL:
+        return False
+    return is_expired(X, e, pool(X, XET)[g])
+
+
+@compiled
 def _goes(X: Words, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
     """One pending partial and one event; whether it is to leave the list."""
     P, L, E = pool(X, XP), pool(X, XL), pool(X, XE)
@@ -131,6 +146,12 @@ def _goes(X: Words, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
         else:
             q = comparisons(X, e, g, q)
             holds = q >= 0 and (pool(X, XQ)[q] == END or call5(X[F_PASSES], X, p, e, g, c, q) != 0)
+        if holds and _too_late(X, p, e, g):
+            if kind == COUNT:
+                call2(X[F_SHORTEN], X, e, p)
+            else:
+                E[s] = before
+            return True
         if holds:
             _reach(X, l0, p, e, g)
         elif kind == COUNT:
