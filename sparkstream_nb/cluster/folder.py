@@ -31,6 +31,7 @@ from ..spark.shared import Shared
 from ..spark.sinks.position import unsent
 from .changes import Changes, Fate, changed, put_aside, told, unsent_before
 from .deployment import Deployment
+from .fed import NOTED
 from .owner import LOCK
 from .record import Record
 from .whole import not_whole
@@ -370,7 +371,7 @@ def schemas_of(plan: Plan) -> dict[str, list[list[str]]]:
 
 
 _RUN = re.compile("[0-9a-f]{12}")
-_OWN_FILES = ("store.duckdb", "store.duckdb.wal")
+_OWN_FILES = ("store.duckdb", "store.duckdb.wal", NOTED)
 
 
 def _dropped(home: Path, run: str) -> Path:

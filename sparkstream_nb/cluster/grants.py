@@ -154,10 +154,14 @@ class Grants:
                 databases.append(_identity(_database(what)))
         return Grants(tuple(folders), tuple(urls), tuple(servers), tuple(databases))
 
-    def folder_of(self, path: Path, what: str) -> Path:
-        """The granted folder that `path` is in, or is, after symbolic links and `..`. Raises NotAllowed."""
+    def folder_of(self, path: Path, what: str, *, file: bool = False) -> Path:
+        """The granted folder that `path` is in, or is, after symbolic links and `..`; `file`: it is a file. Raises
+        NotAllowed, and `Misuse` where what was granted is the file itself."""
         found = _resolved(path, what)
         for folder in self.folders:
+            if found == folder and file:
+                granted = f"file={found} allows a folder of that name, not a file"
+                raise Misuse(f"{what} {found}, and {granted}. Write file={found.parent}")
             if found == folder or folder in found.parents:
                 return folder
         place = found if found.is_dir() else found.parent
@@ -194,14 +198,14 @@ class Grants:
         for name, value in options:
             if name.lower() in FILE_OPTIONS and value and (name, value) != ("sslrootcert", "system"):
                 path = re.sub(r"^file:(//)?", "", value, flags=re.IGNORECASE)  # as drivers in Java have it
-                self.folder_of(Path(path), f"{what} {name}")
+                self.folder_of(Path(path), f"{what} {name}", file=True)
 
     def check_store(self, database: Database, what: str) -> None:
         """Raises NotAllowed where a database is not granted: one of a server, or a file by its folder."""
         if not database.is_file:
             self.check_database(database, what)
         elif database.name != MEMORY:
-            self.folder_of(Path(database.name), what)
+            self.folder_of(Path(database.name), what, file=True)
 
 
 def _database(text: str) -> Database:

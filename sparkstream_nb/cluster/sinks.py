@@ -144,8 +144,8 @@ class SinkPlans:
         if template_attributes(uri):
             return self._named_files(what, options, writer.head, between)
         path = Path(uri.removeprefix("file:")).expanduser().absolute()
-        root = self._grants.folder_of(path, f"{what} writes to")
         folder = uri.endswith("/") or path.is_dir()
+        root = self._grants.folder_of(path, f"{what} writes to", file=not folder)
         append = _flag(options, "append", True, what)
         place = FilePlace(path.resolve(), root, writer.head, between)
         roll = options.get("roll.size")

@@ -253,7 +253,7 @@ def _files(o: _Options, grants: Grants) -> FilesPlace:
         raise Misuse(f"{o.what}: give 'dir.uri' or 'file.uri', not both")
     mode = o.one_of("mode", FILE_MODES, "text.full")
     path = _path(o, folder or file)
-    grants.folder_of(path, f"{o.what} reads")
+    grants.folder_of(path, f"{o.what} reads", file=bool(file))
     tailing = o.flag("tailing", mode == "line")
     if tailing and mode != "line":
         raise Misuse(f"{o.what}: tailing='true' goes with mode='line': a file in mode '{mode}' is read whole")

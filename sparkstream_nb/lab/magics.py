@@ -21,13 +21,13 @@ from traitlets import Int, List, Unicode, observe
 from .. import cluster
 from ..cluster import App, Errors, Events
 from ..cluster.deployment import milliseconds
+from ..cluster.fed import FedBefore
 from ..errors import Misuse, SiddhiError, did_you_mean, nearest
 from ..lang.format import format_text
 from ..options import HelpAsked, Options, deployment_of, read_text, reading_of, write_text
 from . import display
 from .arguments import STUDIED, deploy_options, line_options, overview, split, split_query
 from .attachable import removed_text
-from .fed import FedBefore
 
 T = TypeVar("T", Events, Errors)
 
@@ -132,14 +132,16 @@ class SiddhiMagic(Magics):
         app, stream = self._part_of(o.stream, "a stream")
         source = self._source(o.source)
         how = {**reading_of(o), "route": o.route, "limit": o.limit}
-        again = self._fed.has(app, stream, source)
+        again = self._fed.has(app.home, stream, source)
         if o.background:
             fed: Any = app.feed(stream, source, **how, background=True)
         else:
             fed = self._interruptible(lambda: app.feed(stream, source, **how), app)
-        self._fed.add(app, stream, source)
-        if again:
-            print(f"{o.source} was fed to {o.stream} before: its events are there twice. %%siddhi --fresh begins anew.")
+        if o.background or fed.events:
+            self._fed.add(app.home, stream, source)
+            if again:
+                twice = "what came in then is there twice. %%siddhi --fresh begins anew."
+                print(f"{o.source} was fed to {o.stream} before: {twice}")
         self._keep(o, fed)
         return fed
 

@@ -181,3 +181,11 @@ def test_the_grant_of_a_database_with_an_odd_name() -> None:
         Grants().check_database(database, "a source reads from")
     assert raised.value.option == "jdbc=postgresql://[::1]:5432/my%20shop%3F"
     Grants.of([raised.value.option]).check_database(database, "a source reads from")
+
+
+def test_a_grant_of_a_file_is_no_folder(tmp_path: Path) -> None:
+    file = tmp_path / "alerts.csv"
+    grants = Grants.of([f"file={file}"])
+    with pytest.raises(Misuse, match=r"and file=.*alerts\.csv allows a folder of that name, not a file. Write file="):
+        grants.folder_of(file, "the sink of stream 'S' writes to", file=True)
+    assert grants.folder_of(file / "x.csv", "the sink of stream 'S' writes to", file=True) == file

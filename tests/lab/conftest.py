@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -68,7 +69,8 @@ class StandIn(App):
 
     def __init__(self, name: str = "Trades") -> None:
         self.deployment = Deployment(
-            name=name, mode="active-active", routing="round_robin", shard_ids=("node-1", "node-2"), home=Path()
+            name=name, mode="active-active", routing="round_robin", shard_ids=("node-1", "node-2"),
+            home=Path(tempfile.mkdtemp(prefix="sparkstream-stand-in-")),
         )
         self.plan = compile_app(TRADES, properties={"shardId": "node-1"})
         self._parts = Parts(self.plan, None)

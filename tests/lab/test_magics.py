@@ -15,7 +15,9 @@ import pytest
 from IPython.core.completer import provisionalcompleter
 
 from sparkstream_nb import cluster
+from sparkstream_nb.cluster.answers import FeedReport
 from sparkstream_nb.cluster.deployment import Deployment, milliseconds
+from sparkstream_nb.cluster.fed import NOTED, FedBefore
 from sparkstream_nb.cluster.folder import default_home, open_folder
 from sparkstream_nb.cluster.record import Record
 from sparkstream_nb.errors import Misuse, SiddhiBindError, SiddhiSyntaxError
@@ -147,9 +149,36 @@ def test_a_frame_or_file_that_is_fed_again_is_pointed_out(
     for source in ("one", str(path)):
         line(shell, f"feed Trades.TradeStream {source}")
         said = capsys.readouterr().out
-        assert f"{source} was fed to Trades.TradeStream before: its events are there twice. %%siddhi --fresh" in said
+        assert f"{source} was fed to Trades.TradeStream before: what came in then is there twice. %%siddhi -" in said
     path.write_text("symbol\nanother\n")
     line(shell, f"feed Trades.TradeStream {path}")
+    assert "before" not in capsys.readouterr().out
+
+
+def test_what_was_fed_is_known_to_a_new_kernel_and_forgotten_with_the_state(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("symbol\na\n")
+    frame = pd.DataFrame({"symbol": ["a"]})
+    first = FedBefore()
+    first.add(tmp_path, "S", path)
+    first.add(tmp_path, "S", frame)
+    assert [first.has(tmp_path, s, f) for s in "ST" for f in (path, frame)] == [True, True, False, False]
+    assert [FedBefore().has(tmp_path, "S", f) for f in (path, frame)] == [True, False]
+    (tmp_path / NOTED).unlink()  # as --fresh does
+    assert [first.has(tmp_path, "S", f) for f in (path, frame)] == [False, False]
+    first.add(tmp_path, "S", frame)
+    assert first.has(tmp_path, "S", frame)
+    (tmp_path / NOTED).write_text("{")
+    assert not first.has(tmp_path, "S", path)
+
+
+def test_a_feed_of_which_nothing_came_in_is_not_pointed_out(
+    shell: Any, app: StandIn, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.user_ns["none"] = pd.DataFrame({"symbol": ["a"]})
+    monkeypatch.setattr(StandIn, "feed", lambda *_, **__: FeedReport("Trades", "TradeStream", 4, 4, 0.1))
+    for _ in range(2):
+        line(shell, "feed Trades.TradeStream none")
     assert "before" not in capsys.readouterr().out
 
 
