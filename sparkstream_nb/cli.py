@@ -605,8 +605,9 @@ def _one_after_the_other(feeds: Sequence[tuple[str, str]]) -> str:
     """The warning that several feeds are not merged by event time."""
     named = ", then ".join(f"{stream} from {path}" for stream, path in feeds)
     return (
-        f"the feeds are not merged by time: {named}, each to its end. Patterns, joins and windows over events of "
-        "several files do not see them in the order of their times; where that matters, feed one file in that order."
+        f"the feeds are not merged by time: {named}, each to its end. Patterns, joins, windows, and "
+        "aggregations without `aggregate by`, do not see events of several files in the order of their times; where "
+        "that matters, feed one file in that order."
     )
 
 

@@ -18,9 +18,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from ..engine.columns import Array
 from ..errors import Misuse, SparkStreamError
+from ..plan.arrival_time import NOTHING, ByArrival
 from ..runners.protocol import Session
 from ..runners.stream import Stream
 from ..spark import feeds
@@ -37,6 +39,8 @@ SLICE_SECONDS = 0.8
 WATCH_SECONDS = 0.25
 """How often those who watch a feed are told, at most."""
 _JOIN_SECONDS = 2.0
+_MOST_NAMED = 3
+"""Elements of an app that a note names."""
 
 FeedState = Literal["reading", "running", "paused", "stopping", "done", "stopped", "failed"]
 
@@ -47,7 +51,7 @@ _log = logging.getLogger(__name__)
 class Target:
     """What a feed needs of its app. `start` starts the app if it does not run, `append` puts entries into the inbox,
     and `now` is the time (ms) of the next event without one; these three are called with `lock` held. Such events of a
-    feed are `apart` ms apart."""
+    feed are `apart` ms apart. `by_arrival`: the elements of the app for which the time of arrival matters."""
 
     name: str
     nodes: int
@@ -60,6 +64,7 @@ class Target:
     now: Callable[[], int]
     marks: Marks
     apart: int = 1
+    by_arrival: ByArrival = NOTHING
 
     def after(self, now: int, events: int) -> int | None:
         """The time (ms) after so many events without one, the first at `now`; None: that of the clock then."""
@@ -118,11 +123,41 @@ def load(target: Target, request: Request) -> Loaded:
         if shape.time is not None:
             typed, highest = feeds.in_order(typed, folder, shape.chunk_rows)
         odd = looks_wrong(highest) if shape.time is not None else None
-        notes = () if odd is None else (odd,)
+        notes = [odd] if odd is not None else _of_times(target, shape, typed, highest)
         return Loaded(typed, highest, feeds.reasons(typed, folder), notes, shape.written.expected())
     except SparkStreamError:
         feeds.discard(typed, folder)
         raise
+
+
+def _of_times(target: Target, shape: feeds.Shape, typed: feeds.Typed, highest: Array) -> list[str]:
+    """Notes on the times of a feed's events, where the time of their arrival matters and is another one."""
+    concerned, reached = target.by_arrival, target.inbox.position.clock
+    if not concerned or not target.apart or not typed.rows:
+        return []
+    if shape.time is None:
+        came = f"the events are {target.apart} ms apart, from {_shown(target.now())} on"
+        return [f"No column of times was given (--time, time=): {came}. That matters to {_named(concerned.all)}."]
+    late = 0 if reached is None else feeds.rows_before(typed, target.inbox.folder, highest, reached)
+    if reached is None or not late:
+        return []
+    what = "1 event is" if late == 1 else f"{late:,} events are"
+    note = f"{what} earlier than the app's clock, which is at {_shown(reached)}."
+    if concerned.aggregations:
+        return [
+            f"{note} {_named(concerned.aggregations)} counts them as of then; an aggregation with `aggregate by` "
+            "counts them where they belong."
+        ]
+    return [f"{note} {_named(concerned.queries)} takes them after what came before."]
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
+
+
+def _shown(time: int) -> str:
+    return f"{pd.Timestamp(time, unit='ms').strftime('%Y-%m-%d %H:%M:%S')} UTC"
 
 
 class Account:

@@ -20,6 +20,7 @@ from ..interrupts import deferred, interruptible
 from ..lanes.distributed import Distributed
 from ..options import DAY
 from ..plan import placement
+from ..plan.arrival_time import ByArrival
 from ..plan.leader import LEADER, Parts
 from ..plan.nodes import Plan
 from ..plan.state_units import state_tokens
@@ -175,7 +176,7 @@ class RunningApp(Displayed):
         self._target = feeding.Target(
             self.name, self.nodes, self._inbox, self._stream, self._session, self._lock,
             self.start, self._append, self._now,
-            self._marks(), apart=1 if self._wall is None else 0,
+            self._marks(), apart=1 if self._wall is None else 0, by_arrival=ByArrival.of(self.plan),
         )  # fmt: skip
         self._intakes = self._sources()
         self._ticker = self._ticks()

@@ -544,6 +544,22 @@ def in_order(feed: Typed, inbox: Path, chunk_rows: int | None = None) -> tuple[T
     return out, np.array(highest)
 
 
+def rows_before(feed: Typed, inbox: Path, highest: Array, time: int) -> int:
+    """How many rows of a feed in order are before a time (ms); of a parquet file that enters as it is, those of row
+    groups that are so as a whole."""
+    found = 0
+    for chunk, last in zip(feed.chunks, highest.tolist(), strict=True):
+        if last < time:
+            found += chunk.rows
+            continue
+        if not chunk.groups:
+            with pa.memory_map(str(inbox / chunk.file)) as source:
+                times = pa.ipc.open_file(source).read_all()["ts"].to_numpy()
+                found += int(np.searchsorted(times, time))
+        break
+    return found
+
+
 def _pick(tables: Sequence[pa.Table], starts: Array, index: Array) -> pa.Table:
     """Rows `index` of the tables taken as one, in the order of `index`."""
     owner = np.searchsorted(starts, index, side="right") - 1

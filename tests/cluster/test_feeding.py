@@ -350,3 +350,32 @@ def test_a_pause_says_what_is_still_under_way(run: Run, monkeypatch: pytest.Monk
     assert "under way" not in text(feed)
     feed.stop()
     assert feed.wait(SECONDS).not_fed == BIG - CHUNK_ROWS
+
+
+def test_events_that_come_late_or_have_no_times_are_pointed_out(run: Callable[..., App]) -> None:
+    """Where the time of their arrival matters: an aggregation without `aggregate by` counts them in its bucket."""
+    app = run(
+        "define stream S (k string, at long); define aggregation A from S select k, count() as n group by k aggregate "
+        "every sec; define aggregation B from S select k, count() as n group by k aggregate by at every sec;"
+    )
+    later = pd.DataFrame({"at": [1717495200000, 1717495201000], "k": ["x", "x"]})
+    assert app.feed("S", later, time="at").notes == []
+    earlier = pd.DataFrame({"at": [1717495199000, 1717495200500, 1717495202000], "k": ["x", "x", "x"]})
+    (said,) = app.feed("S", earlier, time="at").notes
+    assert said == (
+        "2 events are earlier than the app's clock, which is at 2024-06-04 10:00:01 UTC. A counts them as of then; an "
+        "aggregation with `aggregate by` counts them where they belong."
+    )
+    ask = "from {} within '2024-**-** **:**:**' per 'seconds' select AGG_TIMESTAMP, n"
+    assert sorted(app.query(ask.format("A")).frame["n"]) == [1, 1, 3]
+    assert sorted(app.query(ask.format("B")).frame["n"]) == [1, 1, 1, 2]
+    (said,) = app.feed("S", later).notes
+    assert said.startswith("No column of times was given (--time, time=): the events are 1 ms apart, from ")
+    assert said.endswith(" UTC on. That matters to A.")
+
+
+def test_no_note_on_times_where_they_do_not_matter(run: Callable[..., App]) -> None:
+    app = run("define stream S (k string); from S select k insert into O;")
+    frame = pd.DataFrame({"at": [2000, 1000], "k": ["x", "x"]})
+    assert [app.feed("S", frame.iloc[[n]], time="at").notes for n in (0, 1)] == [[], []]
+    assert app.feed("S", frame).notes == []
