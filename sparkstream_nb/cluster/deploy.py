@@ -62,6 +62,7 @@ from .folder import (
     document_home,
     document_name,
     foreseen,
+    has_app,
     life_to_change,
     open_folder,
     text_home,
@@ -474,6 +475,11 @@ def get(name: str) -> App:
     given.a_text("name", name)
     found = _apps.get(name)
     if found is None:
+        if has_app(default_home(name)):
+            raise Misuse(
+                f"'{name}' was deployed before, and is not in this process: %siddhi attach {name}, in Python "
+                f"sparkstream_nb.attach('{name}'), goes on with it"
+            )
         if not _apps:
             raise Misuse(f"no app is called '{name}': none is deployed yet, deploy one first")
         raise Misuse(nearest(f"no app is called '{name}'", name, _apps))

@@ -6,6 +6,7 @@ import contextlib
 import threading
 import time as clock
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -170,6 +171,10 @@ class RunningApp(Displayed):
         self._inbox.tell = self._stream.runner.arrived
         self._check_whole(folder)
         self._progress.batch, self._progress.last = self._stream.committed()
+        if not self._progress.rows:  # those of an earlier process
+            self._progress.rows = self._outputs.totals()
+            self._progress.faulty = Counter(self.store.errors(self.name)["stream"].to_pylist())
+            self._progress.errors = self._progress.faulty.total()
         arrived = self._inbox.arrived
         self._progress.throughput.begin(arrived.total, arrived.through(self._progress.last))
         self._sinks = self._deliveries(folder)

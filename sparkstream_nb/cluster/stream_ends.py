@@ -13,7 +13,7 @@ from .tail import MOST_KEYS, StreamEnd
 
 @dataclass(frozen=True)
 class OutputEnds:
-    """The end of what a derived stream put out, since this process deployed the app. `names`: its attributes.
+    """The end of what a derived stream put out, since the app began. `names`: its attributes.
     `outputs` gives the app's files, which are others after it was scaled."""
 
     outputs: Callable[[], OutputFiles]

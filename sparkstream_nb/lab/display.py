@@ -39,6 +39,7 @@ from ..cluster import (
     Tail,
     TailSnapshot,
 )
+from ..cluster.attach import attachable_names
 from ..cluster.audit_feeds import measurement_text
 from ..cluster.divergence import VERDICTS
 from ..cluster.progress import span
@@ -114,7 +115,15 @@ def _apps_grid(shown: Apps) -> Grid:
 
 @text.register
 def _(shown: Apps) -> str:
-    return _apps_grid(shown).text() if shown else "No app yet. %%siddhi NAME deploys the text of a cell."
+    return _apps_grid(shown).text() if shown else _no_apps()
+
+
+def _no_apps() -> str:
+    before = attachable_names()
+    if not before:
+        return "No app yet. %%siddhi NAME deploys the text of a cell."
+    named = ", ".join(before[:5]) + (" ..." if len(before) > 5 else "")
+    return f"No app in this kernel. Deployed before: {named}. %siddhi attach NAME goes on with one."
 
 
 @html.register

@@ -206,6 +206,10 @@ class OutputFiles:
             totals[stream] = totals[stream] + count if stream in totals else self._there(stream, batch)
         self._write(_WRITTEN, {"batch": batch, "rows": totals})
 
+    def totals(self) -> dict[str, int]:
+        """How many outputs there were by stream in all committed micro-batches, those that were dropped included."""
+        return dict(self._written().rows)
+
     def lacking(self) -> str | None:
         """What is missing of the outputs that were written, in words; None where all are there. Reads the heads of all
         files. `tidying` must be held where an app runs."""

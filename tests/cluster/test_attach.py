@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App, attach, attachable, deploy, stop_all
+from sparkstream_nb.cluster import App, apps, attach, attachable, deploy, get, stop_all
 from sparkstream_nb.errors import Misuse
+from sparkstream_nb.lab.display import text
 from sparkstream_nb.runners import INLINE
 
 from . import attaching
@@ -111,3 +113,20 @@ def test_a_state_that_does_not_fit_is_not_dropped(tmp_path: Path) -> None:
     conf.unlink()
     with pytest.raises(Misuse, match="there is no deployment file"):
         attach("app", home)
+
+
+@pytest.mark.usefixtures("stopped")
+def test_figures_go_on_and_an_app_that_is_not_here_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARKSTREAM_HOME", str(tmp_path))
+    app = deploy(APP, name="Totals", master=INLINE)
+    app.feed("S", pd.DataFrame({"v": [1, None, "x", 4]}))
+    before = app.stats()
+    stop_all()
+    with pytest.raises(Misuse, match=r"^'Totals' was deployed before, and is not in this process: %siddhi attach T"):
+        get("Totals")
+    assert text(apps()) == "No app in this kernel. Deployed before: Totals. %siddhi attach NAME goes on with one."
+    again = attach("Totals")
+    assert (again.stats().outputs, again.stats().errors) == (before.outputs, before.errors)
+    assert before.outputs["O"] > 0
+    assert before.errors > 0
+    assert again.tail("O").snapshot().total == before.outputs["O"]

@@ -258,7 +258,10 @@ SHOWN: list[tuple[Displayed, str, str]] = [
 
 
 @pytest.mark.parametrize(("shown", "text", "markup"), SHOWN, ids=lambda s: type(s).__name__)
-def test_each_result_in_text_and_html(shown: Displayed, text: str, markup: str) -> None:
+def test_each_result_in_text_and_html(
+    shown: Displayed, text: str, markup: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARKSTREAM_HOME", str(tmp_path))  # no app was deployed before
     assert text in display.text(shown)
     assert markup in display.html(shown)
     assert "<i>" not in display.html(shown)
