@@ -164,8 +164,10 @@ class _Audit:
             found = self._of("aggregation", a.id, level, "merged when it is read", safety.reason, repair)
             return replace(found, keys=safety.keys)
         return self._of(
-            "aggregation", a.id, "node-dependent", "nodes overwrite one another's sums, or each has its own",
-            "its rows carry no shard id", "@PartitionById(enable='true'), or partitionById in the deployment file",
+            "aggregation", a.id, "node-dependent",
+            "on WSO2's servers nodes overwrite one another's sums, or each has its own (here shards are merged)",
+            "its rows carry no shard id there",
+            "@PartitionById(enable='true'), or partitionById in the deployment file",
         )  # fmt: skip
 
     def _sink(self, stream: str, sink: Annotation) -> Finding:
