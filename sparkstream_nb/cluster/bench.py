@@ -20,7 +20,7 @@ from ..engine.bench import table_of
 from ..plan import compile_app
 from ..spark import bare
 from ..spark.session import spark_session
-from .deploy import deploy
+from .deploying import deploy
 
 FIRST = 250_000
 """Events of the first feed, which starts everything and is not counted."""

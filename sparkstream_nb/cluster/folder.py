@@ -29,7 +29,7 @@ from ..spark.mirror import retire
 from ..spark.private import private_file, private_folder, to_disk
 from ..spark.shared import Shared
 from ..spark.sinks.position import unsent
-from .changes import Changes, Fate, changed, put_aside, told, unsent_before
+from .changing import Changes, Fate, changed, put_aside, told, unsent_before
 from .deployment import Deployment
 from .owner import LOCK
 from .record import Record

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import Misuse
-from .attach import attachable, found_app
-from .deploy import apps, close_app
+from .attaching import attachable, found_app
+from .deploying import apps, close_app
 from .folder import former_life, own_files
 from .frontend import Displayed
 from .owner import own, same_folder
