@@ -7,6 +7,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from .system import is_mine, put_in_place
+
 
 def cache_folder() -> Path:
     """The package's folder in the user's cache; a new temporary folder where there can be none."""
@@ -31,8 +33,7 @@ def kept(name: str) -> bytes | None:
         return None
     try:
         with (folder / name).open("rb") as file:
-            mine = os.name == "nt" or os.fstat(file.fileno()).st_uid == os.geteuid()
-            return file.read() if mine else None
+            return file.read() if is_mine(os.fstat(file.fileno())) else None
     except OSError:
         return None
 
@@ -47,7 +48,7 @@ def keep(name: str, content: bytes) -> None:
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
-            os.replace(new, folder / name)
+            put_in_place(Path(new), folder / name)
         except BaseException:
             os.unlink(new)
             raise

@@ -6,6 +6,7 @@ Results go to standard output, short error messages to standard error.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -48,6 +49,7 @@ Case = dict[str, Any]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
+    _in_utf8()
     try:
         options = parser().parse_args(argv)
         code: int = options.run(options)
@@ -69,6 +71,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("sparkstream: interrupted", file=sys.stderr)
         return 130
+
+
+def _in_utf8() -> None:
+    """Lets this process read and write UTF-8, as files are: the encoding of a machine's language, which pipes have on
+    Windows, lacks signs that are printed. What a person asks for is left."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and "PYTHONIOENCODING" not in os.environ:
+            if stream.encoding.lower().replace("-", "") != "utf8":
+                stream.reconfigure(encoding="utf-8")
 
 
 def parser() -> Options:

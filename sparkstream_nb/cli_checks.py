@@ -51,7 +51,7 @@ def _opener(options: Any) -> Callable[[str], _Checked]:
     variables = dict(options.param)
     around = None
     if options.conf:
-        from .cluster.check import Surroundings  # it takes its time to load
+        from .cluster.checking import Surroundings  # it takes its time to load
 
         around = Surroundings.of(variables, options.conf, options.allow_env)
 
@@ -138,7 +138,7 @@ def _head(options: Any, path: str) -> None:
 
 
 def _repaired(options: Any) -> int:
-    from . import cluster
+    from .cluster import repair
     from .lab import connect
 
     connect()
@@ -146,7 +146,7 @@ def _repaired(options: Any) -> int:
 
     def one(path: str) -> None:
         with text_of(path) as text:
-            found = cluster.repair(text, **around)
+            found = repair(text, **around)
         _head(options, path)
         print("\n".join([str(found), *(f"note: {note}" for note in found.notes)]))
 
@@ -176,12 +176,12 @@ def _drawn(options: Any) -> int:
 
 def audit(options: Any) -> int:
     """`sparkstream audit`. Feeds that cannot be read and reports that cannot be written are errors of use."""
-    from .cluster.audit_feeds import FeedFiles
+    from .cluster.audit_answers import FeedFiles
     from .cluster.auditing import AppAudit, AuditReport, as_json, as_sarif, audited
     from .cluster.conf import node_files
     from .cluster.secrets import References
     from .lab import connect
-    from .lab.display import page
+    from .lab.plans_shown import page
 
     connect()
     conf = [*options.deployment, *(options.conf or [])]

@@ -379,3 +379,14 @@ def _examples() -> list[str]:
         found.append(lines[lines.index("example:") + 1])
         assert len(found[-1]) <= WIDTH
     return found
+
+
+def test_pipes_are_utf8_in_every_language(tmp_path: Path) -> None:
+    text = "define stream S (k string); from S[k == 'Größe →'] select k insert into O;"
+    language = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-m", "sparkstream_nb", "explain", "-"],
+        input=text.encode(), env={**os.environ, **language}, capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "'Größe →'" in done.stdout.decode()

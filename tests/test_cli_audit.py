@@ -10,7 +10,8 @@ import pytest
 from reference import replay
 from sparkstream_nb.cli import main
 from sparkstream_nb.cluster.auditing import AppAudit, AuditReport, as_json, as_sarif, audited
-from sparkstream_nb.lab.display import page, text
+from sparkstream_nb.lab.display import text
+from sparkstream_nb.lab.plans_shown import page
 from sparkstream_nb.plan.audit import Finding
 
 APP = """@app:name('Aud')

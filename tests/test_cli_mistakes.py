@@ -149,7 +149,7 @@ def test_a_mistake_is_one_message(
     def started(master: str | None) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr(sys.modules["sparkstream_nb.cluster.deploy"], "_session", started)
+    monkeypatch.setattr(sys.modules["sparkstream_nb.cluster.deploying"], "_session", started)
     assert cli.main(words.split()) == code
     shown = capsys.readouterr()
     assert shown.out == ""

@@ -10,6 +10,7 @@ import sys
 import sysconfig
 import venv
 import zipfile
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from sparkstream_nb._version import __version__
+from sparkstream_nb.core_requirements import NOTEBOOKS, SPARK, core_of
 from sparkstream_nb.runners import INLINE
 from test_environment import PROJECT, ROOT, closure
 
@@ -98,7 +100,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A virtual environment with the wheel; gives its `bin`."""
-    env = tmp_path_factory.mktemp("environment")
+    asked_for = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["notebooks"]]
+    return environment_of(wheel, tmp_path_factory.mktemp("environment"), asked_for)
+
+
+@pytest.fixture(scope="module")
+def core(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One with what the wheel needs without Spark and notebooks; gives its `bin`."""
+    return environment_of(wheel, tmp_path_factory.mktemp("core"), core_of(PROJECT["dependencies"]))
+
+
+def environment_of(wheel: Path, env: Path, asked_for: Sequence[str]) -> Path:
+    """A virtual environment in the folder `env`, with the wheel and these requirements; gives its `bin`."""
     venv.create(env, symlinks=True)
     python = env / "bin" / "python"
     run(
@@ -106,7 +119,6 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--no-index", "--no-compile", wheel, cwd=env,
     )  # fmt: skip
     site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=env).stdout.strip())
-    asked_for = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["notebooks"]]
     there = {*closure(map(Requirement, asked_for)), "sparkstream-nb"}
     modules = metadata.packages_distributions().items()
     hidden = [module for module, names in modules if not {canonicalize_name(n) for n in names} & there]
@@ -191,6 +203,21 @@ def test_the_first_result_comes_with_a_word_about_what_it_waits_for(
     assert [n for n in NOTICES if n in first.stderr] == notices
     command = "from sparkstream_nb.engine import warm; print(warm.compiled())"
     assert run(environment / "python", "-c", command, cwd=tmp_path).stdout == "True\n"
+
+
+def test_the_core_needs_neither_spark_nor_notebooks(core: Path, tmp_path: Path) -> None:
+    told = run(core / "python", "-m", "sparkstream_nb.core_requirements", cwd=tmp_path).stdout.splitlines()
+    assert [Requirement(line) for line in told] == [Requirement(line) for line in core_of(PROJECT["dependencies"])]
+    named = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependencies"]}
+    assert named - {canonicalize_name(Requirement(line).name) for line in told} == SPARK | NOTEBOOKS
+    command = "import sparkstream_nb as p; print(p.__path__[0])"
+    take_compiled(Path(run(core / "python", "-c", command, cwd=tmp_path).stdout.strip()))
+    (tmp_path / "app.siddhi").write_text("define stream S (v int); from S select v insert into O;", encoding="utf-8")
+    for command in ("check", "fmt", "explain", "graph", "audit"):
+        run(core / "sparkstream", command, "app.siddhi", cwd=tmp_path)
+    script, home = tmp_path / "first.py", {"SPARKSTREAM_HOME": str(tmp_path / "home")}
+    script.write_text(FIRST_RESULT, encoding="utf-8")
+    assert run(core / "python", script, INLINE, cwd=tmp_path, env=home).stdout == "[['wso2', 70]]\n"
 
 
 def take_compiled(installed: Path) -> None:

@@ -31,13 +31,10 @@ from ..types import Type
 from . import frontend, given
 from .answers import (
     SHARD,
-    AppGraph,
     Came,
     Errors,
     Events,
     LiveStats,
-    PlanText,
-    RepairList,
     Result,
     Stats,
     frame_of,
@@ -51,6 +48,7 @@ from .replays import ReplayedApp
 from .sent import source_columns
 from .stream_ends import ArrivalEnds, OutputEnds
 from .tail import StreamEnds, Tail, TailShape
+from .text_answers import AppGraph, PlanText, RepairList
 from .wall import WALL
 
 _DRAIN_SECONDS = 5.0

@@ -14,8 +14,8 @@ from ..plan import compile_app
 from ..plan.audit import Finding, audit
 from ..plan.nodes import Plan
 from ..plan.open_names import taken
-from .audit_feeds import FeedFiles, Measurement, measure
-from .check import Surroundings
+from .audit_answers import FeedFiles, Measurement
+from .checking import Surroundings
 from .conf import NodeFile
 from .frontend import Displayed
 
@@ -95,7 +95,11 @@ def audited(
     values = taken(variables or {}, open_)
     plan = _as_deployed(plan, text, files, values)
     own = [] if feeds is None else [(s, p) for s, p in feeds.files if s in plan.streams]
-    measured = measure(path, plan, replace(feeds, files=own), values) if feeds is not None and own else None
+    measured = None
+    if feeds is not None and own:
+        from .audit_feeds import measure  # it loads the engine
+
+        measured = measure(path, plan, replace(feeds, files=own), values)
     notes = [x.note() for x in open_]
     return AppAudit(path, audit(plan, text, values), measured=measured, fed=[s for s, _ in own], notes=notes)
 

@@ -5,8 +5,6 @@ If a workload has an equivalent plain DataFrame job, that is measured too, with 
 
 from __future__ import annotations
 
-import resource
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -20,7 +18,8 @@ from ..engine.bench import table_of
 from ..plan import compile_app
 from ..spark import bare
 from ..spark.session import spark_session
-from .deploy import deploy
+from ..system import peak_memory
+from .deploying import deploy
 
 FIRST = 250_000
 """Events of the first feed, which starts everything and is not counted."""
@@ -81,6 +80,6 @@ def _line(
         "seconds": round(seconds, 4),
         "events_per_second": round(events / seconds),
         "out": out,
-        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+        "peak_bytes": peak_memory(),
         "state_bytes": state_bytes,
     }

@@ -68,6 +68,9 @@ class Cluster(Displayed):
         """Nodes, links, counts and what came to pass, when what was sent is committed."""
         return self.reader.read_settled()
 
+    def still(self) -> ClusterSnapshot:
+        return self.snapshot()
+
     def summary(self) -> str:
         return self.reader.read().summary()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ..engine import warm
+from ..system import end_with_children
 from .frontend import current
 from .progress import span
 
@@ -52,14 +52,14 @@ def _run(arguments: Sequence[str], tell: Callable[[str], None]) -> str | None:
     The Stop button and Ctrl-C end it with all the processes that it started.
     """
     search = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    with tempfile.TemporaryFile("w+") as errors:
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         process = subprocess.Popen(
             [sys.executable, *arguments],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(search)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
-            text=True,
+            encoding="utf-8",
             start_new_session=True,
         )
         assert process.stdout is not None
@@ -70,7 +70,7 @@ def _run(arguments: Sequence[str], tell: Callable[[str], None]) -> str | None:
                     tell(_progress(int(found[1]), int(found[2]), time.monotonic() - began))
             process.wait()
         except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
+            end_with_children(process)
             process.wait()
             raise
         finally:

@@ -26,10 +26,11 @@ from ..plan.nodes import Plan
 from ..plan.state_units import KeptUnit, relevant, unit_changes, units_of
 from ..runners import Kind
 from ..spark.mirror import retire
-from ..spark.private import private_file, private_folder, to_disk
+from ..spark.private import private_file, private_folder
 from ..spark.shared import Shared
 from ..spark.sinks.position import unsent
-from .changes import Changes, Fate, changed, put_aside, told, unsent_before
+from ..system import put_in_place, to_disk
+from .changing import Changes, Fate, changed, put_aside, told, unsent_before
 from .deployment import Deployment
 from .fed import NOTED
 from .owner import LOCK
@@ -110,7 +111,7 @@ class Life:
         new = home / "app.json.new"
         private_file(new).write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n", encoding="utf-8")
         to_disk(new)
-        new.replace(home / "app.json")
+        put_in_place(new, home / "app.json")
         to_disk(home)
 
 

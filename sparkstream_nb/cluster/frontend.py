@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ..errors import SparkStreamError
-from .buckets import AggregationReader
 from .progress import FeedProgress, ProgressLine
+
+if TYPE_CHECKING:
+    from .buckets import AggregationReader
 
 
 class Displayed:
@@ -21,6 +23,10 @@ class Displayed:
     def summary(self) -> str:
         """What it is, in one line or, where it is a text itself, in full."""
         raise NotImplementedError
+
+    def still(self) -> Displayed:
+        """It as it is now, where it is something that changes."""
+        return self
 
     def __repr__(self) -> str:
         return current().text(self)

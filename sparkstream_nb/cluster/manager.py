@@ -25,7 +25,7 @@ from ..plan.query_parts import connector_type
 from . import given
 from .answers import Stats
 from .app import App
-from .deploy import apps, close_app, get
+from .deploying import apps, close_app, get
 from .prometheus import prometheus_text
 
 MOST_BYTES = 1_000_000

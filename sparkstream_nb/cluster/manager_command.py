@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..errors import Misuse, masked
 from .conf import DISTRIBUTED
-from .deploy import deploy
+from .deploying import deploy
 from .manager import ClusterDeployer, Deployer, Manager
 from .manager_conf import ManagerFile, deployment_files, read_manager
 from .manager_http import Address, Credentials, Log, ManagerServer, address_of, tls_context

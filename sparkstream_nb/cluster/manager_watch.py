@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import Misuse, SparkStreamError, masked, printable
+from ..system import PLAINLY
 from .manager import MOST_BYTES, Manager, ManagerClosed, NameTaken, NoSuchApp
 
 SUFFIX = ".siddhi"
@@ -158,7 +159,7 @@ class WatchedDirectory:
         """The text of a file; None where it changes while it is read. Raises `Misuse` for what is no text."""
         try:
             # Without waiting, should it have become a pipe; what it leads to was looked at before.
-            handle = os.open((self._folder / name).resolve(), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+            handle = os.open((self._folder / name).resolve(), os.O_RDONLY | PLAINLY)
             with open(handle, "rb") as file:
                 if _signature(os.fstat(handle)) != signature:
                     return None

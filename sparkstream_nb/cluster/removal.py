@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import Misuse
-from .attach import attachable, found_app
-from .deploy import apps, close_app
+from .attaching import attachable, found_app
+from .deploying import apps, close_app
 from .folder import former_life, own_files
 from .frontend import Displayed
-from .owner import own, same_folder
+from .owner import LOCK, own, same_folder
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,10 @@ def remove_app(name: str, home: str | Path | None = None) -> Removed:
     try:
         size, left = size_of(found.home), _elsewhere(found.home)
         for path in own_files(found.home):
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+            if path.name == LOCK:
+                held.remove()
+            else:
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # other files are in it
             found.home.rmdir()
     finally:

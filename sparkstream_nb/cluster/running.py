@@ -57,7 +57,7 @@ from ..stores.protocol import ErrorRow
 from ..types import Schema
 from . import feeding, frontend, given
 from .answers import FeedReport, Sent
-from .changes import clear_up
+from .changing import clear_up
 from .conf import node_files
 from .deployment import Deployment, milliseconds
 from .divergence import Truth

@@ -27,6 +27,7 @@ from ..spark.sinks.http import Calls
 from ..spark.sinks.messages import MessageWriter
 from ..spark.sinks.target import Target
 from ..spark.sinks.turns import Turns
+from ..system import path_of
 from ..types import Schema
 from .grants import Grants
 from .http_sinks import HttpGate
@@ -143,7 +144,7 @@ class SinkPlans:
         between = b"\n" if separated else b""
         if template_attributes(uri):
             return self._named_files(what, options, writer.head, between)
-        path = Path(uri.removeprefix("file:")).expanduser().absolute()
+        path = path_of(uri).expanduser().absolute()
         folder = uri.endswith("/") or path.is_dir()
         root = self._grants.folder_of(path, f"{what} writes to", file=not folder)
         append = _flag(options, "append", True, what)

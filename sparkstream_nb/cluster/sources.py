@@ -18,7 +18,7 @@ from ..plan.mapping import JsonSource, PassThrough, SourceMapping
 from ..plan.nodes import Plan
 from ..plan.outside import SINK_ID
 from ..spark.calls import Desks
-from ..spark.private import private_file, private_folder, to_disk
+from ..spark.private import private_file, private_folder
 from ..spark.sources.files import FilesPlace, FilesReader
 from ..spark.sources.http import HttpListener, HttpReader
 from ..spark.sources.intake import IntakeSetup
@@ -27,6 +27,7 @@ from ..spark.sources.reader import Reader
 from ..spark.sources.responses import ResponseReader
 from ..spark.sources.tcp import TcpPlace, TcpReader
 from ..stores.address import Secret, from_jdbc
+from ..system import path_of, put_in_place, to_disk
 from ..types import Schema
 from .conf import NodeFile
 from .grants import Grants
@@ -300,7 +301,7 @@ def _path(o: _Options, text: str) -> Path:
         raise Misuse(f"{o.what}: a path has a control character in it")
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", text.removeprefix("file://")):
         raise Misuse(f"{o.what}: a file source reads paths of this machine, not {text.split('://')[0]}://...")
-    return Path(text.removeprefix("file:").replace("///", "/")).expanduser().absolute()
+    return path_of(text).expanduser().absolute()
 
 
 # ---------------------------------------------------------------------------------------------------------------- cdc
@@ -358,7 +359,7 @@ class _Token:
             new, found = self.file.with_suffix(".new"), secrets.token_urlsafe(_TOKEN)
             private_file(new).write_text(found, encoding="ascii")
             to_disk(new)
-            new.replace(self.file)
+            put_in_place(new, self.file)
         return found
 
 

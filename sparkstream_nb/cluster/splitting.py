@@ -18,7 +18,7 @@ from ..spark.kafka_topics import make_topics
 from ..spark.sinks.kafka import TOPIC
 from . import given
 from .app import App
-from .deploy import close_app, deploy
+from .deploying import close_app, deploy
 from .frontend import Displayed
 from .grants import Grants, server_of
 from .kafka_settings import servers_of

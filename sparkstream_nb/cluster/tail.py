@@ -105,6 +105,9 @@ class Tail(Displayed):
         """What it would show if it were opened now."""
         return TailCursor(self).advance()
 
+    def still(self) -> TailSnapshot:
+        return self.snapshot()
+
     @property
     def frame(self) -> pd.DataFrame:
         """The rows that it would show now."""

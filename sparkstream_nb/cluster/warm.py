@@ -14,7 +14,7 @@ import pandas as pd
 
 from ..errors import SparkUnavailable
 from ..spark.recording import recorded, recording
-from .deploy import deploy, stop_all
+from .deploying import deploy, stop_all
 
 APP = """
 @app:name('Warm')

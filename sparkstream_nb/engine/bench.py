@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +13,7 @@ import pyarrow.csv
 
 from ..plan import compile_app
 from ..plan.nodes import Plan
+from ..system import peak_memory
 from .batch import InputBatch, StreamRows
 from .columns import ARROW
 from .node import NodeEngine
@@ -65,7 +64,6 @@ def run(workload: Mapping[str, str], path: str | Path, rows: int = BATCH) -> dic
     fed = list(batches(columns, stream, rows))
     timed(plan, fed[:2])
     seconds, out, node = timed(plan, fed)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     return {
         "name": workload["name"],
         "on": "engine",
@@ -73,6 +71,6 @@ def run(workload: Mapping[str, str], path: str | Path, rows: int = BATCH) -> dic
         "seconds": round(seconds, 4),
         "events_per_second": round(len(columns[0]) / seconds),
         "out": out,
-        "peak_bytes": peak,
+        "peak_bytes": peak_memory(),
         "state_bytes": sum(node.stats()["state_bytes"].values()),
     }

@@ -32,6 +32,8 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
+from ..system import put_in_place
+
 F = TypeVar("F", bound=Callable[..., object])
 
 # A division by zero is infinite or NaN, and costs no check; no loop is called from C.
@@ -348,7 +350,7 @@ def _write(kept: Path, made: _Made) -> None:
     new = kept.with_name(f"{kept.name}.{os.getpid()}")
     with contextlib.suppress(OSError):
         new.write_bytes(marshal.dumps((made.code, made.digest, dict(made.known), dict(made.used))))
-        new.replace(kept)
+        put_in_place(new, kept)
 
 
 def _is_inlined(f: object) -> bool:

@@ -9,19 +9,13 @@ from ..cluster import App
 from ..cluster.hints import cut_by_joins
 from ..lanes.distributed import Distributed
 from ..plan.incoming import TIME, incoming_annotations, taken
-from ..plan.nodes import AggregationDef, Plan, Query, Safety
+from ..plan.nodes import AggregationDef, Plan
 from ..plan.outside import outside_annotations, promise
 from ..plan.query_parts import connector_options, connector_type
 from ..plan.safety import depending
+from .levels import SIGNS, safety_of
 from .tables import MUTED, paragraph
 
-LEVELS = {
-    "stateless": "right on any node",
-    "merged": "right once the shards are merged",
-    "keyed": "right if routed by",
-    "node-dependent": "depends on the node",
-}
-SIGNS = {"stateless": "✓", "merged": "✓", "keyed": "!", "node-dependent": "✗"}
 _DOTS = {"running": "#009e73", "failed": "#d55e00"}
 
 
@@ -107,19 +101,6 @@ def _unplaced(distributed: Distributed) -> list[str]:
         if there < needed:
             out.append(f"The app waits: group '{g.name}' needs {needed} {kind}, and there are {there}.")
     return out
-
-
-def safety_of(query: Query) -> str:
-    """What routing does to a query, in a few words."""
-    return words_of(query.safety)
-
-
-def words_of(safety: Safety) -> str:
-    """What routing does, in a few words."""
-    words = LEVELS[safety.level]
-    if safety.level == "keyed":
-        words += " " + ", ".join(sorted({attribute for _, attribute in safety.keys}))
-    return words
 
 
 def durations_of(aggregation: AggregationDef) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
 from .. import cluster
-from ..cluster.attach import attachable_names
+from ..cluster.attaching import attachable_names
 from ..options import MODES, Options
 from ..plan.nodes import DURATIONS
 from .completion import Query, at_cursor

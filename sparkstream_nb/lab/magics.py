@@ -151,7 +151,7 @@ class SiddhiMagic(Magics):
             if o.feed is None:
                 raise Misuse(f"%siddhi feeds {o.action} ID: the feed's number is missing. %siddhi feeds lists them")
             getattr(cluster.feed_of(o.feed), o.action)()
-        return cluster.feeds()
+        return cluster.all_feeds()
 
     def _do_send(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))

@@ -10,7 +10,7 @@ from ..cluster import DistributedFailover
 from ..cluster.progress import span
 from ..simulation.placements import RunSpan, leader_spans
 from ..simulation.timeline import Faulted
-from .display import DISPLAY_LIMIT, html, text
+from .display import html, limit_of, text
 from .pictures import embedded
 from .roles import Bar, Lanes, svg
 from .tables import Count, Grid, paragraph, when
@@ -76,11 +76,11 @@ def _grids(shown: DistributedFailover) -> list[Grid]:
         moved = [
             [m.app, m.node, when(m.at), "" if m.gap is None else span(m.gap / 1000),
              "none" if m.revision is None else when(m.revision), Count(m.again), Count(m.waiting), Count(m.missing)]
-            for m in shown.moves[:DISPLAY_LIMIT]
+            for m in shown.moves[:limit_of()]
         ]  # fmt: skip
         grids.append(Grid(names, moved, total=len(shown.moves), what="move"))
     if shown.happenings:
-        told = [[when(h.at), str(h)] for h in shown.happenings[:DISPLAY_LIMIT]]
+        told = [[when(h.at), str(h)] for h in shown.happenings[:limit_of()]]
         grids.append(Grid(["at", "what"], told, total=len(shown.happenings), what="happening"))
     return grids
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..cluster import Displayed, ProgressLine, frontend
-from ..cluster.buckets import AggregationReader
-from ..cluster.frontend import ProgressDisplay, StatusDisplay, View
-from . import attachable, display
+from ..cluster import frontend
+from ..cluster.frontend import Displayed, ProgressDisplay, StatusDisplay, View
+from ..cluster.progress import ProgressLine
+from . import display
 
-__all__ = ["Screen", "attachable", "connect", "shell"]  # `attachable` registers how its results look
+if TYPE_CHECKING:
+    from ..cluster.buckets import AggregationReader
 
 
 class Screen:

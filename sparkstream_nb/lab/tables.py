@@ -12,8 +12,6 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ..spark.outputs import frame_rows
-
 # Columns that hold milliseconds and read better as a time.
 TIME_COLUMNS = frozenset(
     {"AGG_TIMESTAMP", "AGG_EVENT_TIMESTAMP", "AGG_LAST_EVENT_TIMESTAMP", "timestamp", "event_timestamp"}
@@ -128,6 +126,8 @@ class Grid:
     @classmethod
     def of_frame(cls, frame: Any, *, limit: int | None = None, notes: Sequence[str] = (), what: str = "row") -> Grid:
         """The rows of a pandas frame."""
+        from ..spark.outputs import frame_rows  # it loads what frames are made of
+
         head = frame if limit is None else frame.head(limit)
         return cls(list(frame.columns), frame_rows(head), total=len(frame), notes=notes, what=what)
 

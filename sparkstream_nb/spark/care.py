@@ -10,7 +10,6 @@ its events become errors, and to the nodes it is as if they had never been there
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -21,10 +20,11 @@ from pathlib import Path
 from ..engine.batch import Outputs
 from ..errors import StoreError
 from ..lanes.batches import between
+from ..system import lock, put_in_place, to_disk
 from .aside import errors_of, why_of
 from .entries import Entry
 from .marks import MARKS
-from .private import private_file, to_disk
+from .private import private_file
 from .segments import Piece
 
 PARTS = 32
@@ -80,7 +80,7 @@ class Care:
     def of(folder: Path) -> Care:
         """What was set aside so far in the inbox `folder`."""
         with contextlib.suppress(FileNotFoundError):
-            found = json.loads((folder / _FILE).read_text())
+            found = json.loads((folder / _FILE).read_text(encoding="utf-8"))
             return Care(tuple(Aside(Steps(*s[:2]), *s[2:]) for s in found["steps"]), tuple(found["asks"]))
         return Care()
 
@@ -88,9 +88,9 @@ class Care:
         """Keeps in the inbox what is set aside."""
         new = folder / f"{_FILE}.new"
         steps = [[a.steps.first, a.steps.end, a.why] for a in self.aside]
-        private_file(new).write_text(json.dumps({"steps": steps, "asks": self.asks}))
+        private_file(new).write_text(json.dumps({"steps": steps, "asks": self.asks}), encoding="utf-8")
         to_disk(new)
-        new.replace(folder / _FILE)
+        put_in_place(new, folder / _FILE)
 
     def after(self, died: Trying) -> Care:
         """The care of the next try, when a process died of something."""
@@ -174,8 +174,8 @@ def alone(folder: Path, *, when: bool) -> Iterator[None]:
     if not when:
         yield
         return
-    with private_file(folder / _LOCK).open("rb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with private_file(folder / _LOCK).open("r+b") as file:
+        lock(file, wait=True)
         yield
 
 
@@ -186,14 +186,14 @@ def trying(place: Place, what: Trying) -> Iterator[None]:
     file = place.folder / MARKS / f"{_TRYING}{place.who}"
     steps = what.steps or what.all
     said = {"ask": what.ask, "all": what.all is not None, "steps": None if steps is None else [steps.first, steps.end]}
-    private_file(file).write_text(json.dumps(said))
+    private_file(file).write_text(json.dumps(said), encoding="utf-8")
     try:
         yield
     except Exception as error:
         if _elsewhere(error):
             file.unlink(missing_ok=True)
         else:
-            file.write_text(json.dumps({**said, "why": why_of(error)}))
+            file.write_text(json.dumps({**said, "why": why_of(error)}), encoding="utf-8")
         raise
     except BaseException:
         file.unlink(missing_ok=True)
@@ -219,7 +219,7 @@ def died(folder: Path) -> Trying | None:
     found = None
     for file in (folder / MARKS).glob(f"{_TRYING}*"):
         with contextlib.suppress(ValueError):  # it died while it wrote
-            said = json.loads(file.read_text())
+            said = json.loads(file.read_text(encoding="utf-8"))
             steps = None if said["steps"] is None else Steps(*said["steps"])
             why = said.get("why", DIED)
             found = Trying(None if said["all"] else steps, said["ask"], steps if said["all"] else None, why)

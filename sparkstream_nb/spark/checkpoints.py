@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Protocol
 
 from ..errors import SparkStreamError
+from ..system import to_disk
 from .causes import cause_of, is_own
 from .journal import BEGIN_ANEW
-from .private import private_file, private_folder, to_disk
+from .private import private_file, private_folder
 from .shared import Shared
 
 _HALF_WRITTEN = re.compile(r"\.{1,2}\d+\.[0-9a-f-]+\.tmp(\.crc)?")

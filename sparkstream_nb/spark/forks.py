@@ -26,6 +26,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..system import CAN_FORK, unix_socket
 from .memory import apply_limit, limit
 from .private import UMASK
 from .temporary import temporary
@@ -53,9 +54,11 @@ def start() -> str:
     global _running
     with _lock:
         if _running is None or _running[0].poll() is not None:
+            if not CAN_FORK:
+                return sys.executable
             try:
                 _running = _start()
-            except (OSError, AttributeError):  # no sockets of this kind, no place where a command may be run
+            except OSError:  # no place for a socket, or none where a command may be run
                 return sys.executable
         return _running[1]
 
@@ -76,7 +79,7 @@ def _start() -> tuple[subprocess.Popen[bytes], str]:
         command.chmod(0o700)
         if not os.access(command, os.X_OK):
             raise PermissionError(f"{command} cannot be run")
-        with socket.socket(socket.AF_UNIX) as listener:
+        with unix_socket() as listener:
             listener.bind(str(address))
             listener.listen(64)
             server = subprocess.Popen(

@@ -45,7 +45,7 @@ class Taken:
         """What the owner of the life in the folder `home` has noted. Where that is gone or cut off, the files that are
         left and Spark's checkpoint tell as much."""
         try:
-            found = json.loads((home / _TAKEN).read_text())
+            found = json.loads((home / _TAKEN).read_text(encoding="utf-8"))
             return Taken(int(found["batch"]), int(found["last"]))
         except (FileNotFoundError, ValueError, TypeError, KeyError):
             return Taken()

@@ -22,10 +22,11 @@ from typing import Any
 from ..engine.batch import InputBatch
 from ..errors import SparkStreamError
 from ..interrupts import deferred
+from ..system import put_in_place, sync, to_disk
 from .entries import Entry, StepsEntry
 from .journal import JOURNAL, check_order, damaged, entries_of, line_of, lines, lines_of, segment, segments
 from .marks import MARKS
-from .private import private_file, private_folder, to_disk
+from .private import private_file, private_folder
 from .segments import requests_of
 from .throughput import ArrivalCounts
 
@@ -130,7 +131,7 @@ class Inbox:
         try:
             private_file(new).write_bytes(head)
             to_disk(new)
-            new.replace(file)
+            put_in_place(new, file)
             to_disk(file.parent)
         except OSError:
             new.unlink(missing_ok=True)
@@ -166,7 +167,7 @@ class Inbox:
             written = 0
             while written < len(line):
                 written += self._file.write(line[written:])
-            os.fsync(self._file.fileno())
+            sync(self._file.fileno())
         self._end += len(line)
         for seq, total in counts:
             self.arrived.add(seq, total)
@@ -258,7 +259,7 @@ class Inbox:
         new = file.with_suffix(".new")
         private_file(new).write_bytes(file.read_bytes()[: place - self._first] + rest)
         to_disk(new)
-        new.replace(file)
+        put_in_place(new, file)
         self._end = place + len(rest)
         self._open()
 

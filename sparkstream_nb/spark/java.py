@@ -21,6 +21,7 @@ from pathlib import Path
 
 from ..caches import cache_folder
 from ..errors import SparkUnavailable
+from ..system import put_in_place
 
 OLDEST = 17
 _MODULE = "--add-modules=jdk.incubator.vector"
@@ -139,5 +140,5 @@ def _wrapped(java: Path) -> Path:
         file.write(script)
     new = Path(name)
     new.chmod(0o755)
-    new.replace(command)
+    put_in_place(new, command)
     return home

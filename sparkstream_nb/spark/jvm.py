@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import SparkUnavailable
+from ..system import WINDOWS
 from . import classes
 from .java import find_java
 from .private import UMASK
@@ -28,6 +29,11 @@ _OPTIONS = "spark.driver.extraJavaOptions"
 _OPENED = "--add-opens=java.base/java.nio.channels.spi=ALL-UNNAMED"
 """For `planners.py`; what else is looked into there is open in every JVM of Spark's."""
 _LOG_LINES_SHOWN = 12
+_NOT_ON_WINDOWS = (
+    "Spark is not run on Windows: deploy with master='inline', or with shared= and the sc:// address of a Spark "
+    "elsewhere, or use the Windows Subsystem for Linux"
+)
+"""Its files are written by Hadoop, which needs programs on Windows that it does not bring along."""
 # The Stop button and Ctrl-C are for what Spark does, not for its JVM, which ends with the process that it belongs to.
 _DEAF = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
 
@@ -41,7 +47,10 @@ class Jvm:
     """A JVM of Spark's that waits for commands. What it prints goes to a file."""
 
     def __init__(self, master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> None:
-        """`settings` and `environment` as of `settings.of_session`. Raises SparkUnavailable where there is no Java."""
+        """`settings` and `environment` as of `settings.of_session`. Raises SparkUnavailable where there is no Java, and
+        on Windows."""
+        if WINDOWS:
+            raise SparkUnavailable(_NOT_ON_WINDOWS)
         self.master, self.asked = master, _asked(master, settings, environment)
         java = find_java()
         folder = temporary("spark")

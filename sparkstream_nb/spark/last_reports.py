@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from ..system import put_in_place
 from .private import private_file
 from .rows import NodeReport
 
@@ -24,7 +25,7 @@ class LastReports:
         found = {str(node): r.to_json().decode() for node, r in reports.items()}
         with contextlib.suppress(OSError):
             private_file(new).write_text(json.dumps(found), encoding="utf-8")
-            new.replace(self.path)
+            put_in_place(new, self.path)
 
     def read(self) -> dict[int, NodeReport]:
         """The reports; nothing where there is no file, or one that is not whole."""

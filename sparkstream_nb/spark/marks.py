@@ -20,7 +20,7 @@ _NODE, _TASK = "node-", "task-"
 def mark_node(folder: Path, node: int, last: int) -> None:
     """Node number `node` (from 0) is through with the entries up to `last`."""
     with contextlib.suppress(OSError):
-        private_file(folder / MARKS / f"{_NODE}{node}").write_text(str(last))
+        private_file(folder / MARKS / f"{_NODE}{node}").write_text(str(last), encoding="ascii")
 
 
 def mark_task(folder: Path, run: Sequence[Entry]) -> None:
@@ -62,7 +62,7 @@ class Marks:
 
     def _reached(self, node: int) -> int:
         try:
-            return int((self.folder / f"{_NODE}{node}").read_text())
+            return int((self.folder / f"{_NODE}{node}").read_text(encoding="ascii"))
         except (OSError, ValueError):  # none yet, or it is being written
             return -1
 

@@ -8,29 +8,31 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 from pathlib import Path
 
 from ..retention import bytes_of
+from ..system import limit_memory, memory_of_machine
 
 VARIABLE = "SPARKSTREAM_WORKER_MEMORY"
 SHARE = 0.6
 _GROUP = Path("/sys/fs/cgroup/memory.max")
 
 
-def limit() -> int:
-    """Bytes. Raises `Misuse` where the variable is no size."""
+def limit() -> int | None:
+    """Bytes; None where neither the variable nor the system tells. Raises `Misuse` where the variable is no size."""
     own = os.environ.get(VARIABLE)
     if own:
         return bytes_of(VARIABLE, own)
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory = memory_of_machine()
+    if memory is None:
+        return None
     with contextlib.suppress(OSError, ValueError):  # there is no group, or it has no limit
-        memory = min(memory, int(_GROUP.read_text()))
+        memory = min(memory, int(_GROUP.read_text(encoding="ascii")))
     return int(SHARE * memory)
 
 
 def apply_limit() -> None:
     """Limits this process, and those that it forks: what asks for more memory raises MemoryError."""
-    most = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    with contextlib.suppress(OSError, ValueError):  # a system that knows no such limit
-        resource.setrlimit(resource.RLIMIT_DATA, (limit(), most))
+    most = limit()
+    if most is not None:
+        limit_memory(most)

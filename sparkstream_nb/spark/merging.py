@@ -15,9 +15,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from ..retention import Retention
+from ..system import put_in_place, to_disk
 from .kept import DAY
 from .outputs import OutputFile, OutputFiles, in_order, rows_of, sizes_of, table_of, with_sizes
-from .private import private_file, to_disk
+from .private import private_file
 
 TOGETHER = 64
 """Micro-batches whose small files are merged at once, at least."""
@@ -115,7 +116,7 @@ def _merged(folder: Path, run: Sequence[Sequence[OutputFile]]) -> None:
     with pa.OSFile(str(new), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     to_disk(new)
-    new.replace(folder / f"{run[0][0].first:012d}-{run[-1][0].last:012d}.arrows")
+    put_in_place(new, folder / f"{run[0][0].first:012d}-{run[-1][0].last:012d}.arrows")
     to_disk(folder)
     for files in run:
         for file in files:

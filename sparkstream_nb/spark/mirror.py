@@ -78,7 +78,7 @@ class Mirror:
     def __post_init__(self) -> None:
         self._reached = _Reached()
         with contextlib.suppress(FileNotFoundError):
-            self._reached = _Reached(**json.loads((self.folder / _STATE).read_text()))
+            self._reached = _Reached(**json.loads((self.folder / _STATE).read_text(encoding="utf-8")))
 
     def start(self) -> None:
         """Goes on until `stop`."""

@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import SparkStreamError
+from ..system import put_in_place
 from . import results
 from .private import private_file, private_folder
 from .rows import StreamEvents
@@ -112,7 +113,7 @@ class OutputFiles:
                     private_file(new).write_bytes(row.blob)
                 elif not new.exists() and kept.exists():
                     continue  # the commit was cut off after this
-                new.replace(kept)
+                put_in_place(new, kept)
 
     def read(self, stream: str, committed: int, last: int | None = None) -> pa.Table | None:
         """The events of a stream in order of step and node, up to micro-batch `committed`; only the `last` so many.
@@ -237,14 +238,14 @@ class OutputFiles:
 
     def _written(self) -> _Written:
         with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError):
-            found = json.loads((self.folder / _WRITTEN).read_text())
+            found = json.loads((self.folder / _WRITTEN).read_text(encoding="utf-8"))
             return _Written(int(found["batch"]), dict(found["rows"]))
         return _Written(-1, {})
 
     def _write(self, name: str, what: Mapping[str, Any]) -> None:
         new = private_file(self.folder / f"{name}.new")
-        new.write_text(json.dumps(what))
-        new.replace(self.folder / name)
+        new.write_text(json.dumps(what), encoding="utf-8")
+        put_in_place(new, self.folder / name)
 
     @property
     def dropped(self) -> Mapping[str, int]:
@@ -278,7 +279,7 @@ class OutputFiles:
 def dropped(folder: Path) -> Mapping[str, int]:
     """`OutputFiles.dropped` of a folder of outputs."""
     with contextlib.suppress(FileNotFoundError):
-        counts: dict[str, int] = json.loads((folder / _DROPPED).read_text())
+        counts: dict[str, int] = json.loads((folder / _DROPPED).read_text(encoding="utf-8"))
         return counts
     return {}
 

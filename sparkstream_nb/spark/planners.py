@@ -23,6 +23,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from ..system import unix_socket
 from . import forks
 from .forked import NOTE
 from .reflection import CHANGED, field_of, value_of
@@ -50,7 +51,7 @@ class Planners:
         self._noted: list[tuple[Any, Any]] = []
         """(the socket that Spark listened on, the selector), both Java's."""
         self._blocker: Any = None
-        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener = unix_socket()
         try:
             (folder / NOTE).unlink(missing_ok=True)
             self._listener.bind(str(folder / NOTE))

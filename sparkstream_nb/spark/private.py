@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from pathlib import Path
 
 from ..errors import SparkStreamError
+from ..system import is_trusted, others_may_write, to_disk
 
 UMASK = 0o077
 """That of the processes which Spark runs on this machine."""
@@ -31,23 +31,13 @@ def private_folder(path: Path) -> Path:
     return path
 
 
-def to_disk(*paths: Path) -> None:
-    """Waits until files and folders are on the disk: then they outlive the machine."""
-    for path in paths:
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 def check_private(*folders: Path) -> None:
     """Raises SparkStreamError where others than this user, or root, could put something into one of the folders."""
     for folder in folders:
         found = folder.stat()
-        if found.st_uid not in (os.geteuid(), 0):
+        if not is_trusted(found):
             raise SparkStreamError(f"{folder} is another user's: what is in it is not trusted. Give another folder.")
-        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX:
+        if others_may_write(found):
             raise SparkStreamError(
                 f"{folder} can be written to by other users: what is in it is not trusted. Make it private with "
                 "chmod go-w, or give another folder."

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from pyspark import SparkContext
 
+from ..system import put_in_place
 from . import classes
 from .java import find_java
 from .session import spark_session
@@ -42,6 +43,6 @@ def recording() -> Iterator[None]:
         if new.exists():
             for former in archive.parent.glob(f"{archive.name.rpartition('-')[0]}-*"):
                 former.unlink(missing_ok=True)
-            new.replace(archive)
+            put_in_place(new, archive)
     finally:
         new.unlink(missing_ok=True)

@@ -26,6 +26,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from ..errors import Misuse, SparkStreamError, masked, printable
+from ..system import put_in_place
 from .marks import MARKS
 from .private import private_file, private_folder
 from .temporary import temporary
@@ -124,7 +125,7 @@ class Shared:
         new = file.with_name(f".{file.name}.new")
         with system.open_input_stream(f"{root}/{name}") as source, private_file(new).open("wb") as sink:
             shutil.copyfileobj(source, sink, 1 << 22)
-        new.replace(file)
+        put_in_place(new, file)
 
     def copy_to(self, folder: Path) -> None:
         """Copies all objects, with those in folders, into a folder on this machine."""

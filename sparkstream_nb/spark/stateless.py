@@ -18,6 +18,7 @@ from ..limits import Limits
 from ..plan.nodes import Plan
 from ..plan.placement import idle, split
 from ..retention import Retention
+from ..system import put_in_place
 from ..types import Schema
 from . import journal, rows, segments
 from .aside import taken
@@ -97,7 +98,7 @@ def options_of(
     default, nothing is kept that is done with."""
     new = folder / ".apps.new"
     private_file(new).write_bytes(pickle.dumps(list(apps)))
-    new.replace(folder / _APPS)
+    put_in_place(new, folder / _APPS)
     work = any(app is not None and app.stateless for app in apps)
     recording, days = (0, None) if retention is None else (retention.recording, retention.days)
     return {

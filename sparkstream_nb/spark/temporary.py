@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from ..processes import runs
+from ..system import is_mine, runs
 
 _PREFIX = "sparkstream-"
 _OWNER = ".owner"
@@ -28,5 +28,5 @@ def sweep() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError, ValueError):
             owner = int((folder / _OWNER).read_text(encoding="ascii"))
-            if folder.stat().st_uid == os.geteuid() and not runs(owner):
+            if is_mine(folder.stat()) and not runs(owner):
                 shutil.rmtree(folder, ignore_errors=True)

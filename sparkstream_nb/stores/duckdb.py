@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from ..errors import StoreError
 from ..plan.nodes import AggDuration, AggregationDef, BatchClock
-from ..processes import runs
+from ..system import put_in_place, runs
 from ..types import Type
 from .address import MEMORY
 from .checking import FoundTable, check_table, missing_table
@@ -95,7 +95,7 @@ def _make_file(path: Path) -> None:
     new = path.with_name(f".{path.name}.sparkstream-{os.getpid()}-{os.urandom(8).hex()}.new")
     duckdb.connect(str(new)).close()
     new.chmod(0o600)
-    new.replace(path)
+    put_in_place(new, path)
 
 
 _UNUSABLE = (

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App, Feed, FeedProgress, feed_of, feeds
+from sparkstream_nb.cluster import App, Feed, FeedProgress, all_feeds, feed_of
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.lab.display import text
 from sparkstream_nb.spark import feeds as reading
@@ -257,7 +257,7 @@ def test_feeds_are_numbered(run: Run) -> None:
     for feed in made:
         feed.wait(SECONDS)
     assert list(app.feeds.values()) == made
-    assert feeds()[made[1].id] is feed_of(made[1].id) is made[1]
+    assert all_feeds()[made[1].id] is feed_of(made[1].id) is made[1]
     assert len(app.output("Sums")) == 10
     with pytest.raises(Misuse, match="no feed 0"):
         feed_of(0)

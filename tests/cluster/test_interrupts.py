@@ -20,7 +20,7 @@ import pytest
 
 import sparkstream_nb
 from sparkstream_nb.cluster import App, attach, deploy, get
-from sparkstream_nb.cluster.deploy import close_app
+from sparkstream_nb.cluster.deploying import close_app
 from tests.profiles import examples
 
 Run = Callable[..., App]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sparkstream_nb.cluster import attachable, deploy
-from sparkstream_nb.cluster.attach import attach, attachable_names
+from sparkstream_nb.cluster.attaching import attach, attachable_names
 from sparkstream_nb.cluster.deployment import Deployment
 from sparkstream_nb.cluster.folder import Life, default_home, former_life, open_folder
 from sparkstream_nb.cluster.owner import own

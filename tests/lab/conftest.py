@@ -18,7 +18,7 @@ from IPython.testing.globalipapp import start_ipython
 from sparkstream_nb import cluster
 from sparkstream_nb.cluster import App, Deployment, Errors, Events, Feed, FeedReport, Result, Sent, Stats
 from sparkstream_nb.cluster.answers import DiskStats, NodeStats, PartStats
-from sparkstream_nb.cluster.deploy import _apps
+from sparkstream_nb.cluster.deploying import _apps
 from sparkstream_nb.cluster.feeding import Feeds, Request, Target
 from sparkstream_nb.cluster.listeners import CommitListeners
 from sparkstream_nb.lab import connect

@@ -43,7 +43,7 @@ from sparkstream_nb.cluster import (
     frontend,
     repair,
 )  # fmt: skip
-from sparkstream_nb.cluster.attach import Attachable, FoundApp
+from sparkstream_nb.cluster.attaching import Attachable, FoundApp
 from sparkstream_nb.cluster.auditing import audited
 from sparkstream_nb.cluster.divergence import Truth
 from sparkstream_nb.cluster.failover_study import Wanted, runs_of

@@ -211,7 +211,7 @@ def test_a_mistake_is_told_before_spark_starts(
     def started(master: str | None) -> None:
         raise AssertionError("Spark was started")
 
-    module = sys.modules["sparkstream_nb.cluster.deploy"]
+    module = sys.modules["sparkstream_nb.cluster.deploying"]
     monkeypatch.setattr(module, "_apps", {})
     monkeypatch.setattr(module, "_session", started)
     check(shell, text, message)

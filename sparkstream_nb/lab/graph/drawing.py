@@ -7,7 +7,7 @@ import html
 import zlib
 
 from ...plan.graph import AROUND, Graph, Node
-from ..card import LEVELS, SIGNS, words_of
+from ..levels import LEVELS, SIGNS, words_of
 from ..pictures import on_white
 from .layout import Box, Layout, Path, layout_of
 

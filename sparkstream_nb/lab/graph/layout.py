@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 
-import quickjs
-
 from ...plan.graph import Graph
 
 # dagre copies plain options by `structuredClone`, which QuickJS lacks. Only numbers go in, for names are data.
@@ -79,6 +77,8 @@ def layout_of(graph: Graph, sizes: Mapping[str, tuple[float, float]], label_widt
         "parents": [None if node.inside is None else number[node.inside] for node in graph.nodes],
         "edges": [(number[e.start], number[e.end], label_width * len(e.label)) for e in graph.edges],
     }
+    import quickjs  # what graphs are drawn with; a list of their edges needs none
+
     context = quickjs.Context()
     context.eval(resources.files(__package__).joinpath("dagre.min.js").read_text(encoding="utf-8"))
     context.eval(_RUN)

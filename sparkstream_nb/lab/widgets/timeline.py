@@ -11,7 +11,8 @@ from typing import Any
 from ...cluster.divergence import Divergence, Match
 from ...cluster.study import candidates
 from ...errors import SparkStreamError
-from ..display import bundle, divergence_html
+from ..display import bundle
+from ..results_shown import divergence_html
 from ..tables import Grid
 from ..timeline import Mark, Timeline, svg, whole, worst
 from .live import LiveOutput

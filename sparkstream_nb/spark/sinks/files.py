@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import re
 import stat
@@ -19,7 +18,7 @@ from typing import Any
 
 from ...errors import shown
 from ...mapping import Message
-from ..private import to_disk
+from ...system import PLAINLY, lock, put_in_place, sync, to_disk, write_at
 from .target import Away, Place, Refused
 
 FILE_NAME = "file.uri"
@@ -103,7 +102,7 @@ class GrowingFile(_Files):
         data = b"".join([*head, *(m.body + self.place.between for m in messages[:count])])
         try:
             _write(self._file, data, self._length)
-            os.fsync(self._file)
+            sync(self._file)
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file, self._length)
@@ -135,7 +134,7 @@ class GrowingFile(_Files):
             self._length = min(int(state["length"]), found.st_size) if known else found.st_size
             if self._length < found.st_size:
                 os.ftruncate(file, self._length)
-                os.fsync(file)
+                sync(file)
         except BaseException:
             os.close(file)
             raise
@@ -293,8 +292,9 @@ class BatchFiles(_Files):
         if self._file is None:
             return  # nothing of it could be written
         try:
-            os.fsync(self._file)
-            self._new(batch).replace(self._folder / f"{self._prefix}-{batch:012d}.{self._extension}")
+            sync(self._file)
+            done = self._folder / f"{self._prefix}-{batch:012d}.{self._extension}"
+            put_in_place(self._new(batch), done)
             to_disk(self._folder)
         except OSError as error:
             raise Away(f"{self._folder}: {error.strerror}") from None
@@ -316,7 +316,7 @@ class BatchFiles(_Files):
 def _opened(path: Path) -> int:
     """A file for writing, made where it is missing, and locked. Raises Away where it cannot be, or is another's."""
     try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | PLAINLY, 0o666)
     except OSError as error:
         why = "is a symbolic link" if error.errno == errno.ELOOP else error.strerror
         raise Away(f"{path}: {why}") from None
@@ -324,7 +324,7 @@ def _opened(path: Path) -> int:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise Away(f"{path} is not a plain file")
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(file)
         except OSError:
             raise Away(f"{path} is in use by another sink") from None
         to_disk(path.parent)
@@ -337,7 +337,7 @@ def _opened(path: Path) -> int:
 def _write(file: int, data: bytes, at: int) -> None:
     view = memoryview(data)
     while view:
-        done = os.pwrite(file, view, at)
+        done = write_at(file, view, at)
         view, at = view[done:], at + done
 
 
@@ -347,8 +347,8 @@ def _put(path: Path, data: bytes) -> None:
     try:
         os.ftruncate(file, 0)
         _write(file, data, 0)
-        os.fsync(file)
+        sync(file)
     finally:
         os.close(file)
-    new.replace(path)
+    put_in_place(new, path)
     to_disk(path.parent)

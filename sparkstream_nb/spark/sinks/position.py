@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import SparkStreamError
+from ...system import put_in_place, to_disk
 from ..outputs import OutputFiles
-from ..private import private_file, private_folder, to_disk
+from ..private import private_file, private_folder
 
 
 @dataclass(frozen=True)
@@ -64,5 +65,5 @@ def write_position(path: Path, position: Position) -> None:
     new = private_file(path.with_suffix(".new"))
     new.write_text(json.dumps(asdict(position)), encoding="utf-8")
     to_disk(new)
-    new.replace(path)
+    put_in_place(new, path)
     to_disk(path.parent)

@@ -18,11 +18,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
+from ...system import PLAINLY, put_in_place, sync
 from .reader import Away
 
 _BELOW = {os.open, os.stat, os.unlink, os.rename} <= os.supports_dir_fd and hasattr(os, "O_PATH")
-_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-_FLAGS |= getattr(os, "O_BINARY", 0)
 
 
 class Linked(OSError):
@@ -74,7 +73,7 @@ class Folder:
         """The file of this name, for reading. Raises OSError, and Linked where it is no plain file."""
         path = self.path / name
         try:
-            file = os.open(self._name(name), os.O_RDONLY | _FLAGS, **self._dir())
+            file = os.open(self._name(name), os.O_RDONLY | PLAINLY, **self._dir())
         except OSError:
             self.stat(name)  # a link is one, in words
             raise
@@ -96,7 +95,7 @@ class Folder:
         target = to.free(name)
         try:
             if self._at is None or to._at is None:
-                os.rename(self.path / name, to.path / target)
+                put_in_place(self.path / name, to.path / target)
             else:
                 os.rename(name, target, src_dir_fd=self._at, dst_dir_fd=to._at)
         except OSError as error:
@@ -121,15 +120,15 @@ class Folder:
         """Copies a file to another disk: whole, or not at all."""
         new = f".{target}.new"
         with self.open(name) as source:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | PLAINLY
             with contextlib.suppress(FileNotFoundError):
                 to.unlink(new)  # of a crash
             with os.fdopen(os.open(to._name(new), flags, 0o666, **to._dir()), "wb") as copy:
                 shutil.copyfileobj(source, copy)
                 copy.flush()
-                os.fsync(copy.fileno())
+                sync(copy.fileno())
         if to._at is None:
-            os.rename(to.path / new, to.path / target)
+            put_in_place(to.path / new, to.path / target)
         else:
             os.rename(new, target, src_dir_fd=to._at, dst_dir_fd=to._at)
 

@@ -16,9 +16,9 @@ from ..plan.nodes import Plan
 from ..plan.open_names import OpenName, check_data_sources, compile_open, taken
 from ..plan.repair import repairs
 from ..plan.split_graph import split_graph
-from .answers import AppGraph, Check, PlanText, RepairList
 from .conf import DISTRIBUTED, HA, NodeFile, node_files
 from .secrets import References
+from .text_answers import AppGraph, Check, PlanText, RepairList
 
 _ONE_NODE = {"shardId": "node-1"}
 """A deployment gives every node its shard id; an app that is only checked is taken as one of them."""

@@ -26,6 +26,7 @@ from ..spark.outputs import OutputFiles
 from ..spark.private import private_folder
 from ..spark.sinks.position import unsent
 from ..stores.duckdb import forget_aggregations
+from ..system import put_in_place
 
 if TYPE_CHECKING:
     from .folder import Life
@@ -100,7 +101,7 @@ def clear_up(home: Path, app: str, life: Life, *, own_store: bool) -> None:
         place = home / "trash" / str(life.aside) / "outputs" / outputs.stream_folder(stream).name
         for file in old:
             with contextlib.suppress(FileNotFoundError):
-                file.path.rename(private_folder(place) / file.path.name)
+                put_in_place(file.path, private_folder(place) / file.path.name)
     store = home / "store.duckdb"
     if own_store and life.fresh and store.exists():
         forget_aggregations(store, (app, f"{life.run}/change", life.change), life.fresh)

@@ -40,7 +40,7 @@ from . import frontend, given
 from .answers import Apps
 from .app import App
 from .calls import desks_of
-from .changes import Changes, pending
+from .changing import Changes, pending
 from .conf import DISTRIBUTED, NodeFile, node_files
 from .deployment import (
     HA,

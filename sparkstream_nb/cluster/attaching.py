@@ -11,7 +11,7 @@ from ..errors import Misuse, did_you_mean
 from ..interrupts import deferred, interruptible
 from . import frontend, given
 from .app import App
-from .deploy import apps, attaching, deploy
+from .deploying import apps, attaching, deploy
 from .folder import apps_folder, default_home, document_home, former_life, has_app
 from .frontend import Displayed
 from .owner import owner_of, same_folder

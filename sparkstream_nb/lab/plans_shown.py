@@ -1,0 +1,197 @@
+"""How what is said of apps' texts looks: checks, plans, graphs, repairs, audits. Loads nothing that runs apps."""
+
+from __future__ import annotations
+
+import html as markup
+from collections.abc import Sequence
+
+from ..cluster.audit_answers import measurement_text
+from ..cluster.auditing import AppAudit, AuditReport
+from ..cluster.text_answers import AppGraph, Check, PlanText, RepairList
+from ..plan.nodes import Plan
+from ..plan.repair import routes
+from .display import html, text
+from .graph import drawing
+from .tables import Grid, Whole, counted, escaped_lines, paragraph
+
+
+@text.register
+def _(shown: PlanText) -> str:
+    return str(shown)
+
+
+@html.register
+def _(shown: PlanText) -> str:
+    return escaped_lines(str(shown))
+
+
+_SIGNS = {
+    "stateless": "✓", "merged": "✓", "safe": "✓", "keyed": "!", "node-dependent": "✗",
+    "known-fault": "ⓘ known-fault in",
+}  # fmt: skip
+
+
+def _audit_grid(shown: AppAudit) -> Grid:
+    rows = [
+        [
+            f.line, f"{_SIGNS['safe'] if f.accepted else _SIGNS[f.level]} {f.kind} {f.name}",
+            Whole(f.effect) if f.level == "known-fault" else f.effect, Whole(f.cause),
+            Whole(f.repair if f.accepted is None else f"accepted: {f.accepted}"),
+        ]
+        for f in shown.findings
+    ]  # fmt: skip
+    return Grid(["line", "element", "on several nodes", "cause", "repair"], rows, what="element")
+
+
+def _audit_said(shown: AppAudit) -> str:
+    n, keyed, routing = len(shown.failing), shown.keyed, shown.routing
+    if n:
+        said = f"{counted(n, 'element')} depend{'s' if n == 1 else ''} on the node"
+        also = f"{len(keyed):,} more " + ("is" if len(keyed) == 1 else "are")
+    else:
+        said, also = "nothing depends on the node that is not accepted", "that"
+    if routing is None:
+        named = [f"{f.name} {routes(f.keys)}" for f in keyed if f.kind == "query"]
+        said += f", but no one routing does for {counted(len(keyed), 'element')}: {'; '.join(dict.fromkeys(named))}"
+    elif routing:
+        said += f", if events are routed {routes(routing.items())}" if not n else (
+            f"; {also} right only if events are routed {routes(routing.items())}"
+        )  # fmt: skip
+    return f"{shown.path}: {said}"
+
+
+def _measured(shown: AppAudit) -> list[str]:
+    m = shown.measured
+    if m is None:
+        return []
+    lines = [measurement_text(way) for way in m.ways] if m.failure is None else [f"not possible: {m.failure}"]
+    return [*lines, *([f"{counted(m.rejected, 'row')} rejected"] if m.rejected else [])]
+
+
+@text.register
+def _(shown: AppAudit) -> str:
+    if shown.error is not None:
+        return f"{shown.path}: {shown.error}"
+    parts = [_audit_said(shown), _audit_grid(shown).text(footer=False)]
+    return "\n".join([*parts, *(f"measured: {line}" for line in _measured(shown)), *_notes(shown.notes)])
+
+
+@html.register
+def _(shown: AppAudit) -> str:
+    if shown.error is not None:
+        return paragraph(f"<b>{markup.escape(shown.path)}</b>") + escaped_lines(str(shown.error))
+    measured = "".join(paragraph(f"measured: {markup.escape(line)}") for line in _measured(shown))
+    found = f"<h2>{markup.escape(_audit_said(shown))}</h2>{_audit_grid(shown).html(footer=False)}{measured}"
+    return found + _notes_html(shown.notes)
+
+
+@text.register
+def _(shown: AuditReport) -> str:
+    return "\n\n".join(text(a) for a in shown.apps)
+
+
+@html.register
+def _(shown: AuditReport) -> str:
+    return "".join(html(a) for a in shown.apps)
+
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>sparkstream audit</title><style>
+:root { color-scheme: light dark; }
+body { font: 14px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 1200px; padding: 0 1em; }
+h2 { font-size: 1.1em; margin: 2em 0 .6em; }
+table { border-collapse: collapse; }
+th, td { padding: 4px 12px 4px 0; vertical-align: top; border-bottom: 1px solid #8884; }
+td { white-space: normal !important; overflow-wrap: anywhere; min-width: 7em; }
+td:first-child { min-width: 0; }
+body { overflow-x: auto; }
+h2 { overflow-wrap: anywhere; }
+</style></head><body><h1>What several nodes do to these apps</h1>
+"""
+
+
+def page(report: AuditReport) -> str:
+    """A report as an HTML page that needs nothing else."""
+    return f"{_PAGE}{html(report)}</body></html>\n"
+
+
+def _repair_grid(shown: RepairList) -> Grid:
+    rows = [
+        [query, line, f"{_SIGNS[level]} {level}", Whole(advice)] for query, line, level, _, advice in shown.rows
+    ]  # fmt: skip
+    return Grid(["query", "line", "shard safety", "repair"], rows, what="query")
+
+
+def _rewritten(shown: RepairList) -> list[tuple[str, str]]:
+    """Texts with their headings: what can be rewritten, and aggregations to take the place of queries."""
+    parts = [
+        (f"An aggregation in the place of {r.query}:", r.text)
+        for r in shown.repairs.repairs
+        if r.kind == "aggregation" and r.text is not None
+    ]
+    if shown.repairs.rewritten is not None:
+        parts.append(("The app, rewritten:", shown.repairs.rewritten.strip()))
+    return parts
+
+
+@text.register
+def _(shown: RepairList) -> str:
+    parts = [f"{head}\n{body}" for head, body in _rewritten(shown)]
+    return "\n\n".join([_repair_grid(shown).text(footer=False), *parts])
+
+
+@html.register
+def _(shown: RepairList) -> str:
+    parts = [f"{paragraph(markup.escape(head))}{escaped_lines(body)}" for head, body in _rewritten(shown)]
+    return _repair_grid(shown).html(footer=False) + "".join(parts)
+
+
+@text.register
+def _(shown: AppGraph) -> str:
+    return "\n".join([drawing.text(shown.graph), *_notes(shown.notes)])
+
+
+@html.register
+def _(shown: AppGraph) -> str:
+    return drawing.image(shown.graph) + _notes_html(shown.notes)
+
+
+@text.register
+def _(shown: Check) -> str:
+    if shown.plan is None:
+        return shown.gaps if shown.ok else str(shown.error)
+    return "\n".join([_right(shown.plan) + _but(shown), *_notes(shown.notes)])
+
+
+@html.register
+def _(shown: Check) -> str:
+    if shown.plan is None:
+        return paragraph(f"⚠ {markup.escape(shown.gaps)}") if shown.ok else escaped_lines(f"✗ {shown.error}")
+    sign = "⚠" if shown.gaps else "✓"
+    return paragraph(f"{sign} {markup.escape(_right(shown.plan) + _but(shown))}") + _notes_html(shown.notes)
+
+
+def _notes(notes: Sequence[str]) -> list[str]:
+    return [f"note: {note}" for note in notes]
+
+
+def _notes_html(notes: Sequence[str]) -> str:
+    return "".join(paragraph(markup.escape(line)) for line in _notes(notes))
+
+
+def _but(shown: Check) -> str:
+    return f", but this build cannot run {shown.gaps}" if shown.gaps else ""
+
+
+def _right(plan: Plan) -> str:
+    """`Trades: no mistakes found (1 stream, 2 queries)`; without the name where the app has none."""
+    streams = sum(s.kind == "defined" for s in plan.streams.values())
+    counts = [
+        (streams, "stream", "streams"),
+        (len(plan.tables), "table", "tables"),
+        (len(plan.aggregations), "aggregation", "aggregations"),
+        (len(plan.queries), "query", "queries"),
+    ]
+    words = [f"{n:,} {one if n == 1 else many}" for n, one, many in counts if n]
+    found = f"no mistakes found ({', '.join(words)})"
+    return f"{plan.name}: {found}" if plan.name else found

@@ -1,0 +1,475 @@
+"""How apps and the results of running ones look. Feeds, tables, figures, divergence, nodes that fail."""
+
+from __future__ import annotations
+
+import html as markup
+
+from ..cluster import (
+    App,
+    Apps,
+    Cluster,
+    ClusterSnapshot,
+    Divergence,
+    Errors,
+    Events,
+    Failover,
+    FailoverStudy,
+    Feed,
+    FeedReport,
+    Feeds,
+    Result,
+    Sent,
+    SplitApp,
+    Stats,
+    Study,
+    Tail,
+    TailSnapshot,
+)
+from ..cluster.attaching import attachable_names
+from ..cluster.divergence import VERDICTS
+from ..cluster.progress import span
+from ..cluster.reasons import group_reasons
+from .bars import bar_html
+from .card import card_html, card_text
+from .cluster_view import cluster_html, cluster_text
+from .display import html, limit_of, text
+from .failover import failover_html, failover_text, study_html, study_text
+from .heatmap import image as study_image
+from .stats import stats_html, stats_text
+from .tables import MUTED, Count, Figure, Grid, Whole, counted, escaped_lines, paragraph, text_of, when
+from .tail import tail_html, tail_text
+from .timeline import Timeline, whole, worst
+from .timeline import image as timeline_image
+
+# --------------------------------------------------------------------------------------------------------------- apps
+
+
+@text.register
+def _(shown: App) -> str:
+    return card_text(shown)
+
+
+@html.register
+def _(shown: App) -> str:
+    return card_html(shown)
+
+
+def _apps_grid(shown: Apps) -> Grid:
+    rows = [(name, a.state, a.nodes, a.mode, ", ".join(a.shard_ids)) for name, a in sorted(shown.items())]
+    return Grid(["app", "state", "nodes", "mode", "shards"], rows, what="app")
+
+
+@text.register
+def _(shown: Apps) -> str:
+    return _apps_grid(shown).text() if shown else _no_apps()
+
+
+def _no_apps() -> str:
+    before = attachable_names()
+    if not before:
+        return "No app yet. %%siddhi NAME deploys the text of a cell."
+    named = ", ".join(before[:5]) + (" ..." if len(before) > 5 else "")
+    return f"No app in this kernel. Deployed before: {named}. %siddhi attach NAME goes on with one."
+
+
+@html.register
+def _(shown: Apps) -> str:
+    return _apps_grid(shown).html() if shown else paragraph(markup.escape(text(shown)))
+
+
+# --------------------------------------------------------------------------------------------------------------- feeds
+
+
+def _fed(shown: FeedReport) -> str:
+    """`336,776 events in 12.3 s elapsed, 27,380 events/s`."""
+    events = f"{shown.events:,} event{'' if shown.events == 1 else 's'}"
+    fed = f"{events} in {shown.seconds:.1f} s elapsed, {shown.events_per_second:,.0f} events/s"
+    fits = shown.rows - shown.rejected
+    return f"{fed}; stopped at {shown.events:,} of {fits:,}" if shown.not_fed else fed
+
+
+_MOST_GROUPS = 5
+"""Groups of reasons shown for a feed."""
+
+
+def _rejected(shown: FeedReport) -> list[str]:
+    if not shown.rejected:
+        return []
+    kept = f"{shown.rejected:,} of {shown.rows:,} rows did not fit the stream and are kept: %siddhi errors {shown.app}"
+    known = sum(shown.reasons.values())
+    part = [f"of the first {known:,}:"] if known < shown.rejected else []
+    found = group_reasons(shown.reasons, shown.time)
+    more = [f"and {counted(len(found) - _MOST_GROUPS, 'more reason')}"] if len(found) > _MOST_GROUPS else []
+    return [kept, *part, *(f"{k.count:,} × {k.words}" for k in found[:_MOST_GROUPS]), *more]
+
+
+@text.register
+def _(shown: FeedReport) -> str:
+    lines = [f"{shown.app}.{shown.stream}: {_fed(shown)}"]
+    lines += [f"  → {stream}: {n:,}" for stream, n in sorted(shown.outputs.items())]
+    lines += [f"  {'!' if i == 0 else ' '} {line}" for i, line in enumerate(_rejected(shown))]
+    lines += [f"  ! {note}" for note in shown.notes]
+    return "\n".join(lines)
+
+
+@html.register
+def _(shown: FeedReport) -> str:
+    out = [
+        paragraph(
+            f"<b>{markup.escape(shown.app)}.{markup.escape(shown.stream)}</b> "
+            f'<span style="{MUTED}">{markup.escape(_fed(shown))}</span>'
+        )
+    ]
+    out += [paragraph(f"→ <b>{markup.escape(s)}</b> {n:,}") for s, n in sorted(shown.outputs.items())]
+    if lines := _rejected(shown):
+        out.append(paragraph(f"⚠ {'<br>'.join(markup.escape(line) for line in lines)}"))
+    out += [paragraph(f"⚠ {markup.escape(note)}") for note in shown.notes]
+    return "".join(out)
+
+
+def _feed_words(shown: Feed) -> str:
+    """`feed 1, running: Trades.S: 200 of 400 events · 1 s`."""
+    finishing = shown.under_way if shown.state in ("paused", "stopping") else 0
+    under_way = f" ({counted(finishing, 'event')} under way still)" if finishing else ""
+    where = f"feed {shown.id}, {shown.state}{under_way}: {shown.app}."
+    return f"{where}{shown.stream}: {shown.error}" if shown.error else f"{where}{shown.progress}"
+
+
+@text.register
+def _(shown: Feed) -> str:
+    return text(shown.report) if shown.report else _feed_words(shown)
+
+
+@html.register
+def _(shown: Feed) -> str:
+    if shown.report:
+        return html(shown.report)
+    if shown.error:
+        return paragraph(f"✗ {markup.escape(_feed_words(shown))}")
+    finishing = shown.under_way if shown.state in ("paused", "stopping") else 0
+    state = f"{shown.state}, {finishing:,} under way" if finishing else shown.state
+    return bar_html(shown.progress, before=f"feed {shown.id}", state=state)
+
+
+def _feeds_grid(shown: Feeds) -> Grid:
+    rows = []
+    for f in shown.values():
+        p = f.progress
+        left = f"{span(p.seconds_left)} left" if f.state == "running" and p.seconds_left else ""
+        total = Figure("" if p.total is None else f"{p.total:,}")
+        rate = Figure(f"{p.events_per_second:,.0f}" if p.done else "")
+        rows.append((f.id, f.app, f.stream, f.state, Figure(f"{p.done:,}"), total, rate, str(f.error or left)))
+    return Grid(["feed", "app", "stream", "state", "done", "of events", "events/s", ""], rows, what="feed")
+
+
+@text.register
+def _(shown: Feeds) -> str:
+    return _feeds_grid(shown).text() if shown else "No feed in the background yet: %siddhi feed ... --background"
+
+
+@html.register
+def _(shown: Feeds) -> str:
+    return _feeds_grid(shown).html() if shown else paragraph(markup.escape(text(shown)))
+
+
+# -------------------------------------------------------------------------------------------------------------- tables
+
+
+def _result_grid(shown: Result) -> Grid:
+    return Grid(
+        [n for n, _ in shown.columns],
+        shown.rows[: limit_of(shown.limit)],
+        total=len(shown.rows),
+        notes=[t for _, t in shown.columns],
+    )
+
+
+NO_SHARDS = "The rows belong to no shard: there is nothing to show by shard."
+
+
+def _shards_grid(shown: Result) -> Grid | None:
+    """What each shard holds; None where the rows belong to no shard."""
+    frame = shown.by_shard
+    return None if frame is None else Grid.of_frame(frame, limit=limit_of(shown.limit))
+
+
+@text.register
+def _(shown: Result) -> str:
+    merged = _result_grid(shown).text() + (f"\n{shown.hint}" if shown.hint else "")
+    if not shown.beside:
+        return merged
+    shards = _shards_grid(shown)
+    return f"{merged}\n\n" + (NO_SHARDS if shards is None else f"by shard\n{shards.text()}")
+
+
+@html.register
+def _(shown: Result) -> str:
+    merged = _result_grid(shown).html() + (paragraph(markup.escape(shown.hint)) if shown.hint else "")
+    if not shown.beside:
+        return merged
+    shards = _shards_grid(shown)
+    return merged + (paragraph(NO_SHARDS) if shards is None else paragraph("by shard") + shards.html())
+
+
+def _events_grid(shown: Events) -> Grid:
+    limit = limit_of(shown.limit)
+    if shown.came is None:
+        return Grid.of_frame(shown.frame, limit=limit, what="event")
+    grid = Grid.of_frame(shown.frame.tail(limit), what="event")
+    grid.total = shown.came.total
+    return grid
+
+
+NOT_KEPT = "not kept any more, as the retention of the app says."
+
+
+def _events_note(shown: Events) -> str:
+    """What there is to say of the events that are not shown, or that there are none."""
+    if shown.came is None and shown.dropped:
+        return f"{counted(shown.dropped, 'earlier event')} {'is' if shown.dropped == 1 else 'are'} {NOT_KEPT}"
+    if shown.came is None:
+        return "" if len(shown) else f"{shown.stream} has put out nothing yet."
+    if not shown.came.total:
+        return f"Nothing came in on {shown.stream} yet."
+    if shown.came.gone:
+        earlier = counted(shown.came.gone, "earlier event")
+        return f"{earlier} came in and cannot be shown: {'it is' if shown.came.gone == 1 else 'they are'} {NOT_KEPT}"
+    return ""
+
+
+def _waiting_note(shown: Events) -> str:
+    """What there is to say of events whose outputs are not computed yet."""
+    if not shown.waiting:
+        return ""
+    are, them = ("is", "it") if shown.waiting == 1 else ("are", "them")
+    return f"{counted(shown.waiting, 'event')} that came in {are} not computed yet: flush() waits for {them}."
+
+
+@text.register
+def _(shown: Events) -> str:
+    table = _events_grid(shown).text() if len(shown) else ""
+    return "\n".join(t for t in (table, _events_note(shown), _waiting_note(shown)) if t)
+
+
+@html.register
+def _(shown: Events) -> str:
+    table = _events_grid(shown).html() if len(shown) else ""
+    notes = [n for n in (_events_note(shown), _waiting_note(shown)) if n]
+    return table + "".join(paragraph(markup.escape(note)) for note in notes)
+
+
+def _sent(shown: Sent) -> list[str]:
+    where = f" to {', '.join(shown.nodes)}" if shown.nodes else ""
+    head = f"{shown.app}.{shown.stream}: {counted(shown.events, 'event')} sent{where}, at {when(shown.at)}"
+    if shown.outputs is not None:
+        put_out = ", ".join(f"{stream} {n:,}" for stream, n in sorted(shown.outputs.items()))
+        head += f" → {put_out or 'no outputs'}"
+    lines = [head]
+    if shown.clock is not None:
+        clock = when(shown.clock)
+        lines.append(f"That is this machine's time; the app's clock was at {clock}. Another time: --at, at=.")
+    if shown.started:
+        lines.append(f"{shown.app} was stopped, and runs again.")
+    return lines
+
+
+@text.register
+def _(shown: Sent) -> str:
+    return "\n".join(_sent(shown))
+
+
+@html.register
+def _(shown: Sent) -> str:
+    return paragraph("<br>".join(markup.escape(line) for line in _sent(shown)))
+
+
+def _errors_grids(shown: Errors) -> tuple[Grid, Grid]:
+    """How many errors there are for each reason; the first of them."""
+    limit = limit_of(shown.limit)
+    reasons = [(Whole(k.words), Count(k.count)) for k in group_reasons(shown.reasons)]
+    counts = Grid(["reason", "count"], reasons, limit=limit, what="reason")
+    frame = shown.frame.reset_index(names="id")
+    # Of a message that could not be read, its text; its source is that of the stream.
+    frame["values"] = [v.get("message", v) if isinstance(v, dict) else v for v in frame["values"]]
+    return counts, Grid.of_frame(frame, limit=limit, what="error")
+
+
+@text.register
+def _(shown: Errors) -> str:
+    grids = [g.text() for g in _errors_grids(shown)] if len(shown) else []
+    return "\n\n".join([*grids, *_errors_notes(shown)])
+
+
+def _errors_notes(shown: Errors) -> list[str]:
+    """What there is to be said of errors that are not shown."""
+    if shown.dropped:
+        kept = f"{counted(shown.dropped, 'older error')} {'is' if shown.dropped == 1 else 'are'} {NOT_KEPT}"
+        return [kept, *shown.away]
+    if len(shown) or shown.away:
+        return [*shown.away]
+    return [f"{shown.app} has no errors: every row and event was accepted."]
+
+
+@html.register
+def _(shown: Errors) -> str:
+    grids = [g.html() for g in _errors_grids(shown)] if len(shown) else []
+    return "".join([*grids, *(paragraph(markup.escape(n)) for n in _errors_notes(shown))])
+
+
+@text.register
+def _(shown: Stats) -> str:
+    return stats_text(shown)
+
+
+@html.register
+def _(shown: Stats) -> str:
+    return stats_html(shown)
+
+
+@text.register
+def _(shown: Tail) -> str:
+    return tail_text(shown.snapshot())
+
+
+@text.register
+def _(shown: TailSnapshot) -> str:
+    return tail_text(shown)
+
+
+@html.register
+def _(shown: Tail) -> str:
+    return tail_html(shown.snapshot())
+
+
+@html.register
+def _(shown: TailSnapshot) -> str:
+    return tail_html(shown)
+
+
+# ---------------------------------------------------------------------------------------------------------- divergence
+
+
+def _divergence_grids(shown: Divergence) -> list[Grid]:
+    """Counts by query, the first outputs that differ, and the aggregations."""
+    grids = []
+    if shown.matches:
+        counts = shown.counts.astype(object)
+        for verdict in VERDICTS:
+            counts[verdict] = [Count(n) for n in counts[verdict]]
+        grids.append(Grid.of_frame(counts, what="stream"))
+    if shown.differences:
+        first = shown.first_differences(limit_of())
+        first["node"] = first["node"].fillna("")
+        first["values"] = [", ".join(text_of(v) for v in row) for row in first["values"]]
+        grids.append(Grid(list(first.columns), first.values.tolist(), total=shown.differences, what="difference"))
+    if shown.merged:
+        rows = [[a, Count(c.rows), Count(len(c.differing))] for a, c in shown.merged.items()]
+        grids.append(Grid(["aggregation", "merged rows", "differing"], rows, what="aggregation"))
+    return grids
+
+
+def _divergence_head(shown: Divergence) -> str:
+    routed = "as the events came" if shown.way.route is None else f"under {shown.way.route}"
+    head = f"{shown.app} on {counted(shown.nodes, 'node')}, {routed}, against one node"
+    return head if shown.diverges else f"{head}: nothing differs"
+
+
+@text.register
+def _(shown: Divergence) -> str:
+    grids = [g.text(footer=g.what == "difference") for g in _divergence_grids(shown)]
+    return "\n\n".join([_divergence_head(shown), *([shown.warning] if shown.warning else []), *grids])
+
+
+@html.register
+def _(shown: Divergence) -> str:
+    return divergence_html(shown, None)
+
+
+def divergence_html(shown: Divergence, drawn: Timeline | None) -> str:
+    """A divergence as HTML with the time line `drawn`; None: of the query that lost most."""
+    if drawn is None and shown.matches:
+        drawn = whole(shown, worst(shown))
+    out = [paragraph(f"<b>{markup.escape(_divergence_head(shown))}</b>")]
+    out += [paragraph(markup.escape(shown.warning))] if shown.warning else []
+    out += [timeline_image(drawn)] if drawn is not None else []
+    grids = _divergence_grids(shown)
+    out += [g.html(footer=False) for g in grids if g.what != "difference"]
+    out += [
+        f"<details><summary>{markup.escape(g.footer)}</summary>{g.html()}</details>"
+        for g in grids
+        if g.what == "difference"
+    ]
+    return "".join(out)
+
+
+# ------------------------------------------------------------------------------------------------- nodes that fail
+
+
+@text.register
+def _(shown: Cluster) -> str:
+    return cluster_text(shown.snapshot(), limit_of())
+
+
+@html.register
+def _(shown: Cluster) -> str:
+    return cluster_html(shown.snapshot(), limit_of())
+
+
+@text.register
+def _(shown: ClusterSnapshot) -> str:
+    return cluster_text(shown, limit_of())
+
+
+@html.register
+def _(shown: ClusterSnapshot) -> str:
+    return cluster_html(shown, limit_of())
+
+
+@text.register
+def _(shown: Failover) -> str:
+    return failover_text(shown, limit_of())
+
+
+@html.register
+def _(shown: Failover) -> str:
+    return failover_html(shown, limit_of())
+
+
+@text.register
+def _(shown: FailoverStudy) -> str:
+    return study_text(shown, limit_of())
+
+
+@html.register
+def _(shown: FailoverStudy) -> str:
+    return study_html(shown, limit_of())
+
+
+def _study_grid(shown: Study) -> Grid:
+    rows = [
+        [r.nodes, r.routing, Count(r.same), Count(r.lost), Count(r.spurious), Count(n), Figure(f"{r.skew:.2f}")]
+        for r, n in zip(shown.frame.itertuples(), shown.frame["duplicated"], strict=True)
+    ]
+    return Grid(list(shown.frame.columns), rows[:limit_of()], total=len(rows), what="combination")
+
+
+@text.register
+def _(shown: Study) -> str:
+    return f"{shown.app}: {shown.recommendation}\n\n{_study_grid(shown).text()}"
+
+
+@html.register
+def _(shown: Study) -> str:
+    table = f"<details><summary>table</summary>{_study_grid(shown).html()}</details>"
+    said = paragraph(f"<b>{markup.escape(shown.app)}</b>: {markup.escape(shown.recommendation)}")
+    return f"{said}{study_image(shown)}{table}"
+
+
+@text.register
+def _(shown: SplitApp) -> str:
+    return str(shown)
+
+
+@html.register
+def _(shown: SplitApp) -> str:
+    return escaped_lines(str(shown))
