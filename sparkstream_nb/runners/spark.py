@@ -188,7 +188,7 @@ class SparkRunner:
             return str(self.intake.failure)
         try:
             error = self.query.exception()
-        except PySparkException as lost:
+        except (PySparkException, RuntimeError) as lost:
             return cause_of(str(lost))
         except _GONE:
             return _SPARK_ENDED

@@ -11,13 +11,20 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from pyspark import __version__
 from pyspark.sql import SparkSession
 
+from .._version import __version__ as VERSION
+from ..errors import SparkUnavailable
 from .temporary import temporary
+from .versions import NEW_SESSION_OVER_CONNECT
 
 _PACKAGE = Path(__file__).parent.parent
 _RETRIES = 4
 """How often a Connect client asks again where the server is silent: 4 s in all, where its default is ten minutes."""
+
+_SENT = "_sparkstream_sent"
+"""The attribute in which a session, or a context, has what was sent to it."""
 
 _open: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -52,36 +59,44 @@ def ship(session: SparkSession) -> Path | None:
 
     They need Python, pyspark and the package's other requirements themselves, and must reach the apps' folders. A
     package that was sent compiles its loops anew for every session; one that is installed there keeps them.
+
+    Raises SparkUnavailable where the workers of a Connect server lack it: what is sent there reaches batch jobs, and
+    neither the tasks of streaming queries nor the processes that plan them (seen with Spark 4.1.1 and 4.3.0).
     """
     holder: Any = session if is_remote(session) else session.sparkContext
-    if not hasattr(holder, "_sparkstream_sent"):
-        holder._sparkstream_sent = None
+    if not hasattr(holder, _SENT):
+        setattr(holder, _SENT, None)
         local = not is_remote(session) and str(holder.master).startswith("local")
-        if not local and _seen_by_a_worker(session) != fingerprint():
+        if not local and (found := _seen_by_a_worker(session)) != fingerprint():
+            if is_remote(session):
+                raise SparkUnavailable(
+                    f"The Python of the Spark Connect server {'has another' if found else 'lacks this'} version of "
+                    f"sparkstream-nb. Install it there: pip install sparkstream-nb=={VERSION}, as it is here"
+                )
             folder = temporary("ship")
             atexit.register(shutil.rmtree, folder, ignore_errors=True)
             archive = shutil.make_archive(str(folder / _PACKAGE.name), "zip", _PACKAGE.parent, _PACKAGE.name)
-            _send(session, Path(archive))
-            holder._sparkstream_sent = Path(archive)
-    sent: Path | None = holder._sparkstream_sent
+            holder.addPyFile(archive)
+            setattr(holder, _SENT, Path(archive))
+    sent: Path | None = getattr(holder, _SENT)
     return sent
-
-
-def _send(session: SparkSession, archive: Path) -> None:
-    if is_remote(session):
-        session.addArtifacts(str(archive), pyfile=True)
-    else:
-        session.sparkContext.addPyFile(str(archive))
 
 
 def sibling(session: SparkSession) -> SparkSession:
     """A session of its own on the same Spark, whose workers have this package."""
-    archive = ship(session)
-    own = session.newSession()
-    if is_remote(own):
+    ship(session)
+    remote = is_remote(session)
+    own = session.newSession() if not remote or NEW_SESSION_OVER_CONNECT.in_(__version__) else _further(session)
+    if remote:
         tame(own)
-        if archive is not None:
-            _send(own, archive)
+    return own
+
+
+def _further(session: Any) -> SparkSession:
+    """A further session of Connect, as `newSession` makes it."""
+    from pyspark.sql.connect.session import SparkSession as Remote
+
+    own: Any = Remote.builder.channelBuilder(session.client._builder).create()
     return own
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext, __version__
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -21,6 +21,7 @@ from ..errors import SparkUnavailable
 from . import jvm
 from .remote import tame
 from .settings import defaults, local_master, masters_of, of_session
+from .versions import check_connect
 
 _CONNECT_SECONDS = 10
 _WAYS_OUT = "Start the cluster, or correct the address; without a master the app runs on this machine"
@@ -88,16 +89,19 @@ def _set(session: SparkSession, settings: Mapping[str, str]) -> None:
 
 def _connect(address: str, settings: Mapping[str, str]) -> SparkSession:
     global _connected
+    check_connect(__version__, "this pyspark")
     try:
         _reach(address)
         session = tame(SparkSession.builder.remote(address).create())
         _set(session, settings)
+        version = session.version
     except ImportError as error:
         raise SparkUnavailable(
             f"{address} needs Spark Connect's client ({error}). Install it: pip install 'sparkstream-nb[connect]'"
         ) from error
     except Exception as error:  # gRPC's errors have no common base with Spark's
         raise SparkUnavailable(f"No Spark Connect server answered at {address}: {_first_line(error)}") from error
+    check_connect(version, f"the server at {address}")
     _connected = address, session
     return session
 

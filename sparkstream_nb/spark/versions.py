@@ -1,7 +1,7 @@
 """The differences between the versions of Spark that apps run on, one entry for each.
 
 Whoever does something in two ways asks an entry here which of them a version wants, and compares no numbers itself.
-The version is that of the Spark which does the work: over Connect, the server's.
+The version is that of the Spark which does the work: over Connect, the server's, unless an entry says otherwise.
 """
 
 from __future__ import annotations
@@ -37,7 +37,17 @@ MOVED_CHECKPOINTS = Difference(
     (4, 1),
     "they are named where they were, in the package streaming",
 )
-DIFFERENCES = (TOLD_START, MOVED_CHECKPOINTS)
+NEW_SESSION_OVER_CONNECT = Difference(
+    "a session of Connect makes a further one, with settings of its own, by newSession (of the client's version)",
+    (4, 3),
+    "a further session is made with the first one's channel",
+)
+STATE_OVER_CONNECT = Difference(
+    "Spark Connect has stateful operators in Python (of the client's and the server's version)",
+    (4, 1),
+    "sc://... is refused, with this reason",
+)
+DIFFERENCES = (NEW_SESSION_OVER_CONNECT, TOLD_START, MOVED_CHECKPOINTS, STATE_OVER_CONNECT)
 
 
 def number(version: str) -> tuple[int, int]:
@@ -62,6 +72,15 @@ def check_version(version: str) -> str | None:
             f"with 4.0. Apps run on Spark {tested()}; master='inline' runs them without Spark"
         )
     return None if found in TESTED else f"Apps were not tested on Spark {version}. They were on {tested()}."
+
+
+def check_connect(version: str, whose: str) -> None:
+    """Raises SparkUnavailable where a version, such as that of the server, cannot run apps over Spark Connect."""
+    if not STATE_OVER_CONNECT.in_(version):
+        raise SparkUnavailable(
+            f"Apps run over Spark Connect since Spark 4.1, and {whose} has {version}. Use 4.1 or newer, or the address "
+            "of the cluster itself (spark://...)"
+        )
 
 
 def check_installed() -> None:

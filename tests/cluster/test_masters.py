@@ -6,6 +6,7 @@ So it is from a file and from Kafka, with a table and an aggregation in PostgreS
 from __future__ import annotations
 
 import pickle
+import shutil
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,11 +17,18 @@ from tests.masters import connect, standalone
 from tests.profiles import one_of
 
 from .feeds import Fed
-from .programs import killed, ran
+from .programs import ROOT, killed, ran
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(500)]
 KINDS = one_of(["connect", "standalone"])
 """Of the two, `test_shared.py` has the other one at each commit."""
+
+
+DEPLOYED_FROM_A_COPY = """
+import sys
+from sparkstream_nb import deploy
+deploy("define stream S (v int);", name="copy", master=sys.argv[1], home=sys.argv[2])
+"""
 
 
 def at_this_commit(kind: str) -> pytest.MarkDecorator:
@@ -53,12 +61,14 @@ def test_the_same_from_a_file_and_from_kafka(tmp_path: Path, fed: Fed) -> None:
 @pytest.mark.thorough
 @at_this_commit("connect")
 def test_over_connect_a_batch_counts_once(undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, fed: Fed) -> None:
-    # The server knows another package of this name, so ours has to be sent to it.
-    (tmp_path / "other" / "sparkstream_nb").mkdir(parents=True)
-    (tmp_path / "other" / "sparkstream_nb" / "__init__.py").touch()
     home = tmp_path / "home"
-    address, (server,) = connect(tmp_path, PYTHONPATH=str(tmp_path / "other"))
+    address, (server,) = connect(tmp_path, PYTHONPATH=str(ROOT))
     with server:
+        shutil.copytree(ROOT / "sparkstream_nb", tmp_path / "copy" / "sparkstream_nb")
+        (tmp_path / "copy" / "sparkstream_nb" / "more.py").touch()
+        other = {"PYTHONPATH": str(tmp_path / "copy"), "PYTHONSAFEPATH": "1"}
+        refused = ran(DEPLOYED_FROM_A_COPY, address, tmp_path / "refused", **other)
+        assert "The Python of the Spark Connect server has another version of sparkstream-nb." in refused.stderr
         # The server's query outlives the client; what it hands over waits for the next one.
         for place, batch in (("before", 1), ("after", 2)):
             killed(home, "crashing.py", home, address, place, batch)

@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
+from sparkstream_nb.spark.versions import STATE_OVER_CONNECT
+
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "docs" / "spark-versions.md"
 WORK = ROOT / ".work" / "matrix"
@@ -35,8 +37,9 @@ NOTEBOOK = [
     "conf/nbval-sanitize.cfg", "--timeout", "600", "notebooks/01_first_query.ipynb",
 ]  # fmt: skip
 # With the profile `night`, which has both of them in one run.
-CLUSTERS = ["tests/cluster/test_masters.py", "-k", "standalone_cluster or over_connect"]
+CLUSTERS = ["tests/cluster/test_masters.py"]
 KILLS = 4
+KILLS_OF_ONE = 2
 BEGIN, END = "<!-- what `make matrix` found -->\n", "<!-- end -->"
 
 
@@ -133,9 +136,11 @@ def make(pair: Pair, built: Path) -> tuple[Path, str]:
 
 
 def environment(pair: Pair, profile: str = "merge") -> dict[str, str]:
-    """The variables that its processes get: nothing of another Spark, and what is compiled stays with the pair."""
+    """The variables that its processes get: nothing of another Spark, the checkout's package for kernels too, and what
+    is compiled stays with the pair."""
     kept = {k: v for k, v in os.environ.items() if k not in ("SPARK_HOME", "PYSPARK_PYTHON", "PYTHONPATH")}
-    return {**kept, "XDG_CACHE_HOME": str(pair.folder / "cache"), "SPARKSTREAM_PROFILE": profile}
+    own = {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(pair.folder / "cache"), "SPARKSTREAM_PROFILE": profile}
+    return {**kept, **own}
 
 
 def run(pair: Pair, python: Path, name: str, words: Sequence[str]) -> tuple[bool, str]:
@@ -146,7 +151,7 @@ def run(pair: Pair, python: Path, name: str, words: Sequence[str]) -> tuple[bool
     with log.open("wb") as out:
         done = subprocess.run(
             [str(python), "-m", *pytest, *words], cwd=ROOT, stdout=out, stderr=out, stdin=subprocess.DEVNULL,
-            env=environment(pair, "night" if words is CLUSTERS else "merge"), check=False,
+            env=environment(pair, "night" if name == "clusters" else "merge"), check=False,
         )  # fmt: skip
     if not report.exists():
         return done.returncode == 0, "passed" if done.returncode == 0 else f"failed: see {log}"
@@ -169,11 +174,12 @@ def tried(pair: Pair, built: Path, *, clusters: bool) -> Found:
         return found
     steps: list[tuple[str, Sequence[str]]] = [
         ("contract", CONTRACT),
-        ("kills", ["tests.chaos", "--kills", str(KILLS), "--seed", "1"]),
+        ("kills", ["tests.chaos", "--kills", str(KILLS if clusters else KILLS_OF_ONE), "--seed", "1"]),
         ("notebook", NOTEBOOK),
     ]
     if clusters:
-        steps.append(("clusters", CLUSTERS))
+        connect = STATE_OVER_CONNECT.in_(pair.spark)
+        steps.append(("clusters", [*CLUSTERS, "-k", f"standalone_cluster{' or over_connect' if connect else ''}"]))
     for name, words in steps:
         passed, found.texts[name] = run(pair, python, name, words)
         if not passed:

@@ -11,6 +11,7 @@ from sparkstream_nb.spark.versions import (
     DIFFERENCES,
     MOVED_CHECKPOINTS,
     TOLD_START,
+    check_connect,
     check_version,
     checkpoint_manager,
     number,
@@ -38,6 +39,12 @@ def test_versions_that_were_tried_or_not() -> None:
     assert check_version("4.4.0") == "Apps were not tested on Spark 4.4.0. They were on 4.0, 4.1, 4.2 and 4.3."
     with pytest.raises(SparkUnavailable, match=r"Spark 3\.5\.8 cannot run apps: .* came with 4\.0\. Apps run on"):
         check_version("3.5.8")
+
+
+def test_connect_is_refused_where_it_has_no_state() -> None:
+    check_connect("4.1.0", "this pyspark")
+    with pytest.raises(SparkUnavailable, match=r"Connect since Spark 4\.1, and the server at sc://h has 4\.0\.1\."):
+        check_connect("4.0.1", "the server at sc://h")
 
 
 def test_the_documentation_lists_each_difference() -> None:
