@@ -180,6 +180,7 @@ def audit(options: Any) -> int:
     from .cluster.auditing import AppAudit, AuditReport, as_json, as_sarif, audited
     from .cluster.conf import node_files
     from .cluster.secrets import References
+    from .cluster.source_reading import Reading
     from .lab import connect
     from .lab.plans_shown import page
 
@@ -187,7 +188,9 @@ def audit(options: Any) -> int:
     conf = [*options.deployment, *(options.conf or [])]
     references = References(dict(options.param), tuple(options.allow_env))
     files = node_files(conf, references=references) if conf else []
-    feeds = FeedFiles(options.feed, **reading_of(options))
+    reading = reading_of(options)
+    columns = reading.pop("columns")
+    feeds = FeedFiles(options.feed, Reading(**reading), columns)
     apps = []
     for path in options.apps:
         try:

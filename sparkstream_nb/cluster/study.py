@@ -25,6 +25,8 @@ from ..spark.study import Input, Outcome, studied
 from ..types import Schema, Type
 from . import feeding
 from .frontend import Displayed
+from .sent import columns_of_streams
+from .source_reading import Reading
 
 _COUNTS = ("same", "lost", "spurious", "duplicated")
 _MOST_KEYS = 6
@@ -167,17 +169,23 @@ class Material:
 
 
 def material(
-    target: feeding.Target, sources: Mapping[str, Any], time: str | None, schemas: Mapping[str, Schema]
+    target: feeding.Target, sources: Mapping[str, Any], reading: Reading, schemas: Mapping[str, Schema]
 ) -> Material:
-    """A recording of feeds, by stream, one after the other; `time` as in `App.feed`.
+    """A recording of feeds, by stream, one after the other.
 
     Raises SparkStreamError for a source that is no feed.
     """
+    columns = reading.columns
+    if isinstance(columns, Mapping):
+        own = columns_of_streams({stream: schemas[stream] for stream in sources}, columns)
+        readings = {stream: replace(reading, columns=own[stream]) for stream in sources}
+    else:
+        readings = dict.fromkeys(sources, reading)
     folder = Path(tempfile.mkdtemp(prefix="study-", dir=target.inbox.folder.parent))
     inbox = Inbox(folder)
     kept = Material(Input(str(folder), schemas, 1, -1), str(folder), folder)
     for stream, source in sources.items():
-        shape = feeds.Shape(stream, schemas[stream], time, {})
+        shape = readings[stream].shape(stream, schemas[stream])
         check_source(source, shape)
         loaded = feeding.load(replace(target, inbox=inbox), feeding.Request(source, shape, "round_robin"))
         now = inbox.position.clock or 0

@@ -40,6 +40,7 @@ from .private import private_file
 from .shared import Shared
 from .tasks import TaskFailed, Tasks
 from .time_formats import BY_DEFAULT, TimeFormat
+from .value_formats import AS_WRITTEN, ValueFormat
 
 CHUNK_ROWS = 250_000
 FINE_ROWS = 50_000
@@ -57,8 +58,9 @@ _INFO = "part int, number int, file string, rows long, rejected long"
 class Shape:
     """What a feed is read as: `columns` maps attributes to source columns, `time` names the column of event times.
 
-    `written` is the format of these times. `offered` are all columns of the source, for hints. Events after `latest`
-    (ms) are rejected. `limits`: what one event may ask for. `fine`: it can be paused and stopped between its rows.
+    `written` is the format of these times, `values` that of other texts. `offered` are all columns of the source, for
+    hints. Events after `latest` (ms) are rejected. `limits`: what one event may ask for. `fine`: it can be paused and
+    stopped between its rows.
     """
 
     stream: str
@@ -69,6 +71,7 @@ class Shape:
     latest: int | None = None
     limits: Limits = field(default_factory=Limits)
     written: TimeFormat = BY_DEFAULT
+    values: ValueFormat = AS_WRITTEN
     fine: bool = False
 
     @property
@@ -229,7 +232,7 @@ def _read_arrow(table: pa.Table, shape: Shape, inbox: Path, feed: str) -> Typed:
 
 def _take_parquet(path: Path, shape: Shape, inbox: Path, feed: str) -> Typed | None:
     """A parquet file as it is; None for any other file, and for one whose rows must be looked at one by one."""
-    if path.suffix != ".parquet" or not path.is_file() or not shape.written.plain:
+    if path.suffix != ".parquet" or not path.is_file() or not (shape.written.plain and shape.values.plain):
         return None
     try:
         found = pq.read_schema(path)
@@ -435,6 +438,7 @@ class _Writer:
             self.shape.schema,
             time=self.shape.time,
             written=self.shape.written,
+            values=self.shape.values,
             columns=self.shape.columns,
             offered=self.shape.offered,
             latest=self.shape.latest,

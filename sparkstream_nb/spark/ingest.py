@@ -22,6 +22,7 @@ from ..limits import Limits
 from ..types import Schema, Type
 from .csvfile import MALFORMED
 from .time_formats import BY_DEFAULT, UNITS, TimeFormat
+from .value_formats import AS_WRITTEN, ValueFormat
 
 _COLUMNS_SHOWN = 20
 
@@ -45,6 +46,7 @@ def type_rows(
     *,
     time: str | None = None,
     written: TimeFormat = BY_DEFAULT,
+    values: ValueFormat = AS_WRITTEN,
     columns: Mapping[str, str] | None = None,
     offered: Sequence[str] = (),
     latest: int | None = None,
@@ -53,10 +55,10 @@ def type_rows(
     """Types the rows of `table` for a stream of `schema`.
 
     `columns` names the source column of an attribute where it has another name, `time` that of the event time, whose
-    values are `written` in that format. A column `csvfile.MALFORMED` says why a whole row could not be read; `offered`
-    are the columns to hint at, where the table has not all that the source has. Rows with times after `latest` (ms) are
-    rejected. Of the rejected rows at most `keep` are kept with their values, the others as empty rows with their
-    reason.
+    values are `written` in that format; other texts are as `values` says. A column `csvfile.MALFORMED` says why a whole
+    row could not be read; `offered` are the columns to hint at, where the table has not all that the source has. Rows
+    with times after `latest` (ms) are rejected. Of the rejected rows at most `keep` are kept with their values, the
+    others as empty rows with their reason.
     """
     n = table.num_rows
     bad = np.zeros(n, np.bool_)
@@ -84,7 +86,11 @@ def type_rows(
         source, spoilt, given = readable(one(table.column(name)))
         if spoilt is not None:
             reject(spoilt, lambda _, name=attribute.name: f"{name}: {SPOILT}")  # type: ignore[misc]
-        typed, failed = convert(source, attribute.type)
+        plainly = source
+        if _textual(source.type):
+            source = values.present(source)
+            plainly = values.plain_numbers(source, attribute.type)
+        typed, failed = convert(plainly, attribute.type)
         if failed is not None:
             reject(failed, _says(attribute.name, source, attribute.type))
         sources.append(given)
@@ -106,9 +112,9 @@ def type_rows(
         return Typed(ts, arrays, [])
     rejected: list[tuple[int | None, list[Any], str]] = []
     for k, (i, reason) in enumerate(sorted(reasons.items())):
-        values = [plain(s[i].as_py()) for s in sources] if k < keep else []
+        kept = [plain(s[i].as_py()) for s in sources] if k < keep else []
         known = ts is not None and (untimed is None or not untimed[i])
-        rejected.append((int(ts[i]) if ts is not None and known else None, values, reason))
+        rejected.append((int(ts[i]) if ts is not None and known else None, kept, reason))
     good = pa.array(np.flatnonzero(~bad))
     return Typed(None if ts is None else ts[~bad], [a.take(good) for a in arrays], rejected)
 

@@ -20,14 +20,25 @@ def test_values_that_do_not_fit_are_one_kind_for_each_column() -> None:
         "qty: 'x' is not an int": 2, "line 3 has 2 values, not 3": 9,
     })  # fmt: skip
     number = "; a number is written as 1234.5"
+    comma = "; with a decimal comma: --decimal ,"
     assert found == [
         ReasonGroup(9, "line 3 has 2 values, not 3"),
-        ReasonGroup(5, f"price is not a double: 3 values, such as '1,5'{number}"),
+        ReasonGroup(5, f"price is not a double: 3 values, such as '1,5'{comma}"),
         ReasonGroup(2, f"qty: 'x' is not an int{number}"),
     ]
     missing = "at: null is not a time"
     assert group_reasons({missing: 7}) == [ReasonGroup(7, missing)], "no way to write it"
     assert group_reasons({}) == []
+
+
+def test_the_example_is_of_the_kind_that_most_rows_have() -> None:
+    """Each price has other digits, and so `n/a` was the most frequent value: "a number is written as 1234.5"."""
+    prices = {f"price: '{i},38' is not a double": 1 for i in range(100)}
+    (found,) = group_reasons({**prices, "price: 'n/a' is not a double": 20, "price: '-' is not a double": 9})
+    assert found == ReasonGroup(
+        129, "price is not a double: 102 values, such as '0,38'; with a decimal comma: --decimal ,; if they stand for "
+        'a missing value: --missing "n/a,-"',
+    )  # fmt: skip
 
 
 def test_a_feed_in_another_format_is_told_in_a_few_lines(run: Run) -> None:

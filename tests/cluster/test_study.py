@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.cluster import App, Reading
 from sparkstream_nb.cluster.study import Study, candidates
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.lanes.tallies import Tally, tally
@@ -121,6 +121,10 @@ def test_a_study_counts_what_a_divergence_lists(run: Callable[..., App], tmp_pat
 
     again = app.study(nodes=[2], routings=["round_robin", "hash:k"], feed={"S": frame}, time="at")
     known = study.frame[(study.frame.nodes == 2) & study.frame.routing.isin(["round_robin", "hash:k"])]
+    assert again.frame.values.tolist() == known.values.tolist()
+    german = pd.DataFrame({"k": frame.k, "j": frame.j, "V": frame.v.map("1.0{:02d}".format), "at": frame["at"]})
+    written = Reading(time="at", columns={"v": "V"}, decimal=",")
+    again = app.study(nodes=[2], routings=["round_robin", "hash:k"], feed={"S": german}, reading=written)
     assert again.frame.values.tolist() == known.values.tolist()
     folder = app.home
     del again
