@@ -384,7 +384,8 @@ _SHARED: dict[str, dict[str, Any]] = {
     },
     "--time-zone": {
         "metavar": "ZONE",
-        "help": "the time zone of event times that name none, such as Europe/Berlin (default: UTC)",
+        "help": "the time zone of event times that name none, such as Europe/Berlin (default: UTC); of a time that its "
+        "clocks showed twice, the first is taken",
     },
     "--map": {
         "action": "append",

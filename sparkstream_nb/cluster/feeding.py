@@ -124,6 +124,7 @@ def load(target: Target, request: Request) -> Loaded:
             typed, highest = feeds.in_order(typed, folder, shape.chunk_rows)
         odd = looks_wrong(highest) if shape.time is not None else None
         notes = [odd] if odd is not None else _of_times(target, shape, typed, highest)
+        notes = [*notes, *typed.doubts.words(shape.written.zone)]
         return Loaded(typed, highest, feeds.reasons(typed, folder), notes, shape.written.expected())
     except SparkStreamError:
         feeds.discard(typed, folder)

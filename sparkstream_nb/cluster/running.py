@@ -743,11 +743,12 @@ class RunningApp(Displayed):
         `time` names the column of event times (ms, datetime, or text): events are put in their order, ties in the
         feed's. Without it events keep the feed's order, 1 ms apart. `time_format`: how these times are written, as
         Python's `strptime` takes it, or "s", "ms", "us" or "ns" for numbers since 1970 (default: ms, or ISO 8601).
-        `time_zone`: that of times that name none (default: UTC). `route` overrides the routing. `limit`: only the
-        first so many rows. `columns` maps attributes to source columns, or lists these in the attributes' order. Of
-        texts, `decimal=","` reads numbers such as 1.234,5, and `missing` are those that mean null, besides an empty
-        cell. Rows that do not fit are counted and kept in `errors`. `progress` is called when the reading begins, and
-        then several times a second until all is committed; by default the front end shows how far the feed is. With
+        `time_zone`: that of times that name none (default: UTC). Of a time that its clocks showed twice the first is
+        taken; one that they left out is as much later as they went forward. `route` overrides the routing. `limit`:
+        only the first so many rows. `columns` maps attributes to source columns, or lists these in the attributes'
+        order. Of texts, `decimal=","` reads numbers such as 1.234,5, and `missing` are those that mean null, besides an
+        empty cell. Rows that do not fit are counted and kept in `errors`. `progress` is called when the reading begins,
+        and then several times a second until all is committed; by default the front end shows how far the feed is. With
         `background` the call returns at once: a `Feed`, which can be paused, stopped and waited for. Raises `Misuse`
         for an unknown stream, SparkStreamError for a source that is no feed.
         """

@@ -39,7 +39,7 @@ from .ingest import check_object, fits, fits_time, one, times, type_rows, valid
 from .private import private_file
 from .shared import Shared
 from .tasks import TaskFailed, Tasks
-from .time_formats import BY_DEFAULT, TimeFormat
+from .time_formats import BY_DEFAULT, DoubtCounts, TimeFormat
 from .value_formats import AS_WRITTEN, ValueFormat
 
 CHUNK_ROWS = 250_000
@@ -51,7 +51,7 @@ MOST_GROUP_ROWS = 4_000_000
 REJECTS_KEPT = 10_000
 """Rejected rows of a feed (of one Spark task) that are kept in the error table with their values; all are counted."""
 
-_INFO = "part int, number int, file string, rows long, rejected long"
+_INFO = "part int, number int, file string, rows long, rejected long, twice long, skipped long"
 
 
 @dataclass(frozen=True)
@@ -98,11 +98,13 @@ class Chunk:
 
 @dataclass
 class Typed:
-    """A feed on disk: chunks in the feed's order, files of rejected rows, how many those are."""
+    """A feed on disk: chunks in the feed's order, files of rejected rows, how many those are, and how many times of the
+    others are doubtful."""
 
     chunks: list[Chunk] = field(default_factory=list)
     rejects: list[str] = field(default_factory=list)
     rejected: int = 0
+    doubts: DoubtCounts = field(default_factory=DoubtCounts)
 
     @property
     def rows(self) -> int:
@@ -374,7 +376,7 @@ class _Writing:
 
     def rows(
         self, tables: Iterable[pa.Table], folder: str | None = None, part: int | None = None
-    ) -> list[tuple[int, int, str, int, int]]:
+    ) -> list[_Info]:
         """Writes the chunks; what is told of each, as of `_INFO`. `part` numbers what is read (None: as Spark does)."""
         number, attempt = _task()
         part = number if part is None else part
@@ -389,7 +391,7 @@ class _Writing:
         else:
             with self.shared.at_hand([]) as folder:
                 info = self.rows(tables, str(folder))
-                for _, _, name, _, _ in info:
+                for _, _, name, *_ in info:
                     self.shared.put_file(f"feeds/{name}", folder / name)
         if info:
             columns = [pa.array(c, t) for c, t in zip(zip(*info, strict=True), _INFO_TYPES, strict=True)]
@@ -403,13 +405,16 @@ def _task() -> tuple[int, int]:
     return (0, 0) if context is None else (context.partitionId(), context.taskAttemptId())
 
 
-_INFO_TYPES = (pa.int32(), pa.int32(), pa.string(), pa.int64(), pa.int64())
-_INFO_NAMES = ["part", "number", "file", "rows", "rejected"]
+_INFO_TYPES = (pa.int32(), pa.int32(), pa.string(), *[pa.int64()] * 4)
+_INFO_NAMES = [column.split()[0] for column in _INFO.split(", ")]
+_Info = tuple[int, int, str, int, int, int, int]
+"""What is told of a file: the columns of `_INFO`."""
 
 
-def _gather(info: Sequence[tuple[int, int, str, int, int]]) -> Typed:
+def _gather(info: Sequence[_Info]) -> Typed:
     out = Typed()
-    for _, _, file, rows, rejected in info:
+    for _, _, file, rows, rejected, twice, skipped in info:
+        out.doubts += DoubtCounts(twice, skipped)
         if rows:
             out.chunks.append(Chunk(file, rows))
         elif rejected:
@@ -427,7 +432,8 @@ class _Writer:
         self.rows = 0
         self.errors: list[list[Any]] = []
         self.rejected = 0
-        self.info: list[tuple[int, int, str, int, int]] = []
+        self.doubts = DoubtCounts()
+        self.info: list[_Info] = []
 
     def take(self, table: pa.Table) -> None:
         if table.num_rows == 0:
@@ -445,6 +451,7 @@ class _Writer:
             keep=keep,
         )
         self.rejected += len(typed.rejected)
+        self.doubts += typed.doubts
         for at, values, reason in typed.rejected[:keep]:
             self.errors.append([self.shape.stream, at, values, reason])
         n = len(typed)
@@ -464,16 +471,16 @@ class _Writer:
             return
         name = f"{self.feed}-{self.part:05d}-{len(self.info):05d}"
         write_chunk(self.folder / name, pa.Table.from_batches(self.waiting))
-        self.info.append((self.part, len(self.info), name, self.rows, 0))
-        self.waiting, self.rows = [], 0
+        self.info.append((self.part, len(self.info), name, self.rows, 0, self.doubts.twice, self.doubts.skipped))
+        self.waiting, self.rows, self.doubts = [], 0, DoubtCounts()
 
-    def close(self) -> list[tuple[int, int, str, int, int]]:
+    def close(self) -> list[_Info]:
         self._flush()
         if self.rejected:
             name = f"{self.feed}-{self.part:05d}-rejected"
             with _checked_write(self.folder):
                 private_file(self.folder / name).write_bytes(results.error_lines(self.errors))
-            self.info.append((self.part, len(self.info), name, 0, self.rejected))
+            self.info.append((self.part, len(self.info), name, 0, self.rejected, 0, 0))
         return self.info
 
 
@@ -532,7 +539,7 @@ def in_order(feed: Typed, inbox: Path, chunk_rows: int | None = None) -> tuple[T
     starts = np.cumsum([0, *(c.rows for c in feed.chunks)])
     maps = [pa.memory_map(str(inbox / c.file)) for c in feed.chunks]
     tables = [pa.ipc.open_file(m).read_all() for m in maps]
-    out = Typed([], feed.rejects, feed.rejected)
+    out = replace(feed, chunks=[])
     highest = []
     stem = f"feed-{uuid.uuid4().hex[:12]}-ordered"
     with _whole(inbox, stem):

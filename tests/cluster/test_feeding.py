@@ -23,6 +23,7 @@ from sparkstream_nb.spark.entries import Entry
 from sparkstream_nb.spark.inbox import Inbox
 from sparkstream_nb.spark.journal import entries_from
 from sparkstream_nb.spark.marks import Marks, forget_tasks, mark_node, mark_task
+from sparkstream_nb.spark.time_formats import DoubtCounts
 
 Run = Callable[..., App]
 SECONDS = 60
@@ -319,6 +320,26 @@ def test_a_feed_in_local_times_with_columns_of_other_names(run: Run, tmp_path: P
         "2024-06-03 03:00:01", "2024-06-03 03:00:03",
     ]  # fmt: skip
     assert "a time is as 01.06.2024 10:00:00 (--time-format" in text(report)
+
+
+def test_a_feed_tells_of_times_that_clocks_do_not_show_once(run: Run) -> None:
+    times = [
+        "2024-03-31 01:59:59", "2024-03-31 02:00:00", "2024-03-31 02:59:59", "2024-03-31 03:00:00",
+        "2024-10-27 01:59:59", "2024-10-27 02:00:00", "2024-10-27 02:59:59", "2024-10-27 03:00:00",
+    ]  # fmt: skip
+    app = run("define stream S (v int); from S select v insert into O;")
+    frame = pd.DataFrame({"v": range(8), "at": times})
+    lines = text(app.feed("S", frame, time="at", time_zone="Europe/Berlin")).splitlines()
+    assert lines[-2:] == [
+        "  ! 2 times exist twice, as the clocks of Europe/Berlin went back (end of summer time): the first was taken.",
+        "  ! 2 times do not exist, as the clocks of Europe/Berlin went forward: they were read as that much later, as "
+        "03:30 for 02:30.",
+    ]
+    out = app.output("O").frame
+    assert out["timestamp"].diff().tolist()[1:4] == [1000, 0, 3599000], "02:00 is 03:00, in the feed's order"
+    twice, skipped = DoubtCounts(1, 1).words("Europe/Berlin")
+    assert twice.startswith("1 time exists twice, as")
+    assert skipped.startswith("1 time does not exist, as")
 
 
 def test_times_that_look_like_seconds_are_told_once(run: Run) -> None:
