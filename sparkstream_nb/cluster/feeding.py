@@ -93,14 +93,16 @@ class Request:
 
 @dataclass
 class Loaded:
-    """A feed that was read: its chunks in the inbox's folder, the highest time of each, and reasons of rejections.
-    `notes` are what a person should look at, and `expected` says what a time looks like."""
+    """A feed that was read: its chunks in the inbox's folder, the highest time of each, and reasons of rejections, of
+    those rows that are `kept` at most. `notes` are what a person should look at, and `expected` says what a time looks
+    like."""
 
     typed: feeds.Typed
     highest: Array
     reasons: dict[str, int]
     notes: Sequence[str] = ()
     expected: str | None = None
+    kept: int | None = None
 
     def part(self, at: int, most: int) -> Loaded:
         """`most` chunks from number `at` on; what was rejected goes with the first."""
@@ -125,7 +127,7 @@ def load(target: Target, request: Request) -> Loaded:
         odd = looks_wrong(highest) if shape.time is not None else None
         notes = [odd] if odd is not None else _of_times(target, shape, typed, highest)
         notes = [*notes, *typed.doubts.words(shape.written.zone)]
-        return Loaded(typed, highest, feeds.reasons(typed, folder), notes, shape.written.expected())
+        return Loaded(typed, highest, feeds.reasons(typed, folder), notes, shape.written.expected(), shape.kept)
     except SparkStreamError:
         feeds.discard(typed, folder)
         raise
@@ -213,6 +215,7 @@ class Account:
             not_fed=typed.rows - sum(e.steps for e in self.entries),
             notes=self.loaded.notes,
             time=self.loaded.expected,
+            kept=self.loaded.kept,
         )
 
 

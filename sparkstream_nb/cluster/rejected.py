@@ -15,6 +15,7 @@ from ..engine.columns import Array
 from ..errors import Misuse, SparkStreamError, shown
 from ..limits import Limits
 from ..mapping.decoding import KEPT
+from ..spark.feeds import NOT_KEPT
 from ..spark.ingest import columns_of, event_times, too_late
 from ..spark.outputs import series_of
 from ..stores import Store
@@ -110,6 +111,7 @@ def again(error: Rejected, schema: Schema, given: Given) -> InputBatch:
     SparkStreamError where its values do not fit."""
     at = given.now if error.at is None else error.at
     if isinstance(error.values, dict):
+        _check_kept(error.values)
         columns, times = _read_again(error.values, given, at)
     else:
         values = [*error.values, *[None] * (len(schema) - len(error.values))]
@@ -118,6 +120,12 @@ def again(error: Rejected, schema: Schema, given: Given) -> InputBatch:
         raise SparkStreamError(too_late(int(times[-1]), given.latest))
     step = np.zeros(len(times), np.int64)
     return InputBatch(times[-1:], {error.stream: StreamRows(step, times, columns)})
+
+
+def _check_kept(values: Mapping[str, Any]) -> None:
+    """Raises SparkStreamError for an error that stands for rows that are not kept."""
+    if NOT_KEPT in values:
+        raise SparkStreamError("these rows are not kept: mend them in their file or frame, and feed them again")
 
 
 def _read_again(values: dict[str, Any], given: Given, at: int) -> tuple[list[Any], Array]:

@@ -747,10 +747,10 @@ class RunningApp(Displayed):
         taken; one that they left out is as much later as they went forward. `route` overrides the routing. `limit`:
         only the first so many rows. `columns` maps attributes to source columns, or lists these in the attributes'
         order. Of texts, `decimal=","` reads numbers such as 1.234,5, and `missing` are those that mean null, besides an
-        empty cell. Rows that do not fit are counted and kept in `errors`. `progress` is called when the reading begins,
-        and then several times a second until all is committed; by default the front end shows how far the feed is. With
-        `background` the call returns at once: a `Feed`, which can be paused, stopped and waited for. Raises `Misuse`
-        for an unknown stream, SparkStreamError for a source that is no feed.
+        empty cell. Rows that do not fit are counted, and as many as `retention` says are kept in `errors`. `progress`
+        is called when the reading begins, and then several times a second until all is committed; by default the front
+        end shows how far the feed is. With `background` the call returns at once: a `Feed`, which can be paused,
+        stopped and waited for. Raises `Misuse` for an unknown stream, SparkStreamError for a source that is no feed.
         """
         schema = self._schema(stream)
         given.whole("limit", limit, 0)
@@ -759,7 +759,9 @@ class RunningApp(Displayed):
         if isinstance(source, str | Path):
             given.path("the feed", source)
         reading = Reading(time, time_format, time_zone, columns, decimal, missing)
-        shape = replace(reading.shape(stream, schema), latest=self._latest(), limits=self.deployment.limits)
+        d = self.deployment
+        shape = reading.shape(stream, schema)
+        shape = replace(shape, latest=self._latest(), limits=d.limits, kept=d.retention.errors)
         Route.parse(route or self.routing, self.nodes, {stream: schema} if route else None)
         check_source(source, shape)
         followed = len(self._listeners) > 0

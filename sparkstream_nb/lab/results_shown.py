@@ -95,8 +95,10 @@ _MOST_GROUPS = 5
 def _rejected(shown: FeedReport) -> list[str]:
     if not shown.rejected:
         return []
-    kept = f"{shown.rejected:,} of {shown.rows:,} rows did not fit the stream and are kept: %siddhi errors {shown.app}"
     known = sum(shown.reasons.values())
+    there = known if shown.kept is None else min(known, shown.kept)
+    kept = " and are kept" if there >= shown.rejected else f"; {there:,} of them {'is' if there == 1 else 'are'} kept"
+    kept = f"{shown.rejected:,} of {shown.rows:,} rows did not fit the stream{kept}: %siddhi errors {shown.app}"
     part = [f"of the first {known:,}:"] if known < shown.rejected else []
     found = group_reasons(shown.reasons, shown.time)
     more = [f"and {counted(len(found) - _MOST_GROUPS, 'more reason')}"] if len(found) > _MOST_GROUPS else []
@@ -290,7 +292,7 @@ def _errors_grids(shown: Errors) -> tuple[Grid, Grid]:
     counts = Grid(["reason", "count"], reasons, limit=limit, what="reason")
     frame = shown.frame.reset_index(names="id")
     # Of a message that could not be read, its text; its source is that of the stream.
-    frame["values"] = [v.get("message", v) if isinstance(v, dict) else v for v in frame["values"]]
+    frame["values"] = [v.get("message", "") if isinstance(v, dict) else v for v in frame["values"]]
     return counts, Grid.of_frame(frame, limit=limit, what="error")
 
 

@@ -48,8 +48,10 @@ FINE_ROWS = 50_000
 """Rows of an entry: small enough that a feed of a few seconds has several, so that one sees how far it is."""
 MOST_GROUP_ROWS = 4_000_000
 """Rows of the largest row group that is taken as it is; it is in memory at once."""
-REJECTS_KEPT = 10_000
+REJECTS_KEPT = 100_000
 """Rejected rows of a feed (of one Spark task) that are kept in the error table with their values; all are counted."""
+NOT_KEPT = "rows"
+"""What an error stands for that is of several rows: their number, in its values by this name."""
 
 _INFO = "part int, number int, file string, rows long, rejected long, twice long, skipped long"
 
@@ -60,7 +62,7 @@ class Shape:
 
     `written` is the format of these times, `values` that of other texts. `offered` are all columns of the source, for
     hints. Events after `latest` (ms) are rejected. `limits`: what one event may ask for. `fine`: it can be paused and
-    stopped between its rows.
+    stopped between its rows. So many rejected rows are `kept` at most (None: all).
     """
 
     stream: str
@@ -73,6 +75,7 @@ class Shape:
     written: TimeFormat = BY_DEFAULT
     values: ValueFormat = AS_WRITTEN
     fine: bool = False
+    kept: int | None = REJECTS_KEPT
 
     @property
     def chunk_rows(self) -> int:
@@ -438,7 +441,7 @@ class _Writer:
     def take(self, table: pa.Table) -> None:
         if table.num_rows == 0:
             return
-        keep = max(0, REJECTS_KEPT - len(self.errors))
+        keep = max(0, self._most - len(self.errors))
         typed = type_rows(
             table,
             self.shape.schema,
@@ -466,6 +469,10 @@ class _Writer:
         if self.rows >= self.shape.chunk_rows:
             self._flush()
 
+    @property
+    def _most(self) -> int:
+        return sys.maxsize if self.shape.kept is None else self.shape.kept
+
     def _flush(self) -> None:
         if not self.rows:
             return
@@ -476,6 +483,11 @@ class _Writer:
 
     def close(self) -> list[_Info]:
         self._flush()
+        if self.rejected > len(self.errors):
+            del self.errors[max(1, self._most - 1) :]  # the error that tells of the others is one of so many
+            gone = self.rejected - len(self.errors)
+            said = "1 more row did not fit, and is" if gone == 1 else f"{gone:,} more rows did not fit, and are"
+            self.errors.append([self.shape.stream, None, {NOT_KEPT: gone}, f"{said} not kept: feed them again"])
         if self.rejected:
             name = f"{self.feed}-{self.part:05d}-rejected"
             with _checked_write(self.folder):
@@ -635,5 +647,6 @@ def reasons(feed: Typed, inbox: Path) -> dict[str, int]:
     """Rejected rows that are kept, counted by reason, the most frequent first."""
     found: Counter[str] = Counter()
     for file in feed.rejects:
-        found.update(str(error[3]) for error in results.errors_of((inbox / file).read_bytes()))
+        errors = results.errors_of((inbox / file).read_bytes())
+        found.update(str(reason) for _, _, values, reason in errors if not isinstance(values, dict))
     return dict(sorted(found.items(), key=lambda kv: (-kv[1], kv[0])))

@@ -322,6 +322,22 @@ def test_a_feed_in_local_times_with_columns_of_other_names(run: Run, tmp_path: P
     assert "a time is as 01.06.2024 10:00:00 (--time-format" in text(report)
 
 
+def test_more_rows_that_do_not_fit_than_are_kept(run: Run) -> None:
+    """A report said that 25,000 rows are kept, and 10,000 were."""
+    app = run("define stream S (v int); from S select v insert into O;", retention="errors=4")
+    report = app.feed("S", pd.DataFrame({"v": [*"abcdefghij", "7"]}))
+    assert text(report).splitlines()[2:] == [
+        "  ! 10 of 11 rows did not fit the stream; 3 of them are kept: %siddhi errors app",
+        "    of the first 3:",
+        "    3 × v is not an int: 3 values, such as 'a'; a number is written as 1234.5",
+    ]
+    errors = app.errors.frame
+    assert errors["reason"].tolist()[-1] == "7 more rows did not fit, and are not kept: feed them again"
+    assert len(errors) == 4
+    last = int(errors.index[-1])
+    assert app.replay([last]).left[last].startswith("these rows are not kept: mend them in their file or frame")
+
+
 def test_a_feed_tells_of_times_that_clocks_do_not_show_once(run: Run) -> None:
     times = [
         "2024-03-31 01:59:59", "2024-03-31 02:00:00", "2024-03-31 02:59:59", "2024-03-31 03:00:00",

@@ -161,7 +161,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (
         FeedReport("App", "S", 30_000, 20_000, 0.0, {}, {"r": 10_000}),
         "App.S: 10,000 events in 0.0 s elapsed, 0 events/s\n"
-        "  ! 20,000 of 30,000 rows did not fit the stream and are kept: %siddhi errors App\n"
+        "  ! 20,000 of 30,000 rows did not fit the stream; 10,000 of them are kept: %siddhi errors App\n"
         "    of the first 10,000:\n    10,000 × r",
         "<br>of the first 10,000:<br>10,000 × r",
     ),
