@@ -34,9 +34,10 @@ class FeedReport(Displayed):
     """The report of a feed: `rows` read, of which `rejected` did not fit the stream; `seconds` until all was committed.
 
     `not_fed` counts the events that a feed which was stopped did not put into the app any more. `outputs` counts the
-    events that each derived stream put out meanwhile. `reasons` counts rejected rows by reason, the most frequent
-    first; of more than are `kept` at most (see `Retention`; None: all are), the first ones, of each Spark task that
-    read the feed. `notes` are what a person should look at; `time` says what a time of the feed looks like.
+    events that each derived stream put out meanwhile. `reasons` counts rejected rows by reason (all faults of a row,
+    with `; ` between them), the most frequent first; of more than are `kept` at most (see `Retention`; None: all are),
+    the first ones, of each Spark task that read the feed. `notes` are what a person should look at; `time` says what a
+    time of the feed looks like.
     """
 
     app: str

@@ -25,6 +25,8 @@ from .time_formats import BY_DEFAULT, UNITS, DoubtCounts, Doubts, TimeFormat
 from .value_formats import AS_WRITTEN, ValueFormat
 
 _COLUMNS_SHOWN = 20
+BETWEEN_FAULTS = "; "
+"""Between the faults of one row, in its reason."""
 
 
 @dataclass
@@ -59,22 +61,39 @@ def type_rows(
     `columns` names the source column of an attribute where it has another name, `time` that of the event time, whose
     values are `written` in that format; other texts are as `values` says. A column `csvfile.MALFORMED` says why a whole
     row could not be read; `offered` are the columns to hint at, where the table has not all that the source has. Rows
-    with times after `latest` (ms) are rejected. Of the rejected rows at most `keep` are kept with their values, the
-    others as empty rows with their reason.
+    with times after `latest` (ms) are rejected. The reason of a row has all its faults, that of its time first. Of the
+    rejected rows at most `keep` are kept with their values, the others as empty rows with their reason.
     """
     n = table.num_rows
     bad = np.zeros(n, np.bool_)
-    reasons: dict[int, str] = {}
+    whole = np.zeros(n, np.bool_)
+    faults: dict[int, list[str]] = {}
 
     def reject(mask: Array, reason: Callable[[int], str]) -> None:
-        for i in np.flatnonzero(mask & ~bad).tolist():
-            reasons[i] = reason(i)
+        for i in np.flatnonzero(mask & ~whole).tolist():
+            faults.setdefault(i, []).append(reason(i))
         bad[mask] = True
 
     if MALFORMED in table.schema.names:
         whys = table.column(MALFORMED)
         reject(_mask(pc.is_valid(whys)), lambda i: str(whys[i].as_py()))
+        whole |= bad
     names = table.schema.names
+    ts: Array | None = None
+    untimed: Array | None = None
+    doubts: Doubts | None = None
+    if time is not None:
+        if time not in names:
+            raise SparkStreamError(
+                f"The feed has no column '{time}' of event times. {columns_for(time, offered or names)}"
+            )
+        moments, *_ = readable(one(table.column(time)))
+        found = read_times(moments, written)
+        ts, untimed, doubts = found.values, found.failed, found.doubts
+        if untimed is not None:
+            reject(untimed, lambda i: f"{time}: {shown(_python_value(moments[i]))} is not {written.a_time}")
+        if latest is not None:
+            reject(ts > latest, lambda i: f"{time}: {too_late(int(ts[i]), latest)}")
     arrays: list[pa.Array] = []
     sources: list[pa.Array] = []
     for attribute in schema:
@@ -97,29 +116,14 @@ def type_rows(
             reject(failed, _says(attribute.name, source, attribute.type))
         sources.append(given)
         arrays.append(typed)
-    ts: Array | None = None
-    untimed: Array | None = None
-    doubts: Doubts | None = None
-    if time is not None:
-        if time not in names:
-            raise SparkStreamError(
-                f"The feed has no column '{time}' of event times. {columns_for(time, offered or names)}"
-            )
-        source, *_ = readable(one(table.column(time)))
-        found = read_times(source, written)
-        ts, untimed, doubts = found.values, found.failed, found.doubts
-        if untimed is not None:
-            reject(untimed, lambda i: f"{time}: {shown(_python_value(source[i]))} is not a time")
-        if latest is not None:
-            reject(ts > latest, lambda i: f"{time}: {too_late(int(ts[i]), latest)}")
     doubtful = DoubtCounts.of(doubts, ~bad)
     if not bad.any():
         return Typed(ts, arrays, [], doubtful)
     rejected: list[tuple[int | None, list[Any], str]] = []
-    for k, (i, reason) in enumerate(sorted(reasons.items())):
+    for k, (i, said) in enumerate(sorted(faults.items())):
         kept = [plain(s[i].as_py()) for s in sources] if k < keep else []
         known = ts is not None and (untimed is None or not untimed[i])
-        rejected.append((int(ts[i]) if ts is not None and known else None, kept, reason))
+        rejected.append((int(ts[i]) if ts is not None and known else None, kept, BETWEEN_FAULTS.join(said)))
     good = pa.array(np.flatnonzero(~bad))
     return Typed(None if ts is None else ts[~bad], [a.take(good) for a in arrays], rejected, doubtful)
 

@@ -90,14 +90,21 @@ class TimeFormat:
         """Whether times are as they are by default."""
         return self.format is None and self.zone is None
 
-    def expected(self) -> str:
-        """What a time looks like, for a message."""
+    @property
+    def a_time(self) -> str:
+        """What a text of the column is to be: `a time`, like one where the format is not the default."""
         if self.format is None:
-            zone = self.zone or "UTC"
-            return f"a time is ms since 1970, or as 2024-06-01 10:00:00 ({zone}) or 2024-06-01T10:00:00+02:00"
+            return "a time"
         if self.format in UNITS:
-            return f"a time is a number of {self.format} since 1970"
-        return f"a time is as {dt.datetime(2024, 6, 1, 10, tzinfo=dt.UTC).strftime(self.format)}"
+            return f"a time in {self.format} since 1970"
+        return f"a time like {dt.datetime(2024, 6, 1, 10, tzinfo=dt.UTC).strftime(self.format)}"
+
+    def expected(self) -> str:
+        """What a time looks like by default, for a message; "" where it is as `format` says."""
+        if self.format is not None:
+            return ""
+        zone = self.zone or "UTC"
+        return f"a time is ms since 1970, or as 2024-06-01 10:00:00 ({zone}) or 2024-06-01T10:00:00+02:00"
 
     def counted(self, numbers: Array) -> Array:
         """Numbers of the unit as ms."""

@@ -41,6 +41,21 @@ def test_the_example_is_of_the_kind_that_most_rows_have() -> None:
     )  # fmt: skip
 
 
+def test_a_row_counts_for_each_column_that_does_not_fit_and_times_come_first() -> None:
+    """A wrong --time-format hid behind the prices, as only the first fault of a row was counted."""
+    found = group_reasons({
+        "Zeit: '03.06.' is not a time like 2024-06-01; preis: '8,38' is not a double; n: 'a; is not' is not an int": 3,
+        "Zeit: '04.06.' is not a time like 2024-06-01; preis: 'x' is not a double": 2,
+        "preis: the text is not valid UTF-8; n: 'y' is not an int": 1,
+    })  # fmt: skip
+    assert [(g.count, g.words.partition(";")[0]) for g in found] == [
+        (5, "Zeit is not a time like 2024-06-01: 2 values, such as '03.06.' (--time-format says otherwise)"),
+        (5, "preis is not a double: 2 values, such as '8,38'"),
+        (4, "n is not an int: 2 values, such as 'a"),
+        (1, "preis: the text is not valid UTF-8"),
+    ]
+
+
 def test_a_feed_in_another_format_is_told_in_a_few_lines(run: Run) -> None:
     """A time column that no row of fits was 9,500 lines."""
     n = 2_000
@@ -52,9 +67,9 @@ def test_a_feed_in_another_format_is_told_in_a_few_lines(run: Run) -> None:
     lines = text(app.feed("S", frame, time="Zeit")).splitlines()
     assert lines[1] == "  ! 2,000 of 2,000 rows did not fit the stream and are kept: %siddhi errors app"
     assert len(lines) <= 5
-    assert "1,000 × Zeit is not a time: 1,000 values, such as '03.06.2024 00:00:" in "\n".join(lines)
+    assert "2,000 × Zeit is not a time: 2,000 values, such as '03.06.2024 00:00:" in "\n".join(lines)
     assert "a time is ms since 1970, or as 2024-06-01 10:00:00 (UTC)" in "\n".join(lines)
     assert "1,000 × v: '1.00 EUR' is not a double; a number is written as 1234.5" in "\n".join(lines)
     shown = text(app.errors)
-    assert sorted(line[:8] for line in shown.splitlines()[2:4]) == ["Zeit is ", "v: '1.00"]
+    assert [line[:8] for line in shown.splitlines()[2:4]] == ["Zeit is ", "v: '1.00"]
     assert "showing 20 of 2,000 errors" in shown
