@@ -29,6 +29,7 @@ FUNCTIONS = ("min", "max", "sum", "avg", "count", "distinctCount", "stdDev", "ti
         ("recver.url", ("receiver.url", "basic.auth.enabled"), "receiver.url"),
         ("header.present", ("header", "delimiter"), "header"),
         ("--shards", ("--shared", "--shard-ids"), "--shard-ids"),
+        ("--node", ("--mode", "--nodes", "--name"), "--nodes"),
         ("median", FUNCTIONS, None),
         ("tumbling", FUNCTIONS, None),
         ("--shards", ("--shared",), None),

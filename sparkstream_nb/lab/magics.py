@@ -163,6 +163,9 @@ class SiddhiMagic(Magics):
     def _do_query(self, options: Options, rest: str) -> Any:
         words, text = split_query(rest)
         o = options.parse(words)
+        app, dot, part = o.app.partition(".")
+        if dot and o.app not in cluster.apps() and app in cluster.apps():
+            raise Misuse(f'the query names what it reads: write %siddhi query {app} "from {part} select *"')
         if not text:
             raise Misuse(f'the query is missing: write %siddhi query {o.app} "from ... select ..."')
         return self._query(cluster.get(o.app), text, o)

@@ -139,6 +139,15 @@ OF_AN_APP = [
     ("%siddhi feed Trades.TradeStream good_frame --limit 0", "--limit: '0' is not a whole number above 0"),
     ("%siddhi query Trades --by-shards 'from TradeAggregation select *'", "Did you mean '--by-shard'?"),
     ("%siddhi query Trades", "the query is missing: write %siddhi query Trades"),
+    (
+        "%siddhi query Trades.TradeAggregation",
+        'the query names what it reads: write %siddhi query Trades "from TradeAggregation select *"',
+    ),
+    (
+        '%siddhi query Trades "SELECT * FROM TradeAggregation"',
+        "a query begins with the store that it reads",
+    ),
+    (cell("Trades --node 3"), "unknown option --node. Did you mean '--nodes'?"),
     ('%siddhi query Trades "from TradeAggregation selec *"', "line 1, column"),
     ('%siddhi query Trades "from TradeAgregation select *"', "Did you mean 'TradeAggregation'?"),
     (
