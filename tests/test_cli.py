@@ -151,11 +151,13 @@ def test_a_misspelt_option_is_an_error(
     assert shown.endswith(f"Did you mean '{meant}'?\n")
 
 
-def test_an_option_that_is_near_no_other_is_a_gap(app: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_option_that_no_connector_has_is_a_mistake(app: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path(app).write_text("@sink(type='kafka', topic='t', bootstrap.servers='b', colour='red', @map(type='json'))\n"
                          "define stream S (a int);\nfrom S select a insert into O;")  # fmt: skip
-    assert cli.main(["check", app]) == 0
-    assert "'colour' of a sink of type 'kafka'" in capsys.readouterr().out
+    assert cli.main(["check", app]) == 1
+    shown = capsys.readouterr().err
+    assert "'colour' is no option of @sink(type='kafka')" in shown
+    assert shown.endswith("optional.configuration, partition.no, topic.\n")
 
 
 def test_fmt(tmp_path: Path, app: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -243,7 +243,11 @@ def line_options() -> dict[str, Options]:
     add(p, "--home", help="the app's folder, where it was deployed into one of its own")
     p.add_argument("--trash", action="store_true", help="only what earlier deployments of it have dropped")
 
-    p = command("errors", "Shows the rejected rows and failed events of an app, and why, or sends them once more.")
+    p = command(
+        "errors",
+        "Shows the rejected rows and failed events of an app, and why, or sends them once more. To mend them first, "
+        "edit values and timestamps of the data frame (-o) and give it back in Python: app.replay(frame).",
+    )
     p.add_argument("app", metavar="NAME")
     p.add_argument(
         "--replay",

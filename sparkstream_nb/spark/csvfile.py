@@ -20,6 +20,10 @@ from ..errors import SparkStreamError
 
 MALFORMED = "_sparkstream_malformed"
 """The column that says why a row could not be read; null where it could."""
+ROW = "_sparkstream_row"
+"""The column with the text of such a row, as far as it is kept; null where its values are known."""
+_ROW_KEPT = 2_000
+"""Characters of that text."""
 _SEPARATORS = ",;\t|"
 _BLOCK = 8 << 20
 """Bytes that are parsed at once; a row must fit."""
@@ -62,12 +66,13 @@ class CsvFile:
 
     def tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows, some at a time: the texts of `columns` (null where a value is empty and not quoted), then
-        `MALFORMED`. Raises SparkStreamError for what is no CSV, such as a quote that never ends."""
-        unfit: list[str] = []
+        `MALFORMED` and `ROW`. Raises SparkStreamError for what is no CSV, such as a quote that never ends."""
+        unfit: list[_Unfit] = []
 
         def keep(row: pa.csv.InvalidRow) -> str:
             has = "1 value" if row.actual_columns == 1 else f"{row.actual_columns} values"
-            unfit.append(f"not a whole row: {has}, and the header names {row.expected_columns}: {_shown(row.text)}")
+            why = f"not a whole row: {has}, and the header names {row.expected_columns}: {_shown(row.text)}"
+            unfit.append(_Unfit(why, row.text))
             return "skip"
 
         places = {name: f"c{self.header.index(name)}" for name in columns}
@@ -114,8 +119,8 @@ class CsvFile:
             yield found
             return
         yield found.slice(0, len(found) - 1)
-        why = f"not a whole row: a quote is not closed before {_shown(last.decode(errors='replace'))}"
-        yield from _taken([why], places)
+        text = last.decode(errors="replace")
+        yield from _taken([_Unfit(f"not a whole row: a quote is not closed before {_shown(text)}", text)], places)
 
 
 def _ends_with_quote(path: Path) -> bool:
@@ -139,14 +144,24 @@ def _texts(batch: pa.RecordBatch, places: dict[str, str]) -> pa.Table:
                 for text, raw in zip(found, column.to_pylist(), strict=True)
             ]
             malformed = pa.array([a or b for a, b in zip(malformed.to_pylist(), whys, strict=True)], pa.string())
-    return pa.table([*arrays, malformed], [*places, MALFORMED])
+    return pa.table([*arrays, malformed, pa.nulls(len(malformed), pa.string())], [*places, MALFORMED, ROW])
 
 
-def _taken(unfit: list[str], columns: Collection[str]) -> Iterator[pa.Table]:
+@dataclass(frozen=True)
+class _Unfit:
+    """A row that is not whole: why, and its text."""
+
+    why: str
+    text: str
+
+
+def _taken(unfit: list[_Unfit], columns: Collection[str]) -> Iterator[pa.Table]:
     """The rows that did not fit since the last call."""
     if unfit:
         empty = [pa.nulls(len(unfit), pa.string()) for _ in columns]
-        yield pa.table([*empty, pa.array(unfit, pa.string())], [*columns, MALFORMED])
+        whys = pa.array([row.why for row in unfit], pa.string())
+        texts = pa.array([row.text.rstrip("\r\n")[:_ROW_KEPT] for row in unfit], pa.string())
+        yield pa.table([*empty, whys, texts], [*columns, MALFORMED, ROW])
         unfit.clear()
 
 

@@ -64,7 +64,7 @@ def parts_of(path: Path) -> list[FilePart]:
 
 def tables_of(path: Path, wanted: Sequence[str], part: FilePart | None = None) -> Iterator[pa.Table]:
     """The rows of a part, or of all, some at a time: the `wanted` columns that the file has; of a CSV file with
-    `csvfile.MALFORMED` behind. Raises SparkStreamError for a file that is damaged."""
+    `csvfile.MALFORMED` and `csvfile.ROW` behind. Raises SparkStreamError for a file that is damaged."""
     if path.suffix == ".csv":
         file = CsvFile.of(path, wanted)
         yield from file.tables([n for n in dict.fromkeys(wanted) if n in file.header])

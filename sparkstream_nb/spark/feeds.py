@@ -648,5 +648,5 @@ def reasons(feed: Typed, inbox: Path) -> dict[str, int]:
     found: Counter[str] = Counter()
     for file in feed.rejects:
         errors = results.errors_of((inbox / file).read_bytes())
-        found.update(str(reason) for _, _, values, reason in errors if not isinstance(values, dict))
+        found.update(str(reason) for _, _, values, reason in errors if NOT_KEPT not in values)
     return dict(sorted(found.items(), key=lambda kv: (-kv[1], kv[0])))

@@ -20,11 +20,13 @@ from ..engine.columns import ARROW, Array
 from ..errors import SparkStreamError, near_to, shown
 from ..limits import Limits
 from ..types import Schema, Type
-from .csvfile import MALFORMED
+from .csvfile import MALFORMED, ROW
 from .time_formats import BY_DEFAULT, UNITS, DoubtCounts, Doubts, TimeFormat
 from .value_formats import AS_WRITTEN, ValueFormat
 
 _COLUMNS_SHOWN = 20
+TEXT_OF_ROW = "row"
+"""The name of a row's text in the values of an error, where the row is not whole."""
 BETWEEN_FAULTS = "; "
 """Between the faults of one row, in its reason."""
 
@@ -32,12 +34,13 @@ BETWEEN_FAULTS = "; "
 @dataclass
 class Typed:
     """The rows that fit: `ts` int64[n] ms (None without a time column) and one Arrow array per attribute; and the rows
-    that do not: their time where it can be read, values as Python data in schema order, and the reason. `doubts`: how
-    many rows that fit have a time which clocks did not show once."""
+    that do not: their time where it can be read, values as Python data in schema order (of one that is not whole its
+    text, as `TEXT_OF_ROW`), and the reason. `doubts`: how many rows that fit have a time which clocks did not show
+    once."""
 
     ts: Array | None
     columns: list[pa.Array]
-    rejected: list[tuple[int | None, list[Any], str]]
+    rejected: list[tuple[int | None, list[Any] | dict[str, Any], str]]
     doubts: DoubtCounts = field(default_factory=DoubtCounts)
 
     def __len__(self) -> int:
@@ -119,9 +122,13 @@ def type_rows(
     doubtful = DoubtCounts.of(doubts, ~bad)
     if not bad.any():
         return Typed(ts, arrays, [], doubtful)
-    rejected: list[tuple[int | None, list[Any], str]] = []
+    texts = table.column(ROW) if ROW in names else None
+    rejected: list[tuple[int | None, list[Any] | dict[str, Any], str]] = []
     for k, (i, said) in enumerate(sorted(faults.items())):
-        kept = [plain(s[i].as_py()) for s in sources] if k < keep else []
+        text = None if texts is None else texts[i].as_py()
+        kept: list[Any] | dict[str, Any] = []
+        if k < keep:
+            kept = [plain(s[i].as_py()) for s in sources] if text is None else {TEXT_OF_ROW: text}
         known = ts is not None and (untimed is None or not untimed[i])
         rejected.append((int(ts[i]) if ts is not None and known else None, kept, BETWEEN_FAULTS.join(said)))
     good = pa.array(np.flatnonzero(~bad))

@@ -71,5 +71,5 @@ def test_a_feed_in_another_format_is_told_in_a_few_lines(run: Run) -> None:
     assert "a time is ms since 1970, or as 2024-06-01 10:00:00 (UTC)" in "\n".join(lines)
     assert "1,000 × v: '1.00 EUR' is not a double; a number is written as 1234.5" in "\n".join(lines)
     shown = text(app.errors)
-    assert [line[:8] for line in shown.splitlines()[2:4]] == ["Zeit is ", "v: '1.00"]
+    assert [line[:15] for line in shown.splitlines()[2:4]] == ["2,000  Zeit is ", "1,000  v: '1.00"]
     assert "showing 20 of 2,000 errors" in shown

@@ -177,7 +177,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (Result([("k", "string")], [], hint="<T> is empty"), "0 rows\n<T> is empty", "&lt;T&gt; is empty"),
     (Events("App", "S", pd.DataFrame({"node": ["n"], "k": ["<i>"]})), "n     <i>\n1 event", "&lt;i&gt;"),
     (Events("App", "<S>", NOTHING), "<S> has put out nothing yet.", "&lt;S&gt; has put out nothing yet."),
-    (Errors("App", REFUSED), "reason  count\n──────  ─────\n<r>         2\n1 reason\n\nid  stream", "&lt;r&gt;"),
+    (Errors("App", REFUSED), "count  reason\n─────  ──────\n    2  <r>\n1 reason\n\nid  stream", "&lt;r&gt;"),
     (Errors("App", NOTHING), "App has no errors", "every row and event was accepted."),
     (Errors("App", REFUSED, dropped=1_200), "\n\n1,200 older errors are not kept", "1,200 older errors are not"),
     (replace(APP.stats(), dropped_errors=1_200), "· 1,200 errors dropped", "· 1,200 errors dropped"),
