@@ -21,9 +21,17 @@ def told(error: SparkStreamError) -> str:
     return str(error) if isinstance(error, SiddhiError) and error.file is not None else f"sparkstream: {error}"
 
 
+_OF_EVENTS = {".csv": "CSV", ".parquet": "parquet"}
+"""Files of events, which are no texts of apps."""
+
+
 @contextlib.contextmanager
 def text_of(path: str) -> Iterator[str]:
-    """Read an app's text, and add the file name to SiddhiQL errors raised in the block. `-` is standard input."""
+    """Read an app's text, and add the file name to SiddhiQL errors raised in the block. `-` is standard input. Raises
+    `CannotRead`, for a file of events too."""
+    if Path(path).suffix.lower() in _OF_EVENTS:
+        what = f"{path} is a {_OF_EVENTS[Path(path).suffix.lower()]} file, and no app's text: feed a stream with it"
+        raise CannotRead(f"{what}, sparkstream run APP.siddhi --feed STREAM={path}")
     text = read_text(path)
     try:
         yield text

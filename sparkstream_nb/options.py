@@ -69,6 +69,10 @@ class Options(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As the base class, but refuses what it does not know: a subcommand names its own options."""
+        for given in args or ():
+            action = given.removeprefix("--")
+            if given != action and given not in self._option_string_actions and action in self._choices:
+                raise Misuse(f"{self.prog}: {given} is no option: write {self.prog} {action} ...")
         found, unknown = super().parse_known_args(args, namespace)
         if not unknown:
             return found, unknown
@@ -78,7 +82,18 @@ class Options(argparse.ArgumentParser):
             if "--decimal" in names and word in READ_OTHERWISE:
                 raise Misuse(f"{self.prog}: unknown option {word}. {READ_OTHERWISE[word]}")
             raise Misuse(nearest(f"{self.prog}: unknown option {word}", word, names))
+        maps = getattr(found, "map", None)
+        if maps:
+            attribute, column = maps[-1]
+            quoted = f'A value with spaces is in quotes, such as --map {attribute}="{column} {unknown[0]}"'
+            raise Misuse(f"{self.prog}: unexpected argument '{unknown[0]}'. {quoted}")
         raise Misuse(f"{self.prog}: unexpected argument '{unknown[0]}'. {self._usage_line()}")
+
+    @property
+    def _choices(self) -> set[str]:
+        """The words that an argument without an option may be, but for subcommands."""
+        plain = (a for a in self._actions if not a.option_strings and not isinstance(a, argparse._SubParsersAction))
+        return {str(c) for a in plain for c in a.choices or ()}
 
     def error(self, message: str) -> NoReturn:
         choice = re.match(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", message)

@@ -60,5 +60,6 @@ def test_a_missing_column_lists_those_that_there_are(tmp_path: Path) -> None:
         check_source(path, shape)
     assert str(raised.value) == (
         "rentals.csv has no column 'station' for stream Events. Did you mean 'Station Name'? "
-        "Its columns: Station Name, Old station, Action, Zeit."
+        "Its columns: Station Name, Old station, Action, Zeit. "
+        """Write --map station="Station Name", or columns={'station': 'Station Name'}."""
     )

@@ -82,13 +82,14 @@ class Target:
 @dataclass(frozen=True)
 class Request:
     """What is to be fed: `limit` is for the first so many rows, `route` overrides the app's routing. `followed`: it is
-    committed in slices, as someone watches what the app commits."""
+    committed in slices, as someone watches what the app commits. `stopped`: the app was, and runs again by this."""
 
     source: Any
     shape: feeds.Shape
     route: str
     limit: int | None = None
     followed: bool = False
+    stopped: bool = False
 
 
 @dataclass
@@ -127,6 +128,8 @@ def load(target: Target, request: Request) -> Loaded:
         odd = looks_wrong(highest) if shape.time is not None else None
         notes = [odd] if odd is not None else _of_times(target, shape, typed, highest)
         notes = [*notes, *typed.doubts.words(shape.written.zone)]
+        if request.stopped:
+            notes.append(f"{target.name} was stopped, and runs again.")
         return Loaded(typed, highest, feeds.reasons(typed, folder), notes, shape.written.expected(), shape.kept)
     except SparkStreamError:
         feeds.discard(typed, folder)

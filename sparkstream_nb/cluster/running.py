@@ -765,7 +765,7 @@ class RunningApp(Displayed):
         Route.parse(route or self.routing, self.nodes, {stream: schema} if route else None)
         check_source(source, shape)
         followed = len(self._listeners) > 0
-        request = feeding.Request(source, shape, route or self.routing, limit, followed)
+        request = feeding.Request(source, shape, route or self.routing, limit, followed, self._stopped)
         if background:
             return feeding.start_feed(self._target, request)
         if progress is not None:

@@ -30,6 +30,7 @@ from .source_reading import Reading
 
 _COUNTS = ("same", "lost", "spurious", "duplicated")
 _MOST_KEYS = 6
+_NEARLY_ALL = 0.9
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -121,7 +122,14 @@ class _Rated:
         return max(map(_skew, self.outcomes))
 
     @property
+    def share(self) -> float:
+        """The largest part of all events that one of several nodes takes."""
+        return max((max(o.events) / sum(o.events) for o in self.outcomes if sum(o.events)), default=0.0)
+
+    @property
     def cost(self) -> str:
+        if self.share > _NEARLY_ALL:
+            return f"one node takes {self.share:.0%} of all events, and so does nearly all the work"
         uneven = f"the busiest node takes up to {self.skew:.2f} times the mean"
         return uneven if self.skew > 1.005 else "all nodes take the same"
 

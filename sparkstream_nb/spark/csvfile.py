@@ -43,11 +43,12 @@ class CsvFile:
     header: tuple[str, ...]
 
     @staticmethod
-    def of(path: Path, wanted: Iterable[str] = ()) -> CsvFile:
+    def of(path: Path, wanted: Iterable[str] = (), *, looked_at: int | None = None) -> CsvFile:
         """Looks at the file: the separator is the one with which the first line names most of the `wanted` columns,
-        or most columns at all. Raises SparkStreamError for an empty file, OSError for one that cannot be read."""
+        or most columns at all. The encoding is that of all bytes, or of so many as are `looked_at`. Raises
+        SparkStreamError for an empty file, OSError for one that cannot be read."""
         found = path.stat()
-        encoding = _encoding(path, found.st_size, found.st_mtime_ns)
+        encoding = _encoding(path, found.st_size, found.st_mtime_ns, looked_at)
         best: tuple[tuple[int, int], str, list[str]] | None = None
         for separator in _SEPARATORS:
             text = "utf-8-sig" if encoding == "utf-8" else encoding
@@ -177,13 +178,14 @@ def _plain(error: pa.ArrowInvalid) -> str:
 
 
 @lru_cache(maxsize=64)
-def _encoding(path: Path, size: int, changed: int) -> str:
-    """`utf-8` where all or most bytes outside ASCII are that. The whole file is read, and again only where its `size`
-    or the time when it was `changed` (ns) are others: a feed is looked at several times before it is read."""
+def _encoding(path: Path, size: int, changed: int, most: int | None) -> str:
+    """`utf-8` where all or most bytes outside ASCII are that. The whole file is read (or `most` bytes), and again only
+    where its `size` or the time when it was `changed` (ns) are others: a feed is looked at several times before it is
+    read."""
     good = bad = 0
     seen = b""
     with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
+        while (most is None or file.tell() < most) and (chunk := file.read(1 << 20)):
             if not seen and chunk[:2] in (b"\xff\xfe", b"\xfe\xff"):
                 return "utf-16"
             seen = chunk[:1]

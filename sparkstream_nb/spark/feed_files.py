@@ -46,6 +46,17 @@ def columns_of_file(path: Path, wanted: Sequence[str] = ()) -> list[str]:
         raise SparkStreamError(f"{path} is not the name of a file.") from None
 
 
+def header_of_file(path: Path) -> list[str]:
+    """The names of a file's columns, at a glance: of a CSV file the first MiB tells the encoding. Empty where it cannot
+    be read."""
+    try:
+        if path.suffix == ".csv":
+            return list(CsvFile.of(path, looked_at=1 << 20).header)
+        return list(_dataset(path).schema.names) if path.suffix == ".parquet" else []
+    except (SparkStreamError, OSError, ValueError, pa.ArrowException):
+        return []
+
+
 def parts_of(path: Path) -> list[FilePart]:
     """What can be read side by side, in order."""
     if path.suffix == ".csv":

@@ -323,6 +323,15 @@ def test_a_feed_in_local_times_with_columns_of_other_names(run: Run, tmp_path: P
     assert "Zeit: 'später' is not a time like 01.06.2024 10:00:00 (--time-format" in text(app.errors)
 
 
+def test_a_feed_says_that_it_starts_a_stopped_app(run: Run) -> None:
+    app = run("define stream S (v int); from S select v insert into O;")
+    frame = pd.DataFrame({"v": [1]})
+    assert "stopped" not in text(app.feed("S", frame))
+    app.stop()
+    assert text(app.feed("S", frame)).splitlines()[-1] == "  ! app was stopped, and runs again."
+    assert "stopped" not in text(app.feed("S", frame))
+
+
 def test_more_rows_that_do_not_fit_than_are_kept(run: Run) -> None:
     """A report said that 25,000 rows are kept, and 10,000 were."""
     app = run("define stream S (v int); from S select v insert into O;", retention="errors=4")

@@ -66,6 +66,11 @@ def test_the_routing_that_repairs_most_with_the_least_skew() -> None:
         "hash:c gives the outputs of one node on every number of nodes; the busiest node takes up to 1.11 times the "
         "mean."
     )
+    alone = Study("A", [outcome(3, "sticky", 0, 98, 1, 1)], queries)
+    assert alone.recommendation == (
+        "sticky gives the outputs of one node on every number of nodes; one node takes 98% of all events, and so does "
+        "nearly all the work."
+    )
     assert study.frame.columns.tolist() == ["nodes", "routing", "same", "lost", "spurious", "duplicated", "skew"]
     assert study.by_query.columns.tolist()[:4] == ["nodes", "routing", "query", "stream"]
 

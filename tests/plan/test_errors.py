@@ -79,6 +79,8 @@ R = "define stream R (symbol string, rate float);\n"
         ("@source(ref='bus') " + S, "ref='bus'", "no configuration defines the source 'bus'", "write the options here"),
         ("@sink(type='log', ref='bus') " + S, "ref='bus'", "the sink 'bus'", None),
         ("@sink(type='inMemory', @distribution(strategy='broadcast', @destination(ref='d'))) " + S, "ref='d'", "destination 'd'", None),
+        ("@sink(type='csv') " + S, "type='csv'", "unknown sink type 'csv'", "@sink(type='file', ..., @map(type='csv'))"),
+        ("@sink(type='webhook') " + S, "type='webhook'", "unknown sink type 'webhook'", "run here: email, file, http,"),
         ("@sink(type='Log') " + S, "type='Log'", "unknown sink type 'Log'", "Did you mean 'log'?"),
         ("@sink(type='inMemory') " + S, "@sink(type='inMemory')", "has no 'topic'", "Write topic="),
         ("@sink(type='log', on.error='retry') " + S, "on.error='retry'", "'retry' is not a known value of 'on.error'", "LOG, WAIT, STREAM or STORE"),
