@@ -417,7 +417,8 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--missing": {
         "type": names,
         "metavar": "A,B",
-        "help": "texts that mean that there is no value, such as n/a,- (default: an empty cell alone)",
+        "help": "texts that mean that there is no value, such as n/a,- or --missing=-,n/a (default: an empty cell "
+        "alone)",
     },
     "--last": {"type": positive, "metavar": "N", "help": "only the last N events of a stream"},
     "--by-shard": {"action": "store_true", "help": "show what each shard holds too, below the merged answer"},

@@ -158,6 +158,8 @@ class Events(Displayed):
 @dataclass(frozen=True, repr=False, eq=False)
 class Errors(Displayed):
     """Rows and events that an app could not take. `frame` has all by their id: stream, timestamp (ms), values, reason.
+    The values of a row that is not whole are a dict with its text, `row`; those of rows of a feed that are not kept one
+    with their number, `rows`.
 
     `limit`: how many rows are shown; None: as many as the front end shows. `dropped`: how many older ones are not kept
     any more (`retention` of `deploy`). `away` says which sources cannot be read now and which sinks cannot deliver.

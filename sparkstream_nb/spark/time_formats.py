@@ -50,11 +50,13 @@ class DoubtCounts:
         """A line for each kind that there is."""
         out, clocks = [], f"the clocks of {zone}"
         if self.twice:
-            what = "1 time exists" if self.twice == 1 else f"{self.twice:,} times exist"
+            one = self.twice == 1
+            what = "1 event has a time that exists" if one else f"{self.twice:,} events have times that exist"
             out.append(f"{what} twice, as {clocks} went back (end of summer time): the first was taken.")
         if self.skipped:
-            what, was = ("1 time does", "it was") if self.skipped == 1 else (f"{self.skipped:,} times do", "they were")
-            later = f"{was} read as that much later, as 03:30 for 02:30"
+            one = self.skipped == 1
+            what = "1 event has a time that does" if one else f"{self.skipped:,} events have times that do"
+            later = f"{'it was' if one else 'they were'} read as that much later, as 03:30 for 02:30"
             out.append(f"{what} not exist, as {clocks} went forward: {later}.")
         return out
 

@@ -357,15 +357,16 @@ def test_a_feed_tells_of_times_that_clocks_do_not_show_once(run: Run) -> None:
     frame = pd.DataFrame({"v": range(8), "at": times})
     lines = text(app.feed("S", frame, time="at", time_zone="Europe/Berlin")).splitlines()
     assert lines[-2:] == [
-        "  ! 2 times exist twice, as the clocks of Europe/Berlin went back (end of summer time): the first was taken.",
-        "  ! 2 times do not exist, as the clocks of Europe/Berlin went forward: they were read as that much later, as "
-        "03:30 for 02:30.",
+        "  ! 2 events have times that exist twice, as the clocks of Europe/Berlin went back (end of summer time): the "
+        "first was taken.",
+        "  ! 2 events have times that do not exist, as the clocks of Europe/Berlin went forward: they were read as "
+        "that much later, as 03:30 for 02:30.",
     ]
     out = app.output("O").frame
     assert out["timestamp"].diff().tolist()[1:4] == [1000, 0, 3599000], "02:00 is 03:00, in the feed's order"
     twice, skipped = DoubtCounts(1, 1).words("Europe/Berlin")
-    assert twice.startswith("1 time exists twice, as")
-    assert skipped.startswith("1 time does not exist, as")
+    assert twice.startswith("1 event has a time that exists twice, as")
+    assert skipped.startswith("1 event has a time that does not exist, as")
 
 
 def test_times_that_look_like_seconds_are_told_once(run: Run) -> None:
