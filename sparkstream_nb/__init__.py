@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Limits,
         Pair,
         Pause,
+        Reading,
         Restart,
         Retention,
         Slow,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
 
 __all__ = [
-    "App", "Coordination", "Cut", "Kill", "Limits", "Pair", "Pause", "Restart", "Retention", "Slow",
+    "App", "Coordination", "Cut", "Kill", "Limits", "Pair", "Pause", "Reading", "Restart", "Retention", "Slow",
     "__version__", "apps", "attach", "attachable", "changes", "check", "deploy", "explain", "get", "split",
 ]  # fmt: skip
 

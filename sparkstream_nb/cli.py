@@ -556,7 +556,7 @@ def _answer(case: Case, run_case: Callable[[Case], Any]) -> Case:
 def run_app(options: Any) -> int:
     """`sparkstream run`. What can be told of app, feeds and options before Spark starts is told before."""
     plan = _compiled(options)
-    from .cluster import check_feed, deploy
+    from .cluster import Reading, check_feed, deploy
     from .cluster.folder import document_home, document_name
     from .cluster.sent import columns_of_streams
     from .lab import connect
@@ -567,7 +567,7 @@ def run_app(options: Any) -> int:
     columns = columns_of_streams({s: plan.schema(s) for s, _ in options.feed if s in plan.streams}, dict(options.map))
     reading = {s: {**reading_of(options), "columns": columns.get(s)} for s, _ in options.feed}
     for stream, path in options.feed:
-        check_feed(plan, stream, Path(path), **reading[stream])
+        check_feed(plan, stream, Path(path), Reading(**reading[stream]))
     for query in options.query:
         compile_retrieval(query, plan)
     how = deployment_of(options)

@@ -21,9 +21,17 @@ def told(error: SparkStreamError) -> str:
     return str(error) if isinstance(error, SiddhiError) and error.file is not None else f"sparkstream: {error}"
 
 
+_OF_EVENTS = {".csv": "CSV", ".parquet": "parquet"}
+"""Files of events, which are no texts of apps."""
+
+
 @contextlib.contextmanager
 def text_of(path: str) -> Iterator[str]:
-    """Read an app's text, and add the file name to SiddhiQL errors raised in the block. `-` is standard input."""
+    """Read an app's text, and add the file name to SiddhiQL errors raised in the block. `-` is standard input. Raises
+    `CannotRead`, for a file of events too."""
+    if Path(path).suffix.lower() in _OF_EVENTS:
+        what = f"{path} is a {_OF_EVENTS[Path(path).suffix.lower()]} file, and no app's text: feed a stream with it"
+        raise CannotRead(f"{what}, sparkstream run APP.siddhi --feed STREAM={path}")
     text = read_text(path)
     try:
         yield text
@@ -180,6 +188,7 @@ def audit(options: Any) -> int:
     from .cluster.auditing import AppAudit, AuditReport, as_json, as_sarif, audited
     from .cluster.conf import node_files
     from .cluster.secrets import References
+    from .cluster.source_reading import Reading
     from .lab import connect
     from .lab.plans_shown import page
 
@@ -187,7 +196,9 @@ def audit(options: Any) -> int:
     conf = [*options.deployment, *(options.conf or [])]
     references = References(dict(options.param), tuple(options.allow_env))
     files = node_files(conf, references=references) if conf else []
-    feeds = FeedFiles(options.feed, **reading_of(options))
+    reading = reading_of(options)
+    columns = reading.pop("columns")
+    feeds = FeedFiles(options.feed, Reading(**reading), columns)
     apps = []
     for path in options.apps:
         try:

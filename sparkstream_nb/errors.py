@@ -230,8 +230,10 @@ def near_to(name: str, candidates: Iterable[str]) -> list[str]:
         bare = _bare(candidate)
         longer = min(max(len(wanted), len(bare)), len(_MAX_DISTANCE) - 1)
         far: float | None = _edit_distance(wanted, bare, _MAX_DISTANCE[longer])
-        if far is None and (_abbreviates(wanted, bare) or name.casefold().startswith(f"{candidate.casefold()}.")):
-            far = 0.5 if bare.startswith(wanted) else 1.5
+        if far != 0 and len(wanted) >= 3 and bare.startswith(wanted):
+            far = 0.5  # --node is --nodes, and not --mode
+        elif far is None and (_abbreviates(wanted, bare) or name.casefold().startswith(f"{candidate.casefold()}.")):
+            far = 1.5
         if far is not None:
             found.append((far, len(bare), candidate))
     return [candidate for *_, candidate in sorted(found)]

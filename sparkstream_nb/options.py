@@ -25,6 +25,19 @@ WIDTH = 88
 """Columns of a help text. Fixed, as help is part of notebooks' saved outputs; no wider than a notebook's cell."""
 
 
+_DETECTED = "The separator of a CSV file is found out: a comma, semicolon, tab or bar"
+_HEADER = "The first line of a CSV file names its columns; --map ATTRIBUTE=COLUMN says which one an attribute has"
+READ_OTHERWISE = {
+    **dict.fromkeys(("--sep", "--separator", "--delimiter", "--delim"), _DETECTED),
+    **dict.fromkeys(("--header", "--no-header", "--names", "--columns"), _HEADER),
+    "--encoding": "The encoding of a CSV file is found out: UTF-8, UTF-16, Windows-1252 or Latin-1",
+    **dict.fromkeys(("--na-values", "--na", "--null", "--nulls"), "Did you mean '--missing'?"),
+    **dict.fromkeys(("--date-format", "--format"), "Did you mean '--time-format'?"),
+    **dict.fromkeys(("--tz", "--timezone-of-times"), "Did you mean '--time-zone'?"),
+}
+"""Options of other readers of CSV, and what there is instead."""
+
+
 class HelpAsked(Exception):
     """`--help` was among the words: `str()` is the help text."""
 
@@ -56,14 +69,31 @@ class Options(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As the base class, but refuses what it does not know: a subcommand names its own options."""
+        for given in args or ():
+            action = given.removeprefix("--")
+            if given != action and given not in self._option_string_actions and action in self._choices:
+                raise Misuse(f"{self.prog}: {given} is no option: write {self.prog} {action} ...")
         found, unknown = super().parse_known_args(args, namespace)
         if not unknown:
             return found, unknown
         word = unknown[0].split("=")[0]
         if word.startswith("-"):
             names = [n for n in self._option_string_actions if n.startswith("--")]
+            if "--decimal" in names and word in READ_OTHERWISE:
+                raise Misuse(f"{self.prog}: unknown option {word}. {READ_OTHERWISE[word]}")
             raise Misuse(nearest(f"{self.prog}: unknown option {word}", word, names))
+        maps = getattr(found, "map", None)
+        if maps:
+            attribute, column = maps[-1]
+            quoted = f'A value with spaces is in quotes, such as --map {attribute}="{column} {unknown[0]}"'
+            raise Misuse(f"{self.prog}: unexpected argument '{unknown[0]}'. {quoted}")
         raise Misuse(f"{self.prog}: unexpected argument '{unknown[0]}'. {self._usage_line()}")
+
+    @property
+    def _choices(self) -> set[str]:
+        """The words that an argument without an option may be, but for subcommands."""
+        plain = (a for a in self._actions if not a.option_strings and not isinstance(a, argparse._SubParsersAction))
+        return {str(c) for a in plain for c in a.choices or ()}
 
     def error(self, message: str) -> NoReturn:
         choice = re.match(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", message)
@@ -121,6 +151,13 @@ def attribute_and_column(text: str) -> tuple[str, str]:
     if not equals or not attribute or not column:
         raise argparse.ArgumentTypeError(f"'{text}' is not ATTRIBUTE=COLUMN")
     return attribute, column
+
+
+def decimal_separator(text: str) -> str:
+    """A comma or a point, for `--decimal`."""
+    if text not in (",", "."):
+        raise argparse.ArgumentTypeError(f"'{text}' is neither a comma nor a point")
+    return text
 
 
 def ahead(text: str) -> int | None:
@@ -362,7 +399,8 @@ _SHARED: dict[str, dict[str, Any]] = {
     },
     "--time-zone": {
         "metavar": "ZONE",
-        "help": "the time zone of event times that name none, such as Europe/Berlin (default: UTC)",
+        "help": "the time zone of event times that name none, such as Europe/Berlin (default: UTC); of a time that its "
+        "clocks showed twice, the first is taken",
     },
     "--map": {
         "action": "append",
@@ -370,6 +408,17 @@ _SHARED: dict[str, dict[str, Any]] = {
         "type": attribute_and_column,
         "metavar": "ATTRIBUTE=COLUMN",
         "help": "the source column of an attribute that has another name; may be given several times",
+    },
+    "--decimal": {
+        "type": decimal_separator,
+        "metavar": "SIGN",
+        "help": "the decimal separator of numbers that are texts: with a comma, 1.234,5 is read (default: a point)",
+    },
+    "--missing": {
+        "type": names,
+        "metavar": "A,B",
+        "help": "texts that mean that there is no value, such as n/a,- or --missing=-,n/a (default: an empty cell "
+        "alone)",
     },
     "--last": {"type": positive, "metavar": "N", "help": "only the last N events of a stream"},
     "--by-shard": {"action": "store_true", "help": "show what each shard holds too, below the merged answer"},
@@ -420,12 +469,13 @@ def add_deployment(p: argparse.ArgumentParser) -> None:
 
 def add_reading(p: argparse.ArgumentParser) -> None:
     """Adds the options that say how a feed is read."""
-    add(p, "--time", "--time-format", "--time-zone", "--map")
+    add(p, "--time", "--time-format", "--time-zone", "--map", "--decimal", "--missing")
 
 
 def reading_of(o: argparse.Namespace) -> dict[str, Any]:
     """The arguments of `App.feed` that the options of `add_reading` stand for."""
-    return {"time": o.time, "time_format": o.time_format, "time_zone": o.time_zone, "columns": dict(o.map) or None}
+    names = ("time", "time_format", "time_zone", "decimal", "missing")
+    return {**{name: getattr(o, name) for name in names}, "columns": dict(o.map) or None}
 
 
 def deployment_of(o: argparse.Namespace) -> dict[str, Any]:

@@ -151,11 +151,13 @@ def test_a_misspelt_option_is_an_error(
     assert shown.endswith(f"Did you mean '{meant}'?\n")
 
 
-def test_an_option_that_is_near_no_other_is_a_gap(app: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_option_that_no_connector_has_is_a_mistake(app: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path(app).write_text("@sink(type='kafka', topic='t', bootstrap.servers='b', colour='red', @map(type='json'))\n"
                          "define stream S (a int);\nfrom S select a insert into O;")  # fmt: skip
-    assert cli.main(["check", app]) == 0
-    assert "'colour' of a sink of type 'kafka'" in capsys.readouterr().out
+    assert cli.main(["check", app]) == 1
+    shown = capsys.readouterr().err
+    assert "'colour' is no option of @sink(type='kafka')" in shown
+    assert shown.endswith("optional.configuration, partition.no, topic.\n")
 
 
 def test_fmt(tmp_path: Path, app: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,12 +353,15 @@ def test_run_from_a_source_to_a_sink(tmp_path: Path) -> None:
 
 def test_a_feed_in_local_times_with_other_column_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     app, feed = tmp_path / "app.siddhi", tmp_path / "in.csv"
-    app.write_text("define stream S (station string, n int); from S select station, n insert into O;")
-    feed.write_text("Zeit;Station Name;n\n03.06.2024 05:00:03;A;1\n")
+    app.write_text("define stream S (station string, n double); from S select station, n insert into O;")
+    feed.write_text("Zeit;Station Name;n\n03.06.2024 05:00:03;A;1.234,5\n03.06.2024 05:00:04;A;n/a\n")
     words = ["run", str(app), "--feed", f"S={feed}", "--master", "inline", "--home", str(tmp_path / "home")]
     reading = ["--time", "Zeit", "--time-format", "%d.%m.%Y %H:%M:%S", "--time-zone", "Europe/Berlin"]
+    reading += ["--decimal", ",", "--missing", "n/a,-"]
     assert cli.main([*words, *reading, "--map", "station=Station Name"]) == 0
-    assert "2024-06-03 03:00:03" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "2024-06-03 03:00:03  A        1234.5" in out
+    assert "rejected" not in out
     assert cli.main([*words, *reading, "--map", "statoin=Station Name"]) == 2
     said = "--map: no stream that is fed has an attribute 'statoin'. Did you mean 'station'?"
     assert said in capsys.readouterr().err

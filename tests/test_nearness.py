@@ -29,6 +29,7 @@ FUNCTIONS = ("min", "max", "sum", "avg", "count", "distinctCount", "stdDev", "ti
         ("recver.url", ("receiver.url", "basic.auth.enabled"), "receiver.url"),
         ("header.present", ("header", "delimiter"), "header"),
         ("--shards", ("--shared", "--shard-ids"), "--shard-ids"),
+        ("--node", ("--mode", "--nodes", "--name"), "--nodes"),
         ("median", FUNCTIONS, None),
         ("tumbling", FUNCTIONS, None),
         ("--shards", ("--shared",), None),
@@ -59,5 +60,6 @@ def test_a_missing_column_lists_those_that_there_are(tmp_path: Path) -> None:
         check_source(path, shape)
     assert str(raised.value) == (
         "rentals.csv has no column 'station' for stream Events. Did you mean 'Station Name'? "
-        "Its columns: Station Name, Old station, Action, Zeit."
+        "Its columns: Station Name, Old station, Action, Zeit. "
+        """Write --map station="Station Name", or columns={'station': 'Station Name'}."""
     )

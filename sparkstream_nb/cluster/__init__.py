@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .progress import FeedProgress, ProgressLine
     from .removal import AppFolders, Removed, app_folders, empty_trash_of, remove_app
     from .rescheduling import DistributedFailover
+    from .source_reading import Reading
     from .splitting import SplitApp, split
     from .study import Study
     from .tail import Tail, TailSnapshot
@@ -75,6 +76,7 @@ __all__ = [
     "Pause",
     "PlanText",
     "ProgressLine",
+    "Reading",
     "Removed",
     "RepairList",
     "ResourceCluster",
@@ -136,6 +138,7 @@ if not TYPE_CHECKING:  # for a type checker, there is what is imported above, an
             ".progress": ["FeedProgress", "ProgressLine"],
             ".removal": ["AppFolders", "Removed", "app_folders", "empty_trash_of", "remove_app"],
             ".rescheduling": ["DistributedFailover"],
+            ".source_reading": ["Reading"],
             ".splitting": ["SplitApp", "split"],
             ".study": ["Study"],
             ".tail": ["Tail", "TailSnapshot"],

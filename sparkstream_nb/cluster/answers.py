@@ -34,9 +34,10 @@ class FeedReport(Displayed):
     """The report of a feed: `rows` read, of which `rejected` did not fit the stream; `seconds` until all was committed.
 
     `not_fed` counts the events that a feed which was stopped did not put into the app any more. `outputs` counts the
-    events that each derived stream put out meanwhile. `reasons` counts rejected rows by reason,
-    the most frequent first; of many, the first 10,000 (of each Spark task that read the feed). `notes` are what a
-    person should look at; `time` says what a time of the feed looks like.
+    events that each derived stream put out meanwhile. `reasons` counts rejected rows by reason (all faults of a row,
+    with `; ` between them), the most frequent first; of more than are `kept` at most (see `Retention`; None: all are),
+    the first ones, of each Spark task that read the feed. `notes` are what a person should look at; `time` says what a
+    time of the feed looks like.
     """
 
     app: str
@@ -49,6 +50,7 @@ class FeedReport(Displayed):
     not_fed: int = 0
     notes: Sequence[str] = ()
     time: str | None = None
+    kept: int | None = None
 
     @property
     def events(self) -> int:
@@ -156,6 +158,8 @@ class Events(Displayed):
 @dataclass(frozen=True, repr=False, eq=False)
 class Errors(Displayed):
     """Rows and events that an app could not take. `frame` has all by their id: stream, timestamp (ms), values, reason.
+    The values of a row that is not whole are a dict with its text, `row`; those of rows of a feed that are not kept one
+    with their number, `rows`.
 
     `limit`: how many rows are shown; None: as many as the front end shows. `dropped`: how many older ones are not kept
     any more (`retention` of `deploy`). `away` says which sources cannot be read now and which sinks cannot deliver.

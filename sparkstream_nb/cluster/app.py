@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -19,14 +19,12 @@ from ..plan.graph import graph_of
 from ..plan.nodes import AggDuration, AggregationDef, Plan, Ref, Retrieval
 from ..plan.repair import repairs
 from ..plan.split_graph import split_graph
-from ..spark import feeds
 from ..spark.arrivals import InboxReader
 from ..spark.entries import Ask
 from ..spark.feed_check import check_source
 from ..spark.reach import cuts
 from ..spark.results import Failed
 from ..spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
-from ..spark.time_formats import TimeFormat
 from ..types import Type
 from . import frontend, given
 from .answers import (
@@ -45,7 +43,7 @@ from .frontend import View
 from .hints import hint_of, what_is_cut
 from .rejected import Given, Replayed, again, chosen, errors_of
 from .replays import ReplayedApp
-from .sent import source_columns
+from .source_reading import AS_IT_IS, Reading
 from .stream_ends import ArrivalEnds, OutputEnds
 from .tail import StreamEnds, Tail, TailShape
 from .text_answers import AppGraph, PlanText, RepairList
@@ -440,22 +438,11 @@ class App(ReplayedApp):
         return list(self._progress.logs)
 
 
-def check_feed(
-    plan: Plan,
-    stream: str,
-    source: Any,
-    *,
-    time: str | None = None,
-    time_format: str | None = None,
-    time_zone: str | None = None,
-    columns: Mapping[str, str] | None = None,
-) -> None:
+def check_feed(plan: Plan, stream: str, source: Any, reading: Reading = AS_IT_IS) -> None:
     """Raises SparkStreamError where `App.feed` of an app of `plan` would refuse these arguments. Nothing starts."""
     if stream not in plan.streams:
         raise Misuse(nearest(f"{plan.name or 'the app'} has no stream '{stream}'", stream, plan.streams))
-    TimeFormat.of(time_format, time_zone)
-    schema = plan.schema(stream)
-    check_source(source, feeds.Shape(stream, schema, time, source_columns(schema, columns)))
+    check_source(source, reading.shape(stream, plan.schema(stream)))
 
 
 def _merged(found: Retrieved, limit: int | None = None) -> Result:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..plan.nodes import Plan
 from .sent import columns_of_streams
+from .source_reading import AS_IT_IS, Reading
 
 
 @dataclass(frozen=True)
@@ -35,18 +36,17 @@ class Measured:
 
 @dataclass(frozen=True)
 class FeedFiles:
-    """Files to replay, as (stream, path), and how they are read: the arguments of `App.feed`. `columns` are those of
-    all streams."""
+    """Files to replay, as (stream, path), and how they are read. `columns` are those of all streams."""
 
     files: Sequence[tuple[str, str]]
-    time: str | None = None
-    time_format: str | None = None
-    time_zone: str | None = None
+    reading: Reading = AS_IT_IS
     columns: Mapping[str, str] | None = None
 
-    def by_stream(self, plan: Plan) -> dict[str, dict[str, str]]:
-        """By stream, the source columns of its attributes. Raises `Misuse` for an attribute that none has."""
-        return columns_of_streams({s: plan.schema(s) for s, _ in self.files if s in plan.streams}, self.columns)
+    def by_stream(self, plan: Plan) -> dict[str, Reading]:
+        """By stream, how its files are read. Raises `Misuse` for an attribute that none has."""
+        schemas = {s: plan.schema(s) for s, _ in self.files if s in plan.streams}
+        found = columns_of_streams(schemas, self.columns)
+        return {s: replace(self.reading, columns=columns) for s, columns in found.items()}
 
 
 @dataclass(frozen=True)

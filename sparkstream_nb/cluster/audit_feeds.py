@@ -24,10 +24,10 @@ from ..spark.inbox import Inbox
 from ..spark.ingest import Typed, type_rows
 from ..spark.replay import Nodes, Way
 from ..spark.study import Input
-from ..spark.time_formats import TimeFormat
 from .app import check_feed
 from .audit_answers import FeedFiles, Measured, Measurement
 from .divergence import VERDICTS, Truth
+from .source_reading import AS_IT_IS
 
 NODES = (2, 3, 4)
 """Numbers of nodes that a feed is replayed on."""
@@ -36,12 +36,9 @@ NODES = (2, 3, 4)
 def measure(name: str, plan: Plan, feeds: FeedFiles, variables: Mapping[str, str]) -> Measurement:
     """Replays the feeds whose streams the app has, on `NODES` under round robin, and the repaired app under the routing
     that most of its queries ask for. Raises SparkStreamError for a feed that cannot be read."""
-    columns = feeds.by_stream(plan)
+    readings = feeds.by_stream(plan)
     for stream, path in feeds.files:
-        check_feed(
-            plan, stream, Path(path), time=feeds.time, time_format=feeds.time_format, time_zone=feeds.time_zone,
-            columns=columns.get(stream),
-        )  # fmt: skip
+        check_feed(plan, stream, Path(path), readings.get(stream, AS_IT_IS))
     batch, rejected = _batch(plan, feeds)
     if not len(batch.clock):
         return Measurement(failure="no row of the feeds fits its stream", rejected=rejected)
@@ -102,12 +99,12 @@ def _batch(plan: Plan, feeds: FeedFiles) -> tuple[InputBatch, int]:
     rejected = 0
     for stream, path in feeds.files:
         schema = plan.schema(stream)
-        sources = feeds.by_stream(plan)[stream]
-        names = [*(sources.get(n, n) for n in schema.names), *([feeds.time] if feeds.time else [])]
-        tables = list(tables_of(Path(path), names))
-        table = pa.concat_tables(tables) if tables else pa.table({n: [] for n in names})
-        written = TimeFormat.of(feeds.time_format, feeds.time_zone)
-        found = type_rows(table, schema, time=feeds.time, written=written, columns=sources)
+        shape = feeds.by_stream(plan)[stream].shape(stream, schema)
+        tables = list(tables_of(Path(path), shape.names))
+        table = pa.concat_tables(tables) if tables else pa.table({n: [] for n in shape.names})
+        found = type_rows(
+            table, schema, time=shape.time, written=shape.written, values=shape.values, columns=shape.columns
+        )
         rejected += len(found.rejected)
         streams.append(stream)
         typed.append(found)

@@ -82,25 +82,28 @@ class Target:
 @dataclass(frozen=True)
 class Request:
     """What is to be fed: `limit` is for the first so many rows, `route` overrides the app's routing. `followed`: it is
-    committed in slices, as someone watches what the app commits."""
+    committed in slices, as someone watches what the app commits. `stopped`: the app was, and runs again by this."""
 
     source: Any
     shape: feeds.Shape
     route: str
     limit: int | None = None
     followed: bool = False
+    stopped: bool = False
 
 
 @dataclass
 class Loaded:
-    """A feed that was read: its chunks in the inbox's folder, the highest time of each, and reasons of rejections.
-    `notes` are what a person should look at, and `expected` says what a time looks like."""
+    """A feed that was read: its chunks in the inbox's folder, the highest time of each, and reasons of rejections, of
+    those rows that are `kept` at most. `notes` are what a person should look at, and `expected` says what a time looks
+    like."""
 
     typed: feeds.Typed
     highest: Array
     reasons: dict[str, int]
     notes: Sequence[str] = ()
     expected: str | None = None
+    kept: int | None = None
 
     def part(self, at: int, most: int) -> Loaded:
         """`most` chunks from number `at` on; what was rejected goes with the first."""
@@ -124,7 +127,10 @@ def load(target: Target, request: Request) -> Loaded:
             typed, highest = feeds.in_order(typed, folder, shape.chunk_rows)
         odd = looks_wrong(highest) if shape.time is not None else None
         notes = [odd] if odd is not None else _of_times(target, shape, typed, highest)
-        return Loaded(typed, highest, feeds.reasons(typed, folder), notes, shape.written.expected())
+        notes = [*notes, *typed.doubts.words(shape.written.zone)]
+        if request.stopped:
+            notes.append(f"{target.name} was stopped, and runs again.")
+        return Loaded(typed, highest, feeds.reasons(typed, folder), notes, shape.written.expected(), shape.kept)
     except SparkStreamError:
         feeds.discard(typed, folder)
         raise
@@ -212,6 +218,7 @@ class Account:
             not_fed=typed.rows - sum(e.steps for e in self.entries),
             notes=self.loaded.notes,
             time=self.loaded.expected,
+            kept=self.loaded.kept,
         )
 
 

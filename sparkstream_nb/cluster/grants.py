@@ -36,7 +36,9 @@ class NotAllowed(Misuse):
 
     def __init__(self, target: str, option: str) -> None:
         self.option = option
-        super().__init__(f"{masked(target)} is not allowed. Add --allow {shlex.quote(option)}, or allow=[{option!r}]")
+        is_not = " is not" if target.startswith("what ") else ", which is not"  # "what X stands for" is no sentence
+        added = f"Add --allow {shlex.quote(option)}, or allow=[{option!r}]"
+        super().__init__(f"{masked(target)}{is_not} allowed. {added}")
 
 
 @dataclass(frozen=True)

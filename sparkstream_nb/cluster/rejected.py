@@ -15,7 +15,8 @@ from ..engine.columns import Array
 from ..errors import Misuse, SparkStreamError, shown
 from ..limits import Limits
 from ..mapping.decoding import KEPT
-from ..spark.ingest import columns_of, event_times, too_late
+from ..spark.feeds import NOT_KEPT
+from ..spark.ingest import TEXT_OF_ROW, columns_of, event_times, too_late
 from ..spark.outputs import series_of
 from ..stores import Store
 from ..types import Schema
@@ -39,7 +40,8 @@ def errors_of(app: str, store: Store) -> Errors:
 @dataclass(frozen=True)
 class Rejected:
     """A row, an event or a message that was not taken: `at` is its time (ms), None where it has none. `values` of a
-    message are its `source`, its text, `message`, and the transport properties that its mapping reads, `properties`."""
+    message are its `source`, its text, `message`, and the transport properties that its mapping reads, `properties`;
+    of a row of a file that is not whole, its text, `row`."""
 
     id: int
     stream: str
@@ -110,6 +112,7 @@ def again(error: Rejected, schema: Schema, given: Given) -> InputBatch:
     SparkStreamError where its values do not fit."""
     at = given.now if error.at is None else error.at
     if isinstance(error.values, dict):
+        _check_event(error.values)
         columns, times = _read_again(error.values, given, at)
     else:
         values = [*error.values, *[None] * (len(schema) - len(error.values))]
@@ -118,6 +121,14 @@ def again(error: Rejected, schema: Schema, given: Given) -> InputBatch:
         raise SparkStreamError(too_late(int(times[-1]), given.latest))
     step = np.zeros(len(times), np.int64)
     return InputBatch(times[-1:], {error.stream: StreamRows(step, times, columns)})
+
+
+def _check_event(values: Mapping[str, Any]) -> None:
+    """Raises SparkStreamError for an error that is no event, but stands for rows, or has the text of one."""
+    if NOT_KEPT in values:
+        raise SparkStreamError("these rows are not kept: mend them in their file or frame, and feed them again")
+    if TEXT_OF_ROW in values:
+        raise SparkStreamError("it is the text of a row that is not whole: give its values as a list")
 
 
 def _read_again(values: dict[str, Any], given: Given, at: int) -> tuple[list[Any], Array]:

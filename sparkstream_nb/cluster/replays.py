@@ -32,6 +32,7 @@ from .pair_view import PairAdapter
 from .rescheduling import DistributedFailover
 from .resource_view import ResourceAdapter
 from .running import RunningApp
+from .source_reading import Reading
 from .study import Material, Study, material, study
 
 
@@ -126,6 +127,7 @@ class ReplayedApp(RunningApp):
         *,
         feed: Mapping[str, Any] | None = None,
         time: str | None = None,
+        reading: Reading | None = None,
         **figures: Any,
     ) -> FailoverStudy:
         """What failovers cost under many seeds and settings, computed on all cores, on Spark by one job.
@@ -133,11 +135,12 @@ class ReplayedApp(RunningApp):
         `seeds`: how many, or which. `faults`: "kill" (the active node dies at a moment that the seed chooses), or as in
         `deploy`. `figures`: the values to try of what a `Pair` has: heartbeat, retries, poll, persist (ms), revisions,
         queue, balancer; others are those of the app's pair, or the servers' own. What came in so far is replayed; or
-        `feed`, frames or files by stream, put in order by `time` as in `feed`. An app of any mode can be studied.
+        `feed`, frames or files by stream, put in order by `time` as in `feed`; `reading` says more of how they are read
+        (`Reading(time="at", decimal=",")`). An app of any mode can be studied.
         Raises `Misuse` for impossible figures, SparkStreamError as `failover` and `feed` do.
         """
         nodes = replace(self._replayed_nodes(), led=None)
-        came_in = self._material(feed, time)
+        came_in = self._material(feed, time, reading)
         groups = self.deployment.groups
         first, last = span_of(came_in.source.read())
         wanted = Wanted(seeds, faults, figures)
@@ -201,12 +204,14 @@ class ReplayedApp(RunningApp):
         *,
         feed: Mapping[str, Any] | None = None,
         time: str | None = None,
+        reading: Reading | None = None,
     ) -> Study:
         """What the outputs would be on other numbers of nodes under other routings: how many are lost, spurious or
         duplicated against one node's, for every combination, computed by one Spark job.
 
         `routings`: by default round robin, random, each input stream to one node, and by each attribute that could be a
-        key. What came in so far is replayed; or `feed`, frames or files by stream, put in order by `time` as in `feed`.
+        key. What came in so far is replayed; or `feed`, frames or files by stream, put in order by `time` as in `feed`;
+        `reading` says more of how they are read (`Reading(time="at", decimal=",")`).
         A study is without a leader: it tells what needs one. Raises `Misuse` for an impossible combination,
         SparkStreamError as `divergence` and `feed` do.
         """
@@ -214,11 +219,16 @@ class ReplayedApp(RunningApp):
         for count in [nodes] if isinstance(nodes, int | str) else (nodes := list(nodes)):
             given.whole("nodes", count, 1, MOST_NODES)
         replayed = replace(self._replayed_nodes(), led=None)
-        return study(self._target, replayed, self._material(feed, time), nodes, routings)
+        return study(self._target, replayed, self._material(feed, time, reading), nodes, routings)
 
-    def _material(self, feed: Mapping[str, Any] | None, time: str | None) -> Material:
-        """What came in so far, or a feed that is never committed."""
+    def _material(self, feed: Mapping[str, Any] | None, time: str | None, reading: Reading | None) -> Material:
+        """What came in so far, or a feed that is never committed. Raises `Misuse` where both `time` and `reading` say
+        which column has the event times."""
         self._check_open()
+        if reading is not None and not isinstance(reading, Reading):
+            raise Misuse(f"reading is a Reading, not {shown(reading)}: Reading(time='at', decimal=',')")
+        if reading is not None and time is not None:
+            raise Misuse("time is given twice: as an argument of its own, and with reading")
         if self._life.shared is not None:
             raise Misuse(
                 "a study is computed by Spark's machines, which do not see what came in to an app with shared=...: "
@@ -232,4 +242,4 @@ class ReplayedApp(RunningApp):
         for stream in feed:
             self._schema(stream)
         self.start()
-        return material(self._target, feed, time, self.schemas)
+        return material(self._target, feed, reading or Reading(time), self.schemas)

@@ -27,7 +27,6 @@ from ..plan.nodes import Plan
 from ..plan.state_units import state_tokens
 from ..runners.protocol import Job, Session
 from ..runners.stream import Stream
-from ..spark import feeds
 from ..spark.commit import Commit, ErrorLimit, Progress
 from ..spark.entries import Entry, Reject
 from ..spark.feed_check import check_source
@@ -49,7 +48,6 @@ from ..spark.sinks.delivery import Source
 from ..spark.sinks.target import Place
 from ..spark.sources.intake import Entrance, Intakes
 from ..spark.tables import packed
-from ..spark.time_formats import TimeFormat
 from ..stores import Store, shard_warnings
 from ..stores.address import MEMORY
 from ..stores.patience import Patience
@@ -70,8 +68,9 @@ from .listeners import CommitListeners, OnCommit
 from .owner import Ownership
 from .progress import OnProgress
 from .scaling import scaled, wanted_ids
-from .sent import row_of, source_columns
+from .sent import row_of
 from .sinks import Deliveries
+from .source_reading import Reading
 from .stores import open_store, prepare_tables
 from .undelivered import FaultStreams
 from .wall import WALL, Inlet, WallClock, WallTicker
@@ -699,6 +698,8 @@ class RunningApp(Displayed):
         route: str | None = None,
         limit: int | None = None,
         columns: Mapping[str, str] | Sequence[str] | None = None,
+        decimal: str | None = None,
+        missing: Sequence[str] | None = None,
         progress: OnProgress | None = None,
         background: Literal[False] = False,
     ) -> FeedReport: ...
@@ -715,6 +716,8 @@ class RunningApp(Displayed):
         route: str | None = None,
         limit: int | None = None,
         columns: Mapping[str, str] | Sequence[str] | None = None,
+        decimal: str | None = None,
+        missing: Sequence[str] | None = None,
         progress: OnProgress | None = None,
         background: Literal[True],
     ) -> Feed: ...
@@ -730,6 +733,8 @@ class RunningApp(Displayed):
         route: str | None = None,
         limit: int | None = None,
         columns: Mapping[str, str] | Sequence[str] | None = None,
+        decimal: str | None = None,
+        missing: Sequence[str] | None = None,
         progress: OnProgress | None = None,
         background: bool = False,
     ) -> FeedReport | Feed:
@@ -738,31 +743,29 @@ class RunningApp(Displayed):
         `time` names the column of event times (ms, datetime, or text): events are put in their order, ties in the
         feed's. Without it events keep the feed's order, 1 ms apart. `time_format`: how these times are written, as
         Python's `strptime` takes it, or "s", "ms", "us" or "ns" for numbers since 1970 (default: ms, or ISO 8601).
-        `time_zone`: that of times that name none (default: UTC). `route` overrides the routing. `limit`: only the
-        first so many rows. `columns` maps attributes to source columns, or lists these in the attributes' order. Rows
-        that do not fit are counted and kept in `errors`. `progress` is called when the reading begins, and then several
-        times a second until all is committed; by default the front end shows how far the feed is. With `background` the
-        call returns at once: a `Feed`, which can be paused, stopped and waited for. Raises `Misuse` for an unknown
-        stream, SparkStreamError for a source that is no feed.
+        `time_zone`: that of times that name none (default: UTC). Of a time that its clocks showed twice the first is
+        taken; one that they left out is as much later as they went forward. `route` overrides the routing. `limit`:
+        only the first so many rows. `columns` maps attributes to source columns, or lists these in the attributes'
+        order. Of texts, `decimal=","` reads numbers such as 1.234,5, and `missing` are those that mean null, besides an
+        empty cell. Rows that do not fit are counted, and as many as `retention` says are kept in `errors`. `progress`
+        is called when the reading begins, and then several times a second until all is committed; by default the front
+        end shows how far the feed is. With `background` the call returns at once: a `Feed`, which can be paused,
+        stopped and waited for. Raises `Misuse` for an unknown stream, SparkStreamError for a source that is no feed.
         """
         schema = self._schema(stream)
-        for what, value in {"time": time, "time_format": time_format, "time_zone": time_zone}.items():
-            given.text(what, value)
         given.whole("limit", limit, 0)
         if progress is not None and not callable(progress):
             raise Misuse(f"progress is a function, not {shown(progress)}")
-        if columns is not None and not isinstance(columns, Mapping):
-            given.texts("columns", columns)
-        elif columns is not None:
-            given.mapping("columns", columns)
         if isinstance(source, str | Path):
             given.path("the feed", source)
-        shape = feeds.Shape(stream, schema, time, source_columns(schema, columns), latest=self._latest())
-        shape = replace(shape, limits=self.deployment.limits, written=TimeFormat.of(time_format, time_zone))
+        reading = Reading(time, time_format, time_zone, columns, decimal, missing)
+        d = self.deployment
+        shape = reading.shape(stream, schema)
+        shape = replace(shape, latest=self._latest(), limits=d.limits, kept=d.retention.errors)
         Route.parse(route or self.routing, self.nodes, {stream: schema} if route else None)
         check_source(source, shape)
         followed = len(self._listeners) > 0
-        request = feeding.Request(source, shape, route or self.routing, limit, followed)
+        request = feeding.Request(source, shape, route or self.routing, limit, followed, self._stopped)
         if background:
             return feeding.start_feed(self._target, request)
         if progress is not None:

@@ -25,9 +25,12 @@ from ..spark.study import Input, Outcome, studied
 from ..types import Schema, Type
 from . import feeding
 from .frontend import Displayed
+from .sent import columns_of_streams
+from .source_reading import Reading
 
 _COUNTS = ("same", "lost", "spurious", "duplicated")
 _MOST_KEYS = 6
+_NEARLY_ALL = 0.9
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -119,7 +122,14 @@ class _Rated:
         return max(map(_skew, self.outcomes))
 
     @property
+    def share(self) -> float:
+        """The largest part of all events that one of several nodes takes."""
+        return max((max(o.events) / sum(o.events) for o in self.outcomes if sum(o.events)), default=0.0)
+
+    @property
     def cost(self) -> str:
+        if self.share > _NEARLY_ALL:
+            return f"one node takes {self.share:.0%} of all events, and so does nearly all the work"
         uneven = f"the busiest node takes up to {self.skew:.2f} times the mean"
         return uneven if self.skew > 1.005 else "all nodes take the same"
 
@@ -167,17 +177,23 @@ class Material:
 
 
 def material(
-    target: feeding.Target, sources: Mapping[str, Any], time: str | None, schemas: Mapping[str, Schema]
+    target: feeding.Target, sources: Mapping[str, Any], reading: Reading, schemas: Mapping[str, Schema]
 ) -> Material:
-    """A recording of feeds, by stream, one after the other; `time` as in `App.feed`.
+    """A recording of feeds, by stream, one after the other.
 
     Raises SparkStreamError for a source that is no feed.
     """
+    columns = reading.columns
+    if isinstance(columns, Mapping):
+        own = columns_of_streams({stream: schemas[stream] for stream in sources}, columns)
+        readings = {stream: replace(reading, columns=own[stream]) for stream in sources}
+    else:
+        readings = dict.fromkeys(sources, reading)
     folder = Path(tempfile.mkdtemp(prefix="study-", dir=target.inbox.folder.parent))
     inbox = Inbox(folder)
     kept = Material(Input(str(folder), schemas, 1, -1), str(folder), folder)
     for stream, source in sources.items():
-        shape = feeds.Shape(stream, schemas[stream], time, {})
+        shape = readings[stream].shape(stream, schemas[stream])
         check_source(source, shape)
         loaded = feeding.load(replace(target, inbox=inbox), feeding.Request(source, shape, "round_robin"))
         now = inbox.position.clock or 0

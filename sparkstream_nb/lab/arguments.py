@@ -238,12 +238,16 @@ def line_options() -> dict[str, Options]:
     p.add_argument("app", nargs="?", metavar="NAME")
     p.add_argument("--all", action="store_true", help="all apps of this notebook")
 
-    p = command("remove", "Stops an app, and removes its folder with state, outputs and stored aggregations, for good.")
-    p.add_argument("app", metavar="NAME")
+    p = command("remove", "Stops apps, and removes their folders: state, outputs and stored aggregations, for good.")
+    p.add_argument("apps", nargs="+", metavar="NAME")
     add(p, "--home", help="the app's folder, where it was deployed into one of its own")
     p.add_argument("--trash", action="store_true", help="only what earlier deployments of it have dropped")
 
-    p = command("errors", "Shows the rejected rows and failed events of an app, and why, or sends them once more.")
+    p = command(
+        "errors",
+        "Shows the rejected rows and failed events of an app, and why, or sends them once more. To mend them first, "
+        "edit values and timestamps of the data frame (-o) and give it back in Python: app.replay(frame).",
+    )
     p.add_argument("app", metavar="NAME")
     p.add_argument(
         "--replay",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
@@ -16,6 +17,10 @@ from .completion import Query, at_cursor
 from .completion.names import Names, of_plan
 
 _WORD = re.compile(r"[@#%]?[\w:.\-]*$")
+_COLUMN = re.compile(r"--(?:map\s+[\w`]+=|time\s+)(?P<word>\"[^\"]*|[^\s\"]*)$")
+"""An option of a feed that ends with the beginning of a column's name."""
+_PLAIN = re.compile(r"[\w:.\-]+")
+"""A word that needs no quotes."""
 
 ROUTED = ("round_robin", "hash:", "node:", "random:", "sticky")
 """How values of --routing begin."""
@@ -53,6 +58,9 @@ class Completer:
                 found = at_cursor(self._query_on_line(line))
                 if found.words:
                     return _result(found.fragment, found.words)
+            column = _COLUMN.search(line) if re.match(r"\s*%siddhi\s+feed\s", line) else None
+            if column is not None:
+                return self._columns(line, column["word"])
             words = self._on_command(line)
         else:
             return {"completions": []}
@@ -108,6 +116,8 @@ class Completer:
         apps = cluster.apps()
         if command in ("feed", "send", "output", "tail"):
             parts = [f"{n}.{s}" for n, a in apps.items() for s in a.plan.streams]
+            if command == "feed" and len(before) == 3:
+                return [*self._frames(), *_files(line), *options]
             return [*parts, *options, *(self._frames() if command == "feed" else [])]
         if command == "attach":
             return [*attachable_names(), *options]
@@ -121,12 +131,34 @@ class Completer:
         schemas = {f"{n}.{s}": d.source.schema for n, a in cluster.apps().items() for s, d in a.plan.streams.items()}
         return list(schemas[stream].names) if stream in schemas else []
 
+    def _columns(self, line: str, word: str) -> dict[str, Any]:
+        """The columns of the source of a feed whose option ends at the cursor with the beginning `word` of one."""
+        from ..spark.feed_files import header_of_file  # it takes its time to load
+
+        words = line.split()
+        source = words[3].strip("\"'") if len(words) > 3 else ""
+        frame = self._names.get(source)
+        columns = header_of_file(Path(source)) if frame is None else [str(c) for c in getattr(frame, "columns", ())]
+        within = word.startswith('"')
+        fits = [c for c in columns if c.lower().startswith(word.lstrip('"').lower())]
+        return _result(word, [f'"{c}"' if within or not _PLAIN.fullmatch(c) else c for c in fits])
+
     def _frames(self) -> list[str]:
         return [
             n
             for n, v in self._names.items()
             if not n.startswith("_") and hasattr(v, "columns") and not isinstance(v, type)
         ]
+
+
+def _files(line: str) -> list[str]:
+    """The files that can be fed, and the folders, where the path that ends `line` leads."""
+    folder = Path((re.search(r"\S*$", line) or [""])[0].rpartition("/")[0] or ".")
+    try:
+        found = [p for p in folder.iterdir() if not p.name.startswith(".") and _PLAIN.fullmatch(p.name)]
+        return [f"{p.name}/" if p.is_dir() else p.name for p in found if p.is_dir() or p.suffix in (".csv", ".parquet")]
+    except OSError:
+        return []
 
 
 def _result(fragment: str, words: Iterable[str]) -> dict[str, Any]:

@@ -123,6 +123,8 @@ class SiddhiMagic(Magics):
                 raise Misuse(f"a cell deploys an app: write %%siddhi{given} as its first line and the app's text below")
             if name.startswith("-"):
                 raise Misuse(f"the command comes first, as in %siddhi list. Commands: {', '.join(self._line_options)}")
+            if name in _OTHER_NAMES:
+                raise Misuse(f"%siddhi has no command '{name}'. Did you mean '{_OTHER_NAMES[name]}'?")
             raise Misuse(nearest(f"%siddhi has no command '{name}'", name, self._line_options))
         rest = line.split(maxsplit=1)[1] if len(line.split(maxsplit=1)) > 1 else ""
         return getattr(self, f"_do_{name}")(self._line_options[name], rest)
@@ -163,6 +165,9 @@ class SiddhiMagic(Magics):
     def _do_query(self, options: Options, rest: str) -> Any:
         words, text = split_query(rest)
         o = options.parse(words)
+        app, dot, part = o.app.partition(".")
+        if dot and o.app not in cluster.apps() and app in cluster.apps():
+            raise Misuse(f'the query names what it reads: write %siddhi query {app} "from {part} select *"')
         if not text:
             raise Misuse(f'the query is missing: write %siddhi query {o.app} "from ... select ..."')
         return self._query(cluster.get(o.app), text, o)
@@ -295,7 +300,10 @@ class SiddhiMagic(Magics):
 
     def _do_remove(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        print(removed_text((cluster.empty_trash_of if o.trash else cluster.remove_app)(o.app, o.home)))
+        if o.home and len(o.apps) > 1:
+            raise Misuse("--home is the folder of one app: remove the others by themselves")
+        for name in o.apps:
+            print(removed_text((cluster.empty_trash_of if o.trash else cluster.remove_app)(name, o.home)))
 
     def _do_errors(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
@@ -433,6 +441,16 @@ def with_body(lines: list[str]) -> list[str]:
     """The lines of a cell; one of `%%siddhi` alone gets an empty line below it, as IPython refuses it without."""
     alone = len(lines) == 1 and re.match(r"%%siddhi(\s|$)", lines[0])
     return [lines[0].rstrip("\n") + "\n", "\n"] if alone else lines
+
+
+_OTHER_NAMES = {
+    **dict.fromkeys(("delete", "drop", "rm", "undeploy"), "remove"),
+    **dict.fromkeys(("show", "ls", "apps", "ps"), "list"),
+    **dict.fromkeys(("load", "import", "read"), "feed"),
+    **dict.fromkeys(("insert", "publish"), "send"),
+    **dict.fromkeys(("select", "sql"), "query"),
+}
+"""Commands by the names that they have elsewhere."""
 
 
 class Interrupted(Misuse):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import html as markup
+from typing import Any
+
+import pandas as pd
 
 from ..cluster import (
     App,
@@ -29,6 +32,7 @@ from ..cluster.attaching import attachable_names
 from ..cluster.divergence import VERDICTS
 from ..cluster.progress import span
 from ..cluster.reasons import group_reasons
+from ..spark.ingest import TEXT_OF_ROW
 from .bars import bar_html
 from .card import card_html, card_text
 from .cluster_view import cluster_html, cluster_text
@@ -95,8 +99,10 @@ _MOST_GROUPS = 5
 def _rejected(shown: FeedReport) -> list[str]:
     if not shown.rejected:
         return []
-    kept = f"{shown.rejected:,} of {shown.rows:,} rows did not fit the stream and are kept: %siddhi errors {shown.app}"
     known = sum(shown.reasons.values())
+    there = known if shown.kept is None else min(known, shown.kept)
+    kept = " and are kept" if there >= shown.rejected else f"; {there:,} of them {'is' if there == 1 else 'are'} kept"
+    kept = f"{shown.rejected:,} of {shown.rows:,} rows did not fit the stream{kept}: %siddhi errors {shown.app}"
     part = [f"of the first {known:,}:"] if known < shown.rejected else []
     found = group_reasons(shown.reasons, shown.time)
     more = [f"and {counted(len(found) - _MOST_GROUPS, 'more reason')}"] if len(found) > _MOST_GROUPS else []
@@ -283,14 +289,25 @@ def _(shown: Sent) -> str:
     return paragraph("<br>".join(markup.escape(line) for line in _sent(shown)))
 
 
+_ROW_SHOWN = 200
+"""Characters of a row that is not whole."""
+
+
+def _error_values(values: Any) -> Any:
+    """Of a message that could not be read, its text; its source is that of the stream. Of a row that is not whole, its
+    text too."""
+    if not isinstance(values, dict):
+        return values
+    return Whole(str(values[TEXT_OF_ROW])[:_ROW_SHOWN]) if TEXT_OF_ROW in values else values.get("message", "")
+
+
 def _errors_grids(shown: Errors) -> tuple[Grid, Grid]:
     """How many errors there are for each reason; the first of them."""
     limit = limit_of(shown.limit)
-    reasons = [(Whole(k.words), Count(k.count)) for k in group_reasons(shown.reasons)]
-    counts = Grid(["reason", "count"], reasons, limit=limit, what="reason")
+    reasons = [(Count(k.count), Whole(k.words)) for k in group_reasons(shown.reasons)]
+    counts = Grid(["count", "reason"], reasons, limit=limit, what="reason")
     frame = shown.frame.reset_index(names="id")
-    # Of a message that could not be read, its text; its source is that of the stream.
-    frame["values"] = [v.get("message", v) if isinstance(v, dict) else v for v in frame["values"]]
+    frame["values"] = pd.Series([_error_values(v) for v in frame["values"]], frame.index, dtype=object)
     return counts, Grid.of_frame(frame, limit=limit, what="error")
 
 
@@ -301,11 +318,14 @@ def _(shown: Errors) -> str:
 
 
 def _errors_notes(shown: Errors) -> list[str]:
-    """What there is to be said of errors that are not shown."""
+    """What there is to be said of errors that are not shown, and of how all are mended."""
+    mend = [f"%siddhi errors {shown.app} --replay sends them again; mended rows of .errors.frame: app.replay(frame)."]
     if shown.dropped:
         kept = f"{counted(shown.dropped, 'older error')} {'is' if shown.dropped == 1 else 'are'} {NOT_KEPT}"
-        return [kept, *shown.away]
-    if len(shown) or shown.away:
+        return [kept, *shown.away, *mend]
+    if len(shown):
+        return [*shown.away, *mend]
+    if shown.away:
         return [*shown.away]
     return [f"{shown.app} has no errors: every row and event was accepted."]
 

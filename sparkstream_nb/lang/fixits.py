@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from lark import Token
 
 from ..errors import SiddhiSyntaxError
-from .keywords import UNIT_SPELLINGS
+from .keywords import FOREIGN_WORDS, TYPES, UNIT_SPELLINGS
 from .source import STRAY
 from .tree import Annotation, Expression, Variable
 
@@ -151,9 +151,10 @@ def _foreign_operator(f: Failure) -> Advice | None:
         return Advice("'=' does not compare", "Write '=='.")
     if f.word() == ">" and f.word(-1) == "<":
         return Advice("'<>' is not SiddhiQL", "Write '!='.", -1)
-    word = {"&": "and", "|": "or"}.get(f.word())
-    if word:
-        return Advice(f"'{f.word()}' is not SiddhiQL", f"Write '{word}'.")
+    if f.word() == "&":
+        return Advice("'&' is not SiddhiQL", "Write 'and'.")
+    if f.word() == "|":
+        return Advice("'|' is not SiddhiQL", "Write 'or' between conditions. Texts are joined with str:concat(a, b).")
     if f.word() == "!" and "_NOT" in f.expected:
         return Advice("'!' does not negate", "Write 'not'.")
     if f.word() == "(" and f.word(-1) == "!":
@@ -236,6 +237,117 @@ def _sql_statement(f: Failure) -> Advice | None:
     return Advice(*_STATEMENT_OF[f.word()])
 
 
+def _sql_retrieval(f: Failure) -> Advice | None:
+    if f.start != "only_on_demand" or f.word() != "from" or f.tokens[0].lower() != "select":
+        return None
+    store = f.token(1)
+    return Advice(
+        "a query begins with the store that it reads",
+        f"Write 'from {store or 'STORE'} select ...', and a condition between the two: 'on ...'.",
+    )
+
+
+_SQL_WORDS = {
+    "like": "Write str:contains(text, 'part'), or regex:matches('pattern', text).",
+    "ilike": "Write str:contains(str:lower(text), 'part').",
+    "between": "Write '{x} >= a and {x} <= b'.",
+    "in": "Write '{x} == a or {x} == b'; 'in' looks a row up in a table, and not in a list.",
+    "union": "Let two queries insert into the same stream.",
+    "over": "Put a window behind the stream, from S#window.length(10) select ..., and 'group by' for each key.",
+}
+"""Operators of SQL → what there is instead; `{x}` is what stands before them."""
+
+
+def _sql_operator(f: Failure) -> Advice | None:
+    before = f.word(-1)
+    if f.word() == "not" and f.word(1) in ("like", "ilike", "in", "between"):
+        found = f"'not {f.word(1)}' is not SiddhiQL"
+        return Advice(found, f"{_SQL_WORDS[f.word(1)].format(x=f.token(-1))} Put not (...) around it.")
+    if f.word() in _SQL_WORDS and f.word() != "in" and f.token(-1) is not None:
+        return Advice(f"'{f.token()}' is not SiddhiQL", _SQL_WORDS[f.word()].format(x=f.token(-1)))
+    if f.word() == "when" or before == "case":
+        offset = -1 if before == "case" else 0
+        return Advice("'case when' is not SiddhiQL", "Write ifThenElse(condition, value, other).", offset)
+    if f.word() == "not" and before == "is":
+        return Advice("'is not null' is not SiddhiQL", f"Write 'not {f.token(-2)} is null'.", -1)
+    if f.word() == "(" and before == "in":
+        return Advice("'in (...)' is not SiddhiQL", _SQL_WORDS["in"].format(x=f.token(-2)), -1)
+    return None
+
+
+def _sql_distinct(f: Failure) -> Advice | None:
+    if f.word(-1) != "distinct" or f.token() is None:
+        return None
+    if f.word(-2) == "(":
+        return Advice("'distinct' is not SiddhiQL", f"Write distinctCount({f.token()}).", -1)
+    if f.word(-2) != "select":
+        return None
+    return Advice("'distinct' is not SiddhiQL", f"Write 'select {f.token()} group by {f.token()}'.", -1)
+
+
+def _partition_by(f: Failure) -> Advice | None:
+    if f.word() != "partition" or f.word(1) != "by":
+        return None
+    key = f.token(2) or "k"
+    return Advice(
+        "'partition by' is no part of a query",
+        f"Write 'group by {key}', or for windows by key 'partition with ({key} of S) begin ... end;' around the query.",
+    )
+
+
+def _cast_as(f: Failure) -> Advice | None:
+    if f.word() != "as":
+        return None
+    depth = 0
+    for i in range(f.at - 1, 0, -1):
+        depth += {")": 1, "(": -1}.get(str(f.tokens[i]), 0)
+        if depth < 0:
+            if str(f.tokens[i - 1]).lower() not in ("cast", "convert", "try_cast"):
+                return None
+            type_ = FOREIGN_WORDS.get(f.word(1), f.word(1) or "string")
+            return Advice(
+                f"'{f.tokens[i - 1]}(x as type)' is not SiddhiQL",
+                f"Write convert(x, '{type_}'), or cast(x, '{type_}') for an object that is one.",
+            )
+    return None
+
+
+def _name_of_several_words(f: Failure) -> Advice | None:
+    """`(Station Name string)`: what stands between a name and the type that follows is part of the name."""
+    if f.expected != {"TYPE"} or f.start != "app" or f.token() is None or f.token(-1) is None:
+        return None
+    before, found = f.tokens[f.at - 1], f.tokens[f.at]
+    if found.type == STRAY and not found[0].isspace():  # the text is not read beyond it
+        return Advice("an attribute's name is one word", f"Put it in backticks, as in `{_joined([before, found])}`.")
+    depth = 0
+    for i in range(f.at, min(f.at + _MOST_WORDS, len(f.tokens))):
+        word = str(f.tokens[i])
+        depth += {"(": 1, ")": -1}.get(word, 0)
+        if depth < 0 or word in (",", ";"):
+            return None
+        if depth == 0 and i > f.at and word.lower() in TYPES:
+            name = _joined(f.tokens[f.at - 1 : i])
+            plain = re.sub(r"\W+", "", str(f.token(-1))).lower() or "name"
+            return Advice(
+                "an attribute's name is one word",
+                f'Put it in backticks: `{name}` {word}. Or name it {plain}, and feed it with --map {plain}="{name}".',
+            )
+    return None
+
+
+_MOST_WORDS = 12
+"""Words and signs of a name that is to be in backticks, at most."""
+
+
+def _joined(tokens: list[Token]) -> str:
+    """Tokens as they stand in the text."""
+    out, end = "", tokens[0].start_pos
+    for token in tokens:
+        out += (" " if token.start_pos != end else "") + token
+        end = token.end_pos
+    return out
+
+
 _SHORT_UNITS = {
     "s": "sec", "secs": "sec", "m": "min", "mins": "min", "h": "hour", "hr": "hour", "hrs": "hour", "d": "day",
 }  # fmt: skip
@@ -293,6 +405,12 @@ FIXITS: tuple[tuple[str, Callable[[Failure], Advice | None]], ...] = (
     ("comma between annotations", _comma_between_annotations),
     ("missing semicolon", _missing_semicolon),
     ("slashes", _slashes),
+    ("SQL in an on-demand query", _sql_retrieval),
+    ("distinct", _sql_distinct),
+    ("partition by", _partition_by),
+    ("cast as", _cast_as),
+    ("name of several words", _name_of_several_words),
+    ("operator of SQL", _sql_operator),
     ("foreign operator", _foreign_operator),
     ("time without a space", _time_without_space),
     ("unary minus", _unary_minus),

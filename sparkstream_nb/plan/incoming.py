@@ -31,7 +31,7 @@ ERROR_ACTIONS = ("STORE", "LOG")
 RESPONSES = frozenset({"http-call-response", "http-response"})
 """The types of sources of the responses to what a sink has called."""
 _COMMON = frozenset({"type", TIME, ON_ERROR})
-_OPTIONS = {
+INCOMING_OPTIONS = {
     "kafka": _COMMON
     | {
         "bootstrap.servers", "topic.list", "group.id", "threading.option", "partition.no.list", "is.binary.message",
@@ -61,7 +61,7 @@ _OPTIONS = {
         "operation",
     },
 }  # fmt: skip
-INCOMING = frozenset(_OPTIONS)
+INCOMING = frozenset(INCOMING_OPTIONS)
 """The types of sources that read from outside."""
 FILE_MODES = ("line", "text.full", "parquet")
 """How the file source reads; `parquet` is a mode of this build."""
@@ -223,7 +223,7 @@ def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str,
         yield "source-option", f"mode='{mode}'{given} of {source} (polling runs: mode='polling', polling.column='id')"
         return
     for key, value in connector_options(a, properties).items():
-        if key.lower() not in _OPTIONS[type_]:
+        if key.lower() not in INCOMING_OPTIONS[type_]:
             if not is_off("source", type_, key, value):
                 yield "source-option", f"'{key}' of {source}"
         elif key == ON_ERROR and value.upper() not in ERROR_ACTIONS:

@@ -41,7 +41,7 @@ _HTTP = _COMMON | {
     "blocking.io", "chunk.disabled", "token.url", "consumer.key", "consumer.secret", "body.consumer.key",
     "body.consumer.secret", "oauth.username", "oauth.password", "oauth.scope", "refresh.token",
 }  # fmt: skip
-_OPTIONS = {
+OUTSIDE_OPTIONS = {
     "file": _COMMON | {"file.uri", "append", "add.line.separator", "roll.size"},
     "http": _HTTP,
     **dict.fromkeys(CALLS, _HTTP | {SINK_ID}),
@@ -201,7 +201,7 @@ def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str,
     places = [] if distribution is None else [d for d in distribution.nested if d.name.lower() == "destination"]
     for found in (options, *(connector_options(d, properties) for d in places)):
         for key, value in found.items():
-            if key.lower() not in _OPTIONS[type_]:
+            if key.lower() not in OUTSIDE_OPTIONS[type_]:
                 if not is_off("sink", type_, key, value):
                     yield "sink-option", f"'{key}' of {sink}"
             elif key not in _DYNAMIC[type_] and template_attributes(value):

@@ -1,5 +1,5 @@
 """Misspelt options of `@source`, `@sink`, `@map` and `@store`. Siddhi drops an option that it does not know in silence;
-one that is nearly an option of its type is refused here."""
+one that is nearly an option of its type is refused here, and of types that run here any that is none."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from ..lang.tree import Annotation
 from . import nodes as n
 from .binding.mappings import MAPPED
 from .extensions import Kind, types
+from .incoming import INCOMING_OPTIONS
+from .outside import OUTSIDE_OPTIONS
 from .query_parts import connector_type
 
 _OF_ALL = frozenset({"type", "ref", "on.error", "event.time"})
@@ -17,7 +19,8 @@ _OF_STORES = frozenset({"table.name", "field.length", "username", "password", "d
 
 
 def check_options(plan: n.Plan) -> None:
-    """Raises SiddhiBindError for the first option whose name is nearly one of its connector's."""
+    """Raises SiddhiBindError for the first option whose name is nearly one of its connector's, or is none of a type
+    that runs here."""
     for a, kind, type_ in _connectors(plan):
         found = types(kind).get(type_)
         if found is None or not found.options:
@@ -27,10 +30,21 @@ def check_options(plan: n.Plan) -> None:
         for e in a.elements:
             if e.key is None or e.key.lower() in lowered:
                 continue
-            near = did_you_mean(e.key, known)
-            if near is not None:
+            ours = options_of(kind, type_)
+            if e.key.lower() in ours or e.key.startswith("dep:"):
+                continue
+            listed = f"Its options: {', '.join(sorted(ours - _OF_ALL))}." if ours else None
+            hint = did_you_mean(e.key, known) or listed
+            if hint is not None:
                 name = a.name.lower()
-                raise SiddhiBindError(f"'{e.key}' is no option of @{name}(type='{type_}')", e.span, hint=near)
+                raise SiddhiBindError(f"'{e.key}' is no option of @{name}(type='{type_}')", e.span, hint=hint)
+
+
+def options_of(kind: Kind, type_: str) -> frozenset[str]:
+    """The options that this build has of a source or sink; none of a type that does not run here."""
+    if kind == "sink":
+        return OUTSIDE_OPTIONS.get(type_, frozenset())
+    return INCOMING_OPTIONS.get(type_, frozenset()) if kind == "source" else frozenset()
 
 
 def _connectors(plan: n.Plan) -> Iterator[tuple[Annotation, Kind, str]]:

@@ -20,6 +20,10 @@ from ..errors import SparkStreamError
 
 MALFORMED = "_sparkstream_malformed"
 """The column that says why a row could not be read; null where it could."""
+ROW = "_sparkstream_row"
+"""The column with the text of such a row, as far as it is kept; null where its values are known."""
+_ROW_KEPT = 2_000
+"""Characters of that text."""
 _SEPARATORS = ",;\t|"
 _BLOCK = 8 << 20
 """Bytes that are parsed at once; a row must fit."""
@@ -39,11 +43,12 @@ class CsvFile:
     header: tuple[str, ...]
 
     @staticmethod
-    def of(path: Path, wanted: Iterable[str] = ()) -> CsvFile:
+    def of(path: Path, wanted: Iterable[str] = (), *, looked_at: int | None = None) -> CsvFile:
         """Looks at the file: the separator is the one with which the first line names most of the `wanted` columns,
-        or most columns at all. Raises SparkStreamError for an empty file, OSError for one that cannot be read."""
+        or most columns at all. The encoding is that of all bytes, or of so many as are `looked_at`. Raises
+        SparkStreamError for an empty file, OSError for one that cannot be read."""
         found = path.stat()
-        encoding = _encoding(path, found.st_size, found.st_mtime_ns)
+        encoding = _encoding(path, found.st_size, found.st_mtime_ns, looked_at)
         best: tuple[tuple[int, int], str, list[str]] | None = None
         for separator in _SEPARATORS:
             text = "utf-8-sig" if encoding == "utf-8" else encoding
@@ -62,12 +67,13 @@ class CsvFile:
 
     def tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows, some at a time: the texts of `columns` (null where a value is empty and not quoted), then
-        `MALFORMED`. Raises SparkStreamError for what is no CSV, such as a quote that never ends."""
-        unfit: list[str] = []
+        `MALFORMED` and `ROW`. Raises SparkStreamError for what is no CSV, such as a quote that never ends."""
+        unfit: list[_Unfit] = []
 
         def keep(row: pa.csv.InvalidRow) -> str:
             has = "1 value" if row.actual_columns == 1 else f"{row.actual_columns} values"
-            unfit.append(f"not a whole row: {has}, and the header names {row.expected_columns}: {_shown(row.text)}")
+            why = f"not a whole row: {has}, and the header names {row.expected_columns}: {_shown(row.text)}"
+            unfit.append(_Unfit(why, row.text))
             return "skip"
 
         places = {name: f"c{self.header.index(name)}" for name in columns}
@@ -114,8 +120,8 @@ class CsvFile:
             yield found
             return
         yield found.slice(0, len(found) - 1)
-        why = f"not a whole row: a quote is not closed before {_shown(last.decode(errors='replace'))}"
-        yield from _taken([why], places)
+        text = last.decode(errors="replace")
+        yield from _taken([_Unfit(f"not a whole row: a quote is not closed before {_shown(text)}", text)], places)
 
 
 def _ends_with_quote(path: Path) -> bool:
@@ -139,14 +145,24 @@ def _texts(batch: pa.RecordBatch, places: dict[str, str]) -> pa.Table:
                 for text, raw in zip(found, column.to_pylist(), strict=True)
             ]
             malformed = pa.array([a or b for a, b in zip(malformed.to_pylist(), whys, strict=True)], pa.string())
-    return pa.table([*arrays, malformed], [*places, MALFORMED])
+    return pa.table([*arrays, malformed, pa.nulls(len(malformed), pa.string())], [*places, MALFORMED, ROW])
 
 
-def _taken(unfit: list[str], columns: Collection[str]) -> Iterator[pa.Table]:
+@dataclass(frozen=True)
+class _Unfit:
+    """A row that is not whole: why, and its text."""
+
+    why: str
+    text: str
+
+
+def _taken(unfit: list[_Unfit], columns: Collection[str]) -> Iterator[pa.Table]:
     """The rows that did not fit since the last call."""
     if unfit:
         empty = [pa.nulls(len(unfit), pa.string()) for _ in columns]
-        yield pa.table([*empty, pa.array(unfit, pa.string())], [*columns, MALFORMED])
+        whys = pa.array([row.why for row in unfit], pa.string())
+        texts = pa.array([row.text.rstrip("\r\n")[:_ROW_KEPT] for row in unfit], pa.string())
+        yield pa.table([*empty, whys, texts], [*columns, MALFORMED, ROW])
         unfit.clear()
 
 
@@ -162,13 +178,14 @@ def _plain(error: pa.ArrowInvalid) -> str:
 
 
 @lru_cache(maxsize=64)
-def _encoding(path: Path, size: int, changed: int) -> str:
-    """`utf-8` where all or most bytes outside ASCII are that. The whole file is read, and again only where its `size`
-    or the time when it was `changed` (ns) are others: a feed is looked at several times before it is read."""
+def _encoding(path: Path, size: int, changed: int, most: int | None) -> str:
+    """`utf-8` where all or most bytes outside ASCII are that. The whole file is read (or `most` bytes), and again only
+    where its `size` or the time when it was `changed` (ns) are others: a feed is looked at several times before it is
+    read."""
     good = bad = 0
     seen = b""
     with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
+        while (most is None or file.tell() < most) and (chunk := file.read(1 << 20)):
             if not seen and chunk[:2] in (b"\xff\xfe", b"\xfe\xff"):
                 return "utf-16"
             seen = chunk[:1]

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from ..errors import SparkStreamError
+from ..errors import SparkStreamError, near_to
 from .feed_files import columns_of_file
 from .feeds import Shape
 from .ingest import columns_for
@@ -26,7 +26,10 @@ def check_source(source: Any, shape: Shape) -> None:
     if shape.time is not None:
         _check_column(name, columns, shape.time, "of event times")
     for attribute in shape.schema:
-        _check_column(name, columns, shape.columns.get(attribute.name, attribute.name), f"for stream {shape.stream}")
+        column = shape.columns.get(attribute.name, attribute.name)
+        near = near_to(column, columns)
+        hint = _mapped(attribute.name, near[0]) if near else ""
+        _check_column(name, columns, column, f"for stream {shape.stream}", hint)
 
 
 def columns_of_source(source: Any, wanted: Sequence[str] = ()) -> list[str]:
@@ -44,8 +47,12 @@ def columns_of_source(source: Any, wanted: Sequence[str] = ()) -> list[str]:
     )
 
 
-def _check_column(source: str, columns: list[str], name: str, purpose: str) -> None:
+def _mapped(attribute: str, column: str) -> str:
+    return f' Write --map {attribute}="{column}", or columns={{{attribute!r}: {column!r}}}.'
+
+
+def _check_column(source: str, columns: list[str], name: str, purpose: str, hint: str = "") -> None:
     if columns.count(name) > 1:
         raise SparkStreamError(f"{source} has {columns.count(name)} columns '{name}': rename all but one.")
     if name not in columns:
-        raise SparkStreamError(f"{source} has no column '{name}' {purpose}. {columns_for(name, columns)}")
+        raise SparkStreamError(f"{source} has no column '{name}' {purpose}. {columns_for(name, columns)}{hint}")

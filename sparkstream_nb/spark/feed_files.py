@@ -46,6 +46,17 @@ def columns_of_file(path: Path, wanted: Sequence[str] = ()) -> list[str]:
         raise SparkStreamError(f"{path} is not the name of a file.") from None
 
 
+def header_of_file(path: Path) -> list[str]:
+    """The names of a file's columns, at a glance: of a CSV file the first MiB tells the encoding. Empty where it cannot
+    be read."""
+    try:
+        if path.suffix == ".csv":
+            return list(CsvFile.of(path, looked_at=1 << 20).header)
+        return list(_dataset(path).schema.names) if path.suffix == ".parquet" else []
+    except (SparkStreamError, OSError, ValueError, pa.ArrowException):
+        return []
+
+
 def parts_of(path: Path) -> list[FilePart]:
     """What can be read side by side, in order."""
     if path.suffix == ".csv":
@@ -64,7 +75,7 @@ def parts_of(path: Path) -> list[FilePart]:
 
 def tables_of(path: Path, wanted: Sequence[str], part: FilePart | None = None) -> Iterator[pa.Table]:
     """The rows of a part, or of all, some at a time: the `wanted` columns that the file has; of a CSV file with
-    `csvfile.MALFORMED` behind. Raises SparkStreamError for a file that is damaged."""
+    `csvfile.MALFORMED` and `csvfile.ROW` behind. Raises SparkStreamError for a file that is damaged."""
     if path.suffix == ".csv":
         file = CsvFile.of(path, wanted)
         yield from file.tables([n for n in dict.fromkeys(wanted) if n in file.header])

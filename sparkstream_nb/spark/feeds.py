@@ -39,7 +39,8 @@ from .ingest import check_object, fits, fits_time, one, times, type_rows, valid
 from .private import private_file
 from .shared import Shared
 from .tasks import TaskFailed, Tasks
-from .time_formats import BY_DEFAULT, TimeFormat
+from .time_formats import BY_DEFAULT, DoubtCounts, TimeFormat
+from .value_formats import AS_WRITTEN, ValueFormat
 
 CHUNK_ROWS = 250_000
 FINE_ROWS = 50_000
@@ -47,18 +48,21 @@ FINE_ROWS = 50_000
 """Rows of an entry: small enough that a feed of a few seconds has several, so that one sees how far it is."""
 MOST_GROUP_ROWS = 4_000_000
 """Rows of the largest row group that is taken as it is; it is in memory at once."""
-REJECTS_KEPT = 10_000
+REJECTS_KEPT = 100_000
 """Rejected rows of a feed (of one Spark task) that are kept in the error table with their values; all are counted."""
+NOT_KEPT = "rows"
+"""What an error stands for that is of several rows: their number, in its values by this name."""
 
-_INFO = "part int, number int, file string, rows long, rejected long"
+_INFO = "part int, number int, file string, rows long, rejected long, twice long, skipped long"
 
 
 @dataclass(frozen=True)
 class Shape:
     """What a feed is read as: `columns` maps attributes to source columns, `time` names the column of event times.
 
-    `written` is the format of these times. `offered` are all columns of the source, for hints. Events after `latest`
-    (ms) are rejected. `limits`: what one event may ask for. `fine`: it can be paused and stopped between its rows.
+    `written` is the format of these times, `values` that of other texts. `offered` are all columns of the source, for
+    hints. Events after `latest` (ms) are rejected. `limits`: what one event may ask for. `fine`: it can be paused and
+    stopped between its rows. So many rejected rows are `kept` at most (None: all).
     """
 
     stream: str
@@ -69,7 +73,9 @@ class Shape:
     latest: int | None = None
     limits: Limits = field(default_factory=Limits)
     written: TimeFormat = BY_DEFAULT
+    values: ValueFormat = AS_WRITTEN
     fine: bool = False
+    kept: int | None = REJECTS_KEPT
 
     @property
     def chunk_rows(self) -> int:
@@ -95,11 +101,13 @@ class Chunk:
 
 @dataclass
 class Typed:
-    """A feed on disk: chunks in the feed's order, files of rejected rows, how many those are."""
+    """A feed on disk: chunks in the feed's order, files of rejected rows, how many those are, and how many times of the
+    others are doubtful."""
 
     chunks: list[Chunk] = field(default_factory=list)
     rejects: list[str] = field(default_factory=list)
     rejected: int = 0
+    doubts: DoubtCounts = field(default_factory=DoubtCounts)
 
     @property
     def rows(self) -> int:
@@ -229,7 +237,7 @@ def _read_arrow(table: pa.Table, shape: Shape, inbox: Path, feed: str) -> Typed:
 
 def _take_parquet(path: Path, shape: Shape, inbox: Path, feed: str) -> Typed | None:
     """A parquet file as it is; None for any other file, and for one whose rows must be looked at one by one."""
-    if path.suffix != ".parquet" or not path.is_file() or not shape.written.plain:
+    if path.suffix != ".parquet" or not path.is_file() or not (shape.written.plain and shape.values.plain):
         return None
     try:
         found = pq.read_schema(path)
@@ -371,7 +379,7 @@ class _Writing:
 
     def rows(
         self, tables: Iterable[pa.Table], folder: str | None = None, part: int | None = None
-    ) -> list[tuple[int, int, str, int, int]]:
+    ) -> list[_Info]:
         """Writes the chunks; what is told of each, as of `_INFO`. `part` numbers what is read (None: as Spark does)."""
         number, attempt = _task()
         part = number if part is None else part
@@ -386,7 +394,7 @@ class _Writing:
         else:
             with self.shared.at_hand([]) as folder:
                 info = self.rows(tables, str(folder))
-                for _, _, name, _, _ in info:
+                for _, _, name, *_ in info:
                     self.shared.put_file(f"feeds/{name}", folder / name)
         if info:
             columns = [pa.array(c, t) for c, t in zip(zip(*info, strict=True), _INFO_TYPES, strict=True)]
@@ -400,13 +408,16 @@ def _task() -> tuple[int, int]:
     return (0, 0) if context is None else (context.partitionId(), context.taskAttemptId())
 
 
-_INFO_TYPES = (pa.int32(), pa.int32(), pa.string(), pa.int64(), pa.int64())
-_INFO_NAMES = ["part", "number", "file", "rows", "rejected"]
+_INFO_TYPES = (pa.int32(), pa.int32(), pa.string(), *[pa.int64()] * 4)
+_INFO_NAMES = [column.split()[0] for column in _INFO.split(", ")]
+_Info = tuple[int, int, str, int, int, int, int]
+"""What is told of a file: the columns of `_INFO`."""
 
 
-def _gather(info: Sequence[tuple[int, int, str, int, int]]) -> Typed:
+def _gather(info: Sequence[_Info]) -> Typed:
     out = Typed()
-    for _, _, file, rows, rejected in info:
+    for _, _, file, rows, rejected, twice, skipped in info:
+        out.doubts += DoubtCounts(twice, skipped)
         if rows:
             out.chunks.append(Chunk(file, rows))
         elif rejected:
@@ -424,23 +435,26 @@ class _Writer:
         self.rows = 0
         self.errors: list[list[Any]] = []
         self.rejected = 0
-        self.info: list[tuple[int, int, str, int, int]] = []
+        self.doubts = DoubtCounts()
+        self.info: list[_Info] = []
 
     def take(self, table: pa.Table) -> None:
         if table.num_rows == 0:
             return
-        keep = max(0, REJECTS_KEPT - len(self.errors))
+        keep = max(0, self._most - len(self.errors))
         typed = type_rows(
             table,
             self.shape.schema,
             time=self.shape.time,
             written=self.shape.written,
+            values=self.shape.values,
             columns=self.shape.columns,
             offered=self.shape.offered,
             latest=self.shape.latest,
             keep=keep,
         )
         self.rejected += len(typed.rejected)
+        self.doubts += typed.doubts
         for at, values, reason in typed.rejected[:keep]:
             self.errors.append([self.shape.stream, at, values, reason])
         n = len(typed)
@@ -455,21 +469,30 @@ class _Writer:
         if self.rows >= self.shape.chunk_rows:
             self._flush()
 
+    @property
+    def _most(self) -> int:
+        return sys.maxsize if self.shape.kept is None else self.shape.kept
+
     def _flush(self) -> None:
         if not self.rows:
             return
         name = f"{self.feed}-{self.part:05d}-{len(self.info):05d}"
         write_chunk(self.folder / name, pa.Table.from_batches(self.waiting))
-        self.info.append((self.part, len(self.info), name, self.rows, 0))
-        self.waiting, self.rows = [], 0
+        self.info.append((self.part, len(self.info), name, self.rows, 0, self.doubts.twice, self.doubts.skipped))
+        self.waiting, self.rows, self.doubts = [], 0, DoubtCounts()
 
-    def close(self) -> list[tuple[int, int, str, int, int]]:
+    def close(self) -> list[_Info]:
         self._flush()
+        if self.rejected > len(self.errors):
+            del self.errors[max(1, self._most - 1) :]  # the error that tells of the others is one of so many
+            gone = self.rejected - len(self.errors)
+            said = "1 more row did not fit, and is" if gone == 1 else f"{gone:,} more rows did not fit, and are"
+            self.errors.append([self.shape.stream, None, {NOT_KEPT: gone}, f"{said} not kept: feed them again"])
         if self.rejected:
             name = f"{self.feed}-{self.part:05d}-rejected"
             with _checked_write(self.folder):
                 private_file(self.folder / name).write_bytes(results.error_lines(self.errors))
-            self.info.append((self.part, len(self.info), name, 0, self.rejected))
+            self.info.append((self.part, len(self.info), name, 0, self.rejected, 0, 0))
         return self.info
 
 
@@ -528,7 +551,7 @@ def in_order(feed: Typed, inbox: Path, chunk_rows: int | None = None) -> tuple[T
     starts = np.cumsum([0, *(c.rows for c in feed.chunks)])
     maps = [pa.memory_map(str(inbox / c.file)) for c in feed.chunks]
     tables = [pa.ipc.open_file(m).read_all() for m in maps]
-    out = Typed([], feed.rejects, feed.rejected)
+    out = replace(feed, chunks=[])
     highest = []
     stem = f"feed-{uuid.uuid4().hex[:12]}-ordered"
     with _whole(inbox, stem):
@@ -624,5 +647,6 @@ def reasons(feed: Typed, inbox: Path) -> dict[str, int]:
     """Rejected rows that are kept, counted by reason, the most frequent first."""
     found: Counter[str] = Counter()
     for file in feed.rejects:
-        found.update(str(error[3]) for error in results.errors_of((inbox / file).read_bytes()))
+        errors = results.errors_of((inbox / file).read_bytes())
+        found.update(str(reason) for _, _, values, reason in errors if NOT_KEPT not in values)
     return dict(sorted(found.items(), key=lambda kv: (-kv[1], kv[0])))

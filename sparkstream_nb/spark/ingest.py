@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,20 +20,28 @@ from ..engine.columns import ARROW, Array
 from ..errors import SparkStreamError, near_to, shown
 from ..limits import Limits
 from ..types import Schema, Type
-from .csvfile import MALFORMED
-from .time_formats import BY_DEFAULT, UNITS, TimeFormat
+from .csvfile import MALFORMED, ROW
+from .time_formats import BY_DEFAULT, UNITS, DoubtCounts, Doubts, TimeFormat
+from .value_formats import AS_WRITTEN, ValueFormat
 
 _COLUMNS_SHOWN = 20
+TEXT_OF_ROW = "row"
+"""The name of a row's text in the values of an error, where the row is not whole."""
+BETWEEN_FAULTS = "; "
+"""Between the faults of one row, in its reason."""
 
 
 @dataclass
 class Typed:
     """The rows that fit: `ts` int64[n] ms (None without a time column) and one Arrow array per attribute; and the rows
-    that do not: their time where it can be read, values as Python data in schema order, and the reason."""
+    that do not: their time where it can be read, values as Python data in schema order (of one that is not whole its
+    text, as `TEXT_OF_ROW`), and the reason. `doubts`: how many rows that fit have a time which clocks did not show
+    once."""
 
     ts: Array | None
     columns: list[pa.Array]
-    rejected: list[tuple[int | None, list[Any], str]]
+    rejected: list[tuple[int | None, list[Any] | dict[str, Any], str]]
+    doubts: DoubtCounts = field(default_factory=DoubtCounts)
 
     def __len__(self) -> int:
         return len(self.columns[0]) if self.columns else 0
@@ -45,6 +53,7 @@ def type_rows(
     *,
     time: str | None = None,
     written: TimeFormat = BY_DEFAULT,
+    values: ValueFormat = AS_WRITTEN,
     columns: Mapping[str, str] | None = None,
     offered: Sequence[str] = (),
     latest: int | None = None,
@@ -53,24 +62,41 @@ def type_rows(
     """Types the rows of `table` for a stream of `schema`.
 
     `columns` names the source column of an attribute where it has another name, `time` that of the event time, whose
-    values are `written` in that format. A column `csvfile.MALFORMED` says why a whole row could not be read; `offered`
-    are the columns to hint at, where the table has not all that the source has. Rows with times after `latest` (ms) are
-    rejected. Of the rejected rows at most `keep` are kept with their values, the others as empty rows with their
-    reason.
+    values are `written` in that format; other texts are as `values` says. A column `csvfile.MALFORMED` says why a whole
+    row could not be read; `offered` are the columns to hint at, where the table has not all that the source has. Rows
+    with times after `latest` (ms) are rejected. The reason of a row has all its faults, that of its time first. Of the
+    rejected rows at most `keep` are kept with their values, the others as empty rows with their reason.
     """
     n = table.num_rows
     bad = np.zeros(n, np.bool_)
-    reasons: dict[int, str] = {}
+    whole = np.zeros(n, np.bool_)
+    faults: dict[int, list[str]] = {}
 
     def reject(mask: Array, reason: Callable[[int], str]) -> None:
-        for i in np.flatnonzero(mask & ~bad).tolist():
-            reasons[i] = reason(i)
+        for i in np.flatnonzero(mask & ~whole).tolist():
+            faults.setdefault(i, []).append(reason(i))
         bad[mask] = True
 
     if MALFORMED in table.schema.names:
         whys = table.column(MALFORMED)
         reject(_mask(pc.is_valid(whys)), lambda i: str(whys[i].as_py()))
+        whole |= bad
     names = table.schema.names
+    ts: Array | None = None
+    untimed: Array | None = None
+    doubts: Doubts | None = None
+    if time is not None:
+        if time not in names:
+            raise SparkStreamError(
+                f"The feed has no column '{time}' of event times. {columns_for(time, offered or names)}"
+            )
+        moments, *_ = readable(one(table.column(time)))
+        found = read_times(moments, written)
+        ts, untimed, doubts = found.values, found.failed, found.doubts
+        if untimed is not None:
+            reject(untimed, lambda i: f"{time}: {shown(_python_value(moments[i]))} is not {written.a_time}")
+        if latest is not None:
+            reject(ts > latest, lambda i: f"{time}: {too_late(int(ts[i]), latest)}")
     arrays: list[pa.Array] = []
     sources: list[pa.Array] = []
     for attribute in schema:
@@ -84,33 +110,29 @@ def type_rows(
         source, spoilt, given = readable(one(table.column(name)))
         if spoilt is not None:
             reject(spoilt, lambda _, name=attribute.name: f"{name}: {SPOILT}")  # type: ignore[misc]
-        typed, failed = convert(source, attribute.type)
+        plainly = source
+        if _textual(source.type):
+            source = values.present(source)
+            plainly = values.plain_numbers(source, attribute.type)
+        typed, failed = convert(plainly, attribute.type)
         if failed is not None:
             reject(failed, _says(attribute.name, source, attribute.type))
         sources.append(given)
         arrays.append(typed)
-    ts: Array | None = None
-    untimed: Array | None = None
-    if time is not None:
-        if time not in names:
-            raise SparkStreamError(
-                f"The feed has no column '{time}' of event times. {columns_for(time, offered or names)}"
-            )
-        source, *_ = readable(one(table.column(time)))
-        ts, untimed = times(source, written)
-        if untimed is not None:
-            reject(untimed, lambda i: f"{time}: {shown(_python_value(source[i]))} is not a time")
-        if latest is not None:
-            reject(ts > latest, lambda i: f"{time}: {too_late(int(ts[i]), latest)}")
+    doubtful = DoubtCounts.of(doubts, ~bad)
     if not bad.any():
-        return Typed(ts, arrays, [])
-    rejected: list[tuple[int | None, list[Any], str]] = []
-    for k, (i, reason) in enumerate(sorted(reasons.items())):
-        values = [plain(s[i].as_py()) for s in sources] if k < keep else []
+        return Typed(ts, arrays, [], doubtful)
+    texts = table.column(ROW) if ROW in names else None
+    rejected: list[tuple[int | None, list[Any] | dict[str, Any], str]] = []
+    for k, (i, said) in enumerate(sorted(faults.items())):
+        text = None if texts is None else texts[i].as_py()
+        kept: list[Any] | dict[str, Any] = []
+        if k < keep:
+            kept = [plain(s[i].as_py()) for s in sources] if text is None else {TEXT_OF_ROW: text}
         known = ts is not None and (untimed is None or not untimed[i])
-        rejected.append((int(ts[i]) if ts is not None and known else None, values, reason))
+        rejected.append((int(ts[i]) if ts is not None and known else None, kept, BETWEEN_FAULTS.join(said)))
     good = pa.array(np.flatnonzero(~bad))
-    return Typed(None if ts is None else ts[~bad], [a.take(good) for a in arrays], rejected)
+    return Typed(None if ts is None else ts[~bad], [a.take(good) for a in arrays], rejected, doubtful)
 
 
 def too_late(ts: int, latest: int) -> str:
@@ -333,22 +355,43 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 def _millis(source: pa.Array, written: TimeFormat = BY_DEFAULT) -> pa.Array:
     """Dates, or times of day with date, as int64 ms since the epoch."""
+    return _placed(source, written)[0]
+
+
+def _placed(source: pa.Array, written: TimeFormat) -> tuple[pa.Array, Doubts | None]:
     return written.placed(pc.cast(source, pa.timestamp("ms", getattr(source.type, "tz", None)), safe=False))
 
 
+@dataclass(frozen=True)
+class Times:
+    """A column of event times: int64 ms since the epoch, a mask of values that are none (None: all are times), and
+    which the clocks of their zone did not show once."""
+
+    values: Array
+    failed: Array | None
+    doubts: Doubts | None = None
+
+
 def times(source: pa.Array, written: TimeFormat = BY_DEFAULT) -> tuple[Array, Array | None]:
-    """Event times as int64 ms since the epoch, and a mask of values that are none; nulls are none.
+    """The values of `read_times`, and the mask of those that are none."""
+    found = read_times(source, written)
+    return found.values, found.failed
+
+
+def read_times(source: pa.Array, written: TimeFormat = BY_DEFAULT) -> Times:
+    """Event times; nulls are none.
 
     Takes whole numbers (ms), dates and times of day with date (UTC where they have no zone), and texts that are either
     a number or ISO 8601, such as `2013-01-01 05:17:00` or `2013-01-01T05:17:00+01:00`; or what `written` says.
     """
     kind = source.type
     if kind == pa.int64() and source.null_count == 0 and written.format is None:
-        return source.to_numpy(), None
+        return Times(source.to_numpy(), None)
     null = _mask(pc.is_null(source))
     failed: Array | None = None
+    doubts: Doubts | None = None
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        found = _millis(source, written)
+        found, doubts = _placed(source, written)
     elif written.format in UNITS:
         numbers, failed = convert(source, Type.DOUBLE)
         whole = numbers.fill_null(0).to_numpy(zero_copy_only=False)
@@ -362,26 +405,30 @@ def times(source: pa.Array, written: TimeFormat = BY_DEFAULT) -> tuple[Array, Ar
     elif _textual(kind):
         text = source.cast(pa.string())
         if written.format is None:
-            found, failed = _written_as_iso(text, written)
+            found, failed, doubts = _written_as_iso(text, written)
         else:
-            found, failed = written.parsed(text)
+            found, failed, doubts = written.parsed(text)
     else:
         found, failed = pa.nulls(len(source), pa.int64()), np.ones(len(source), np.bool_)
     bad = null if failed is None else null | failed
     values = np.asarray(found.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
-    return values, bad if bad.any() else None
+    return Times(values, bad if bad.any() else None, doubts)
 
 
-def _written_as_iso(text: pa.Array, written: TimeFormat) -> tuple[pa.Array, Array | None]:
-    """Texts that are a number or ISO 8601 as int64 ms, and a mask of those that are none."""
+def _written_as_iso(text: pa.Array, written: TimeFormat) -> tuple[pa.Array, Array | None, Doubts | None]:
+    """Texts that are a number or ISO 8601 as int64 ms, a mask of those that are none, and doubts as of `Times`."""
     try:
-        return text.cast(pa.int64()), None
+        return text.cast(pa.int64()), None, None
     except pa.ArrowInvalid:
         pass
     try:
-        return written.placed(text.cast(pa.timestamp("ms"))), None
+        placed, doubts = written.placed(text.cast(pa.timestamp("ms")))
+        return placed, None, doubts
     except pa.ArrowInvalid:
-        return _each(text, Type.LONG, lambda value, _: _moment(value, written))
+        found, failed = _each(text, Type.LONG, lambda value, _: _moment(value))
+    local = _mask(_each(text, Type.BOOL, lambda value, _: _is_local(value))[0])
+    placed, doubts = written.placed(pc.if_else(pa.array(local), found, None).cast(pa.timestamp("ms")))
+    return pc.if_else(pa.array(local), placed, found), failed, doubts
 
 
 def event_times(column: Any, latest: int | None) -> tuple[Array, dict[int, str]]:
@@ -398,11 +445,19 @@ def event_times(column: Any, latest: int | None) -> tuple[Array, dict[int, str]]
     return ts, bad
 
 
-def _moment(value: Any, written: TimeFormat) -> int:
+def _moment(value: Any) -> int:
+    """A number, or ISO 8601, as ms; a time that names no zone as if it were UTC."""
     text = str(value).strip()
     if text.lstrip("+-").isdecimal():
         return int(text)
-    return (written.at(dt.datetime.fromisoformat(text)) - _EPOCH) // dt.timedelta(milliseconds=1)
+    moment = dt.datetime.fromisoformat(text)
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)) - _EPOCH) // dt.timedelta(milliseconds=1)
+
+
+def _is_local(value: Any) -> bool:
+    """Whether a text that `_moment` takes is a time that names no zone."""
+    text = str(value).strip()
+    return not text.lstrip("+-").isdecimal() and dt.datetime.fromisoformat(text).tzinfo is None
 
 
 def time_of(value: Any) -> int:

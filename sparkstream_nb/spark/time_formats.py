@@ -21,6 +21,47 @@ from 1973 on."""
 
 
 @dataclass(frozen=True)
+class Doubts:
+    """Masks of the times of a column that clocks showed `twice`, when they went back, and of those that they `skipped`
+    when they went forward."""
+
+    twice: Array
+    skipped: Array
+
+
+@dataclass(frozen=True)
+class DoubtCounts:
+    """How many times of a feed clocks showed twice, and how many they skipped."""
+
+    twice: int = 0
+    skipped: int = 0
+
+    @staticmethod
+    def of(doubts: Doubts | None, rows: Array) -> DoubtCounts:
+        """Those of the `rows` of a mask."""
+        if doubts is None:
+            return DoubtCounts()
+        return DoubtCounts(int((doubts.twice & rows).sum()), int((doubts.skipped & rows).sum()))
+
+    def __add__(self, other: DoubtCounts) -> DoubtCounts:
+        return DoubtCounts(self.twice + other.twice, self.skipped + other.skipped)
+
+    def words(self, zone: str | None) -> list[str]:
+        """A line for each kind that there is."""
+        out, clocks = [], f"the clocks of {zone}"
+        if self.twice:
+            one = self.twice == 1
+            what = "1 event has a time that exists" if one else f"{self.twice:,} events have times that exist"
+            out.append(f"{what} twice, as {clocks} went back (end of summer time): the first was taken.")
+        if self.skipped:
+            one = self.skipped == 1
+            what = "1 event has a time that does" if one else f"{self.skipped:,} events have times that do"
+            later = f"{'it was' if one else 'they were'} read as that much later, as 03:30 for 02:30"
+            out.append(f"{what} not exist, as {clocks} went forward: {later}.")
+        return out
+
+
+@dataclass(frozen=True)
 class TimeFormat:
     """`format` is that of texts, as Python's `strptime` takes it, or the unit of numbers: s, ms, us or ns since 1970.
     `zone` is the time zone of times that name none, by default UTC."""
@@ -51,41 +92,54 @@ class TimeFormat:
         """Whether times are as they are by default."""
         return self.format is None and self.zone is None
 
-    def expected(self) -> str:
-        """What a time looks like, for a message."""
+    @property
+    def a_time(self) -> str:
+        """What a text of the column is to be: `a time`, like one where the format is not the default."""
         if self.format is None:
-            zone = self.zone or "UTC"
-            return f"a time is ms since 1970, or as 2024-06-01 10:00:00 ({zone}) or 2024-06-01T10:00:00+02:00"
+            return "a time"
         if self.format in UNITS:
-            return f"a time is a number of {self.format} since 1970"
-        return f"a time is as {dt.datetime(2024, 6, 1, 10, tzinfo=dt.UTC).strftime(self.format)}"
+            return f"a time in {self.format} since 1970"
+        return f"a time like {dt.datetime(2024, 6, 1, 10, tzinfo=dt.UTC).strftime(self.format)}"
+
+    def expected(self) -> str:
+        """What a time looks like by default, for a message; "" where it is as `format` says."""
+        if self.format is not None:
+            return ""
+        zone = self.zone or "UTC"
+        return f"a time is ms since 1970, or as 2024-06-01 10:00:00 ({zone}) or 2024-06-01T10:00:00+02:00"
 
     def counted(self, numbers: Array) -> Array:
         """Numbers of the unit as ms."""
         return np.rint(numbers * UNITS[str(self.format)]).astype(np.int64)
 
-    def parsed(self, texts: pa.Array) -> tuple[pa.Array, Array]:
-        """Texts of the format as int64 ms, and a mask of those that are none."""
+    def parsed(self, texts: pa.Array) -> tuple[pa.Array, Array, Doubts | None]:
+        """Texts of the format as int64 ms, a mask of those that are none, and doubts as of `placed`."""
         import pandas as pd
 
         aware = "%z" in str(self.format)
         found = pd.to_datetime(texts.to_pandas(), format=self.format, errors="coerce", utc=aware)
         failed = found.isna().to_numpy()
         moments = pa.Array.from_pandas(found).cast(pa.timestamp("ms", "UTC" if aware else None), safe=False)
-        return self.placed(moments), failed
+        placed, doubts = self.placed(moments)
+        return placed, failed, doubts
 
-    def placed(self, moments: pa.Array) -> pa.Array:
-        """Arrow's times as int64 ms since 1970; those without a zone are in `zone`. One that its clocks showed twice is
-        the earlier, one that they left out is the first after the gap."""
-        if self.zone is not None and moments.type.tz is None:
-            moments = pc.assume_timezone(moments, self.zone, ambiguous="earliest", nonexistent="latest")
-        return moments.cast(pa.int64())
-
-    def at(self, moment: dt.datetime) -> dt.datetime:
-        """A time with its zone."""
-        if moment.tzinfo is not None:
-            return moment
-        return moment.replace(tzinfo=dt.UTC if self.zone is None else ZoneInfo(self.zone))
+    def placed(self, moments: pa.Array) -> tuple[pa.Array, Doubts | None]:
+        """Arrow's times (ms) as int64 ms since 1970, and which of them the clocks of `zone`, in which those without a
+        zone are, did not show once. One that they showed twice is the earlier. One that they left out is as much later
+        as they went forward, as in Java and Python: 02:30 is 03:30."""
+        if self.zone is None or moments.type.tz is not None:
+            return moments.cast(pa.int64()), None
+        first = pc.assume_timezone(moments, self.zone, ambiguous="earliest", nonexistent="earliest")
+        last = pc.assume_timezone(moments, self.zone, ambiguous="latest", nonexistent="latest")
+        placed = first.cast(pa.int64())
+        if first.equals(last):
+            return placed, None
+        # Of a time that was left out, the first is the last ms before that gap, and the last the ms behind it.
+        local, shown = moments.cast(pa.int64()), pc.local_timestamp(first).cast(pa.int64())
+        skipped = pc.not_equal(local, shown)
+        twice = pc.and_(pc.invert(skipped), pc.not_equal(first, last))
+        placed = pc.if_else(skipped, pc.subtract(local, pc.subtract(shown, placed)), placed)
+        return placed, Doubts(*(m.fill_null(False).to_numpy(zero_copy_only=False) for m in (twice, skipped)))
 
 
 BY_DEFAULT = TimeFormat()

@@ -279,7 +279,7 @@ def test_a_database_that_is_not_allowed(tmp_path: Path) -> None:
     for allow in ([], ["jdbc=postgresql://db.example:5432/other"], ["kafka=db.example:5432"]):
         with pytest.raises(SiddhiBindError) as error:
             deploy(text_of(), name="x", home=tmp_path / "home", allow=allow)
-        assert f"reads from {PLACE} is not allowed" in str(error.value)
+        assert f"reads from {PLACE}, which is not allowed" in str(error.value)
         assert f"--allow jdbc={PLACE}" in str(error.value)
 
 

@@ -23,6 +23,7 @@ from sparkstream_nb.spark.entries import Entry
 from sparkstream_nb.spark.inbox import Inbox
 from sparkstream_nb.spark.journal import entries_from
 from sparkstream_nb.spark.marks import Marks, forget_tasks, mark_node, mark_task
+from sparkstream_nb.spark.time_formats import DoubtCounts
 
 Run = Callable[..., App]
 SECONDS = 60
@@ -318,7 +319,54 @@ def test_a_feed_in_local_times_with_columns_of_other_names(run: Run, tmp_path: P
     assert pd.to_datetime(found["timestamp"], unit="ms").astype(str).tolist() == [
         "2024-06-03 03:00:01", "2024-06-03 03:00:03",
     ]  # fmt: skip
-    assert "a time is as 01.06.2024 10:00:00 (--time-format" in text(report)
+    assert "Zeit: 'später' is not a time like 01.06.2024 10:00:00 (--time-format" in text(report)
+    assert "Zeit: 'später' is not a time like 01.06.2024 10:00:00 (--time-format" in text(app.errors)
+
+
+def test_a_feed_says_that_it_starts_a_stopped_app(run: Run) -> None:
+    app = run("define stream S (v int); from S select v insert into O;")
+    frame = pd.DataFrame({"v": [1]})
+    assert "stopped" not in text(app.feed("S", frame))
+    app.stop()
+    assert text(app.feed("S", frame)).splitlines()[-1] == "  ! app was stopped, and runs again."
+    assert "stopped" not in text(app.feed("S", frame))
+
+
+def test_more_rows_that_do_not_fit_than_are_kept(run: Run) -> None:
+    """A report said that 25,000 rows are kept, and 10,000 were."""
+    app = run("define stream S (v int); from S select v insert into O;", retention="errors=4")
+    report = app.feed("S", pd.DataFrame({"v": [*"abcdefghij", "7"]}))
+    assert text(report).splitlines()[2:] == [
+        "  ! 10 of 11 rows did not fit the stream; 3 of them are kept: %siddhi errors app",
+        "    of the first 3:",
+        "    3 × v is not an int: 3 values, such as 'a'; a number is written as 1234.5",
+    ]
+    errors = app.errors.frame
+    assert errors["reason"].tolist()[-1] == "7 more rows did not fit, and are not kept: feed them again"
+    assert len(errors) == 4
+    last = int(errors.index[-1])
+    assert app.replay([last]).left[last].startswith("these rows are not kept: mend them in their file or frame")
+
+
+def test_a_feed_tells_of_times_that_clocks_do_not_show_once(run: Run) -> None:
+    times = [
+        "2024-03-31 01:59:59", "2024-03-31 02:00:00", "2024-03-31 02:59:59", "2024-03-31 03:00:00",
+        "2024-10-27 01:59:59", "2024-10-27 02:00:00", "2024-10-27 02:59:59", "2024-10-27 03:00:00",
+    ]  # fmt: skip
+    app = run("define stream S (v int); from S select v insert into O;")
+    frame = pd.DataFrame({"v": range(8), "at": times})
+    lines = text(app.feed("S", frame, time="at", time_zone="Europe/Berlin")).splitlines()
+    assert lines[-2:] == [
+        "  ! 2 events have times that exist twice, as the clocks of Europe/Berlin went back (end of summer time): the "
+        "first was taken.",
+        "  ! 2 events have times that do not exist, as the clocks of Europe/Berlin went forward: they were read as "
+        "that much later, as 03:30 for 02:30.",
+    ]
+    out = app.output("O").frame
+    assert out["timestamp"].diff().tolist()[1:4] == [1000, 0, 3599000], "02:00 is 03:00, in the feed's order"
+    twice, skipped = DoubtCounts(1, 1).words("Europe/Berlin")
+    assert twice.startswith("1 event has a time that exists twice, as")
+    assert skipped.startswith("1 event has a time that does not exist, as")
 
 
 def test_times_that_look_like_seconds_are_told_once(run: Run) -> None:

@@ -129,7 +129,7 @@ def test_refusals_name_the_option() -> None:
     with pytest.raises(NotAllowed) as raised:
         Grants().check_url("https://h.example:444/in?key=abc", "a sink posts to")
     assert str(raised.value) == (
-        "a sink posts to https://h.example:444 is not allowed. Add --allow http=https://h.example:444, "
+        "a sink posts to https://h.example:444, which is not allowed. Add --allow http=https://h.example:444, "
         "or allow=['http=https://h.example:444']"
     )
     with pytest.raises(NotAllowed, match=r"Add --allow kafka=broker:9092"):

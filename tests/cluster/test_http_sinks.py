@@ -262,7 +262,7 @@ REFUSED = [
     (
         "http://other.example/in",
         "",
-        "posts to http://other.example is not allowed. Add --allow http=http://other.example",
+        "posts to http://other.example, which is not allowed. Add --allow http=http://other.example",
     ),
     ("http://127.0.0.1.evil/in", "", "is not allowed"),
     ("http://127.0.0.1:99@evil/in", "", "has a user in front of its host"),
@@ -478,7 +478,7 @@ def test_a_token_is_renewed_before_it_ends() -> None:
     [
         (f"{CLIENT}", "need a token.url"),
         ("token.url='http://127.0.0.1/in/token',", "token.url needs consumer.key"),
-        (f"token.url='http://127.0.0.1/out', {CLIENT}", "asks for access tokens at http://127.0.0.1 is not allowed"),
+        (f"token.url='http://127.0.0.1/out', {CLIENT}", "access tokens at http://127.0.0.1, which is not allowed"),
         ("token.url='http://127.0.0.1/in', consumer.key='me',", "go together"),
         ("token.url='http://127.0.0.1/in', consumer.key='me', consumer.secret='geheim',", "does not belong into the"),
         ("token.url='http://127.0.0.1/in', oauth.username='me', oauth.password='geheim',", "does not belong into the"),

@@ -99,8 +99,8 @@ def test_partitioned_broadcast_and_in_turn(run: Callable[..., App], broker: Brok
 
 SERVER = "localhost:9092"
 REFUSED = [
-    ("other:9092", "topic='t'", "writes to other:9092 is not allowed. Add --allow kafka=other:9092"),
-    (f"{SERVER},other:9092", "topic='t'", "writes to other:9092 is not allowed"),
+    ("other:9092", "topic='t'", "writes to other:9092, which is not allowed. Add --allow kafka=other:9092"),
+    (f"{SERVER},other:9092", "topic='t'", "writes to other:9092, which is not allowed"),
     ("${sec:server}", "topic='t'", "bootstrap.servers cannot have a reference"),
     ("localhost", "topic='t'", "is not HOST:PORT"),
     (SERVER, "key='t'", "has no 'topic'"),

@@ -226,8 +226,8 @@ def test_a_password_goes_nowhere_without_tls(mails: Mails, monkeypatch: pytest.M
 
 
 REFUSED = [
-    ("port='26'", "sends mails by localhost:26 is not allowed. Add --allow smtp=localhost:26"),
-    ("host='mail.example.org'", "sends mails by mail.example.org:25 is not allowed"),
+    ("port='26'", "sends mails by localhost:26, which is not allowed. Add --allow smtp=localhost:26"),
+    ("host='mail.example.org'", "sends mails by mail.example.org:25, which is not allowed"),
     ("address='nobody'", "address is one such as alerts@example.org"),
     ("password='geheim'", "the password does not belong into the app's text"),
     ("auth='true'", "give username and password, or auth='false'"),

@@ -145,7 +145,7 @@ def test_a_login_is_a_reference_and_is_not_shown(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ("", "reads from localhost:4222 is not allowed. Add --allow nats=localhost:4222"),
+        ("", "reads from localhost:4222, which is not allowed. Add --allow nats=localhost:4222"),
         ("server.urls='http://x:1',", "server.urls are nats://HOST:PORT, with commas"),
         ("auth.type='tls',", "auth.type is 'user' or 'token', not 'tls'"),
         ("auth.type='user', username='me',", "auth.type='user' needs username and password"),

@@ -118,7 +118,7 @@ def test_what_a_metric_cannot_have(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 REFUSED = [
-    ("server.url='http://localhost:9', metric.type='counter'", "serves metrics at http://localhost:9 is not allowed"),
+    ("server.url='http://localhost:9', metric.type='counter'", "metrics at http://localhost:9, which is not allowed"),
     ("server.url='http://example.org:9081', metric.type='counter'", "server.url is an address of this machine"),
     ("metric.name='m'", "has no 'metric.type'"),
     ("metric.type='meter'", "metric.type is one of counter, gauge, histogram, summary"),

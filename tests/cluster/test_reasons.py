@@ -20,14 +20,40 @@ def test_values_that_do_not_fit_are_one_kind_for_each_column() -> None:
         "qty: 'x' is not an int": 2, "line 3 has 2 values, not 3": 9,
     })  # fmt: skip
     number = "; a number is written as 1234.5"
+    comma = "; with a decimal comma: --decimal ,"
     assert found == [
         ReasonGroup(9, "line 3 has 2 values, not 3"),
-        ReasonGroup(5, f"price is not a double: 3 values, such as '1,5'{number}"),
+        ReasonGroup(5, f"price is not a double: 3 values, such as '1,5'{comma}"),
         ReasonGroup(2, f"qty: 'x' is not an int{number}"),
     ]
     missing = "at: null is not a time"
     assert group_reasons({missing: 7}) == [ReasonGroup(7, missing)], "no way to write it"
     assert group_reasons({}) == []
+
+
+def test_the_example_is_of_the_kind_that_most_rows_have() -> None:
+    """Each price has other digits, and so `n/a` was the most frequent value: "a number is written as 1234.5"."""
+    prices = {f"price: '{i},38' is not a double": 1 for i in range(100)}
+    (found,) = group_reasons({**prices, "price: 'n/a' is not a double": 20, "price: '-' is not a double": 9})
+    assert found == ReasonGroup(
+        129, "price is not a double: 102 values, such as '0,38'; with a decimal comma: --decimal ,; if they stand for "
+        'a missing value: --missing "n/a,-"',
+    )  # fmt: skip
+
+
+def test_a_row_counts_for_each_column_that_does_not_fit_and_times_come_first() -> None:
+    """A wrong --time-format hid behind the prices, as only the first fault of a row was counted."""
+    found = group_reasons({
+        "Zeit: '03.06.' is not a time like 2024-06-01; preis: '8,38' is not a double; n: 'a; is not' is not an int": 3,
+        "Zeit: '04.06.' is not a time like 2024-06-01; preis: 'x' is not a double": 2,
+        "preis: the text is not valid UTF-8; n: 'y' is not an int": 1,
+    })  # fmt: skip
+    assert [(g.count, g.words.partition(";")[0]) for g in found] == [
+        (5, "Zeit is not a time like 2024-06-01: 2 values, such as '03.06.' (--time-format says otherwise)"),
+        (5, "preis is not a double: 2 values, such as '8,38'"),
+        (4, "n is not an int: 2 values, such as 'a"),
+        (1, "preis: the text is not valid UTF-8"),
+    ]
 
 
 def test_a_feed_in_another_format_is_told_in_a_few_lines(run: Run) -> None:
@@ -41,9 +67,9 @@ def test_a_feed_in_another_format_is_told_in_a_few_lines(run: Run) -> None:
     lines = text(app.feed("S", frame, time="Zeit")).splitlines()
     assert lines[1] == "  ! 2,000 of 2,000 rows did not fit the stream and are kept: %siddhi errors app"
     assert len(lines) <= 5
-    assert "1,000 × Zeit is not a time: 1,000 values, such as '03.06.2024 00:00:" in "\n".join(lines)
+    assert "2,000 × Zeit is not a time: 2,000 values, such as '03.06.2024 00:00:" in "\n".join(lines)
     assert "a time is ms since 1970, or as 2024-06-01 10:00:00 (UTC)" in "\n".join(lines)
     assert "1,000 × v: '1.00 EUR' is not a double; a number is written as 1234.5" in "\n".join(lines)
     shown = text(app.errors)
-    assert sorted(line[:8] for line in shown.splitlines()[2:4]) == ["Zeit is ", "v: '1.00"]
+    assert [line[:15] for line in shown.splitlines()[2:4]] == ["2,000  Zeit is ", "1,000  v: '1.00"]
     assert "showing 20 of 2,000 errors" in shown

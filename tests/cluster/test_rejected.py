@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.errors import Misuse
+from sparkstream_nb.lab.display import text
 
 APP = """
 define stream S (k string, v int);
@@ -74,6 +76,27 @@ def test_one_that_cannot_be_sent_does_not_hold_up_the_others(app: App) -> None:
     assert 5.0 in app.output("O").frame["r"].tolist()
     assert wrong in app.errors.frame.index
     assert right not in app.errors.frame.index
+
+
+def test_a_row_that_is_not_whole_keeps_its_text(run: Callable[..., App], tmp_path: Path) -> None:
+    """It was [None, None], and --replay sent it as such."""
+    app, file = run(APP), tmp_path / "s.csv"
+    file.write_text(f"k;v\na;1;x;{'y' * 80}\nb\n")
+    app.feed("S", file)
+    first, last = app.errors.frame.index.tolist()
+    assert app.errors.frame["values"].tolist() == [{"row": f"a;1;x;{'y' * 80}"}, {"row": "b"}]
+    shown = text(app.errors)
+    assert f"a;1;x;{'y' * 80}  not a whole row" in shown
+    assert shown.splitlines()[0] == "count  reason"
+    assert shown.endswith("--replay sends them again; mended rows of .errors.frame: app.replay(frame).")
+    assert app.replay().left == dict.fromkeys(
+        (first, last), "it is the text of a row that is not whole: give its values as a list"
+    )
+    mended = app.errors.frame.loc[[last]]
+    mended.at[last, "values"] = ["b", 4]
+    assert app.replay(mended).sent == 1
+    app.flush()
+    assert app.output("O").frame["r"].tolist() == [2.0]
 
 
 def test_what_cannot_be_sent_is_said(app: App) -> None:

@@ -222,5 +222,5 @@ def test_what_does_not_fit_together(run: Callable[..., App]) -> None:
         with pytest.raises(SparkStreamError, match=message) as raised:
             run(**arguments)
         assert "\n" not in str(raised.value) or isinstance(raised.value, SiddhiBindError)
-    with pytest.raises(SparkStreamError, match="posts to http://ip1 is not allowed"):
+    with pytest.raises(SparkStreamError, match="posts to http://ip1, which is not allowed"):
         run(TENANTS)

@@ -152,7 +152,7 @@ def test_every_mapping_writes_to_files(run: Callable[..., App], out: Path) -> No
 REFUSED: list[tuple[str, str]] = [
     (
         "file.uri='/etc/alerts.csv', @map(type='csv')",
-        "writes to /etc/alerts.csv is not allowed. Add --allow file=/etc,",
+        "writes to /etc/alerts.csv, which is not allowed. Add --allow file=/etc,",
     ),
     ("file.uri='{out}/../alerts.csv', @map(type='csv')", "is not allowed. Add --allow "),
     ("file.uri='{out}/way/alerts.csv', @map(type='csv')", "is not allowed. Add --allow "),

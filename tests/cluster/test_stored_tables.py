@@ -129,5 +129,5 @@ def test_what_cannot_be_a_table_is_refused_before_spark_starts(run: Callable[...
     with pytest.raises(StoreError, match="Use PostgreSQL, MySQL, MariaDB or SQLite"):
         run(text(tmp_path / "t.db").replace("sqlite", "duckdb"))
     server = "jdbc:postgresql://localhost:1/d?sslmode=require&sslkey="
-    with pytest.raises(SiddhiBindError, match="with sslkey /etc/hosts is not allowed"):
+    with pytest.raises(SiddhiBindError, match="with sslkey /etc/hosts, which is not allowed"):
         run(text("").replace("jdbc:sqlite:", f"{server}/etc/hosts"), allow=["jdbc=postgresql://localhost:1/d"])

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.cluster import App, Reading
 from sparkstream_nb.cluster.study import Study, candidates
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.lanes.tallies import Tally, tally
@@ -65,6 +65,11 @@ def test_the_routing_that_repairs_most_with_the_least_skew() -> None:
     assert better.recommendation == (
         "hash:c gives the outputs of one node on every number of nodes; the busiest node takes up to 1.11 times the "
         "mean."
+    )
+    alone = Study("A", [outcome(3, "sticky", 0, 98, 1, 1)], queries)
+    assert alone.recommendation == (
+        "sticky gives the outputs of one node on every number of nodes; one node takes 98% of all events, and so does "
+        "nearly all the work."
     )
     assert study.frame.columns.tolist() == ["nodes", "routing", "same", "lost", "spurious", "duplicated", "skew"]
     assert study.by_query.columns.tolist()[:4] == ["nodes", "routing", "query", "stream"]
@@ -121,6 +126,10 @@ def test_a_study_counts_what_a_divergence_lists(run: Callable[..., App], tmp_pat
 
     again = app.study(nodes=[2], routings=["round_robin", "hash:k"], feed={"S": frame}, time="at")
     known = study.frame[(study.frame.nodes == 2) & study.frame.routing.isin(["round_robin", "hash:k"])]
+    assert again.frame.values.tolist() == known.values.tolist()
+    german = pd.DataFrame({"k": frame.k, "j": frame.j, "V": frame.v.map("1.0{:02d}".format), "at": frame["at"]})
+    written = Reading(time="at", columns={"v": "V"}, decimal=",")
+    again = app.study(nodes=[2], routings=["round_robin", "hash:k"], feed={"S": german}, reading=written)
     assert again.frame.values.tolist() == known.values.tolist()
     folder = app.home
     del again

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from IPython.core.completer import provisionalcompleter
 
@@ -139,3 +141,22 @@ def test_the_shell_completes_at_the_cursor_of_a_cell(shell: Any, app: StandIn) -
     assert in_shell(shell, f"%%siddhi T --routing ra|\n{body}") == ["random:"]
     assert in_shell(shell, "%siddhi divergence Trades --routing hash:p|") == ["hash:price"]
     assert in_shell(shell, "%siddhi feed Trades.TradeStream frame --route hash:sy|") == ["hash:symbol"]
+
+
+def test_the_shell_completes_files_and_their_columns(
+    shell: Any, app: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "rentals.csv").write_text("Zeit;Station Name;Dauer\n", encoding="utf-8-sig")
+    (tmp_path / "notes.txt").write_text("")
+    monkeypatch.chdir(tmp_path)
+    shell.user_ns["frame"] = pd.DataFrame({"at": [1], "a b": [2]})
+    feed = "%siddhi feed Trades.TradeStream"
+    assert in_shell(shell, f"{feed} |")[:2] == ["--background", "--decimal"]
+    assert {"data/", "frame"} <= set(in_shell(shell, f"{feed} |"))
+    assert in_shell(shell, f"{feed} da|") == ["data/"]
+    assert in_shell(shell, f"{feed} data/re|") == ["rentals.csv"]
+    assert in_shell(shell, f"{feed} data/rentals.csv --time |") == ["Zeit", '"Station Name"', "Dauer"]
+    assert in_shell(shell, f"{feed} data/rentals.csv --map symbol=sta|") == ['"Station Name"']
+    assert in_shell(shell, f'{feed} data/rentals.csv --map symbol="S|') == ['"Station Name"']
+    assert in_shell(shell, f"{feed} frame --map symbol=|") == ["at", '"a b"']

@@ -161,7 +161,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (
         FeedReport("App", "S", 30_000, 20_000, 0.0, {}, {"r": 10_000}),
         "App.S: 10,000 events in 0.0 s elapsed, 0 events/s\n"
-        "  ! 20,000 of 30,000 rows did not fit the stream and are kept: %siddhi errors App\n"
+        "  ! 20,000 of 30,000 rows did not fit the stream; 10,000 of them are kept: %siddhi errors App\n"
         "    of the first 10,000:\n    10,000 × r",
         "<br>of the first 10,000:<br>10,000 × r",
     ),
@@ -177,7 +177,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (Result([("k", "string")], [], hint="<T> is empty"), "0 rows\n<T> is empty", "&lt;T&gt; is empty"),
     (Events("App", "S", pd.DataFrame({"node": ["n"], "k": ["<i>"]})), "n     <i>\n1 event", "&lt;i&gt;"),
     (Events("App", "<S>", NOTHING), "<S> has put out nothing yet.", "&lt;S&gt; has put out nothing yet."),
-    (Errors("App", REFUSED), "reason  count\n──────  ─────\n<r>         2\n1 reason\n\nid  stream", "&lt;r&gt;"),
+    (Errors("App", REFUSED), "count  reason\n─────  ──────\n    2  <r>\n1 reason\n\nid  stream", "&lt;r&gt;"),
     (Errors("App", NOTHING), "App has no errors", "every row and event was accepted."),
     (Errors("App", REFUSED, dropped=1_200), "\n\n1,200 older errors are not kept", "1,200 older errors are not"),
     (replace(APP.stats(), dropped_errors=1_200), "· 1,200 errors dropped", "· 1,200 errors dropped"),

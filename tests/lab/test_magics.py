@@ -116,13 +116,14 @@ def test_send(shell: Any, app: StandIn, capsys: pytest.CaptureFixture[str]) -> N
 def test_feed_takes_a_variable_or_a_file(shell: Any, app: StandIn, tmp_path: Any) -> None:
     shell.user_ns["trades_frame"] = frame = pd.DataFrame({"symbol": ["a"]})
     (tmp_path / "t.csv").write_text("symbol\na\n")
-    reading = "--time timestamp --time-format s --time-zone UTC --map symbol=Name --map 'price=Last price'"
+    reading = "--time timestamp --time-format s --time-zone UTC --map symbol=Name --map 'price=Last price' --decimal ,"
+    reading += " --missing n/a,-"
     report = line(shell, f"feed Trades.TradeStream trades_frame {reading} --route node:1 --limit 3 -o fed")
     line(shell, f"feed Trades.TradeStream {tmp_path / 't.csv'}")
     assert app.calls[0][2] is frame
     assert app.calls[0][3] == {
         "time": "timestamp", "time_format": "s", "time_zone": "UTC", "route": "node:1", "limit": 3,
-        "columns": {"symbol": "Name", "price": "Last price"},
+        "columns": {"symbol": "Name", "price": "Last price"}, "decimal": ",", "missing": ["n/a", "-"],
     }  # fmt: skip
     assert app.calls[1][2] == tmp_path / "t.csv"
     assert shell.user_ns["fed"] is report

@@ -91,6 +91,9 @@ BEFORE_SPARK = [
     ("%siddhi stop", "which app? Write %siddhi stop NAME"),
     ("%siddhi stop T", "none is deployed yet"),
     ("%siddhi list all", "unexpected argument 'all'"),
+    ("%siddhi delete T", "%siddhi has no command 'delete'. Did you mean 'remove'?"),
+    ("%siddhi drop T", "Did you mean 'remove'?"),
+    ("%siddhi remove A B --home x", "--home is the folder of one app: remove the others by themselves"),
     ("%siddhi check nothing_here", "neither a variable that holds a text nor a file"),
     ("%siddhi check latin.siddhi", "latin.siddhi is not UTF-8 text (line 2)"),
     ("%siddhi check a_folder", "a_folder is a folder"),
@@ -139,6 +142,15 @@ OF_AN_APP = [
     ("%siddhi feed Trades.TradeStream good_frame --limit 0", "--limit: '0' is not a whole number above 0"),
     ("%siddhi query Trades --by-shards 'from TradeAggregation select *'", "Did you mean '--by-shard'?"),
     ("%siddhi query Trades", "the query is missing: write %siddhi query Trades"),
+    (
+        "%siddhi query Trades.TradeAggregation",
+        'the query names what it reads: write %siddhi query Trades "from TradeAggregation select *"',
+    ),
+    (
+        '%siddhi query Trades "SELECT * FROM TradeAggregation"',
+        "a query begins with the store that it reads",
+    ),
+    (cell("Trades --node 3"), "unknown option --node. Did you mean '--nodes'?"),
     ('%siddhi query Trades "from TradeAggregation selec *"', "line 1, column"),
     ('%siddhi query Trades "from TradeAgregation select *"', "Did you mean 'TradeAggregation'?"),
     (
@@ -238,5 +250,7 @@ def test_rows_that_do_not_fit_are_a_report(trades: cluster.App, shell: Any) -> N
     shell.user_ns["late"] = pa.table({"symbol": ["a"], "price": [1.0], "quantity": [1], "timestamp": ["yesterday"]})
     error, printed = run(shell, "%siddhi feed Trades.TradeStream late --time timestamp -o report")
     assert error is None
-    assert shell.user_ns["report"].reasons == {"timestamp: 'yesterday' is not a long": 1}
+    assert shell.user_ns["report"].reasons == {
+        "timestamp: 'yesterday' is not a time; timestamp: 'yesterday' is not a long": 1
+    }
     assert "Traceback" not in printed

@@ -8,6 +8,7 @@ from sparkstream_nb.errors import SiddhiSyntaxError, masked
 from sparkstream_nb.lang.fixits import FIXITS
 from sparkstream_nb.lang.parser import parse, parse_expression, parse_on_demand
 from sparkstream_nb.lang.tree import Variable
+from sparkstream_nb.plan import compile_app
 
 S = "define stream S (k string, v int);\n"
 
@@ -30,6 +31,23 @@ def test_an_error_shows_the_place_the_line_and_the_way_out() -> None:
 
 # text, line, column (from 1), part of the message, part of the hint
 SYNTAX = [
+    ("define stream A (Station Name string);", 1, 26, "name is one word", 'backticks: `Station Name` string. Or'),
+    ("define stream A (a int, Dauer (min) int);", 1, 31, "name is one word", '--map dauer="Dauer (min)"'),
+    ("define stream A (Fahrrad-Nr string);", 1, 25, "name is one word", "`Fahrrad-Nr` string"),
+    ("define stream A (Preis € double);", 1, 24, "name is one word", "`Preis €`"),
+    (S + "from S select case when v > 5 then 1 else 2 end as c insert into O;", 2, 15, "'case when'", "ifThenElse("),
+    (S + "from S select cast(v as string) as c insert into O;", 2, 22, "'cast(x as type)'", "convert(x, 'string'), or"),
+    (S + "from S select cast(v as integer) as c insert into O;", 2, 22, "'cast(x as type)'", "convert(x, 'int')"),
+    (S + "from S select k || k as c insert into O;", 2, 17, "'|' is not SiddhiQL", "str:concat(a, b)"),
+    (S + "from S[k IS NOT NULL] select k insert into O;", 2, 10, "'is not null' is not", "Write 'not k is null'."),
+    (S + "from S[k like 'a%'] select k insert into O;", 2, 10, "'like' is not SiddhiQL", "str:contains(text, 'part')"),
+    (S + "from S[k not like 'a%'] select k insert into O;", 2, 10, "'not like' is not", "Put not (...) around it."),
+    (S + "from S[v in (1, 2)] select k insert into O;", 2, 10, "'in (...)' is not SiddhiQL", "'v == a or v == b'"),
+    (S + "from S[v between 1 and 2] select k insert into O;", 2, 10, "'between' is not", "'v >= a and v <= b'"),
+    (S + "from S select distinct k insert into O;", 2, 15, "'distinct' is not", "'select k group by k'"),
+    (S + "from S select count(distinct k) as n insert into O;", 2, 21, "'distinct' is not", "distinctCount(k)"),
+    (S + "from S select k partition by k insert into O;", 2, 17, "'partition by'", "partition with (k of S)"),
+    (S + "from S select sum(v) over (partition by k) as s insert into O;", 2, 22, "'over'", "#window.length(10)"),
     ("", 1, 1, "found the end of the text, expected a definition or a query", None),
     ("@app:name('x')", 1, 15, "found the end of the text", None),
     (S + "from S select k insert into O; define stream Z (a int);", 2, 32, "cannot follow a query", "Move it"),
@@ -297,3 +315,21 @@ def test_values_of_variables_stay_out_of_messages() -> None:
 def test_deep_nesting_is_an_error_of_the_text() -> None:
     assert "nested too deeply" in refused("not " * 5000 + "a", parse_expression).message
     assert parse_expression("(" * 5000 + "a" + ")" * 5000) == Variable("a")
+
+
+@pytest.mark.parametrize("text", ["SELECT * FROM T", "select k, v from T where v > 1"])
+def test_sql_on_demand(text: str) -> None:
+    """It was "found 'FROM', expected 'group', 'having', ...", where a cell had the right answer."""
+    error = refused(text, parse_on_demand)
+    assert error.message == "a query begins with the store that it reads"
+    assert error.hint == "Write 'from T select ...', and a condition between the two: 'on ...'."
+
+
+def test_the_ways_out_are_siddhiql() -> None:
+    for expression in (
+        "ifThenElse(v > 5, 1, 2)", "convert(v, 'string')", "str:concat(k, k)", "not k is null", "v >= 1 and v <= 2",
+        "str:contains(k, 'part')", "regex:matches('pattern', k)", "v == 1 or v == 2", "distinctCount(k)", "avg(v)",
+        "time:extract(eventTimestamp(), 'HOUR')", "time:extract(eventTimestamp(), 'SECOND')", "coalesce(v, 1)",
+    ):  # fmt: skip
+        compile_app(S + f"from S select {expression} as c insert into O;")
+    compile_app("define stream S (`Station Name` string); from S select `Station Name` insert into O;")

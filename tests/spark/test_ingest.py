@@ -61,12 +61,12 @@ def test_values_that_do_not_fit(values: list[Any], type: Type, bad: list[bool]) 
     assert [v is None for v, b in zip(typed.to_pylist(), bad, strict=True) if b] == [True] * sum(bad)
 
 
-def test_rows_are_split_with_the_first_reason_of_each() -> None:
+def test_rows_are_split_with_the_faults_of_each() -> None:
     table = pa.table({"symbol": ["A", "B", "C"], "price": ["1", "x", "y"], "qty": ["1", "z", "3"]})
     typed = type_rows(table, SCHEMA)
     assert [c.to_pylist() for c in typed.columns] == [["A"], [1.0], [1]]
     assert typed.rejected == [
-        (None, ["B", "x", "z"], "price: 'x' is not a double"),
+        (None, ["B", "x", "z"], "price: 'x' is not a double; qty: 'z' is not an int"),
         (None, ["C", "y", "3"], "price: 'y' is not a double"),
     ]
 

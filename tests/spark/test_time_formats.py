@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkstream_nb.errors import Misuse
-from sparkstream_nb.spark.ingest import times
+from sparkstream_nb.spark.ingest import read_times, times
 from sparkstream_nb.spark.time_formats import TimeFormat, looks_wrong
 
 BERLIN = "Europe/Berlin"
@@ -30,7 +30,10 @@ BERLIN = "Europe/Berlin"
         (dt.datetime(2024, 6, 1, 9, tzinfo=dt.UTC), None, "Asia/Tokyo", "2024-06-01T09:00:00"),
         (dt.date(2024, 6, 1), None, "Asia/Tokyo", "2024-05-31T15:00:00"),
         ("2024-10-27 02:30:00", None, BERLIN, "2024-10-27T00:30:00"),  # shown twice: the earlier
-        ("2024-03-31 02:30:00", None, BERLIN, "2024-03-31T01:00:00"),  # left out: the end of the gap
+        ("2024-03-31 02:30:00", None, BERLIN, "2024-03-31T01:30:00"),  # left out: an hour later
+        (dt.datetime(2024, 3, 31, 2, 30), None, BERLIN, "2024-03-31T01:30:00"),
+        ("31.03.2024 02:30", "%d.%m.%Y %H:%M", BERLIN, "2024-03-31T01:30:00"),
+        ("2011-12-30 12:00:00", None, "Pacific/Apia", "2011-12-30T22:00:00"),  # a day that was left out
         (1717236000, "s", BERLIN, "2024-06-01T10:00:00"),
         (1717236000.123, "s", None, "2024-06-01T10:00:00.123"),
         ("1717236000", "s", None, "2024-06-01T10:00:00"),
@@ -43,6 +46,26 @@ def test_a_time_in_a_format(value: Any, format: str | None, zone: str | None, at
     assert failed is None
     wanted = dt.datetime.fromisoformat(at).replace(tzinfo=dt.UTC)
     assert dt.datetime.fromtimestamp(int(found[0]) / 1000, dt.UTC) == wanted
+
+
+CHANGES = [
+    "2024-03-31 01:59:59", "2024-03-31 02:00:00", "2024-03-31 02:59:59", "2024-03-31 03:00:00",
+    "2024-10-27 01:59:59", "2024-10-27 02:00:00", "2024-10-27 02:59:59", "2024-10-27 03:00:00",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("way", ["iso", "mixed", "format", "datetime"])
+def test_times_that_clocks_do_not_show_once_are_known(way: str) -> None:
+    column: list[Any] = list(CHANGES)
+    if way == "datetime":
+        column = [dt.datetime.fromisoformat(text) for text in CHANGES]
+    elif way == "mixed":  # ISO 8601 of both kinds: one of its own zone is no local time
+        column += ["2024-10-27T02:30:00+01:00", "2024-03-31T02:30:00Z", None]
+    found = read_times(pa.array(column), TimeFormat.of("%Y-%m-%d %H:%M:%S" if way == "format" else None, BERLIN))
+    assert found.doubts is not None
+    assert np.flatnonzero(found.doubts.skipped).tolist() == [1, 2]
+    assert np.flatnonzero(found.doubts.twice).tolist() == [5, 6]
+    assert read_times(pa.array(column[3:5]), TimeFormat.of(None, BERLIN)).doubts is None
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,13 @@ OnError = Literal["LOG", "STREAM", "STORE"]
 _STREAM_ACTIONS = ("LOG", "STREAM", "STORE")
 _SINK_ACTIONS = ("LOG", "WAIT", "STREAM", "STORE")
 _PRIORITIES = ("INFO", "DEBUG", "WARN", "FATAL", "ERROR", "OFF", "TRACE")
+_RUNS: Mapping[str, frozenset[str]] = {
+    "source": frozenset({"inMemory", "kafka", "file", "http", "http-call-response", "tcp", "nats", "cdc"}),
+    "sink": frozenset({"inMemory", "log", "file", "http", "http-call", "kafka", "prometheus", "email", "tcp", "nats"}),
+    "mapping": MAPPED,
+    "store": frozenset({"rdbms"}),
+}
+"""The types of each kind that run here, under one name each."""
 _OWN = frozenset({"inMemory", "log"})
 """Types that run here, of which all options are known."""
 
@@ -170,10 +177,18 @@ def _type(a: tree.Annotation, what: str, known: frozenset[str], properties: Mapp
         raise SiddhiBindError(
             f"unknown {what} type '{type_}'",
             _span(a, "type"),
-            hint=did_you_mean(type_, known),
+            hint=did_you_mean(type_, known) or _instead(type_, what),
             kind="ExtensionNotFoundException",
         )
     return type_
+
+
+def _instead(type_: str, what: str) -> str | None:
+    """What there is where no type is near: those that run here."""
+    if what in ("source", "sink") and type_ in MAPPED:
+        return f"'{type_}' is a mapping: write @{what}(type='file', ..., @map(type='{type_}'))."
+    runs = _RUNS.get(what)
+    return None if runs is None else f"Types that run here: {', '.join(sorted(runs))}."
 
 
 def _check_options(a: tree.Annotation, options: Mapping[str, str] | None, dynamic: tuple[str, ...] | None) -> None:

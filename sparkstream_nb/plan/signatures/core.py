@@ -189,8 +189,26 @@ _FORMS = {
     "sliding": _SLIDING, "slide": _SLIDING, "slidingwindow": _SLIDING,
     "hopping": _HOPPING, "hop": _HOPPING, "hoppingwindow": _HOPPING,
     "median": "A median is math:percentile(attribute, 50.0).",
+    "mean": "A mean is avg(attribute).",
+    **dict.fromkeys(("std", "stddev", "stdev", "stddev_pop"), "A standard deviation is stdDev(attribute)."),
+    **dict.fromkeys(("nunique", "count_distinct", "countdistinct"), "Distinct values are distinctCount(attribute)."),
+    **dict.fromkeys(("if", "iif", "case", "when", "where"), "Write ifThenElse(condition, value, other)."),
+    **dict.fromkeys(("nvl", "ifnull", "fillna"), "Write coalesce(attribute, value)."),
+    **dict.fromkeys(("isnull", "isna"), "Write 'attribute is null'."),
+    **dict.fromkeys(("notnull", "notna"), "Write 'not attribute is null'."),
+    **dict.fromkeys(
+        ("to_number", "tonumber", "to_numeric", "todouble", "to_double", "float", "double"),
+        "Write convert(attribute, 'double').",
+    ),
+    **dict.fromkeys(("to_int", "toint", "int", "integer"), "Write convert(attribute, 'int')."),
+    **dict.fromkeys(("to_string", "tostring", "to_char", "str", "text"), "Write convert(attribute, 'string')."),
+    **{
+        unit: f"Write time:extract(eventTimestamp(), '{unit.upper()}') for that of an event's time, in UTC."
+        for unit in ("year", "month", "week", "day", "hour", "minute", "second")
+    },
+    **dict.fromkeys(("now", "current_timestamp", "getdate"), "Write currentTimeMillis(), or eventTimestamp()."),
 }  # fmt: skip
-"""Names of windows and functions in other systems → the SiddhiQL syntax."""
+"""Names of windows and functions in other systems, in small letters → the SiddhiQL syntax."""
 
 
 def unknown(what: str, key: str, known: Iterable[str], span: Span, *, hint: str | None = None) -> SiddhiError:

@@ -1,0 +1,60 @@
+"""How the values of a feed are written as texts: the decimal separator, and what stands for a missing value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import Misuse, shown
+from ..types import Type
+
+DECIMALS = (".", ",")
+_WITH_COMMA = r"^\s*[+-]?(\d{1,3}(\.\d{3})+|\d*)(,\d*)?([eE][+-]?\d+)?\s*$"
+"""A number with a decimal comma. Its points are between groups of three digits: with 8.38 meaning 838, a file of the
+other kind would be read without a word."""
+_NUMBERS = (Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE)
+
+
+@dataclass(frozen=True)
+class ValueFormat:
+    """`decimal` separates the fraction of a number; with a comma, points separate thousands. A text that is one of
+    `missing` is null, whatever space is around it."""
+
+    decimal: str = "."
+    missing: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(decimal: str | None, missing: Sequence[str] | None) -> ValueFormat:
+        """As a person gave them. Raises `Misuse` for another separator than point and comma."""
+        if decimal is not None and decimal not in DECIMALS:
+            raise Misuse(f"decimal is ',' or '.', not {shown(decimal)}")
+        return ValueFormat(decimal or ".", tuple(text.strip() for text in missing or ()))
+
+    @property
+    def plain(self) -> bool:
+        """Whether values are as they are by default."""
+        return self.decimal == "." and not self.missing
+
+    def present(self, texts: pa.Array) -> pa.Array:
+        """Texts, with null for those that mean that there is no value."""
+        if not self.missing:
+            return texts
+        none = pc.is_in(pc.utf8_trim_whitespace(texts), value_set=pa.array(self.missing, texts.type))
+        return pc.if_else(none, None, texts)
+
+    def plain_numbers(self, texts: pa.Array, type: Type) -> pa.Array:
+        """Texts of a column of `type`, numbers as SiddhiQL writes them. One that is a number only with a decimal point
+        is left such that it is none."""
+        if self.decimal == "." or type not in _NUMBERS:
+            return texts
+        swapped = pc.replace_substring(pc.replace_substring(texts, ".", ""), ",", ".")
+        fits = pc.match_substring_regex(texts, _WITH_COMMA)
+        unfit = pc.and_(pc.match_substring_regex(texts, "[.,]"), pc.invert(fits))
+        return pc.if_else(unfit, "no number", swapped)
+
+
+AS_WRITTEN = ValueFormat()
+"""A decimal point, and null for an empty cell alone."""
