@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
 import zipfile
 from collections.abc import Sequence
@@ -66,7 +67,7 @@ sys.meta_path[sys.meta_path.index(PathFinder)] = Finder
 
 
 def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    clean = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "NUMBA_CACHE_DIR")}
+    clean = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "NUMBA_CACHE_DIR", "SOURCE_DATE_EPOCH")}
     done = subprocess.run(
         list(map(str, command)), cwd=cwd, env={**clean, **(env or {})}, stdin=subprocess.DEVNULL,
         capture_output=True, text=True,
@@ -75,23 +76,31 @@ def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> s
     return done
 
 
+def source_in(source: Path) -> Path:
+    """A copy of this checkout, as far as something is built of it; returns `source`."""
+    no_caches = shutil.ignore_patterns("__pycache__")
+    for name in (PACKAGE.name, "conf", "tests/lab"):
+        shutil.copytree(ROOT / name, source / name, ignore=no_caches)
+    for name in ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    return source
+
+
+def built(what: str, source: Path, into: Path, umask: int = 0o022) -> Path:
+    """An sdist or a wheel of a checkout."""
+    program = f"import os; os.umask({umask}); from build_backend import build_{what} as b; print(b({str(into)!r}))"
+    env = {"PYTHONPATH": "conf", "PYTHONDONTWRITEBYTECODE": "1"}
+    return into / run(sys.executable, "-c", program, cwd=source, env=env).stdout.split()[-1]
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel made of an sdist made of this checkout."""
     tmp = tmp_path_factory.mktemp("wheel")
-    source = tmp / "source"
-    shutil.copytree(PACKAGE, source / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "conf", source / "conf")
-    shutil.copytree(Path(__file__).parent / "lab", source / "tests" / "lab")
-    for name in ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    sdist = run(
-        sys.executable, "-c", "from build_backend import build_sdist; print(build_sdist('..'))", cwd=source,
-        env={"PYTHONPATH": "conf", "PYTHONDONTWRITEBYTECODE": "1"},
-    ).stdout.split()[-1]  # fmt: skip
+    sdist = built("sdist", source_in(tmp / "source"), tmp)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     unpacked = tmp / "unpacked"
-    shutil.unpack_archive(tmp / sdist, unpacked)
+    shutil.unpack_archive(sdist, unpacked)
     (checkout,) = unpacked.iterdir()
     run(*pip, "wheel", "--no-build-isolation", "--no-deps", "--no-index", "--wheel-dir=.", checkout, cwd=tmp)
     return next(tmp.glob("*.whl"))
@@ -141,6 +150,58 @@ def test_the_wheel_has_the_whole_package_and_nothing_else(wheel: Path) -> None:
     extension = {str(f.relative_to(folder)) for f in folder.rglob("*.js*")}
     assert {n.removeprefix(data) for n in names if n.startswith(data)} == extension
     assert not {n for n in names - package if not n.startswith((metadata_folder, data))}
+
+
+def test_the_sdist_has_what_a_wheel_is_made_of_and_nothing_else(wheel: Path) -> None:
+    (sdist,) = wheel.parent.glob("*.tar.gz")
+    assert sdist.name == f"sparkstream_nb-{__version__}.tar.gz"
+    with tarfile.open(sdist) as packed:
+        names = {m.name.partition("/")[2] for m in packed.getmembers() if m.isfile()}
+    package = {str(f.relative_to(ROOT)) for f in PACKAGE.rglob("*") if f.is_file() and "__pycache__" not in f.parts}
+    assert {n for n in names if n.startswith(f"{PACKAGE.name}/")} == package
+    assert {n for n in names - package if not n.startswith("sparkstream_nb.egg-info/")} == {
+        "LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg",
+        "conf/build_backend.py", "conf/source-date-epoch",
+    }  # fmt: skip
+
+
+def test_an_index_takes_both(wheel: Path) -> None:
+    (sdist,) = wheel.parent.glob("*.tar.gz")
+    run(sys.executable, "-m", "twine", "check", "--strict", wheel, sdist, cwd=wheel.parent, env={"NO_COLOR": "1"})
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
+def test_what_is_built_of_a_commit_repeats(tmp_path: Path) -> None:
+    """In another folder, with another umask, other times of files, and caches and what a build left beside them."""
+    first, second = source_in(tmp_path / "first"), tmp_path / "an other" / "second"
+    when = 1_700_000_000  # 2023-11-14 22:13:20
+    me = ["-c", "user.name=me", "-c", "user.email=me@example.org"]
+    run("git", "init", "--quiet", cwd=first)
+    run("git", "add", "--all", "--force", cwd=first)
+    run("git", *me, "commit", "--quiet", "--message=all", cwd=first, env={"GIT_COMMITTER_DATE": f"{when} +0000"})
+    run("git", "clone", "--quiet", first, second, cwd=tmp_path)
+    for file in second.rglob("*.py"):
+        os.utime(file, (when + 10_000, when + 10_000))
+        file.chmod(0o600)
+    for left in ("sparkstream_nb/__pycache__/cli.cpython-311.pyc", "sparkstream_nb/engine/__pycache__/a.nbi", "dist/x"):
+        (second / left).parent.mkdir(parents=True, exist_ok=True)
+        (second / left).touch()
+    for into in ("one", "two", "three"):
+        (tmp_path / into).mkdir()
+    made = {what: built(what, first, tmp_path / "one") for what in ("sdist", "wheel")}
+    again = {what: built(what, second, tmp_path / "two", umask=0o077) for what in made}
+    for what, file in made.items():
+        assert file.name == again[what].name
+        assert file.read_bytes() == again[what].read_bytes(), what
+    shutil.unpack_archive(made["sdist"], tmp_path / "unpacked")
+    (unpacked,) = (tmp_path / "unpacked").iterdir()
+    assert built("wheel", unpacked, tmp_path / "three").read_bytes() == made["wheel"].read_bytes()
+    with zipfile.ZipFile(made["wheel"]) as packed:
+        assert {i.date_time for i in packed.infolist()} == {(2023, 11, 14, 22, 13, 20)}
+        assert {i.external_attr >> 16 for i in packed.infolist()} == {0o100644}
+    with tarfile.open(made["sdist"]) as packed:
+        found = {(m.mtime, m.uid, m.uname, m.mode & 0o7777) for m in packed.getmembers()}
+    assert found == {(when, 0, "", 0o644), (when, 0, "", 0o755)}
 
 
 def test_what_is_built_leaves_nothing_in_the_checkout(wheel: Path) -> None:
