@@ -22,6 +22,7 @@ from sparkstream_nb.cluster.grants import Grants
 from sparkstream_nb.cluster.secrets import References
 from sparkstream_nb.cluster.sources import SourcePlans
 from sparkstream_nb.errors import NotInThisBuild, SiddhiBindError, SparkStreamError
+from sparkstream_nb.lab.display import text
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.spark.commit import Commit
 from sparkstream_nb.spark.sources import intake
@@ -256,10 +257,10 @@ def test_a_source_whose_port_is_taken_says_so_on_the_card_and_with_the_errors(ru
         port = taken.getsockname()[1]
         app = run(http_app(port), allow=[f"http=http://localhost:{port}/"])
         said = f"is away: 127.0.0.1, port {port} cannot be listened at: Address already in use."
-        assert "! Source S-http-1 (" in str(app)
-        assert said in str(app)
-        assert said in str(app.errors)
-        assert "has no errors" not in str(app.errors)
+        assert "! Source S-http-1 (" in text(app)
+        assert said in text(app)
+        assert said in text(app.errors)
+        assert "has no errors" not in text(app.errors)
 
 
 def test_events_are_posted(run: Callable[..., App]) -> None:

@@ -449,7 +449,7 @@ WRONG: list[Wrong] = [
     ("study feed2", lambda app, folder: app.study(feed=3), "feed is a dict of frames or files by stream, not 3"),
     ("view", lambda app, folder: app.view("Z"), "wrong has no aggregation 'Z'. Known: A"),
     ("on_commit", lambda app, folder: app.on_commit(3), "callback is a function, not 3"),
-    ("get", lambda app, folder: get("zz"), "no app is called 'zz'. Known: wrong"),
+    ("get", lambda app, folder: get("zz"), "no app is called 'zz'. Known: "),
     ("get none", lambda app, folder: get(None), "name is a text, not None"),
     ("deploy none", lambda app, folder: deploy(None), "text is a text, not None"),
     ("deploy int", lambda app, folder: deploy(3), "text is a text, not 3"),
