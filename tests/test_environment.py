@@ -18,6 +18,7 @@ from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -57,6 +58,18 @@ def test_every_direct_dependency_is_pinned_within_its_bounds() -> None:
     for name, requirement in direct().items():
         assert name in pinned, f"{name} is in pyproject.toml and not in constraints.txt"
         assert requirement.specifier.contains(pinned[name]), f"{requirement} does not allow {name}=={pinned[name]}"
+
+
+def test_the_lowest_versions_are_those_of_the_bounds() -> None:
+    lowest = pins((ROOT / "conf" / "lowest.txt").read_text(encoding="utf-8").splitlines())
+    bounds = {canonicalize_name(r.name): r.specifier for r in map(Requirement, PROJECT["dependencies"])}
+    assert lowest.keys() == bounds.keys()
+    for name, specifier in bounds.items():
+        (bound,) = specifier
+        assert bound.operator == ">=", f"{name} has another bound than a lowest version"
+        assert specifier.contains(lowest[name])
+        said = Version(bound.version).release
+        assert Version(lowest[name]).release[: len(said)] == said
 
 
 def imported(tree: ast.AST) -> set[str]:

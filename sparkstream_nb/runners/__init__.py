@@ -62,9 +62,7 @@ def session(master: str | None) -> Session:
     except ModuleNotFoundError as error:
         if error.name not in ("pyspark", "py4j"):
             raise
-        raise SparkUnavailable(
-            "pyspark is not installed: pip install pyspark, or deploy with master='inline'"
-        ) from error
+        raise SparkUnavailable(settings.NO_SPARK) from error
     return SparkSessionOfApps(spark_session(master))
 
 

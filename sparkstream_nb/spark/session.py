@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import socket
 import threading
 from collections.abc import Mapping
+from importlib import import_module
 from urllib.parse import urlsplit
 
+import pyspark
 from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext, __version__
@@ -25,6 +28,7 @@ from .versions import check_connect
 
 _CONNECT_SECONDS = 10
 _WAYS_OUT = "Start the cluster, or correct the address; without a master the app runs on this machine"
+_STATE_MESSAGES = "pyspark.sql.streaming.proto.StateMessage_pb2"
 _lock = threading.RLock()
 _connected: tuple[str, SparkSession] | None = None
 
@@ -39,8 +43,8 @@ def spark_session(master: str | None = None, *, conf: Mapping[str, str] | None =
     On this machine everything listens on 127.0.0.1 only. What the JVM and the Python workers print goes to a file,
     whose last lines an error quotes.
 
-    Raises SparkUnavailable where no Java is found, Spark does not start, no cluster answers within seconds, or a
-    session runs already on another master.
+    Raises SparkUnavailable where no Java is found, protobuf is older than pyspark needs, Spark does not start, no
+    cluster answers within seconds, or a session runs already on another master.
     """
     with _lock:
         _forget_dead()
@@ -132,6 +136,7 @@ def _reach_master(master: str) -> None:
 
 def _start(master: str, settings: dict[str, str]) -> SparkSession:
     """A new session with a JVM of its own, or in the JVM that an earlier, stopped session left."""
+    check_protobuf()
     _reach_master(master)
     settings, environment = of_session(master, settings)
     with jvm.changed(environment):
@@ -152,6 +157,21 @@ def _start(master: str, settings: dict[str, str]) -> SparkSession:
     if master.startswith("local"):
         threading.Thread(target=_warm, args=(session,), name="warm-spark", daemon=True).start()
     return session
+
+
+def check_protobuf() -> None:
+    """Raises SparkUnavailable where protobuf is older than the one that made the code of pyspark's stateful processors:
+    their processes would end with a traceback each."""
+    try:
+        import_module(_STATE_MESSAGES)
+    except Exception as error:  # of protobuf's own, which is in no place that all its versions have
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("pyspark"):
+            return  # a pyspark that has it elsewhere
+        found = re.search(r"gencode (\d[\w.]*) runtime (\d[\w.]*\w)", str(error))
+        needs = f"{found[1]} or newer, and {found[2]} is installed" if found else f"of another version ({error})"
+        raise SparkUnavailable(
+            f"pyspark {pyspark.__version__} needs protobuf {needs}: pip install -U protobuf"
+        ) from error
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:

@@ -12,10 +12,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
-from ..errors import Misuse
+from ..errors import Misuse, SparkUnavailable
 from . import forks
 
 FILES = resources.files(__package__)
+NO_SPARK = "pyspark is not installed: pip install pyspark, or deploy with master='inline'"
 
 
 def defaults() -> dict[str, str]:
@@ -123,8 +124,8 @@ def closed(master: str, folder: Path) -> dict[str, str]:
 
 
 def own_spark() -> Path:
-    """Home of the Spark that is installed with this package."""
+    """Home of the Spark that is installed with this package. Raises SparkUnavailable where there is none."""
     found = find_spec("pyspark")
-    assert found is not None
-    assert found.origin is not None
+    if found is None or found.origin is None:
+        raise SparkUnavailable(NO_SPARK)
     return Path(found.origin).parent

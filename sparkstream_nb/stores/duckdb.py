@@ -172,17 +172,23 @@ class DuckDBStore:
                 f"CREATE TABLE IF NOT EXISTS {LEDGER} "
                 "(app VARCHAR, run VARCHAR, batch BIGINT, PRIMARY KEY (app, run, batch))"
             )
+            number = f"id BIGINT DEFAULT nextval('{ERRORS}_IDS')"
+            self._db.execute(f"CREATE SEQUENCE IF NOT EXISTS {ERRORS}_IDS")
             self._db.execute(
                 f"CREATE TABLE IF NOT EXISTS {ERRORS} "
                 '(app VARCHAR NOT NULL, stream VARCHAR NOT NULL, ts BIGINT, "values" VARCHAR NOT NULL, '
-                "reason VARCHAR NOT NULL)"
+                f"reason VARCHAR NOT NULL, {number})"
             )
-            self._db.execute(f"CREATE SEQUENCE IF NOT EXISTS {ERRORS}_IDS")
             self._db.execute(f"CREATE TABLE IF NOT EXISTS {PURGED} (name VARCHAR PRIMARY KEY, begins BIGINT NOT NULL)")
             self._db.execute(f"CREATE TABLE IF NOT EXISTS {DROPPED} (app VARCHAR PRIMARY KEY, errors BIGINT NOT NULL)")
-            # Files made before rows without a time were kept as such, and before errors had numbers.
-            self._db.execute(f"ALTER TABLE {ERRORS} ALTER COLUMN ts DROP NOT NULL")
-            self._db.execute(f"ALTER TABLE {ERRORS} ADD COLUMN IF NOT EXISTS id BIGINT DEFAULT nextval('{ERRORS}_IDS')")
+            # Files made before rows without a time were kept as such, and before errors had numbers. Others are left
+            # alone: DuckDB 1 cannot take up again what a killed process has changed of a table with such numbers.
+            found = self._db.execute(f"SELECT name, \"notnull\" FROM pragma_table_info('{ERRORS}')").fetchall()
+            not_null = dict(found)
+            if not_null["ts"]:
+                self._db.execute(f"ALTER TABLE {ERRORS} ALTER COLUMN ts DROP NOT NULL")
+            if "id" not in not_null:
+                self._db.execute(f"ALTER TABLE {ERRORS} ADD COLUMN {number}")
 
     @contextlib.contextmanager
     def _usable(self) -> Iterator[None]:

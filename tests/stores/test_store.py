@@ -14,7 +14,7 @@ from sparkstream_nb.errors import StoreError
 from sparkstream_nb.plan.nodes import DURATIONS, BatchClock
 from sparkstream_nb.stores import BucketRange, ErrorRow, Groups, ShardRows, Store, shard_warnings
 
-from .trades import AGGREGATION, NOON, TRADES, partials_of, plan_of, rows_of, step
+from .trades import AGGREGATION, LIKE_A_PARAMETER, NOON, TRADES, partials_of, plan_of, rows_of, step
 
 A = "TradeAggregation"
 Open = Callable[[], Store]
@@ -205,8 +205,8 @@ def test_names_are_not_parameters(open_store: Open) -> None:
     """A `%` in a name is no placeholder of a driver's, nor is a `:`."""
     store = open_store()
     text = (
-        "define stream S (`100%d` string, `%s %(x)s` long);\n"
-        "define aggregation `a%%b` from S select `100%d`, sum(`%s %(x)s`) as `%d x:y` group by `100%d` "
+        f"define stream S (`100%d` string, `%s {LIKE_A_PARAMETER}` long);\n"
+        f"define aggregation `a%%b` from S select `100%d`, sum(`%s {LIKE_A_PARAMETER}`) as `%d x:y` group by `100%d` "
         "aggregate every sec...min;"
     )
     plan = plan_of("50%", text)

@@ -22,6 +22,7 @@ from sparkstream_nb.stores.dialects import DIALECTS
 from sparkstream_nb.stores.tables import SqlTables
 
 from .conftest import Databases
+from .trades import LIKE_A_PARAMETER
 
 KINDS = ["sqlite", "postgresql", "mariadb"]
 STORE = "@store(type='rdbms', jdbc.url='jdbc:sqlite:unused'{})"
@@ -102,7 +103,7 @@ def test_only_wanted_rows_come(batch: Batch) -> None:
 
 
 def test_names_are_not_parameters(databases: Databases, tmp_path: Path, database: Database) -> None:
-    definition = "@primaryKey('100%d') define table Odd (`100%d` string, `%(x)s` int);"
+    definition = f"@primaryKey('100%d') define table Odd (`100%d` string, `{LIKE_A_PARAMETER}` int);"
     odd = table(STORE.format(", table.name='50%s'") + definition)
     SqlTables(database, [odd]).prepare()
     blob = packed([(database, (odd,))])

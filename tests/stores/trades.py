@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Plan
 
+LIKE_A_PARAMETER = "%(x)s" if version("SQLAlchemy") >= "2.1" else "%x"
+"""A name of a column. SQLAlchemy 2.0 takes the first for a parameter of SQLite's."""
 STORES = ("duckdb", "mariadb", "postgresql", "sqlite")
 
 TRADES = "define stream TradeStream (symbol string, price double, quantity long, timestamp long);\n"
