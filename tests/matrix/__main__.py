@@ -1,7 +1,7 @@
 """The versions of Spark and of Python that apps run on, each pair in an environment of its own.
 
     python -m tests.matrix                     all pairs, and the table in docs/spark-versions.md
-    python -m tests.matrix --only 4.0.0 3.13   pairs with one of these versions
+    python -m tests.matrix --only 4.0.0 3.13   pairs with one of these versions, and their rows
     python -m tests.matrix --one TEXT          one pair, chosen by a hash of the text: a commit's id
 
 In each: what installing the wheel beside a pyspark that is there changes of it, the contract of the runners on Spark,
@@ -190,18 +190,20 @@ def tried(pair: Pair, built: Path, *, clusters: bool) -> Found:
 
 
 def write(results: Sequence[Found]) -> None:
-    """Puts the table into its page, in place of the last one."""
-    lines = [
-        "| Spark | Python | beside it | contract on Spark | kills | first notebook | standalone, Connect |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    """Puts what was found into the table of its page, in place of the rows of the same pairs."""
+    head, _, rest = TABLE.read_text().partition(BEGIN)
+    table, _, rest = rest.partition(END)
+    rows = {tuple(cells[:2]): cells for line in table.splitlines()[2:] if (cells := line.strip("| ").split(" | "))}
     for found in results:
         names = ("pyspark", "contract", "kills", "notebook", "clusters")
         cells = [found.pair.spark, found.pair.version, *(found.texts.get(name, "–") for name in names)]
-        lines.append("| " + " | ".join(cells) + " |")
-    text = TABLE.read_text()
-    head, rest = text.split(BEGIN)
-    TABLE.write_text(head + BEGIN + "\n".join(lines) + "\n" + END + rest.partition(END)[2])
+        rows[tuple(cells[:2])] = cells
+    lines = [
+        "| Spark | Python | beside it | contract on Spark | kills | first notebook | standalone, Connect |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        *("| " + " | ".join(rows[key]) + " |" for key in sorted(rows)),
+    ]
+    TABLE.write_text(head + BEGIN + "\n".join(lines) + "\n" + END + rest)
 
 
 def main() -> int:
@@ -219,8 +221,8 @@ def main() -> int:
     built, results = wheel(), []
     for pair in chosen:
         results.append(tried(pair, built, clusters=given.one is None))
-    if given.one is None and not given.only:
-        write(results)
+        if given.one is None:
+            write(results[-1:])
     for found in results:
         for line in found.failed:
             print(f"FAILED Python {found.pair.version}, Spark {found.pair.spark}: {line}")
