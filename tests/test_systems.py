@@ -39,11 +39,12 @@ from S#window.length(3) select sum(v) as total insert into Sums;
 """
 # Libraries, and the rest of the standard library, have their own ways on Windows: they are loaded before.
 PROGRAM = """
-import importlib, json, logging, os, pkgutil, sys, warnings
+import contextlib, importlib, json, os, pkgutil, sys, warnings
 
 given = json.loads(sys.argv[1])
 for name in given["libraries"]:
-    importlib.import_module(name)
+    with contextlib.suppress(ModuleNotFoundError):  # it is of an extra
+        importlib.import_module(name)
 for name in given["unix"]:
     sys.modules[name] = None
 for module, names in given["lacking"].items():

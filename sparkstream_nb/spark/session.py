@@ -168,10 +168,9 @@ def check_protobuf() -> None:
         if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("pyspark"):
             return  # a pyspark that has it elsewhere
         found = re.search(r"gencode (\d[\w.]*) runtime (\d[\w.]*\w)", str(error))
-        needs = f"{found[1]} or newer, and {found[2]} is installed" if found else f"of another version ({error})"
-        raise SparkUnavailable(
-            f"pyspark {pyspark.__version__} needs protobuf {needs}: pip install -U protobuf"
-        ) from error
+        needs = f" {found[1]} or newer, and {found[2]} is installed" if found else f", and cannot load it ({error})"
+        what = f"pyspark {pyspark.__version__} needs protobuf{needs}"
+        raise SparkUnavailable(f"{what}: pip install -U protobuf") from error
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
