@@ -8,9 +8,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 
-from sparkstream_nb.stores import DuckDBStore
+from sparkstream_nb.stores import DuckDBStore, ErrorRow
 from sparkstream_nb.stores.duckdb import forget_aggregations
 
 
@@ -69,3 +70,30 @@ def test_a_log_in_which_nothing_is_yet_does_no_harm(tmp_path: Path) -> None:
         store = DuckDBStore(tmp_path / "store.duckdb", read_only=read_only)
         assert store.committed("a", "run") == 0
         store.close()
+
+
+def test_errors_of_an_old_file_get_numbers_and_may_have_no_time(tmp_path: Path) -> None:
+    path = tmp_path / "store.duckdb"
+    with duckdb.connect(str(path)) as old:
+        columns = 'app VARCHAR NOT NULL, stream VARCHAR NOT NULL, ts BIGINT NOT NULL, "values" VARCHAR NOT NULL'
+        old.execute(f"CREATE TABLE SPARKSTREAM_ERRORS ({columns}, reason VARCHAR NOT NULL)")
+        old.execute("INSERT INTO SPARKSTREAM_ERRORS VALUES ('app', 'S', 5, '[1]', 'old')")
+    for batch in range(2):  # the second time, nothing is left to change
+        store = DuckDBStore(path)
+        assert store.commit("app", "run", batch, {}, [ErrorRow("S", None, [2], "new")])
+        store.close()
+    with duckdb.connect(str(path)) as found:
+        rows = found.execute("SELECT ts, reason, id FROM SPARKSTREAM_ERRORS ORDER BY id").fetchall()
+    assert [row[:2] for row in rows] == [(5, "old"), (None, "new"), (None, "new")]
+    assert len({row[2] for row in rows}) == 3
+
+
+def test_a_new_file_is_not_changed_when_it_is_opened_again(tmp_path: Path) -> None:
+    """DuckDB 1 cannot open a file again whose process was killed after it changed a table with numbers."""
+    path = tmp_path / "store.duckdb"
+    DuckDBStore(path).close()
+    before = path.read_bytes()
+    store = DuckDBStore(path)
+    assert (tmp_path / "store.duckdb.wal").read_bytes() == b""
+    store.close()
+    assert path.read_bytes() == before
