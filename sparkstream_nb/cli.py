@@ -557,6 +557,7 @@ def run_app(options: Any) -> int:
     """`sparkstream run`. What can be told of app, feeds and options before Spark starts is told before."""
     plan = _compiled(options)
     from .cluster import Reading, check_feed, deploy
+    from .cluster.fed import FedBefore
     from .cluster.folder import document_home, document_name
     from .cluster.sent import columns_of_streams
     from .lab import connect
@@ -585,8 +586,15 @@ def run_app(options: Any) -> int:
     if len(options.feed) > 1:
         print(f"{name}: {_one_after_the_other(options.feed)}", file=sys.stderr)
     try:
+        fed = FedBefore()
         for stream, path in options.feed:
+            again = fed.has(app.home, stream, Path(path))
             report = app.feed(stream, Path(path), **reading[stream])
+            if report.events:
+                fed.add(app.home, stream, Path(path))
+            if again and report.events:
+                twice = "what came in then is there twice. --fresh begins anew."
+                print(f"{name}: {path} was fed to {stream} before: {twice}", file=sys.stderr)
             print(_fed(report))
             for said in report.notes:
                 print(f"{name}: {said}", file=sys.stderr)
@@ -595,7 +603,10 @@ def run_app(options: Any) -> int:
         app.flush()
         for stream, definition in app.plan.streams.items():
             if definition.kind == "inferred":
-                print(f"\n{stream}\n{app.output(stream, last=options.last)}")
+                found = app.output(stream, last=options.last, limit=options.last)
+                there = app.stats().outputs.get(stream, 0)
+                print(f"\n{stream}" + (f", the last {len(found):,} of {there:,}" if there > len(found) else ""))
+                print(found)
         for query in options.query:
             print(f"\n{query}\n{app.query(query, limit=options.limit)}")
         if len(app.errors):

@@ -322,8 +322,9 @@ class App(ReplayedApp):
         """Sends rows, events and messages of `errors` once more, and takes them off the list.
 
         `errors`: their ids, or rows of `errors.frame`, whose values and timestamps may have been edited; by default all
-        that came in on a stream. An event keeps its time. Those whose values do not fit their stream stay on the list,
-        and the answer says why. Raises `Misuse`, before anything is sent, for an id that is not there. Where the
+        that came in on a stream. An event keeps its time; one without has that of the app's clock, which the answer
+        says. Those whose values do not fit their stream stay on the list, and the answer says why. Raises `Misuse`,
+        before anything is sent, for an id that is not there, and a timestamp or values of another kind. Where the
         process ends in between, they are sent and still on the list.
         """
         self._check_open()
@@ -331,7 +332,9 @@ class App(ReplayedApp):
             wanted = chosen(self.errors, errors, self.schemas)
             sources = self.deployment.sources
             messages_of = (lambda name: None) if sources is None else sources.messages_of
-            given_again = Given(self._now(), self._latest(), self.deployment.limits, messages_of)
+            reached = self._inbox.position.clock if self._wall is None else None
+            now = self._now() if reached is None else reached
+            given_again = Given(now, self._latest(), self.deployment.limits, messages_of)
             events: dict[int, InputBatch] = {}
             left: dict[int, str] = {}
             for error in wanted:
@@ -343,7 +346,8 @@ class App(ReplayedApp):
                 self.start()
                 self._append([self._inbox.batch(e, self.routing) for e in events.values()])
                 self.store.forget_errors(self.name, list(events))
-        return Replayed(self.name, len(events), left)
+        timeless = sum(error.at is None for error in wanted if error.id in events)
+        return Replayed(self.name, len(events), left, timeless, now)
 
     def explain(self) -> PlanText:
         """The plan: what runs where, and what routing does to each query."""

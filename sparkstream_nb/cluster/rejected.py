@@ -21,6 +21,7 @@ from ..spark.outputs import series_of
 from ..stores import Store
 from ..types import Schema
 from .answers import Errors
+from .deployment import milliseconds
 from .sources import MessageReader
 
 ID = "id"
@@ -62,11 +63,14 @@ class Given:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What became of errors that were sent once more: how many were, and why others are still on the list, by id."""
+    """What became of errors that were sent once more: how many were, and why others are still on the list, by id.
+    `timeless` of them had no time, and got `now` (ms)."""
 
     app: str
     sent: int
     left: Mapping[int, str]
+    timeless: int = 0
+    now: int = 0
 
     def __repr__(self) -> str:
         lines = [f"{self.sent:,} of the errors of {self.app} sent once more"]
@@ -75,6 +79,13 @@ class Replayed:
             lines += [f"  error {id}: {why}" for id, why in [*self.left.items()][:_SHOWN]]
             if len(self.left) > _SHOWN:
                 lines.append(f"  and {len(self.left) - _SHOWN:,} more")
+        if self.timeless:
+            at = pd.Timestamp(self.now, unit="ms").strftime("%Y-%m-%d %H:%M:%S")
+            has = "has" if self.timeless == 1 else "have"
+            lines.append(
+                f"{self.timeless:,} had no time, and {has} that of the app's clock, {at} UTC: give a time in the "
+                "column timestamp"
+            )
         return "\n".join(lines)
 
 
@@ -102,9 +113,20 @@ def chosen(known: Errors, errors: pd.DataFrame | Sequence[int] | None, streams: 
     for id, stream, at, values in zip(wanted.index, *columns, strict=True):
         if stream not in streams:
             raise Misuse(f"error {id} is of {stream}, which is no stream: there is no event to be sent again")
+        if isinstance(values, str) or not hasattr(values, "__iter__"):
+            each = f"a list, one for each attribute of {stream}"
+            raise Misuse(f"the values of error {id} are {each}, not {shown(values)}")
         kept = values if isinstance(values, dict) else list(values)
-        out.append(Rejected(int(id), stream, None if pd.isna(at) else int(at), kept))
+        out.append(Rejected(int(id), stream, _time_of(int(id), at), kept))
     return out
+
+
+def _time_of(id: int, at: Any) -> int | None:
+    """The time (ms) in a frame of errors, also as a text or as pandas has it. Raises `Misuse` for anything else."""
+    if at is None or pd.isna(at):
+        return None
+    plain = at.to_pydatetime() if isinstance(at, pd.Timestamp) else int(at) if isinstance(at, np.integer) else at
+    return milliseconds(int(plain) if isinstance(plain, float) else plain, f"the timestamp of error {id}")
 
 
 def again(error: Rejected, schema: Schema, given: Given) -> InputBatch:

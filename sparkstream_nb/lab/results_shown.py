@@ -319,7 +319,8 @@ def _(shown: Errors) -> str:
 
 def _errors_notes(shown: Errors) -> list[str]:
     """What there is to be said of errors that are not shown, and of how all are mended."""
-    mend = [f"%siddhi errors {shown.app} --replay sends them again; mended rows of .errors.frame: app.replay(frame)."]
+    app = f"sparkstream_nb.get('{shown.app}')"
+    mend = [f"%siddhi errors {shown.app} --replay sends them again; mended rows of {app}.errors.frame: .replay(frame)."]
     if shown.dropped:
         kept = f"{counted(shown.dropped, 'older error')} {'is' if shown.dropped == 1 else 'are'} {NOT_KEPT}"
         return [kept, *shown.away, *mend]

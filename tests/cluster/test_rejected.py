@@ -88,7 +88,7 @@ def test_a_row_that_is_not_whole_keeps_its_text(run: Callable[..., App], tmp_pat
     shown = text(app.errors)
     assert f"a;1;x;{'y' * 80}  not a whole row" in shown
     assert shown.splitlines()[0] == "count  reason"
-    assert shown.endswith("--replay sends them again; mended rows of .errors.frame: app.replay(frame).")
+    assert shown.endswith("mended rows of sparkstream_nb.get('app').errors.frame: .replay(frame).")
     assert app.replay().left == dict.fromkeys(
         (first, last), "it is the text of a row that is not whole: give its values as a list"
     )
@@ -108,3 +108,38 @@ def test_what_cannot_be_sent_is_said(app: App) -> None:
             app.replay(wrong)  # type: ignore[arg-type]
     with pytest.raises(Misuse, match="errors lacks the column stream"):
         app.replay(app.errors.frame[["timestamp", "values"]])
+
+
+def test_mended_rows_have_times_in_any_form_and_the_clock_stays(run: Callable[..., App]) -> None:
+    app = run("define stream S (k string, v int); from S select k, v insert into O;")
+    times = ["2024-06-03 10:00:00", "x", "2024-06-03 11:00:00"]
+    app.feed("S", pd.DataFrame({"at": times, "k": ["a", "b", "c"], "v": ["1", "2", "no"]}), time="at")
+    errors = app.errors.frame
+    assert len(errors) == 2
+    mended = errors.copy()
+    mended["values"] = [["b", 2], ["c", 3]]
+    mended["timestamp"] = mended["timestamp"].astype(object)
+    mended.at[mended.index[1], "timestamp"] = "2024-06-03 09:00:00"
+    said = repr(app.replay(mended))
+    assert said.splitlines()[1:] == [
+        "1 had no time, and has that of the app's clock, 2024-06-03 10:00:00 UTC: give a time in the column timestamp"
+    ]
+    app.flush()
+    assert sorted(app.output("O").frame["timestamp"] // 1000) == [1717405200, 1717408800, 1717408800]
+    assert len(app.errors) == 0
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("timestamp", "tomorrow", "the timestamp of error 1: 'tomorrow' is neither ms since 1970 nor a time"),
+        ("values", "a;1", "the values of error 1 are a list, one for each attribute of S, not 'a;1'"),
+    ],
+)
+def test_wrong_mends_are_one_line(run: Callable[..., App], column: str, value: str, said: str) -> None:
+    app = run("define stream S (k string, v int); from S select k, v insert into O;")
+    app.feed("S", pd.DataFrame({"k": ["a"], "v": ["no"]}))
+    mended = app.errors.frame.astype(object)
+    mended.at[1, column] = value
+    with pytest.raises(Misuse, match=said):
+        app.replay(mended)
