@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,4 +63,16 @@ def test_a_missing_column_lists_those_that_there_are(tmp_path: Path) -> None:
         "rentals.csv has no column 'station' for stream Events. Did you mean 'Station Name'? "
         "Its columns: Station Name, Old station, Action, Zeit. "
         """Write --map station="Station Name", or columns={'station': 'Station Name'}."""
+    )
+
+
+def test_all_missing_columns_are_named_at_once() -> None:
+    frame = pd.DataFrame({"Zeit": [1], "Station Name": ["a"], "Dauer (min)": [1], "Fahrrad-Nr": ["b"]})
+    schema = Schema.of(("station", Type.STRING), ("dauer", Type.INT), ("rad", Type.STRING))
+    with pytest.raises(SparkStreamError) as said:
+        check_source(frame, Shape("A", schema, None, {}))
+    assert str(said.value) == (
+        "The frame has no columns 'station', 'dauer', 'rad' for stream A. Its columns: Station Name, Zeit, Dauer "
+        '(min), Fahrrad-Nr. Write --map station="Station Name" --map dauer="Dauer (min)" --map rad=COLUMN, or '
+        "columns={ATTRIBUTE: COLUMN} in Python."
     )

@@ -5,7 +5,7 @@ A feed that passes may still have rows that do not fit; those are rejected one b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,12 @@ def check_source(source: Any, shape: Shape) -> None:
     columns = columns_of_source(source, shape.names)
     if shape.time is not None:
         _check_column(name, columns, shape.time, "of event times")
+    wanted = {a.name: shape.columns.get(a.name, a.name) for a in shape.schema}
+    missing = {attribute: column for attribute, column in wanted.items() if column not in columns}
+    if len(missing) > 1 and len(set(columns)) == len(columns) and any(near_to(c, columns) for c in missing.values()):
+        raise SparkStreamError(_several(name, columns, missing, shape.stream))
     for attribute in shape.schema:
-        column = shape.columns.get(attribute.name, attribute.name)
+        column = wanted[attribute.name]
         near = near_to(column, columns)
         hint = _mapped(attribute.name, near[0]) if near else ""
         _check_column(name, columns, column, f"for stream {shape.stream}", hint)
@@ -49,6 +53,19 @@ def columns_of_source(source: Any, wanted: Sequence[str] = ()) -> list[str]:
 
 def _mapped(attribute: str, column: str) -> str:
     return f' Write --map {attribute}="{column}", or columns={{{attribute!r}: {column!r}}}.'
+
+
+def _several(source: str, columns: list[str], missing: Mapping[str, str], stream: str) -> str:
+    """The message for several columns of a stream's attributes that a source lacks, with what may be meant."""
+    first = next(iter(missing.values()))
+    near = {attribute: near_to(column, columns) for attribute, column in missing.items()}
+    maps = [f'--map {a}="{found[0]}"' if found else f"--map {a}=COLUMN" for a, found in near.items()]
+    named = ", ".join(f"'{column}'" for column in missing.values())
+    listed = columns_for(first, columns)
+    return (
+        f"{source} has no columns {named} for stream {stream}. {listed[listed.index('Its columns') :]} Write "
+        f"{' '.join(maps)}, or columns={{ATTRIBUTE: COLUMN}} in Python."
+    )
 
 
 def _check_column(source: str, columns: list[str], name: str, purpose: str, hint: str = "") -> None:
