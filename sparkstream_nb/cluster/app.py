@@ -25,6 +25,7 @@ from ..spark.feed_check import check_source
 from ..spark.reach import cuts
 from ..spark.results import Failed
 from ..spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
+from ..spark.value_formats import ValueFormat
 from ..types import Type
 from . import frontend, given
 from .answers import (
@@ -318,23 +319,31 @@ class App(ReplayedApp):
         self._check_open()
         return replace(errors_of(self.name, self.store), dropped=self._progress.dropped_errors, away=self.away)
 
-    def replay(self, errors: pd.DataFrame | Sequence[int] | None = None) -> Replayed:
+    def replay(
+        self,
+        errors: pd.DataFrame | Sequence[int] | None = None,
+        *,
+        decimal: str | None = None,
+        missing: Sequence[str] | None = None,
+    ) -> Replayed:
         """Sends rows, events and messages of `errors` once more, and takes them off the list.
 
         `errors`: their ids, or rows of `errors.frame`, whose values and timestamps may have been edited; by default all
         that came in on a stream. An event keeps its time; one without has that of the app's clock, which the answer
-        says. Those whose values do not fit their stream stay on the list, and the answer says why. Raises `Misuse`,
-        before anything is sent, for an id that is not there, and a timestamp or values of another kind. Where the
-        process ends in between, they are sent and still on the list.
+        says. Values that are texts are read as by a feed with `decimal` and `missing`. Those whose values do not fit
+        their stream stay on the list, and the answer says why. Raises `Misuse`, before anything is sent, for an id that
+        is not there, and a timestamp or values of another kind. Where the process ends in between, they are sent and
+        still on the list.
         """
         self._check_open()
+        written = ValueFormat.of(decimal, missing)
         with self._lock:
             wanted = chosen(self.errors, errors, self.schemas)
             sources = self.deployment.sources
             messages_of = (lambda name: None) if sources is None else sources.messages_of
             reached = self._inbox.position.clock if self._wall is None else None
             now = self._now() if reached is None else reached
-            given_again = Given(now, self._latest(), self.deployment.limits, messages_of)
+            given_again = Given(now, self._latest(), self.deployment.limits, messages_of, written)
             events: dict[int, InputBatch] = {}
             left: dict[int, str] = {}
             for error in wanted:

@@ -18,6 +18,7 @@ from ..mapping.decoding import KEPT
 from ..spark.feeds import NOT_KEPT
 from ..spark.ingest import TEXT_OF_ROW, columns_of, event_times, too_late
 from ..spark.outputs import series_of
+from ..spark.value_formats import AS_WRITTEN, ValueFormat
 from ..stores import Store
 from ..types import Schema
 from .answers import Errors
@@ -59,6 +60,7 @@ class Given:
     latest: int | None
     limits: Limits
     messages_of: Callable[[str], MessageReader | None]
+    written: ValueFormat = AS_WRITTEN
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,10 @@ def again(error: Rejected, schema: Schema, given: Given) -> InputBatch:
         columns, times = _read_again(error.values, given, at)
     else:
         values = [*error.values, *[None] * (len(schema) - len(error.values))]
+        if len(values) == len(schema):
+            values = [
+                given.written.value(v, a.type) if isinstance(v, str) else v for v, a in zip(values, schema, strict=True)
+            ]
         columns, times = columns_of(schema, [values], error.stream, given.limits), np.full(1, at, np.int64)
     if given.latest is not None and times[-1] > given.latest:
         raise SparkStreamError(too_late(int(times[-1]), given.latest))

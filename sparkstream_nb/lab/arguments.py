@@ -246,7 +246,8 @@ def line_options() -> dict[str, Options]:
     p = command(
         "errors",
         "Shows the rejected rows and failed events of an app, and why, or sends them once more. To mend them first, "
-        "edit values and timestamps of the data frame (-o) and give it back in Python: app.replay(frame).",
+        "edit values and timestamps of the data frame (-o) and give it back in Python: "
+        "sparkstream_nb.get(NAME).replay(frame).",
     )
     p.add_argument("app", metavar="NAME")
     p.add_argument(
@@ -256,7 +257,7 @@ def line_options() -> dict[str, Options]:
         metavar="ID",
         help="send these once more and take them off the list, such as 3 4 7-9 (default: all that came in on a stream)",
     )
-    add(p, "--limit")
+    add(p, "--decimal", "--missing", "--limit")
     _add_out(p, "store them as a data frame in this variable")
 
     p = command("stats", "Shows the speed of an app, how far it is behind, and the state of its nodes and queries.")

@@ -311,7 +311,8 @@ class SiddhiMagic(Magics):
         if o.replay is None:
             return self._frame(o, app.errors)
         every = not o.replay or [] in o.replay
-        print(app.replay(None if every else [id for ids in o.replay for id in ids]))
+        ids = None if every else [id for ids in o.replay for id in ids]
+        print(app.replay(ids, decimal=o.decimal, missing=o.missing))
         return None
 
     def _do_stats(self, options: Options, rest: str) -> Any:

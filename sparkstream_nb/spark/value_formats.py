@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -54,6 +55,17 @@ class ValueFormat:
         fits = pc.match_substring_regex(texts, _WITH_COMMA)
         unfit = pc.and_(pc.match_substring_regex(texts, "[.,]"), pc.invert(fits))
         return pc.if_else(unfit, "no number", swapped)
+
+
+    def value(self, text: str, type: Type) -> Any:
+        """One text as a value of `type`: a number, None for a missing value, or the text where it is neither."""
+        (plain,) = self.plain_numbers(self.present(pa.array([text], pa.string())), type).to_pylist()
+        if plain is None or type not in _NUMBERS:
+            return plain
+        try:
+            return int(plain) if type in (Type.INT, Type.LONG) else float(plain)
+        except ValueError:
+            return text
 
 
 AS_WRITTEN = ValueFormat()

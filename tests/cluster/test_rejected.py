@@ -143,3 +143,17 @@ def test_wrong_mends_are_one_line(run: Callable[..., App], column: str, value: s
     mended.at[1, column] = value
     with pytest.raises(Misuse, match=said):
         app.replay(mended)
+
+
+def test_texts_of_mended_rows_are_read_as_by_the_feed(run: Callable[..., App]) -> None:
+    app = run("define stream S (n int, p double); from S select n, p insert into O;")
+    frame = pd.DataFrame({"n": ["12", "x", "n/a"], "p": ["1.234,5", "9,28", "x"]})
+    app.feed("S", frame, decimal=",", missing=["n/a"])
+    mended = app.errors.frame
+    mended["values"] = [["13", "9,28"], ["n/a", "7"]]
+    assert app.replay(mended).sent == 0
+    assert app.replay(mended, decimal=",", missing=["n/a"]).sent == 2
+    app.flush()
+    assert app.output("O").frame[["n", "p"]].astype(object).where(lambda f: f.notna(), None).values.tolist() == [
+        [12, 1234.5], [13, 9.28], [None, 7.0],
+    ]  # fmt: skip

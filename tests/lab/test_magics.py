@@ -319,7 +319,7 @@ def test_errors_are_sent_once_more(
     replay = Mock(return_value="2 of the errors of Trades sent once more")
     monkeypatch.setattr(app, "replay", replay, raising=False)
     assert line(shell, f"errors Trades --replay {words}") is None
-    assert replay.call_args == call(ids)
+    assert replay.call_args == call(ids, decimal=None, missing=None)
     assert capsys.readouterr().out == "2 of the errors of Trades sent once more\n"
 
 
