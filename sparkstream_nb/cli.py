@@ -601,10 +601,11 @@ def run_app(options: Any) -> int:
         if app.deployment.sources or options.seconds:
             _follow(app, options.seconds)
         app.flush()
+        outputs = app.stats().outputs
         for stream, definition in app.plan.streams.items():
             if definition.kind == "inferred":
                 found = app.output(stream, last=options.last, limit=options.last)
-                there = app.stats().outputs.get(stream, 0)
+                there = outputs.get(stream, 0)
                 print(f"\n{stream}" + (f", the last {len(found):,} of {there:,}" if there > len(found) else ""))
                 print(found)
         for query in options.query:

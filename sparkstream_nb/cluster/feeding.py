@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from ..engine.columns import Array
 from ..errors import Misuse, SparkStreamError
@@ -31,6 +30,7 @@ from ..spark.inbox import Inbox
 from ..spark.marks import Marks
 from ..spark.time_formats import looks_wrong
 from .answers import FeedReport
+from .deployment import utc
 from .frontend import Displayed
 from .progress import FeedProgress, OnProgress
 
@@ -142,13 +142,13 @@ def _of_times(target: Target, shape: feeds.Shape, typed: feeds.Typed, highest: A
     if not concerned or not target.apart or not typed.rows:
         return []
     if shape.time is None:
-        came = f"the events are {target.apart} ms apart, from {_shown(target.now())} on"
+        came = f"the events are {target.apart} ms apart, from {utc(target.now())} on"
         return [f"No column of times was given (--time, time=): {came}. That matters to {_named(concerned.all)}."]
     late = 0 if reached is None else feeds.rows_before(typed, target.inbox.folder, highest, reached)
     if reached is None or not late:
         return []
     what = "1 event is" if late == 1 else f"{late:,} events are"
-    note = f"{what} earlier than the app's clock, which is at {_shown(reached)}."
+    note = f"{what} earlier than the app's clock, which is at {utc(reached)}."
     if concerned.aggregations:
         return [
             f"{note} {_named(concerned.aggregations)} counts them as of then; an aggregation with `aggregate by` "
@@ -160,10 +160,6 @@ def _of_times(target: Target, shape: feeds.Shape, typed: feeds.Typed, highest: A
 def _named(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more
-
-
-def _shown(time: int) -> str:
-    return f"{pd.Timestamp(time, unit='ms').strftime('%Y-%m-%d %H:%M:%S')} UTC"
 
 
 class Account:

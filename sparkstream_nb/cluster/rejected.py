@@ -22,7 +22,7 @@ from ..spark.value_formats import AS_WRITTEN, ValueFormat
 from ..stores import Store
 from ..types import Schema
 from .answers import Errors
-from .deployment import milliseconds
+from .deployment import milliseconds, utc
 from .sources import MessageReader
 
 ID = "id"
@@ -82,11 +82,10 @@ class Replayed:
             if len(self.left) > _SHOWN:
                 lines.append(f"  and {len(self.left) - _SHOWN:,} more")
         if self.timeless:
-            at = pd.Timestamp(self.now, unit="ms").strftime("%Y-%m-%d %H:%M:%S")
             has = "has" if self.timeless == 1 else "have"
             lines.append(
-                f"{self.timeless:,} had no time, and {has} that of the app's clock, {at} UTC: give a time in the "
-                "column timestamp"
+                f"{self.timeless:,} had no time, and {has} that of the app's clock, {utc(self.now)}: give a time in "
+                "the column timestamp"
             )
         return "\n".join(lines)
 

@@ -24,7 +24,7 @@ _RETRIES = 4
 """How often a Connect client asks again where the server is silent: 4 s in all, where its default is ten minutes."""
 
 _SENT = "_sparkstream_sent"
-"""The attribute in which a session, or a context, has what was sent to it."""
+"""The attribute of a session, or a context, whose workers have this package."""
 
 _open: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -54,8 +54,8 @@ def _close() -> None:
             session.stop()
 
 
-def ship(session: SparkSession) -> Path | None:
-    """Sends this package to a cluster's Python workers, unless they have it, once per session; returns what was sent.
+def ship(session: SparkSession) -> None:
+    """Sends this package to a cluster's Python workers, unless they have it, once per session.
 
     They need Python, pyspark and the package's other requirements themselves, and must reach the apps' folders. A
     package that was sent compiles its loops anew for every session; one that is installed there keeps them.
@@ -64,22 +64,19 @@ def ship(session: SparkSession) -> Path | None:
     neither the tasks of streaming queries nor the processes that plan them (seen with Spark 4.1.1 and 4.3.0).
     """
     holder: Any = session if is_remote(session) else session.sparkContext
-    if not hasattr(holder, _SENT):
-        setattr(holder, _SENT, None)
-        local = not is_remote(session) and str(holder.master).startswith("local")
-        if not local and (found := _seen_by_a_worker(session)) != fingerprint():
-            if is_remote(session):
-                raise SparkUnavailable(
-                    f"The Python of the Spark Connect server {'has another' if found else 'lacks this'} version of "
-                    f"sparkstream-nb. Install it there: pip install sparkstream-nb=={VERSION}, as it is here"
-                )
-            folder = temporary("ship")
-            atexit.register(shutil.rmtree, folder, ignore_errors=True)
-            archive = shutil.make_archive(str(folder / _PACKAGE.name), "zip", _PACKAGE.parent, _PACKAGE.name)
-            holder.addPyFile(archive)
-            setattr(holder, _SENT, Path(archive))
-    sent: Path | None = getattr(holder, _SENT)
-    return sent
+    if hasattr(holder, _SENT):
+        return
+    local = not is_remote(session) and str(holder.master).startswith("local")
+    if not local and (found := _seen_by_a_worker(session)) != fingerprint():
+        if is_remote(session):
+            raise SparkUnavailable(
+                f"The Python of the Spark Connect server {'has another' if found else 'lacks this'} version of "
+                f"sparkstream-nb. Install it there: pip install sparkstream-nb=={VERSION}, as it is here"
+            )
+        folder = temporary("ship")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        holder.addPyFile(shutil.make_archive(str(folder / _PACKAGE.name), "zip", _PACKAGE.parent, _PACKAGE.name))
+    setattr(holder, _SENT, True)
 
 
 def sibling(session: SparkSession) -> SparkSession:
