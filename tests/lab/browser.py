@@ -29,11 +29,8 @@ KERNEL = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language":
 COMMAND = "([name, given]) => window.jupyterapp.commands.execute(name, given).then(() => null)"
 CLOSE = """async () => {
   for (const widget of [...window.jupyterapp.shell.widgets('main')]) {
-    if (widget.context) {
-      widget.context.model.dirty = false;
-      await widget.context.sessionContext.shutdown();
-    }
-    widget.close();
+    if (widget.context) await widget.context.sessionContext.shutdown();
+    widget.dispose(); // close() would ask whether to save what an output changed meanwhile
   }
 }"""
 
