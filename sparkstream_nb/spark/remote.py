@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import hashlib
 import shutil
-import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,8 +25,6 @@ _RETRIES = 4
 _SENT = "_sparkstream_sent"
 """The attribute of a session, or a context, whose workers have this package."""
 
-_open: weakref.WeakSet[Any] = weakref.WeakSet()
-
 
 def is_remote(session: SparkSession) -> bool:
     """Whether the session is one of Spark Connect."""
@@ -37,21 +34,20 @@ def is_remote(session: SparkSession) -> bool:
 def tame(session: SparkSession) -> SparkSession:
     """Makes a Connect session give up on a silent server in time, and end when this process does.
 
-    Without the latter its client waits for threads that the interpreter has stopped already.
+    Without the latter its client waits for threads that the interpreter has stopped already. So each client is
+    closed before it makes its own last call, for which Python 3.12 starts no thread: it would never end.
     """
     from pyspark.sql.connect.client.retries import DefaultPolicy  # needs grpc, which only Connect does
 
     session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
-    if not _open:
-        atexit.register(_close)
-    _open.add(session)
+    atexit.register(_close, session.client)  # the last one that was registered is called first
     return session
 
 
-def _close() -> None:
-    for session in list(_open):
-        with contextlib.suppress(Exception):  # a server that is gone
-            session.stop()
+def _close(client: Any) -> None:
+    with contextlib.suppress(Exception):  # closed already, or the server is gone
+        client.release_session()
+        client.close()
 
 
 def ship(session: SparkSession) -> None:
