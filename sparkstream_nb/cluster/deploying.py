@@ -403,7 +403,7 @@ def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) ->
             former.close()
             del _apps[deployment.name]
         try:
-            life, said = open_folder(deployment, plans[0])
+            life, said = open_folder(deployment, plans[0], min(where.places, deployment.nodes))
             # Only virtual clocks have a start that is given; one that has begun is the state's.
             app = App(replace(deployment, start=life.start), plans, life, where, said)
         except BaseException:

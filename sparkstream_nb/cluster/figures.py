@@ -61,7 +61,9 @@ def stats_of(app: str, plan: Plan, state: str, life: Life, inbox: Inbox, progres
             continue
         taken, worked = p.taken.get(n, 0), p.worked.get(n, 0.0)
         rate = None if (passes_on and n != life.leader) or not worked else 1000 * taken / worked
-        clock = None if report.clock is None else report.clock.after
+        # A node that rests has the others' clock: it makes up for what it missed before it does anything else.
+        clocks = [r.clock.after for r in (p.nodes.values() if report.rests else [report]) if r.clock is not None]
+        clock = max(clocks, default=None)
         shard, runs = life.shards[n], str(report.engine.get("runs", ""))
         if told is not None:
             taken, rate, runs = told[shard]["events"], None, told[shard]["runs"] or "nothing"

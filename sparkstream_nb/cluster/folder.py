@@ -61,7 +61,8 @@ class Life:
     the trash that has what was there before the last change.
 
     `shared`: the address where Spark's machines and the app's owner meet; None where these see the app's folder.
-    `runner`: what runs it, and has the checkpoint.
+    `runner`: what runs it, and has the checkpoint. `partitions`: over so many its nodes are spread, for good (None in
+    folders of earlier versions).
     """
 
     run: str
@@ -86,6 +87,7 @@ class Life:
     aside: str | None = None
     shared: str | None = None
     runner: Kind = "spark"
+    partitions: int | None = field(default=None, compare=False)
 
     @property
     def meeting(self) -> Shared | None:
@@ -205,7 +207,7 @@ def fingerprint(plan: Plan) -> str:
     return hashlib.sha256(repr(relevant(plan)).encode()).hexdigest()[:24]
 
 
-def wanted_life(deployment: Deployment, plan: Plan, run: str) -> Life:
+def wanted_life(deployment: Deployment, plan: Plan, run: str, partitions: int | None = None) -> Life:
     """A life that begins with a deployment of `plan`."""
     d = deployment
     plain = tuple(range(d.nodes))
@@ -215,23 +217,25 @@ def wanted_life(deployment: Deployment, plan: Plan, run: str) -> Life:
         run, fingerprint(plan), d.nodes, shards, plain, d.mode, d.start, d.timezone, d.led, groups, deployed=d.record,
         units=units_of(plan) if may_change(d) else {}, schemas=schemas_of(plan),
         shared=None if d.shared is None else d.shared.address, runner=d.runner,
+        partitions=partitions,
     )  # fmt: skip
 
 
-def open_folder(deployment: Deployment, plan: Plan) -> tuple[Life, str | None]:
-    """Prepares the folder of an app: keeps the state in it if it fits, else empties it.
+def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = None) -> tuple[Life, str | None]:
+    """Prepares the folder of an app: keeps the state in it if it fits, else empties it. The nodes of a state that
+    begins are spread over so many `partitions`.
 
     Returns the life to use, and a sentence about what happened to earlier state (None if there was none). Raises
     `Misuse` where that cannot be read, or is gone, unless `fresh` is asked for.
     """
     d, home = deployment, deployment.home
     run = uuid.uuid4().hex[:12]
-    wanted = wanted_life(d, plan, run)
+    wanted = wanted_life(d, plan, run, partitions)
     said = None
     if (home / "app.json").exists():
         former, reason = None if d.fresh else _life_there(home), FRESH
         if former is not None:
-            wanted = _wanted(d, plan, former, run)
+            wanted = replace(_wanted(d, plan, former, run), partitions=partitions)
             becomes, reason = _fate(d, former, wanted, plan)
             same = replace(former, deployed=d.record)
             if becomes == "kept":

@@ -155,12 +155,13 @@ class RunningApp(Displayed):
         commit = Commit(
             self.name, life.run, life.shards, self.store, self._outputs, self._progress, self.plan,
             merging=merging, reports=self._reports, arrived=self._inbox.arrived, limit=self._error_limit,
-            shared=None if self._mirror is None else self._mirror.shared,
+            shared=None if self._mirror is None else self._mirror.shared, inbox=self._inbox.folder,
         )  # fmt: skip
         try:
             job = Job(
                 self.name, folder, life.run, specs, self.schemas, commit,
                 deployment.rows_per_micro_batch or ROWS_PER_TRIGGER, deployment.retention, self._mirror,
+                life.partitions,
             )  # fmt: skip
             self._stream = Stream(job, self._session.runner(job))
         except SparkStreamError:

@@ -194,6 +194,13 @@ class NodeEngine:
         due = earliest(op.next_due() for op in self.operators)
         return None if due is None else int(due)
 
+    @property
+    def may_rest(self) -> bool:
+        """Whether the node may leave out movements of the clock that bring no event and are before `next_due`, and
+        make up for them by one: nothing that it puts out tells the difference. It does where timers are in a partition:
+        of equal times of its instances one fires with each movement (`timers`)."""
+        return self.started and not any(op.node.timed for op in self.operators if _in_partition(op))
+
     def skip(self, steps: int, first: int, last: int) -> None:
         """Advances by `steps` steps, from clock `first` to `last` (ms), whose events no operator of the plan reads."""
         if not self.started:
@@ -544,6 +551,10 @@ def _as_read(op: Operator, rows: Rows) -> Rows:
         return rows
     inner = "#" in op.query.target.id
     return Rows(rows.columns, rows.ts, rows.root, rows.chunk, None, rows.part if inner else None)
+
+
+def _in_partition(op: Operator) -> bool:
+    return isinstance(op, EntryOperator) or (isinstance(op, QueryOperator) and op.query.services.partitioned)
 
 
 def _shown(op: Operator) -> Iterator[str]:

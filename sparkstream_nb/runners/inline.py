@@ -21,6 +21,7 @@ from ..spark.care import Care, alone
 from ..spark.causes import cause_of
 from ..spark.node_spec import NodeWork
 from ..spark.planning import Planner
+from ..spark.resting import forget_resting
 from ..spark.rows import Row
 from ..spark.stateless import SourceApp, app_of, worked_off
 from ..spark.tasks import Task, TaskFailed
@@ -41,7 +42,7 @@ class InlineSession:
     """Where apps run in this process. A `protocol.Session`."""
 
     about = ABOUT
-    cores = 1
+    cores = places = 1
 
     def __init__(self) -> None:
         self._tags: dict[str, threading.Event] = {}
@@ -182,7 +183,8 @@ class _MicroBatches:
         self.nodes = NodeWork(
             job.run, dict(zip(keys, job.specs, strict=True)), inbox, outputs, care=care, check=self._check
         )
-        self.planner = Planner.of(inbox, job.retention, work=bool(self.app.stateless))
+        self.planner = Planner.of(inbox, job.retention, work=self.app.works)
+        forget_resting(inbox)
 
     def _check(self) -> None:
         if self.stopping.is_set():
@@ -210,7 +212,7 @@ class _MicroBatches:
         """What the nodes put out in a micro-batch, and their states after it."""
         given: dict[int, list[Row]] = {}
         for share in self.planner.shares(planned.start, planned.end):
-            with alone(self.nodes.folder, when=self.app.care.concerns(share)):
+            with alone(self.nodes.folder, when=self.app.care.concerns(share.entries)):
                 for key, row in worked_off(self.nodes.folder, self.app, share, self._check):
                     given.setdefault(key, []).append(row)
         out: list[Row] = []

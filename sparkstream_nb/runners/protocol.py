@@ -23,7 +23,8 @@ from ..spark.routing import keys_apart
 from ..spark.tasks import Tasks
 from ..types import Schema
 
-MOST_PARTITIONS = 32
+OLD_PARTITIONS = 32
+"""The partitions of an app that earlier versions began, where it began with as many nodes or more."""
 STOP_SECONDS = 1.5
 """How long a person who stops something waits: under two seconds with all that is around it."""
 
@@ -36,10 +37,11 @@ class Layout:
     partitions: int
 
     @staticmethod
-    def of(nodes: int, began: int) -> Layout:
-        """That of an app which began with `began` nodes: Spark keeps the number of partitions for good, and a node its
-        key."""
-        partitions = min(began, MOST_PARTITIONS)
+    def of(nodes: int, began: int, partitions: int | None) -> Layout:
+        """That of an app which began with `began` nodes over `partitions` (None: it is of an earlier version). Spark
+        keeps the number of partitions for good, and a node its key."""
+        if partitions is None:
+            partitions = min(began, OLD_PARTITIONS)
         return Layout(tuple(keys_apart(nodes, partitions)), partitions)
 
 
@@ -48,7 +50,8 @@ class Job:
     """The work of an app: its name, the folder `home` of its life `run` (with `inbox`, `outputs` and `checkpoint`), its
     nodes, the schemas of its streams, and the commit. A micro-batch has `rows` events at most; `retention` says how
     much of the past the inbox keeps. A `mirror` puts the inbox at a shared address, where Spark's machines do not see
-    `home`."""
+    `home`. The nodes are spread over so many `partitions`
+    (`Layout.of`)."""
 
     name: str
     home: Path
@@ -59,11 +62,12 @@ class Job:
     rows: int = ROWS_PER_TRIGGER
     retention: Retention = field(default_factory=Retention)
     mirror: Mirror | None = None
+    partitions: int | None = None
 
     @property
     def layout(self) -> Layout:
         """Where its nodes live."""
-        return Layout.of(len(self.specs), self.specs[0].count)
+        return Layout.of(len(self.specs), self.specs[0].count, self.partitions)
 
 
 class Checkpoint(Protocol):
@@ -131,6 +135,11 @@ class Runner(Protocol):
 
 class Session(Tasks, Protocol):
     """Where the work of apps runs: micro-batches, and tasks of feeds and studies."""
+
+    @property
+    def places(self) -> int:
+        """Over how many partitions the nodes of an app are spread at most. Each costs a task and a version of a state
+        store in every micro-batch, so there are no more than can work at once."""
 
     @property
     def about(self) -> str | None:

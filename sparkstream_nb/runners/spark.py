@@ -25,6 +25,7 @@ from ..spark.processor import NodeProcessor
 from ..spark.query import carried, session_for
 from ..spark.release import Callback, Runners, begins, begun, collect, release
 from ..spark.remote import is_remote
+from ..spark.resting import forget_resting
 from ..spark.stateless import app_of, options_at, options_of
 from ..spark.tasks import Task, TaskFailed
 from ..spark.versions import check_version, checkpoint_manager
@@ -32,6 +33,7 @@ from .protocol import Job
 
 _CANCEL_SECONDS = 0.2
 _POLLING_SHARED_MS = 250
+_CLUSTER_PLACES = 8
 _MOST_KEPT = 5
 """Processes for planning that Spark keeps, at most."""
 _TOO_SLOW = "Python worker failed to connect back"
@@ -51,6 +53,15 @@ class SparkSessionOfApps:
     @property
     def cores(self) -> int | None:
         return None if is_remote(self.spark) else int(self.spark.sparkContext.defaultParallelism)
+
+    @property
+    def places(self) -> int:
+        """Of a cluster there may be more cores later: one that grows, or that gives executors as they are needed."""
+        if self.cores is None:
+            return _CLUSTER_PLACES
+        return (
+            self.cores if str(self.spark.sparkContext.master).startswith("local") else max(self.cores, _CLUSTER_PLACES)
+        )
 
     def runner(self, job: Job) -> SparkRunner:
         return SparkRunner(self.spark, job)
@@ -122,6 +133,7 @@ class SparkRunner:
             shared = self.mirror.shared
             options |= options_at(shared, self.mirror.prepare(pickle.dumps([app])))
         processor = NodeProcessor(NodeWork(job.run, specs, inbox, outputs, care=care, shared=shared))
+        forget_resting(inbox)
         # A query that is still ending, or that was handed over and not taken in, may name such files.
         if not self._runs():
             self.checkpoint.clear_half_written()

@@ -26,6 +26,7 @@ from .last_reports import LastReports
 from .merging import Merging
 from .outputs import OutputFiles
 from .private import private_folder
+from .resting import write_resting
 from .results import Failed, errors_of
 from .rows import Answered, Errors, Logs, Mark, NodeReport, Partial, Row, StreamEvents, TableRow, from_table
 from .shared import Shared
@@ -104,13 +105,15 @@ class Commit:
         clock: Callable[[], float] = time.time,
         shared: Shared | None = None,
         limit: ErrorLimit | None = None,
+        inbox: Path | None = None,
     ) -> None:
         """`arrived` counts what came in; without it no rates are known. `clock` tells the seconds since 1970. Workers
-        leave large results at a `shared` address, if there is one."""
+        leave large results at a `shared` address, if there is one. Which nodes may rest is noted in the folder `inbox`,
+        if there is one."""
         self.shared = shared
         self.app, self.run, self.shards = app, run, list(shards)
         self.store, self.outputs, self.progress, self.on_batch = store, outputs, progress, on_batch
-        self.merging, self.reports, self.limit = merging, reports, limit
+        self.merging, self.reports, self.limit, self.inbox = merging, reports, limit, inbox
         self._arrived, self.clock = arrived, clock
         self._aggregations, self._zone = plan.aggregations, plan.aggregation_zone
 
@@ -153,6 +156,8 @@ class Commit:
         p = self.progress
         if self.reports is not None:
             self.reports.write({**p.nodes, **found.nodes})
+        if self.inbox is not None and len(self.shards) > 1:
+            write_resting(self.inbox, found.last + 1, {**p.nodes, **found.nodes})
         with p.changed:
             p.batch, p.last = max(p.batch, batch), max(p.last, found.last)
             p.nodes.update(found.nodes)

@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 _OPTIONS = "spark.driver.extraJavaOptions"
 _OPENED = "--add-opens=java.base/java.nio.channels.spi=ALL-UNNAMED"
 """For `planners.py`; what else is looked into there is open in every JVM of Spark's."""
+_FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
+"""The second compiler takes more than half of what a short micro-batch costs, and the loops that run long are none of
+Java's."""
+_CHOSEN = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+"""Variables with which a user chooses the options of a JVM."""
 _LOG_LINES_SHOWN = 12
 _NOT_ON_WINDOWS = (
     "Spark is not run on Windows: deploy with master='inline', or with shared= and the sc:// address of a Spark "
@@ -63,6 +68,7 @@ class Jvm:
             f'"-Djava.io.tmpdir={folder}"',  # quoted for Spark
             _OPENED,
             *classes.use(java, spark, settings),
+            *compiling(master, settings, {**os.environ, **environment}),
             settings.get(_OPTIONS, ""),
         ]
         own = {"spark.local.dir": str(folder)} if master.startswith("local") else {}
@@ -113,6 +119,13 @@ class Jvm:
     def end(self) -> None:
         self.process.kill()
         self.process.wait()
+
+
+def compiling(master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> list[str]:
+    """Options for how a JVM compiles: with its first compiler alone where it does all the work of a session on this
+    machine, and the user chose no options."""
+    chosen = _OPTIONS in settings or any(environment.get(name) for name in _CHOSEN)
+    return [] if chosen or not master.startswith("local") else [_FIRST_COMPILER]
 
 
 def begin() -> None:

@@ -21,6 +21,7 @@ from ..pauses import Pauses
 from .checkpoints import LocalFiles
 from .journal import JOURNAL, entries_of, lines, segment, segments
 from .kept import Kept, Offset
+from .parts import PARTS, done_with
 from .private import private_folder
 from .shared import Shared, planner_folder
 
@@ -196,6 +197,8 @@ class Mirror:
             names = {file.name for file in self.kept.end(end)}
             self._there.files -= names
             self._gone += [f"inbox/{name}" for name in names]
+            parts = self.shared.names(f"inbox/{PARTS}")
+            self._gone += [f"inbox/{PARTS}/{name}" for name in done_with(parts, end["seq"])]
             objects = self._there.objects
             while len(objects) > 1 and objects[1][0] <= end["at"]:  # the planner looks for the one that it is at
                 self._gone.append(_object(*objects.popleft()))

@@ -73,10 +73,11 @@ class NodeSpec:
 
 
 class NodeState(Protocol):
-    """The state of one node, as its runner keeps it: a version, the digests of its pieces in order, and the pieces."""
+    """The state of one node, as its runner keeps it: a version, what was noted with it, and pieces by their digests."""
 
     def version(self) -> tuple[str, str] | None:
-        """The version, and the digests as JSON; None before the first micro-batch."""
+        """The version, and what was noted with it: the digests of the pieces in order, as JSON; None before the first
+        micro-batch."""
 
     def set_version(self, version: str, digests: str) -> None:
         """Sets both. It counts when the micro-batch is done."""

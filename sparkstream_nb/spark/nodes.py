@@ -15,11 +15,13 @@ import pickle
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
+
+import numpy as np
 
 from ..engine.batch import Answer, EventError, InputBatch, Outputs
 from ..engine.expressions.checks import reason_of
@@ -39,6 +41,7 @@ from . import journal, rows, segments
 from .aside import taken
 from .care import DIED, Care, Place, Steps, Trying, alone, trying, with_care
 from .checkpoints import LocalFiles
+from .division import files_of, pieces_of
 from .entries import Ask, Entry, EventsEntry, FaultEntry, Reject, SourceEntry
 from .leading import only
 from .marks import mark_node
@@ -60,6 +63,8 @@ class _Kept:
     engine: Engine
     pieces: list[str]
     spec: NodeSpec
+    last: int | None = None
+    """The last entry that it took note of; None: all before the next one."""
     restored: bool = False
 
 
@@ -130,27 +135,37 @@ def release(run: str) -> None:
 
 @dataclass
 class _Given:
-    """What a node gets in a micro-batch: entries in order, rows that pass through, how many events those were, and when
-    it began to take them."""
+    """What a node gets in a micro-batch: entries in order, its parts of them by their first entry, rows that pass
+    through, how many events those were, and when it began to take them."""
 
-    entries: list[Entry]
-    passing: list[Row]
-    events: int
-    began: float
+    entries: list[Entry] = field(default_factory=list)
+    parts: dict[int, rows.Part] = field(default_factory=dict)
+    passing: list[Row] = field(default_factory=list)
+    events: int = 0
+    began: float = field(default_factory=time.perf_counter)
+
+    @property
+    def files(self) -> list[str]:
+        """The files of the inbox that it needs."""
+        divided = bool(self.parts)
+        own = [e.file for e in self.entries if e.file is not None and not (divided and isinstance(e, EventsEntry))]
+        return [*own, *files_of(self.parts.values())]
 
 
 def _take(p: NodeWork, state: NodeState, key: int, brought: Iterable[Row]) -> list[Row]:
-    given = _Given([], [], 0, time.perf_counter())
+    given = _Given()
     for row in brought:
         if isinstance(row, rows.Entries):
             given.entries += row.entries()
             given.events += row.events
+        elif isinstance(row, rows.Part):
+            given.parts[row.seq] = row
         else:
             given.passing.append(row)
     given.entries.sort(key=lambda e: e.seq)
     if p.shared is None:
         return _with_care(p, state, key, given)
-    with p.shared.at_hand(e.file for e in given.entries if e.file is not None) as folder:
+    with p.shared.at_hand(given.files) as folder:
         out = _with_care(p.within(folder), state, key, given)
         for row in out[len(given.passing) :]:
             if isinstance(row, rows.TableRow) and row.file:
@@ -198,7 +213,7 @@ def _restored(p: NodeWork, state: NodeState, key: int) -> _Kept:
         kept = _Kept("", _engine(spec), [], spec)
         if stored is not None:
             kept.restored = True
-            kept.pieces = json.loads(stored[1])
+            kept.pieces, kept.last = _noted(stored[1])
             kept.engine.restore(b"".join(_piece(state, d) for d in kept.pieces))
     return kept
 
@@ -235,9 +250,11 @@ def _carried(
     spec, entries, out = p.specs[key], given.entries, [*given.passing]
     steps, before = 0, kept.engine.now
     events = given.events if _idle(kept.engine) else 0  # else the node counts them itself
+    if kept.last is not None and entries and entries[0].seq > kept.last + 1:
+        _make_up(p, kept, entries[0], out, careful=careful)
     for run in _runs(entries):
         if isinstance(run, list):
-            own_steps, own_events = _steps(p, kept, spec, run, out, careful=careful)
+            own_steps, own_events = _steps(p, kept, run, given.parts, out, careful=careful)
             steps, events = steps + own_steps, events + own_events
         else:
             out += _aside(p, kept.engine, spec, run)
@@ -245,12 +262,16 @@ def _carried(
     with _the_rest(p, spec, entries):
         if tables is not None and isinstance(kept.engine, NodeEngine):
             tables.end(kept.engine.take_table_changes())
+        if entries:
+            kept.last = entries[-1].seq
         size = _store(p, state, key, kept)
     ms = round(1000 * (time.perf_counter() - given.began), 1)
     first, now = kept.engine.first_clock, kept.engine.now
     clock = None if first is None else BatchClock(first, max(first, before), now)
-    due = kept.engine.next_due() if isinstance(kept.engine, NodeEngine) else None
-    report = rows.NodeReport(spec.shard, ms, restored, size, kept.engine.stats(), clock, events, due)
+    due, rests = None, False
+    if isinstance(kept.engine, NodeEngine):
+        due, rests = kept.engine.next_due(), kept.engine.may_rest and not (spec.takes_all or spec.tables)
+    report = rows.NodeReport(spec.shard, ms, restored, size, kept.engine.stats(), clock, events, due, rests)
     out.append(rows.Mark(spec.node, low, high, steps, report))
     return out
 
@@ -272,11 +293,24 @@ def _runs(entries: Iterable[Entry]) -> Iterator[list[EventsEntry] | Entry]:
             yield from run
 
 
+def _make_up(p: NodeWork, kept: _Kept, entry: Entry, out: list[Row], *, careful: bool) -> None:
+    """Moves the clock of a node that was left out to where it was before `entry` (`resting`)."""
+    if entry.before is None or entry.before <= kept.engine.now:
+        return
+    if _idle(kept.engine):
+        kept.engine.skip(1, entry.before, entry.before)
+        return
+    batch = InputBatch(np.array([entry.before], np.int64))
+    piece = segments.Piece(entry.seq, entry.seq - 1, entry.step - 1, kept.engine.now, batch)
+    _take_pieces(p, kept, [piece], out, careful=careful)
+
+
 def _steps(
-    p: NodeWork, kept: _Kept, spec: NodeSpec, entries: list[EventsEntry], out: list[Row], *, careful: bool
-) -> tuple[int, int]:
+    p: NodeWork, kept: _Kept, entries: list[EventsEntry], parts: Mapping[int, rows.Part], out: list[Row], *,
+    careful: bool,
+) -> tuple[int, int]:  # fmt: skip
     """Lets the engine take events; how many steps and events those were. `careful`: sets aside what it cannot take."""
-    engine = kept.engine
+    engine, spec = kept.engine, kept.spec
     if not spec.takes_all:
         entries = [e for e in entries if not e.over or spec.index in e.over]
     if not entries:
@@ -285,13 +319,24 @@ def _steps(
         engine.skip(sum(e.steps for e in entries), entries[0].clock, max(e.clock for e in entries))
         return 0, 0
     schemas = {s: d.source.schema for s, d in engine.plan.streams.items()}
-    folder, steps, events = p.folder, 0, 0
-    spill = Spill(p.outputs)
-    runs = list(journal.runs(entries))
-    if spec.takes_all:
-        found = (segments.whole(folder, r, schemas) for r in runs)
+    if parts:
+        found = pieces_of(p.folder, entries, parts)
+    elif spec.takes_all:
+        found = (segments.whole(p.folder, r, schemas) for r in journal.runs(entries))
     else:
-        found = (segments.pieces(folder, r, schemas, [spec.index], spec.count)[0] for r in runs)
+        found = (
+            segments.pieces(p.folder, r, schemas, [spec.index], spec.count)[0] for r in journal.runs(entries)
+        )
+    several = sum(e.steps for e in entries) > journal.STEPS_PER_PIECE
+    return _take_pieces(p, kept, segments.ahead(found) if several else found, out, careful=careful)
+
+
+def _take_pieces(
+    p: NodeWork, kept: _Kept, pieces: Iterable[segments.Piece], out: list[Row], *, careful: bool
+) -> tuple[int, int]:
+    """Lets the engine take pieces, as `_steps`."""
+    spec, folder, steps, events = kept.spec, p.folder, 0, 0
+    spill = Spill(p.outputs)
 
     def step(piece: segments.Piece) -> Outputs:
         before = kept.engine.snapshot() if careful else b""
@@ -315,7 +360,7 @@ def _steps(
             put(part, outputs)
 
     place = Place(folder, str(spec.index))
-    for piece in segments.ahead(found) if len(runs) > 1 else found:
+    for piece in pieces:
         if p.check is not None:
             p.check()
         with_care(_care(p), place, piece, take, put)
@@ -401,6 +446,13 @@ def _aside(p: NodeWork, engine: Engine, spec: NodeSpec, entry: Entry) -> list[Ro
     raise TypeError(f"a node does not know what to do with an entry of kind '{entry.kind}'")
 
 
+def _noted(text: str) -> tuple[list[str], int | None]:
+    """The digests of a state's pieces, and the last entry that its node took note of: former versions wrote the digests
+    alone, as no node was left out."""
+    found = json.loads(text)
+    return (found, None) if isinstance(found, list) else (found["pieces"], found["last"])
+
+
 def _piece(state: NodeState, digest: str) -> bytes:
     found = state.piece(digest)
     assert found is not None, f"piece {digest} of a node's state is missing"
@@ -447,7 +499,7 @@ def _store(p: NodeWork, state: NodeState, key: int, kept: _Kept) -> int:
     for digest in former.difference(kept.pieces):
         state.remove_piece(digest)
     kept.version = os.urandom(12).hex()
-    state.set_version(kept.version, json.dumps(kept.pieces))
+    state.set_version(kept.version, json.dumps({"pieces": kept.pieces, "last": kept.last}))
     if p.keep:
         _engines[p.run, key] = kept
         while len(_engines) > ENGINES_KEPT:

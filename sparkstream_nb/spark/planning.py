@@ -14,13 +14,24 @@ from pathlib import Path
 from ..errors import SparkStreamError
 from ..retention import Retention
 from . import journal
-from .entries import Entry
+from .entries import Entry, EventsEntry, SourceEntry
 from .journal import entries_from
 from .kept import Kept
 from .marks import forget_tasks
+from .parts import forget_parts
+from .resting import may_rest
 
 ROWS_PER_TRIGGER = 10_000_000
 Offset = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Share:
+    """Consecutive entries that one task packs. Nodes that are `resting` work only where an event of them reaches
+    them."""
+
+    entries: list[Entry]
+    resting: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -51,18 +62,28 @@ class Planner:
             reached, taken = after, taken + entry.steps
         return reached
 
-    def shares(self, start: Offset, end: Offset) -> Sequence[list[Entry]]:
+    def shares(self, start: Offset, end: Offset) -> Sequence[Share]:
         """The entries between two offsets: one share that is passed on, or one for each piece of work for a task."""
         entries: list[Entry] = []
         for entry, _ in entries_from(self.folder, start):
             if entry.seq >= end["seq"]:
                 break
             entries.append(entry)
-        if self.work:
-            return list(journal.runs(entries))
-        return [entries] if entries else []
+        if not self.work:
+            return [Share(entries)] if entries else []
+        runs = list(journal.runs(entries))
+        # A task knows what reaches a node of its own share alone.
+        resting = self._resting(start, entries) if len(runs) == 1 else frozenset()
+        return [Share(run, resting) for run in runs]
+
+    def _resting(self, start: Offset, entries: Sequence[Entry]) -> frozenset[int]:
+        if not all(isinstance(e, EventsEntry | SourceEntry) for e in entries):
+            return frozenset()
+        clock = max((e.clock for e in entries if e.clock is not None), default=None)
+        return frozenset() if clock is None else may_rest(self.folder, start["seq"], clock)
 
     def done(self, end: Offset) -> None:
         """What came in until `end` will not be read again."""
         self.kept.end(end)
         forget_tasks(self.folder, end["seq"])
+        forget_parts(self.folder, end["seq"])

@@ -153,7 +153,8 @@ class Answered(Row):
 class NodeReport:
     """How a node is after a micro-batch, and what that took: `ms` of time, whether the state was `restored` from
     Spark's, the state's size in bytes, the engine's own figures (`NodeEngine.stats`), and the node's clock (None before
-    its first step). `events` it took in the micro-batch. `due`: when its next timer is (`NodeEngine.next_due`)."""
+    its first step). `events` it took in the micro-batch. `due`: when its next timer is (`NodeEngine.next_due`);
+    `rests`: whether it may be left out until then, while no event reaches it (`resting`)."""
 
     shard: str
     ms: float
@@ -163,6 +164,7 @@ class NodeReport:
     clock: BatchClock | None = None
     events: int = 0
     due: int | None = None
+    rests: bool = False
 
     def to_json(self) -> bytes:
         """As JSON."""
@@ -237,10 +239,31 @@ class Entries(Row):
         return cls(node, seq, last, packed[2], packed[1])
 
 
+@dataclass(frozen=True, slots=True)
+class Part(Row):
+    """What entries of events mean to a node, with so many `events`: an `InputBatch`, in `blob`, or its rows in the file
+    `file` of the inbox (none where it has no rows) and its clock in the file `clock`."""
+
+    kind = "part"
+
+    events: int
+    blob: bytes
+    file: str = ""
+    clock: str = ""
+
+    def _pack(self) -> Packed:
+        return self.clock, self.events, self.blob, self.file
+
+    @classmethod
+    def _unpack(cls, node: int, seq: int, last: int, packed: Packed) -> Self:
+        clock, events, blob, file = packed
+        return cls(node, seq, last, events, blob, file, clock)
+
+
 KINDS: dict[str, type[Row]] = {
     c.kind: c
     for c in (
-        StreamEvents, CurrentEvents, ExpiredEvents, Partial, Errors, Logs, Answered, Mark, Failure, Entries,
+        StreamEvents, CurrentEvents, ExpiredEvents, Partial, Errors, Logs, Answered, Mark, Failure, Entries, Part,
     )
 }  # fmt: skip
 

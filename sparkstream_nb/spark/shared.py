@@ -28,6 +28,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 from ..errors import Misuse, SparkStreamError, masked, printable
 from ..system import put_in_place
 from .marks import MARKS
+from .parts import PARTS
 from .private import private_file, private_folder
 from .temporary import temporary
 
@@ -166,7 +167,8 @@ class Shared:
         """A folder of this process with copies of objects in `inbox`. It goes afterwards."""
         folder = Path(tempfile.mkdtemp(dir=_folder()))
         try:
-            (folder / "inbox" / MARKS).mkdir(parents=True)
+            for name in (MARKS, PARTS):
+                (folder / "inbox" / name).mkdir(parents=True)
             for name in dict.fromkeys(names):
                 self.get_file(f"inbox/{name}", folder / "inbox" / name)
             yield folder

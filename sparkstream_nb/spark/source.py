@@ -17,10 +17,9 @@ from pyspark.sql.types import StructType
 
 from . import journal
 from .checkpoints import Checkpoint
-from .entries import Entry
 from .kept import Kept
 from .mirror import Mirrored
-from .planning import Offset, Planner
+from .planning import Offset, Planner, Share
 from .shared import Shared
 
 SCHEMA = f"key int, {journal.SCHEMA}"
@@ -41,10 +40,10 @@ class InboxSource(DataSource):
 
 
 @dataclass
-class Share(InputPartition):
-    """Consecutive entries that one task packs."""
+class Task(InputPartition):
+    """What one task packs."""
 
-    entries: list[Entry]
+    share: Share
 
 
 class InboxReader(DataSourceStreamReader):
@@ -93,16 +92,16 @@ class InboxReader(DataSourceStreamReader):
         """One task that passes the entries on; one for each piece where some app has work to do here."""
         self._follow()  # a micro-batch that is repeated is planned by another process
         self._planned = end
-        return [Share(share) for share in self.planner.shares(start, end)]
+        return [Task(share) for share in self.planner.shares(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from .stateless import rows_at, rows_of  # the reader that only plans does not need the engine
 
-        assert isinstance(partition, Share)
+        assert isinstance(partition, Task)
         if self.shared is None:
-            yield from rows_of(self.folder, partition.entries)
+            yield from rows_of(self.folder, partition.share)
         else:
-            yield from rows_at(self.shared, self.digest, partition.entries)
+            yield from rows_at(self.shared, self.digest, partition.share)
 
     def commit(self, end: Offset) -> None:
         """What came in until `end` will not be read again by Spark."""

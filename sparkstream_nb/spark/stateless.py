@@ -1,6 +1,8 @@
-"""What of an app needs no state: worked on where the inbox is read, by as many tasks as there are pieces of it.
+"""What is done where the inbox is read, by as many tasks as there are pieces of it: events are divided by node, and
+what of an app needs no state is worked on.
 
-The results pass through the node to the commit, together with the journal's entries that the node itself works on.
+The results of that pass through the node to the commit, together with the journal's entries that the node itself works
+on.
 """
 
 from __future__ import annotations
@@ -23,11 +25,12 @@ from ..types import Schema
 from . import journal, rows, segments
 from .aside import taken
 from .care import Care, Place, alone, with_care
-from .entries import Entry, EventsEntry, to_json
+from .division import divided, files_of
+from .entries import Entry, EventsEntry, StepsEntry, to_json
 from .marks import mark_task
 from .mirror import apps_at
 from .node_spec import NodeSpec
-from .planning import ROWS_PER_TRIGGER
+from .planning import ROWS_PER_TRIGGER, Share
 from .private import check_private, private_file
 from .rows import Row
 from .shared import Shared
@@ -44,7 +47,8 @@ class SourceApp:
     of its plan without state for each node (None for one that takes all events; empty where there is none). Large
     results go to the folder `outputs`. With `trace`, an error of the engine is a row of kind `failure`. `start` is that
     of the nodes (`NodeSpec`). The app began with `began` nodes. What is set aside (`care`) becomes errors here where it
-    `tells`, as no node works on events; else the nodes tell. `limits` are the nodes'.
+    `tells`, as no node works on events; else the nodes tell. `limits` are the nodes'. Where it `divides`, events are
+    divided by node here.
     """
 
     keys: tuple[int, ...]
@@ -59,6 +63,12 @@ class SourceApp:
     care: Care = field(default_factory=Care)
     tells: bool = False
     limits: Limits = field(default_factory=Limits)
+    divides: bool = False
+
+    @property
+    def works(self) -> bool:
+        """Whether there is work for tasks, beside passing entries on."""
+        return bool(self.stateless) or self.divides
 
 
 def app_of(
@@ -72,19 +82,22 @@ def app_of(
     """An app whose nodes are `specs`, by their keys."""
     halves = [(None, None) if s.takes_all else split(pickle.loads(s.plan)) for s in specs]
     parts = [ahead for ahead, _ in halves]
+    trace = any(s.trace for s in specs)
+    idles = all(rest is not None and idle(rest) for _, rest in halves)
     return SourceApp(
         tuple(keys),
         tuple(s.node for s in specs),
         schemas,
         tuple(parts) if any(p is not None for p in parts) else (),
         tuple(s.shard for s in specs),
-        any(s.trace for s in specs),
+        trace,
         outputs,
         specs[0].start,
         specs[0].count,
         care or Care(),
-        all(rest is not None and idle(rest) for _, rest in halves),
+        idles,
         specs[0].limits,
+        divides=len(specs) > 1 and not (trace or idles or any(s.takes_all for s in specs)),
     )
 
 
@@ -99,7 +112,7 @@ def options_of(
     new = folder / ".apps.new"
     private_file(new).write_bytes(pickle.dumps(list(apps)))
     put_in_place(new, folder / _APPS)
-    work = any(app is not None and app.stateless for app in apps)
+    work = any(app is not None and app.works for app in apps)
     recording, days = (0, None) if retention is None else (retention.recording, retention.days)
     return {
         "folder": str(folder),
@@ -117,62 +130,85 @@ def options_at(shared: Shared, digest: str) -> dict[str, str]:
     return {"shared": shared.address, "digest": digest}
 
 
-def rows_of(folder: Path, entries: Sequence[Entry]) -> Iterator[pa.RecordBatch]:
+def rows_of(folder: Path, share: Share) -> Iterator[pa.RecordBatch]:
     """Rows of `source.SCHEMA`, a batch for each app: its entries for every node, and the results for a piece."""
     check_private(folder, folder.parent, folder.parent.parent)
-    yield from _rows(folder, pickle.loads((folder / _APPS).read_bytes()), entries)
+    for found in _rows(folder, pickle.loads((folder / _APPS).read_bytes()), share):
+        yield _batch(found)
 
 
-def rows_at(shared: Shared, digest: str, entries: Sequence[Entry]) -> Iterator[pa.RecordBatch]:
+def rows_at(shared: Shared, digest: str, share: Share) -> Iterator[pa.RecordBatch]:
     """As `rows_of`, of an inbox at a shared address."""
     if digest not in _apps_seen:
         _apps_seen.clear()
         _apps_seen[digest] = pickle.loads(apps_at(shared, digest))
     apps = _apps_seen[digest]
-    worked = [e for e in entries if (app := apps[e.app]) is not None and app.stateless]
+    worked = [e for e in share.entries if (app := apps[e.app]) is not None and app.works]
     with shared.at_hand(e.file for e in worked if e.file is not None) as folder:
         own = [None if app is None else replace(app, outputs=str(folder / "outputs")) for app in apps]
-        for batch in _rows(folder / "inbox", own, entries):
-            for file in filter(None, batch.column("file").to_pylist()):
-                shared.put_file(f"spill/{Path(file).name}", Path(file))
-            yield batch
+        for found in _rows(folder / "inbox", own, share):
+            for row in (row for _, row in found):
+                if isinstance(row, rows.TableRow) and row.file:
+                    shared.put_file(f"spill/{Path(row.file).name}", Path(row.file))
+            for name in files_of(row for _, row in found if isinstance(row, rows.Part)):
+                shared.put_file(f"inbox/{name}", folder / "inbox" / name)
+            yield _batch(found)
 
 
-def _rows(folder: Path, apps: Sequence[SourceApp | None], entries: Sequence[Entry]) -> Iterator[pa.RecordBatch]:
+def _rows(folder: Path, apps: Sequence[SourceApp | None], share: Share) -> Iterator[list[tuple[int, Row]]]:
     by_app: dict[int, list[Entry]] = {}
-    for entry in entries:
+    for entry in share.entries:
         by_app.setdefault(entry.app, []).append(entry)
     for number, found in by_app.items():
         app = apps[number]
         if app is None:
             continue
         with alone(folder, when=app.care.concerns(found)):
-            yield _batch(worked_off(folder, app, found))
+            yield worked_off(folder, app, replace(share, entries=found))
 
 
 def worked_off(
-    folder: Path, app: SourceApp, found: Sequence[Entry], check: Callable[[], None] | None = None
+    folder: Path, app: SourceApp, share: Share, check: Callable[[], None] | None = None
 ) -> list[tuple[int, Row]]:
-    """An app's rows, each with its key: consecutive entries for every node, and the results of what needs no state.
-    `check` is called between two pieces of work, and raises what ends it."""
-    low, high, text = found[0].seq, found[-1].seq, to_json(found)
+    """An app's rows, each with its key: consecutive entries for every node that does not rest, its part of their
+    events, and the results of what needs no state. `check` is called between two pieces of work, and raises what ends
+    it."""
+    found, count = share.entries, len(app.keys)
     out: list[tuple[int, Row]] = []
-    events = [0] * len(app.keys)
-    if app.stateless:
-        for run in journal.runs(e for e in found if isinstance(e, EventsEntry)):
-            if check is not None:
-                check()
-            parts = segments.pieces(folder, run, app.schemas, range(len(app.keys)), app.began)
-            for k, (key, piece) in enumerate(zip(app.keys, parts, strict=True)):
-                plan = app.stateless[k]
-                if plan is not None and len(piece.batch.clock):
-                    out += [(key, row) for row in _results(folder, app, k, plan, piece)]
-                    events[k] += segments.events_of(piece.batch)
+    events = [0] * count
+    resting = {k for k in range(count) if app.nodes[k] in share.resting and app.care == Care()}
+    for run in journal.runs(e for e in found if isinstance(e, EventsEntry)) if app.works else ():
+        if check is not None:
+            check()
+        pieces = segments.pieces(folder, run, app.schemas, range(count), app.began)
+        for k, piece in enumerate(pieces):
+            own = segments.events_of(piece.batch)
+            events[k] += own
+            if own or not len(piece.batch.clock):
+                resting.discard(k)
+            plan = app.stateless[k] if own and app.stateless else None
+            if plan is not None:
+                out += [(app.keys[k], row) for row in _results(folder, app, k, plan, piece)]
+        if len(resting) == count:
+            resting.discard(0)  # one tells how far it is
+        if app.divides:
+            awake = [k for k in range(count) if k not in resting]
+            parts = divided(folder, [app.nodes[k] for k in awake], [pieces[k] for k in awake])
+            out += [(app.keys[k], part) for k, part in zip(awake, parts, strict=True) if part is not None]
+        if app.stateless:
             mark_task(folder, run)
-    out += [
-        (key, rows.Entries(node, low, high, text, n)) for key, node, n in zip(app.keys, app.nodes, events, strict=True)
-    ]
+    low, high = found[0].seq, found[-1].seq
+    text = to_json([_without_events(e) for e in found] if app.divides else found)
+    for k in range(count):
+        if k not in resting:
+            own = events[k] if app.stateless else 0
+            out.append((app.keys[k], rows.Entries(app.nodes[k], low, high, text, own)))
     return out
+
+
+def _without_events(entry: Entry) -> Entry:
+    """The entry without events that it carries itself."""
+    return replace(entry, data=None) if isinstance(entry, StepsEntry) else entry
 
 
 def _results(folder: Path, app: SourceApp, k: int, plan: Plan, piece: segments.Piece) -> list[Row]:

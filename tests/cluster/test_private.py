@@ -13,6 +13,7 @@ import pytest
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.spark.planning import Share
 from sparkstream_nb.spark.private import check_private
 from sparkstream_nb.spark.stateless import options_of, rows_of
 
@@ -56,10 +57,10 @@ def test_an_inbox_where_others_can_write_is_not_read(tmp_path: Path, up: int) ->
     folder = tmp_path / "home" / "life" / "inbox"
     folder.mkdir(parents=True, mode=0o700)
     options_of(folder, [])
-    assert list(rows_of(folder, [])) == []
+    assert list(rows_of(folder, Share([]))) == []
     (folder, *folder.parents)[up].chmod(0o722)
     with pytest.raises(SparkStreamError, match="can be written to by other users"):
-        next(rows_of(folder, []))
+        next(rows_of(folder, Share([])))
 
 
 SHADOWED = """

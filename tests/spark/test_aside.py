@@ -46,7 +46,7 @@ def put_out(folder: Path, text: str, events: list[tuple[int, str, Any]]) -> tupl
     entries = [e for e, _ in entries_from(folder) if isinstance(e, EventsEntry)]
     found: list[rows.Row] = []
     kept = nodes._Kept("", nodes._engine(spec), [], spec)
-    nodes._steps(NodeWork("run", {0: spec}, folder), kept, spec, entries, found, careful=True)
+    nodes._steps(NodeWork("run", {0: spec}, folder), kept, entries, {}, found, careful=True)
     counts: dict[str, int] = {}
     errors: list[list[Any]] = []
     for row in found:

@@ -37,6 +37,8 @@ ROWS: list[rows.Row] = [
     rows.Mark(0, 3, 4, 17, REPORT),
     rows.Failure.of(0, ValueError("what went wrong")),
     rows.Entries(0, 3, 4, to_json([Ask(text="from T select *")])),
+    rows.Part(0, 3, 4, 2, b"rows"),
+    rows.Part(0, 3, 4, 2, b"", "parts/3-4-a.0", "parts/3-4-a.clock"),
 ]
 
 

@@ -1,0 +1,97 @@
+"""The events of a micro-batch, divided by node once, by the task that reads them: a node reads its own part alone.
+
+What is small passes through Spark in a row (`rows.Part`). Else each node's rows are in a file, and the clock of all
+steps in one for all nodes. The files lie in the folder `parts` of the inbox until the micro-batch is done.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from ..engine.batch import InputBatch, StreamRows
+from .entries import EventsEntry
+from .parts import PARTS
+from .private import private_file, private_folder
+from .rows import Part
+from .segments import Piece, events_of, join
+
+INLINE_STEPS = 2_000
+"""Steps up to which the part of a node passes through Spark itself."""
+JOINED_EVENTS, JOINED_STEPS = 250_000, 4_000_000
+"""So many events of a node, or steps, are taken at once, as far as parts are not larger."""
+
+
+def divided(folder: Path, nodes: Sequence[int], pieces: Sequence[Piece]) -> Iterator[Part | None]:
+    """What goes to each of the `nodes` of consecutive entries, which mean these pieces to them; None for a node that
+    gets nothing, not even the time."""
+    clock = ""
+    where = f"{pieces[0].seq}-{pieces[0].last}-{os.urandom(6).hex()}"
+    for node, piece in zip(nodes, pieces, strict=True):
+        steps, events = len(piece.batch.clock), events_of(piece.batch)
+        if not steps:
+            yield None
+        elif steps <= INLINE_STEPS:
+            yield Part(node, piece.seq, piece.last, events, piece.batch.to_bytes())
+        else:
+            private_folder(folder / PARTS)
+            if not clock:
+                clock = f"{PARTS}/{where}.clock"
+                private_file(folder / clock).write_bytes(np.ascontiguousarray(piece.batch.clock).data)
+            own = f"{PARTS}/{where}.{node}" if events else ""
+            if own:
+                private_file(folder / own).write_bytes(InputBatch(_NONE, _lean(piece.batch.rows)).to_bytes())
+            yield Part(node, piece.seq, piece.last, events, b"", own, clock)
+
+
+_NONE = np.empty(0, np.int64)
+
+
+def _lean(rows: Mapping[str, StreamRows]) -> dict[str, StreamRows]:
+    """Rows whose dictionaries have no more values than there are rows."""
+    return {s: StreamRows(r.step, r.ts, [_lean_column(c) for c in r.columns]) for s, r in rows.items()}
+
+
+def _lean_column(column: pa.Array | list[object]) -> pa.Array | list[object]:
+    if isinstance(column, pa.DictionaryArray) and len(column.dictionary) > len(column):
+        return column.dictionary_decode()
+    return column
+
+
+def files_of(parts: Iterable[Part]) -> list[str]:
+    """The files of the inbox that have these parts."""
+    return list(dict.fromkeys(name for p in parts for name in (p.clock, p.file) if name))
+
+
+def pieces_of(folder: Path, entries: Sequence[EventsEntry], parts: Mapping[int, Part]) -> Iterator[Piece]:
+    """What consecutive entries mean to the node to which these `parts` came, by their first entry."""
+    found: list[Piece] = []
+    for entry in entries:
+        part = parts.get(entry.seq)
+        if part is None:
+            continue  # it is in the part that began before
+        piece = Piece(part.seq, part.last, entry.step, entry.before, _read(folder, part))
+        events = sum(events_of(p.batch) for p in found) + part.events
+        steps = sum(len(p.batch.clock) for p in found) + len(piece.batch.clock)
+        if found and (events > JOINED_EVENTS or steps > JOINED_STEPS):
+            yield _joined(found)
+            found = []
+        found.append(piece)
+    if found:
+        yield _joined(found)
+
+
+def _read(folder: Path, part: Part) -> InputBatch:
+    if not part.clock:
+        return InputBatch.from_bytes(part.blob)
+    clock = np.fromfile(folder / part.clock, np.int64)
+    return InputBatch(clock, InputBatch.from_bytes((folder / part.file).read_bytes()).rows if part.file else {})
+
+
+def _joined(pieces: Sequence[Piece]) -> Piece:
+    first = pieces[0]
+    return Piece(first.seq, pieces[-1].last, first.step, first.before, join([p.batch for p in pieces]))
