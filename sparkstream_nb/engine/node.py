@@ -46,6 +46,8 @@ from .windows.base import no_rows
 
 SLICE = 1 << 17
 """Steps that go through the operators at a time: the columns of more do not stay in a core's cache."""
+_SPARSE = 32
+"""At most so many times as many steps, where few of them have events."""
 _LEAST, _MANY = 512, 32
 """As many where circles take more than so many passes over them."""
 
@@ -145,7 +147,7 @@ class NodeEngine:
         inputs = {s: self._rows(s, r.step, r.ts, r.columns) for s, r in batch.rows.items() if len(r.ts)}
         at_once = self._ordered.events_only and any(map(_sent_at_once, inputs.values()))
         by_operator = self._by_operator and not at_once and all(t.notable(len(clock.now)) for t in self.parts.logged)
-        for a, b in self._slices(len(clock.now)):
+        for a, b in self._slices(len(clock.now), sum(map(len, inputs.values()))):
             given, part = self._between(inputs, a, b), clock.part(a, b)
             if not by_operator or self._rests:
                 self._run_by_chunk(given, part, collected)
@@ -161,13 +163,15 @@ class NodeEngine:
         self.steps += len(batch.clock)
         return outputs
 
-    def _slices(self, n: int) -> Iterator[tuple[int, int]]:
-        """(first step, step behind the last) of what goes through the operators at a time. Where circles take a pass
+    def _slices(self, n: int, events: int) -> Iterator[tuple[int, int]]:
+        """(first step, step behind the last) of what goes through the operators at a time, of `n` steps with so many
+        events: more of them where most have none, as those of other nodes. Where circles take a pass
         for each event of a key: as few as keep the passes few; and where even so most events are of one key, `_rests`
         says for how many slices events had better go one by one."""
         a = 0
         while a < max(n, 1):
-            b = min(a + self._slice, n)
+            sparse = min(n // max(events, 1), _SPARSE) if self._slice == SLICE else 1
+            b = min(a + self._slice * max(sparse, 1), n)
             self._passes = 0
             yield a, b
             if self._rests:

@@ -6,7 +6,9 @@ steps in one for all nodes. The files lie in the folder `parts` of the inbox unt
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..engine.batch import InputBatch, StreamRows
+from ..engine.columns import Array
 from .entries import EventsEntry
 from .parts import PARTS
 from .private import private_file, private_folder
@@ -49,6 +52,8 @@ def divided(folder: Path, nodes: Sequence[int], pieces: Sequence[Piece]) -> Iter
 
 
 _NONE = np.empty(0, np.int64)
+_clocks: OrderedDict[tuple[str, ...], Array] = OrderedDict()
+"""What `_clock` read last."""
 
 
 def _lean(rows: Mapping[str, StreamRows]) -> dict[str, StreamRows]:
@@ -69,29 +74,48 @@ def files_of(parts: Iterable[Part]) -> list[str]:
 
 def pieces_of(folder: Path, entries: Sequence[EventsEntry], parts: Mapping[int, Part]) -> Iterator[Piece]:
     """What consecutive entries mean to the node to which these `parts` came, by their first entry."""
-    found: list[Piece] = []
+    found: list[tuple[EventsEntry, Part]] = []
+    events = steps = 0
     for entry in entries:
         part = parts.get(entry.seq)
-        if part is None:
-            continue  # it is in the part that began before
-        piece = Piece(part.seq, part.last, entry.step, entry.before, _read(folder, part))
-        events = sum(events_of(p.batch) for p in found) + part.events
-        steps = sum(len(p.batch.clock) for p in found) + len(piece.batch.clock)
-        if found and (events > JOINED_EVENTS or steps > JOINED_STEPS):
-            yield _joined(found)
-            found = []
-        found.append(piece)
+        if part is not None:
+            if found and (events + part.events > JOINED_EVENTS or steps + entry.steps > JOINED_STEPS):
+                yield _joined(folder, found)
+                found, events, steps = [], 0, 0
+            found.append((entry, part))
+            events += part.events
+        steps += entry.steps  # those of a part that began before too
     if found:
-        yield _joined(found)
+        yield _joined(folder, found)
 
 
-def _read(folder: Path, part: Part) -> InputBatch:
-    if not part.clock:
+def _joined(folder: Path, found: Sequence[tuple[EventsEntry, Part]]) -> Piece:
+    """Consecutive parts as one piece."""
+    clocks = [_clock(folder, (p.clock,)) if p.clock else None for _, p in found]
+    batches = [_read(folder, part, clock) for (_, part), clock in zip(found, clocks, strict=True)]
+    names = tuple(p.clock for _, p in found)
+    batch = join(batches, _clock(folder, names) if all(names) and len(names) > 1 else None)
+    first, last = found[0][0], found[-1][1].last
+    return Piece(first.seq, last, first.step, first.before, batch)
+
+
+def _read(folder: Path, part: Part, clock: Array | None) -> InputBatch:
+    if clock is None:
         return InputBatch.from_bytes(part.blob)
-    clock = np.fromfile(folder / part.clock, np.int64)
     return InputBatch(clock, InputBatch.from_bytes((folder / part.file).read_bytes()).rows if part.file else {})
 
 
-def _joined(pieces: Sequence[Piece]) -> Piece:
-    first = pieces[0]
-    return Piece(first.seq, pieces[-1].last, first.step, first.before, join([p.batch for p in pieces]))
+def _clock(folder: Path, names: tuple[str, ...]) -> Array:
+    """The clock in files of the inbox, one after the other. The nodes of a process share it."""
+    made = _clocks.get(names)
+    if made is None:
+        if len(names) > 1:
+            made = np.concatenate([_clock(folder, (name,)) for name in names])
+        else:
+            made = np.fromfile(folder / names[0], np.int64)
+        made.flags.writeable = False
+        _clocks[names] = made
+        while sum(c.size for c in list(_clocks.values())) > 2 * JOINED_STEPS:
+            with contextlib.suppress(KeyError):  # another thread was faster
+                _clocks.popitem(last=False)
+    return made

@@ -41,7 +41,7 @@ from . import journal, rows, segments
 from .aside import taken
 from .care import DIED, Care, Place, Steps, Trying, alone, trying, with_care
 from .checkpoints import LocalFiles
-from .division import files_of, pieces_of
+from .division import JOINED_STEPS, files_of, pieces_of
 from .entries import Ask, Entry, EventsEntry, FaultEntry, Reject, SourceEntry
 from .leading import only
 from .marks import mark_node
@@ -319,6 +319,7 @@ def _steps(
         engine.skip(sum(e.steps for e in entries), entries[0].clock, max(e.clock for e in entries))
         return 0, 0
     schemas = {s: d.source.schema for s, d in engine.plan.streams.items()}
+    several = sum(e.steps for e in entries) > (JOINED_STEPS if parts else journal.STEPS_PER_PIECE)
     if parts:
         found = pieces_of(p.folder, entries, parts)
     elif spec.takes_all:
@@ -327,7 +328,6 @@ def _steps(
         found = (
             segments.pieces(p.folder, r, schemas, [spec.index], spec.count)[0] for r in journal.runs(entries)
         )
-    several = sum(e.steps for e in entries) > journal.STEPS_PER_PIECE
     return _take_pieces(p, kept, segments.ahead(found) if several else found, out, careful=careful)
 
 

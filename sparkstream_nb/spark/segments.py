@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..engine.batch import InputBatch, StreamRows
+from ..engine.columns import Array
 from ..lanes.batches import concatenated
-from ..lanes.partitioning import part
+from ..lanes.partitioning import part, parts
 from ..types import Schema, Type
 from . import ingest, routing
 from .entries import EventsEntry, RowsEntry, StepsEntry
@@ -42,20 +43,29 @@ def pieces(
 
     A node that an entry was not routed over gets nothing of it, not even its time.
     """
-    parts: list[list[InputBatch]] = [[] for _ in nodes]
+    found: list[list[InputBatch]] = [[] for _ in nodes]
     for entry in run:
         over = entry.over or range(began)
         if not any(node in over for node in nodes):
             continue
-        batch = load(folder, entry, schemas)
-        count = len(over)
+        batch, count = load(folder, entry, schemas), len(over)
+        routed = {0: batch}
         if count > 1:
             places = routing.assign(batch, routing.Route.parse(entry.route, count), schemas, count, entry.request)
-        for node, own in zip(nodes, parts, strict=True):
+            if len(nodes) > 1:
+                routed = dict(enumerate(parts(batch, places, count)))
+            else:
+                routed = {over.index(nodes[0]): part(batch, places, over.index(nodes[0]))}
+        for node, own in zip(nodes, found, strict=True):
             if node in over:
-                own.append(batch if count == 1 else part(batch, places, over.index(node)))
+                own.append(routed[over.index(node)])
     first, last = run[0], run[-1].seq
-    return [Piece(first.seq, last, first.step, first.before, join(own)) for own in parts]
+    longest = max(found, key=len)
+    clock = np.concatenate([b.clock for b in longest]) if len(longest) > 1 else None
+    return [
+        Piece(first.seq, last, first.step, first.before, join(own, clock if len(own) == len(longest) else None))
+        for own in found
+    ]
 
 
 def whole(folder: Path, run: Sequence[EventsEntry], schemas: Mapping[str, Schema]) -> Piece:
@@ -131,8 +141,9 @@ def _parquet(file: Path, entry: RowsEntry, schema: Schema) -> tuple[Any, list[pa
     return ingest.times(ingest.one(table.column(entry.time)))[0] if entry.time else None, columns
 
 
-def join(batches: Sequence[InputBatch]) -> InputBatch:
-    """Batches one after the other as one: steps are renumbered, so chunks stay what they were."""
+def join(batches: Sequence[InputBatch], clock: Array | None = None) -> InputBatch:
+    """Batches one after the other as one: steps are renumbered, so chunks stay what they were. `clock`: that of all, if
+    it is at hand."""
     if not batches:
         return InputBatch(np.empty(0, np.int64))
     if len(batches) == 1:
@@ -143,7 +154,7 @@ def join(batches: Sequence[InputBatch]) -> InputBatch:
         for stream, rows in b.rows.items():
             parts.setdefault(stream, []).append((base, rows))
         base += len(b.clock)
-    out = InputBatch(np.concatenate([b.clock for b in batches]))
+    out = InputBatch(np.concatenate([b.clock for b in batches]) if clock is None else clock)
     for stream, found in parts.items():
         out.rows[stream] = StreamRows(
             np.concatenate([r.step + at for at, r in found]),
