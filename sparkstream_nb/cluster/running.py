@@ -648,8 +648,11 @@ class RunningApp(Displayed):
             batch = InputBatch(times[:1], {stream: StreamRows(np.zeros(len(rows), np.int64), times, columns)})
             self.start()
             taking = self._taking(batch, route)
-            self._append([self._inbox.batch(batch, route)])
-            return replace(sent, nodes=taking)
+            ticket = self._inbox.put([self._inbox.batch(batch, route)])
+            if self._ticker is not None:
+                self._ticker.sent()
+        self._inbox.settle(ticket)  # without the lock: others put more in meanwhile, for the next wait
+        return replace(sent, nodes=taking)
 
     def _taking(self, batch: InputBatch, route: str) -> tuple[str, ...]:
         """The shard ids of the nodes that take a batch which comes in next; none where nodes take turns."""

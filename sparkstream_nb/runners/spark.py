@@ -36,6 +36,8 @@ _POLLING_SHARED_MS = 250
 _CLUSTER_PLACES = 8
 _MOST_KEPT = 5
 """Processes for planning that Spark keeps, at most."""
+_KNOWN_SECONDS = 0.1
+"""So long a query that ran is taken to run."""
 _TOO_SLOW = "Python worker failed to connect back"
 """What a Connect server says where a Python process of its own took more than ten seconds to start."""
 _GONE = (Py4JError, OSError)
@@ -118,6 +120,8 @@ class SparkRunner:
         self._callback: Callback | None = None
         self._released = True
         self._stopping = threading.Lock()
+        self._ran = -_KNOWN_SECONDS
+        """When the query was seen to run (s, of the monotonic clock)."""
 
     def begin(self, care: Care) -> None:
         if self.query is not None and not self._released:
@@ -185,7 +189,12 @@ class SparkRunner:
 
     @property
     def active(self) -> bool:
-        return self._runs() and (self.intake is None or self.intake.failure is None)
+        if time.monotonic() > self._ran + _KNOWN_SECONDS:  # every event that is sent asks, and Spark takes its time
+            asked = time.monotonic()
+            if not self._runs():
+                return False
+            self._ran = asked
+        return self.intake is None or self.intake.failure is None
 
     def _runs(self) -> bool:
         try:
@@ -211,7 +220,7 @@ class SparkRunner:
         return self.checkpoint.damage(text) or cause_of(text)
 
     def stop(self, timeout: float) -> bool:
-        query = self.query
+        query, self._ran = self.query, -_KNOWN_SECONDS
         if query is None or not self._runs():
             self.settle()
             return True
@@ -268,6 +277,7 @@ class SparkRunner:
         return 0  # events are worked on by processes of Spark's
 
     def cancel(self) -> None:
+        self._ran = -_KNOWN_SECONDS
         with contextlib.suppress(PySparkException, *_GONE):
             if self.query is not None:
                 self.query.stop()

@@ -14,6 +14,7 @@ import base64
 import contextlib
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -81,10 +82,29 @@ class Position:
             raise damaged(file.parent.parent, f"the beginning of its file {file.name} is damaged") from None
 
 
+class _Group:
+    """Lines that one wait for the disk is for. `done` when that is over; `error` where it failed."""
+
+    def __init__(self) -> None:
+        self.done = False
+        self.error: OSError | None = None
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """What was `put` into an inbox and need not be on the disk yet: its last entry is number `seq`."""
+
+    seq: int
+    group: _Group = field(repr=False)
+
+
 @dataclass
 class Inbox:
     """The writing end. `folder` is made if need be; a line that a crash cut short is dropped. Raises SparkStreamError
-    where a whole line is damaged."""
+    where a whole line is damaged.
+
+    One thread at a time puts entries in, takes them back or closes it; any number may `settle` meanwhile.
+    """
 
     folder: Path
     position: Position = field(default_factory=Position)
@@ -98,6 +118,9 @@ class Inbox:
     def __post_init__(self) -> None:
         private_folder(self.folder / JOURNAL)
         private_folder(self.folder / MARKS)
+        self._changed = threading.Condition()
+        self._group = _Group()
+        self._settling = False
         self._first = self._end = 0
         found = segments(self.folder)
         for _, file in found:
@@ -122,9 +145,11 @@ class Inbox:
         self._file = private_file(file).open("ab", buffering=0)
         self._file.truncate(self._end - self._first)
         to_disk(file, file.parent, self.folder)
+        self._on_disk = self._end, self.position
 
     def _roll(self) -> None:
         """Begins a new segment."""
+        self._settle_all()
         head = self.position.line()
         file = segment(self.folder, self._end)
         new = file.with_suffix(".new")
@@ -137,10 +162,14 @@ class Inbox:
             new.unlink(missing_ok=True)
             raise
         self._file.close()
-        self._first, self._end = self._end, self._end + len(head)
-        self._file = file.open("ab", buffering=0)
+        with self._changed:
+            self._first, self._end = self._end, self._end + len(head)
+            self._file = file.open("ab", buffering=0)
+            self._on_disk = self._end, self.position
 
     def close(self) -> None:
+        with contextlib.suppress(SparkStreamError):  # who waits for it is told
+            self._settle_all()
         self._file.close()
 
     @deferred()
@@ -150,31 +179,89 @@ class Inbox:
         They and their files are on the disk when this returns. Raises SparkStreamError where they cannot be written;
         none of them is in then.
         """
-        p = self.position.copy()
-        numbered, counts = [], []
-        for entry in entries:
-            numbered.append(_numbered(p, replace(entry, over=self.over) if self.over else entry))
-            counts.append((p.seq - 1, sum(p.events.values())))
-        files = dict.fromkeys(self.folder / e.file for e in numbered if e.file is not None)
-        line = line_of(numbered)
+        ticket = self.put(entries)
+        self.settle(ticket)
+        return ticket.seq
+
+    @deferred()
+    def settle(self, ticket: Ticket) -> None:
+        """Waits until what was put in is on the disk. One thread waits for all that is in by then; others that come
+        meanwhile wait for it, and one of them for all of theirs. Raises SparkStreamError where it cannot be written;
+        neither that nor what was put in after it is in then."""
+        group = ticket.group
+        with self._changed:
+            while not group.done:
+                if self._settling:
+                    self._changed.wait()
+                else:
+                    self._sync()
+        if group.error is not None:
+            raise unwritten(self.folder, group.error) from group.error
+
+    def _sync(self) -> None:
+        """Waits for all that was put in so far, for its group. The caller holds `_changed`, which is let go
+        meanwhile."""
+        group, self._group, self._settling = self._group, _Group(), True
+        end, position = self._end, self.position
+        file = os.dup(self._file.fileno())  # the journal may go on in another file meanwhile
+        self._changed.release()
+        try:
+            sync(file)
+        except OSError as error:
+            group.error = error
+        finally:
+            os.close(file)
+            self._changed.acquire()
+            self._settling = False
+            if group.error is not None:
+                self._back(group.error)
+            elif end > self._on_disk[0]:
+                self._on_disk = end, position
+            group.done = True
+            self._changed.notify_all()
+        if self.tell is not None and group.error is None:
+            self.tell()
+
+    def _back(self, error: OSError) -> None:
+        """Takes out what is not on the disk, and cannot be brought there."""
+        self._group.error, self._group.done = error, True
+        self._group = _Group()
+        self._end, self.position = self._on_disk
+        self.arrived.truncate(self.position.seq)
+        with contextlib.suppress(OSError):
+            self._file.truncate(self._end - self._first)
+
+    def _settle_all(self) -> None:
+        if self._on_disk[0] < self._end:
+            self.settle(Ticket(self.position.seq - 1, self._group))
+
+    @deferred()
+    def put(self, entries: Sequence[Entry]) -> Ticket:
+        """As `append`, but need not be on the disk before it is `settled`. Files are."""
+        files = dict.fromkeys(self.folder / e.file for e in entries if e.file is not None)
         with self._writing():
             if files:
                 to_disk(*files, self.folder)
-            if os.fstat(self._file.fileno()).st_size != self._end - self._first:  # a line could not be taken back
-                self._file.truncate(self._end - self._first)
             if self._end - self._first > SEGMENT_BYTES:
                 self._roll()
-            written = 0
-            while written < len(line):
-                written += self._file.write(line[written:])
-            sync(self._file.fileno())
-        self._end += len(line)
-        for seq, total in counts:
-            self.arrived.add(seq, total)
-        self.position = p
-        if self.tell is not None:
-            self.tell()
-        return p.seq - 1
+        with self._changed:
+            p = self.position.copy()
+            numbered, counts = [], []
+            for entry in entries:
+                numbered.append(_numbered(p, replace(entry, over=self.over) if self.over else entry))
+                counts.append((p.seq - 1, sum(p.events.values())))
+            line = line_of(numbered)
+            with self._writing():
+                if os.fstat(self._file.fileno()).st_size != self._end - self._first:  # a line could not be taken back
+                    self._file.truncate(self._end - self._first)
+                written = 0
+                while written < len(line):
+                    written += self._file.write(line[written:])
+            self._end += len(line)
+            for seq, total in counts:
+                self.arrived.add(seq, total)
+            self.position = p
+            return Ticket(p.seq - 1, self._group)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -219,6 +306,7 @@ class Inbox:
         All else stays, with new numbers: who sent an event was told that it is in, and a source, or a sink whose events
         come in again, is past them.
         """
+        self._settle_all()
         found = segments(self.folder)
         while len(found) > 1 and Position.of(found[-1][1]).seq > seq:
             found.pop()

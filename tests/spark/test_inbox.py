@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -26,7 +27,7 @@ from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.spark.checkpoints import Checkpoint
 from sparkstream_nb.spark.entries import Ask, EventsEntry, RowsEntry, StepsEntry
 from sparkstream_nb.spark.feeds import Shape, entries, in_order, read_feed
-from sparkstream_nb.spark.inbox import INLINE_BYTES, Inbox, entries_in
+from sparkstream_nb.spark.inbox import INLINE_BYTES, Inbox, Ticket, entries_in
 from sparkstream_nb.spark.journal import entries_from, runs, segment, segments
 from sparkstream_nb.spark.rows import Entries, from_table
 from sparkstream_nb.spark.segments import ahead, join, load, pieces
@@ -359,3 +360,99 @@ def test_what_a_full_disk_refuses_is_not_in(tmp_path: Path) -> None:
     entries = [e for e, _ in entries_from(tmp_path, START)]
     assert [(e.seq, e.text) for e in entries if isinstance(e, Ask)] == [(0, "one"), (1, "three")]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["journal", "marks"]
+
+
+class Disk:
+    """Stands for the wait for the disk: it is over when it is told, or fails."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.waiting, self.over = threading.Semaphore(0), threading.Semaphore(0)
+        self.error: OSError | None = None
+        self.waits = 0
+        monkeypatch.setattr("sparkstream_nb.spark.inbox.sync", self.wait)
+
+    def wait(self, file: int) -> None:
+        self.waits += 1
+        self.waiting.release()
+        assert self.over.acquire(timeout=30)
+        if self.error is not None:
+            raise self.error
+
+
+def settled(inbox: Inbox, tickets: list[Ticket]) -> tuple[list[threading.Thread], list[object]]:
+    """Threads that wait each for one of `tickets`, and what comes of it: True, or the error."""
+    found: list[object] = []
+
+    def wait(ticket: Ticket) -> None:
+        try:
+            inbox.settle(ticket)
+            found.append(True)
+        except SparkStreamError as error:
+            found.append(str(error))
+
+    threads = [threading.Thread(target=wait, args=(t,), daemon=True) for t in tickets]
+    for thread in threads:
+        thread.start()
+    return threads, found
+
+
+def entry(inbox: Inbox) -> StepsEntry:
+    return inbox.batch(batch(inbox.position.step, 1), "round_robin")
+
+
+def test_one_wait_for_the_disk_is_for_all_that_is_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inbox, disk = Inbox(tmp_path), Disk(monkeypatch)
+    first, one = settled(inbox, [inbox.put([entry(inbox)])])
+    assert disk.waiting.acquire(timeout=30)
+    others, found = settled(inbox, [inbox.put([entry(inbox)]) for _ in range(50)])
+    assert one == found == []
+    disk.over.release()
+    assert disk.waiting.acquire(timeout=30)
+    first[0].join()
+    assert (one, found) == ([True], []), "what came in while the disk was waited for has a wait of its own"
+    disk.over.release()
+    for thread in others:
+        thread.join()
+    assert (disk.waits, found) == (2, [True] * 50)
+    inbox.close()
+    assert disk.waits == 2
+    assert [e.seq for e, _ in entries_from(tmp_path)] == list(range(51))
+
+
+def test_what_the_disk_does_not_take_is_not_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inbox = Inbox(tmp_path)
+    inbox.append([entry(inbox)])
+    disk = Disk(monkeypatch)
+    first, one = settled(inbox, [inbox.put([entry(inbox)]) for _ in range(3)])
+    assert disk.waiting.acquire(timeout=30)
+    others, found = settled(inbox, [inbox.put([entry(inbox)])])
+    disk.error = OSError(28, "No space left on device")
+    disk.over.release()
+    for thread in (*first, *others):
+        thread.join()
+    assert len(one) == 3
+    assert all("No space left on device" in str(said) for said in (*one, *found))
+    assert (inbox.position.seq, inbox.arrived.total, len(list(entries_from(tmp_path)))) == (1, 1, 1)
+    disk.error = None
+    disk.over.release()
+    assert inbox.append([entry(inbox)]) == 1
+    assert [e.step for e, _ in entries_from(tmp_path)] == [0, 1]
+    assert entries_in(tmp_path) == 2
+
+
+@pytest.mark.parametrize("end", ["close", "take_back", "roll"])
+def test_what_is_in_is_on_the_disk_before_the_file_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    inbox, disk = Inbox(tmp_path), Disk(monkeypatch)
+    inbox.put([entry(inbox)])
+    disk.over.release()
+    if end == "close":
+        inbox.close()
+    elif end == "take_back":
+        assert inbox.take_back(0) == {}
+    else:
+        monkeypatch.setattr("sparkstream_nb.spark.inbox.SEGMENT_BYTES", 10)
+        inbox.put([entry(inbox)])
+        assert len(segments(tmp_path)) == 2
+    assert disk.waits == 1
