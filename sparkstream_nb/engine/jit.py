@@ -16,10 +16,11 @@ import hashlib
 import inspect
 import marshal
 import os
+import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -211,6 +212,23 @@ def cache_folder() -> Path:
     """Where numba keeps the compiled loops of this folder's modules: in `NUMBA_CACHE_DIR` if that is set, else beside
     the modules, else, where nothing can be written there, in the user's cache folder."""
     return Path(_njit(prepare).stats.cache_path)
+
+
+def digests() -> frozenset[str]:
+    """Those of the loops that this process has, as the names of their files in numba's cache have them."""
+    return frozenset(_DIGESTS.values())
+
+
+def forget_others(kept: Collection[str]) -> None:
+    """Removes what numba has kept of loops with other digests than those `kept`, which earlier versions of the package
+    left, for this version of Python."""
+    of_loop = re.compile(rf"_([0-9a-f]{{16}})-\d+\.py{sys.version_info.major}{sys.version_info.minor}\.")
+    for folder in {Path(loop.stats.cache_path) for loop in _DIGESTS}:
+        for file in folder.glob("*.nb[ic]"):
+            found = of_loop.search(file.name)
+            if found and found[1] not in kept:
+                with contextlib.suppress(OSError):
+                    file.unlink()
 
 
 def prepare() -> None:

@@ -28,7 +28,7 @@ from ..plan.signatures.windows import DECLARATIONS
 from ..types import Type
 from .batch import InputBatch, StreamRows
 from .columns import ARROW
-from .jit import cache_folder
+from .jit import cache_folder, digests, forget_others
 from .node import NodeEngine
 
 STREAMS = """
@@ -133,6 +133,12 @@ def run(app: str) -> int:
     return out
 
 
+def _ran(app: str) -> frozenset[str]:
+    """Runs an app; the digests of the loops that its process has by then."""
+    run(app)
+    return digests()
+
+
 def compiled() -> bool:
     """Whether `main` has run for this version of the package, on a machine as this one."""
     return _marker().exists()
@@ -148,12 +154,13 @@ def _marker() -> Path:
 def main() -> None:
     """Fills the cache in two processes. Prints how many of the apps are done (`3/71`) as they are, and the time it
     took."""
-    began = time.perf_counter()
+    began, kept = time.perf_counter(), set(digests())
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        for done, ended in enumerate(as_completed([pool.submit(run, app) for app in APPS]), 1):
-            ended.result()
+        for done, ended in enumerate(as_completed([pool.submit(_ran, app) for app in APPS]), 1):
+            kept |= ended.result()
             if not sys.stdout.isatty():
                 print(f"{done}/{len(APPS)}", flush=True)
+    forget_others(kept)
     _marker().touch()
     print(f"The engine's loops are compiled ({time.perf_counter() - began:.0f} s).")
 

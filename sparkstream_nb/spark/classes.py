@@ -6,13 +6,17 @@ to read jars and to check what is in them.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from ..caches import cache_folder
 from .java import Java
 
+_MOST = 3
+"""So many archives, each of some 180 MB, are kept for the Javas and Sparks of this machine."""
 _AOT = 25
 """From this Java on an archive also holds profiles, and does without one that the Java comes with."""
 
@@ -35,7 +39,19 @@ def use(java: Java, spark: Path, settings: Mapping[str, str]) -> list[str]:
         return []
     if not found.exists() or any(name.startswith("spark.driver.extra") for name in settings):
         return []
+    with contextlib.suppress(OSError):  # another user's
+        os.utime(found)
     return _options(java, "AOTCache" if java.version >= _AOT else "SharedArchiveFile", found)
+
+
+def forget_others(kept: Path) -> None:
+    """Removes archives beside the one that is `kept`: those of the same Spark, which it supersedes, and of the others
+    all but those that were used last."""
+    others = [f for f in kept.parent.glob("classes-*") if f != kept]
+    own = [f for f in others if f.name.startswith(f"{kept.name.rpartition('-')[0]}-")]
+    rest = sorted(set(others).difference(own), key=lambda f: f.stat().st_mtime, reverse=True)
+    for file in (*own, *rest[_MOST - 1 :]):
+        file.unlink(missing_ok=True)
 
 
 def record(java: Java, archive: Path) -> list[str]:

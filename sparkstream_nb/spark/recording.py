@@ -41,8 +41,7 @@ def recording() -> Iterator[None]:
             process.stdin.close()
             process.wait(_SECONDS)
         if new.exists():
-            for former in archive.parent.glob(f"{archive.name.rpartition('-')[0]}-*"):
-                former.unlink(missing_ok=True)
             put_in_place(new, archive)
+            classes.forget_others(archive)
     finally:
         new.unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -49,3 +50,29 @@ def test_every_app_puts_something_out_and_the_tutorials_compile_nothing_more() -
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {"silent": [], "compiled": []}
+
+
+def test_what_other_versions_compiled_goes(tmp_path: Path) -> None:
+    """Only of this version of Python, and of loops that are not there any more."""
+    own = f"py{sys.version_info.major}{sys.version_info.minor}"
+    stale = [f"machine.run_{'a' * 16}-7.{own}.nbi", f"machine.run_{'a' * 16}-7.{own}.1.nbc"]
+    left = [f"machine.run_{'a' * 16}-7.py39.nbi", f"machine.plain-7.{own}.nbi", "machine.cpython-311.pyc"]
+    program = f"""
+from pathlib import Path
+from sparkstream_nb.engine import jit
+from sparkstream_nb.engine.arrays import *
+import sparkstream_nb.engine.slots
+folder = next(iter(Path(loop.stats.cache_path) for loop in jit._DIGESTS))
+folder.mkdir(parents=True, exist_ok=True)
+live = sorted(jit.digests())[0]
+names = {[*stale, *left]!r} + [f"a.b_{{live}}-3.{own}.nbi"]
+for name in names:
+    (folder / name).touch()
+jit.forget_others(jit.digests())
+print([name for name in names if not (folder / name).exists()])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+    )  # fmt: skip
+    assert done.stdout == f"{stale}\n", done.stderr

