@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from .arrays import Array, arrow_of
+from .blocks import Tracked
 from .texts import TextArray, TextTable
 
 
@@ -106,6 +107,12 @@ class Strings:
             sizes = np.array([len(w) for w in written])
             texts = np.column_stack([np.cumsum(sizes) - sizes, sizes])
             self._arrow.extend(texts, np.frombuffer(b"".join(written), np.uint8))
+
+    def tracked(self) -> tuple[Tracked, Tracked] | None:
+        """All strings by code as they are saved: where each ends (from the second offset on), and the bytes. None where
+        Arrow's form lacks one."""
+        self._in_arrow()
+        return None if self.halves else self._arrow.tracked()
 
     def decode(self, codes: Array) -> list[str | None]:
         """Python strings of codes."""

@@ -15,9 +15,9 @@ import numpy as np
 from ...types import Type
 from ..arrays import fill_at, grown
 from ..columns import Array
+from ..eventlog import EventLog, rows_of
 from ..jit import inlined, kernel
 from ..rows import Rows
-from .log import EventLog
 
 
 @inlined
@@ -192,6 +192,15 @@ class ChainedLog(EventLog):
         n = _lay_out(self.head[chain], self.tail[chain], self.next, self.parts, out, lengths)
         return {**self.state(out[:n]), "lengths": lengths}
 
+    def chain_saved(self, chain: int = 0) -> dict[str, Any]:
+        """As `chain_state`, saved by change where the chain's events lie in a row."""
+        if not self.in_line or self.parts == 0:
+            return self.chain_state(chain)
+        a, b = int(self.head[chain][0]), int(self.tail[chain][0]) + 1
+        if a < 0:
+            a = b = self._first(())
+        return {**self.saved(a, b), "lengths": np.array([b - a])}
+
     def load_chains(self, states: Sequence[dict[str, Any]], loose: dict[str, Any] | None = None) -> None:
         """The inverse of `chain_state` for all chains; the events of `loose` come first, in no chain.
 
@@ -203,6 +212,8 @@ class ChainedLog(EventLog):
         chains = range(len(states))
         for c in reversed(chains) if self.in_line else chains:
             lengths = states[c]["lengths"]
+            if self.end == 0:
+                self.base = states[c].get("first", 0)
             at = self._again(states[c], len(lengths))
             for p, k in enumerate(lengths.tolist()):
                 if k:
@@ -213,8 +224,7 @@ class ChainedLog(EventLog):
 
     def _again(self, state: dict[str, Any], parts: int) -> int:
         """The events of a state join the log; returns the first position."""
-        n = len(state["ts"])
-        zeros = np.zeros(n, np.int64)
-        at = self.add(Rows(state["columns"], state["ts"], zeros, zeros, None, state["part"]), parts)
-        self.alive[at : at + n] = True
+        rows = rows_of(state)
+        at = self.add(rows, parts)
+        self.alive[at : at + len(rows)] = True
         return at

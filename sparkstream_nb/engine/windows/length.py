@@ -109,6 +109,9 @@ class LengthWindow(Untimed):
     def state(self) -> dict[str, Any]:
         return {"events": self.log.chain_state()}
 
+    def saved(self) -> dict[str, Any]:
+        return {"events": self.log.chain_saved()}
+
     def load(self, state: dict[str, Any]) -> None:
         self.log.load_chains([state["events"]])
         self.count = np.asarray(state["events"]["lengths"], np.int64).copy()

@@ -18,11 +18,11 @@ import numpy as np
 
 from ..arrays import grown
 from ..columns import Array
+from ..eventlog import EventLog
 from ..jit import AHEAD, inlined, kernel, prefetch
 from ..rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
 from ..timers import step_before
 from .base import Emission, WindowSetup
-from .log import EventLog
 
 _BITS = np.int64(ROOT_BITS)
 _NEVER = np.int64(2**63 - 1)
