@@ -449,6 +449,11 @@ class NodeEngine:
         strings = self.services.strings
         return saved(self._state(by_change), strings) or [*packed(self._state(plain), strings)]
 
+    @property
+    def stale(self) -> bool:
+        """Whether it should be made anew of what was saved, as most of its strings are of no use any more."""
+        return self.services.strings.stale
+
     def _state(self, form: Form) -> dict[str, Any]:
         state = {
             "now": self.now,

@@ -121,6 +121,8 @@ class _Saver(_Writer):
     def __init__(self, strings: Strings) -> None:
         super().__init__(strings)
         self.tracked: dict[int, Tracked] = {}
+        self.codes: list[Array | Tracked] = []
+        """All codes of strings."""
 
     def array(self, a: Array | Tracked) -> dict[str, Any]:
         if not isinstance(a, Tracked):
@@ -131,7 +133,16 @@ class _Saver(_Writer):
 
     def column(self, c: Column) -> dict[str, Any]:
         null = None if c.null is None else self.array(c.null)
+        if c.type is Type.STRING:
+            self.codes.append(c.values)
         return {"c": c.type.value, "v": self.array(c.values), "n": null}
+
+    def used(self) -> int:
+        """How many strings there are codes of."""
+        there = np.zeros(len(self.strings) + 1, bool)  # a null is -1
+        for c in self.codes:
+            there[c.read(0, c.n) if isinstance(c, Tracked) else c] = True
+        return int(np.count_nonzero(there[:-1]))
 
     def value(self, v: Any) -> Any:
         return self.array(v) if isinstance(v, Tracked) else super().value(v)
@@ -145,6 +156,8 @@ def saved(state: Any, strings: Strings) -> list[Buffer | Tracked] | None:
         return None
     w = _Saver(strings)
     tree, ends, data = w.value(state), *(w.array(t)["a"] for t in texts)
+    if strings.due:
+        strings.looked(w.used())
     sizes = [w.tracked[i].size if i in w.tracked else len(b) for i, b in enumerate(w.buffers)]
     head = json.dumps({"tree": tree, "texts": [ends, data], "sizes": sizes}, separators=(",", ":")).encode()
     return [_SAVED + struct.pack("<Q", len(head)) + head, *(w.tracked.get(i, b) for i, b in enumerate(w.buffers))]

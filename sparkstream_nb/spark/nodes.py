@@ -452,7 +452,7 @@ def _store(p: NodeWork, state: NodeState, key: int, kept: _Kept) -> int:
         state.remove_piece(digest)
     kept.version = os.urandom(12).hex()
     state.set_version(kept.version, json.dumps(kept.pieces))
-    if p.keep:
+    if p.keep and not (isinstance(kept.engine, NodeEngine) and kept.engine.stale):
         _engines[p.run, key] = kept
         while len(_engines) > ENGINES_KEPT:
             _engines.popitem(last=False)

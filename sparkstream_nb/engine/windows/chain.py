@@ -80,6 +80,15 @@ def _close_ranks(end: int, alive: Array, nxt: Array, keep: Array, moved: Array) 
         alive[k] = False
 
 
+@kernel
+def _hang(end: int, part: Array, alive: Array, nxt: Array, head: Array, tail: Array, lengths: Array) -> None:
+    """Hangs the events that are alive together in their order."""
+    for pos in range(end):
+        if alive[pos]:
+            push(pos, part[pos], nxt, head, tail)
+            lengths[part[pos]] += 1
+
+
 _MOST = 2**31 - 1
 """Positions that `next` can name."""
 
@@ -191,6 +200,27 @@ class ChainedLog(EventLog):
         out, lengths = np.empty(self.end, np.int64), np.zeros(self.parts, np.int64)
         n = _lay_out(self.head[chain], self.tail[chain], self.next, self.parts, out, lengths)
         return {**self.state(out[:n]), "lengths": lengths}
+
+    def ordered_saved(self) -> dict[str, Any]:
+        """The only chain of each instance, saved by change, where an event is alive while it is in the chain, and comes
+        after those that are before it in the log."""
+        if self.in_line:
+            return self.chain_saved()
+        low = self._first(())
+        alive = np.packbits(self.alive[low : self.end])
+        return {**self.saved(low, self.end), "alive": alive, "parts": self.parts}
+
+    def load_ordered(self, state: dict[str, Any]) -> Array:
+        """The inverse of `ordered_saved` and `chain_state`; how many events the chain of each instance has."""
+        if "alive" not in state:
+            self.load_chains([state])
+            return np.array(state["lengths"], np.int64)
+        self.__init__(self.types, self.chains, self.in_line, self.timed)  # type: ignore[misc]
+        self.base, lengths = state["first"], np.zeros(state["parts"], np.int64)
+        self._again(state, state["parts"])
+        self.alive[: self.end] = np.unpackbits(state["alive"], count=self.end)
+        _hang(self.end, self.part, self.alive, self.next, self.head[0], self.tail[0], lengths)
+        return lengths
 
     def chain_saved(self, chain: int = 0) -> dict[str, Any]:
         """As `chain_state`, saved by change where the chain's events lie in a row."""
