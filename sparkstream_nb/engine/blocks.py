@@ -59,6 +59,17 @@ class Blocks:
             for k in np.unique(places // self.per).tolist():
                 self._digests.pop(k, None)
 
+    def touch_each(self, of: int, which: Array, elements: int) -> None:
+        """Elements were written in those parts of `elements` each whose number, modulo `of`, is one of `which`."""
+        mine = set(which.tolist())
+        for k in [k for k in self._digests if self._holds(k, of, mine, elements)]:
+            del self._digests[k]
+
+    def _holds(self, block: int, of: int, which: set[int], elements: int) -> bool:
+        """Whether a block has a part of one of these parts."""
+        first, last = block * self.per // elements, ((block + 1) * self.per - 1) // elements
+        return any(i % of in which for i in range(first, last + 1))
+
     def forget(self, first: int = 0) -> None:
         """Everything from the absolute number `first` on was written."""
         if first <= 0:

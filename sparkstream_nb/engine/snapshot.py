@@ -186,7 +186,7 @@ def _codes_of(head: dict[str, Any], buffers: list[Buffer], strings: Strings) -> 
     used = np.zeros(n + 1, np.bool_)  # a null is -1
     if n > _FEW:
         for v in _code_places(head["tree"]):
-            used[np.frombuffer(buffers[v["a"]], np.int32)] = True
+            used[np.frombuffer(buffers[v["a"]], v["t"])] = True
     keep = np.flatnonzero(used[:n])
     codes = np.full(n + 1, -1, np.int32)
     if n > _FEW and 2 * len(keep) < n:

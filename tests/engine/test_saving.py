@@ -20,6 +20,7 @@ from sparkstream_nb.engine.cases import events, input_batch, run_case, whole
 from sparkstream_nb.engine.columns import Array, Column, Strings
 from sparkstream_nb.engine.eventlog import EventLog
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.patterns import pools
 from sparkstream_nb.engine.rows import Rows
 from sparkstream_nb.engine.snapshot import saved, unpack
 from sparkstream_nb.plan import compile_app
@@ -31,8 +32,9 @@ from .test_metamorphic import Case, calm_cases, long_cases, places, positions, r
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks and chunks so small that a few events fill some."""
-    monkeypatch.setattr(blocks, "BLOCK", 32)
+    monkeypatch.setattr(blocks, "BLOCK", 64)
     monkeypatch.setattr(pieces, "LEAST", 64)
+    monkeypatch.setattr(pools, "LEAST_SAVED", 0)
 
 
 @some
