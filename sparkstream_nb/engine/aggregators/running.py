@@ -127,9 +127,9 @@ class Cells:
 
     def load(self, state: dict[str, Any]) -> None:
         """The inverse of `saved`."""
-        self._words, self._counts = (
-            None if a is None else _more(a, len(a)) for a in (state["words"], state["counts"])
-        )
+        words, counts = state["words"], state["counts"]
+        self._words = _more(words, len(words))
+        self._counts = None if counts is None else _more(counts, len(counts))
 
     def _rows(self, words: Array) -> Array:
         return words.reshape(-1, 1 << self.shift)
