@@ -33,6 +33,7 @@ from .test_metamorphic import Case, calm_cases, long_cases, places, positions, r
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks and chunks so small that a few events fill some."""
     monkeypatch.setattr(blocks, "BLOCK", 64)
+    monkeypatch.setattr(blocks, "CHECKED", False)  # `whole` does so
     monkeypatch.setattr(pieces, "LEAST", 64)
     monkeypatch.setattr(pools, "LEAST_SAVED", 0)
 
