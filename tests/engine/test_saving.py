@@ -26,7 +26,7 @@ from sparkstream_nb.engine.snapshot import saved, unpack
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.types import Type
 
-from .test_metamorphic import Case, calm_cases, long_cases, places, positions, restarted, runnable, some
+from .test_metamorphic import Case, long_cases, places, positions, restarted, runnable, some
 
 
 @pytest.fixture(autouse=True)
@@ -39,14 +39,15 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @some
-@given(runnable(calm_cases), places, places, st.booleans())
-def test_restarts_by_what_was_saved_do_not_matter(
+@given(runnable(long_cases), places, places, st.booleans())
+def test_what_was_saved_is_the_whole_state(
     case: Case, shares: list[float], more: list[float], by_chunk: bool
 ) -> None:
     at = positions(case, shares)
     cuts = [p + sum(r <= p for r in at) for p in positions(case, more)]
-    got = run_case(restarted(case, at), by_chunk=by_chunk, cuts=cuts, saves=True)
-    assert got == run_case(case, by_chunk=by_chunk), case["id"]
+    steps = restarted(case, at)
+    got = run_case(steps, by_chunk=by_chunk, cuts=cuts, saves=True)
+    assert got == run_case(steps, by_chunk=by_chunk, cuts=cuts), case["id"]
 
 
 @pytest.mark.thorough
