@@ -52,6 +52,7 @@ def stats_of(app: str, plan: Plan, state: str, life: Life, inbox: Inbox, progres
     p, position = progress, inbox.position
     passes_on = life.groups is None and idle(split(Parts(plan, life.led).own(plan, leads=False))[1])
     nodes = {}
+    latest = max((r.clock.after for r in p.nodes.values() if r.clock is not None), default=None)
     # The first node of a distributed app works for all of them.
     told = next((r.engine["by_node"] for r in p.nodes.values() if "by_node" in r.engine), None)
     sizes: dict[str, list[StateSize]] = {}
@@ -61,9 +62,8 @@ def stats_of(app: str, plan: Plan, state: str, life: Life, inbox: Inbox, progres
             continue
         taken, worked = p.taken.get(n, 0), p.worked.get(n, 0.0)
         rate = None if (passes_on and n != life.leader) or not worked else 1000 * taken / worked
-        # A node that rests has the others' clock: it makes up for what it missed before it does anything else.
-        clocks = [r.clock.after for r in (p.nodes.values() if report.rests else [report]) if r.clock is not None]
-        clock = max(clocks, default=None)
+        # A node that was left out of a micro-batch has the clock of the others: it gets it before its next event.
+        clock = latest if report.rests else None if report.clock is None else report.clock.after
         shard, runs = life.shards[n], str(report.engine.get("runs", ""))
         if told is not None:
             taken, rate, runs = told[shard]["events"], None, told[shard]["runs"] or "nothing"

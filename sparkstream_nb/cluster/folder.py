@@ -61,8 +61,8 @@ class Life:
     the trash that has what was there before the last change.
 
     `shared`: the address where Spark's machines and the app's owner meet; None where these see the app's folder.
-    `runner`: what runs it, and has the checkpoint. `partitions`: over so many its nodes are spread, for good (None in
-    folders of earlier versions).
+    `runner`: what runs it, and has the checkpoint. `partitions`: the number of Spark partitions that hold its nodes;
+    it never changes (None in folders of earlier versions).
     """
 
     run: str
@@ -222,8 +222,8 @@ def wanted_life(deployment: Deployment, plan: Plan, run: str, partitions: int | 
 
 
 def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = None) -> tuple[Life, str | None]:
-    """Prepares the folder of an app: keeps the state in it if it fits, else empties it. The nodes of a state that
-    begins are spread over so many `partitions`.
+    """Prepares the folder of an app: keeps the state in it if it fits, else empties it. A new state has
+    `partitions` Spark partitions.
 
     Returns the life to use, and a sentence about what happened to earlier state (None if there was none). Raises
     `Misuse` where that cannot be read, or is gone, unless `fresh` is asked for.

@@ -31,7 +31,7 @@ from ..spark.commit import Commit, ErrorLimit, Progress
 from ..spark.entries import Entry, Reject
 from ..spark.feed_check import check_source
 from ..spark.handover import left
-from ..spark.inbox import Inbox
+from ..spark.inbox import Inbox, Ticket
 from ..spark.ingest import columns_of, too_late
 from ..spark.kept import Kept, clear_unnamed, missing
 from ..spark.last_reports import LastReports
@@ -648,9 +648,7 @@ class RunningApp(Displayed):
             batch = InputBatch(times[:1], {stream: StreamRows(np.zeros(len(rows), np.int64), times, columns)})
             self.start()
             taking = self._taking(batch, route)
-            ticket = self._inbox.put([self._inbox.batch(batch, route)])
-            if self._ticker is not None:
-                self._ticker.sent()
+            ticket = self._put([self._inbox.batch(batch, route)])
         self._inbox.settle(ticket)  # without the lock: others put more in meanwhile, for the next wait
         return replace(sent, nodes=taking)
 
@@ -674,10 +672,15 @@ class RunningApp(Displayed):
         return self._inbox.batch(InputBatch(np.array(clocks, np.int64)), self.routing)
 
     def _append(self, entries: Sequence[Entry]) -> None:
-        """Puts what a person sent into the inbox."""
-        self._inbox.append(entries)
+        """Puts what a person sent into the inbox, and waits until it is on the disk."""
+        self._inbox.settle(self._put(entries))
+
+    def _put(self, entries: Sequence[Entry]) -> Ticket:
+        """As `_append`, but does not wait for the disk."""
+        ticket = self._inbox.put(entries)
         if self._ticker is not None:
             self._ticker.sent()
+        return ticket
 
     def _advance(self, increment: int) -> None:
         """Moves the clock on by `increment` ms, if the app runs and has a clock by now."""
