@@ -13,7 +13,7 @@ import pytest
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.errors import SparkStreamError
-from sparkstream_nb.spark.inbox import Inbox
+from sparkstream_nb.spark.inbox import Inbox, Ticket
 
 from .flask_server import served
 from .waiting import rows, until
@@ -106,15 +106,15 @@ def test_a_response_that_is_not_on_the_disk_is_asked_for_again(
     run: Callable[..., App], service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = run(call_app(service.url), allow=[f"http={service.url}"])
-    append, failures = app._inbox.append, [2]
+    put, failures = app._inbox.put, [2]
 
-    def failing(entries: Any) -> int:
+    def failing(entries: Any) -> Ticket:
         if failures[0] and any(e.source for e in entries):
             failures[0] -= 1
             raise SparkStreamError("the inbox cannot be written to: No space left on device")
-        return append(entries)
+        return put(entries)
 
-    monkeypatch.setattr(app._inbox, "append", failing)
+    monkeypatch.setattr(app._inbox, "put", failing)
     app.send("S", ["a", 200])
     app.flush()
     assert app.drain(60) == 0

@@ -21,6 +21,7 @@ import pytest
 import sparkstream_nb
 from sparkstream_nb.cluster import App, attach, deploy, get
 from sparkstream_nb.cluster.deploying import close_app
+from sparkstream_nb.spark.inbox import Ticket
 from tests.profiles import examples
 
 Run = Callable[..., App]
@@ -229,18 +230,18 @@ def test_an_interrupted_feed_says_what_of_it_was_taken_back(run: Run) -> None:
     app.send("R", [7])
     app.flush()
 
-    taken_in = app._inbox.append
+    put = app._inbox.put
 
-    def interrupted(entries: Any) -> int:
+    def interrupted(entries: Any) -> Ticket:
         """The interrupt comes when the feed has come in and nothing has begun with it."""
         app.stop()
-        taken_in(entries)
+        app._inbox.settle(put(entries))
         raise KeyboardInterrupt
 
-    app._inbox.append = interrupted
+    app._inbox.put = interrupted
     with pytest.raises(KeyboardInterrupt) as stopped:
         app.feed("R", pd.DataFrame({"v": range(50)}))
-    app._inbox.append = taken_in
+    app._inbox.put = put
     said = "Interrupted: events of feeds that were not begun with were taken back: 50 of R. Feed them again."
     assert stopped.value.__notes__ == [said]
     assert app.logs[-1] == said

@@ -25,6 +25,7 @@ from sparkstream_nb.errors import NotInThisBuild, SiddhiBindError, SparkStreamEr
 from sparkstream_nb.lab.display import text
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.spark.commit import Commit
+from sparkstream_nb.spark.inbox import Ticket
 from sparkstream_nb.spark.sources import intake
 from sparkstream_nb.spark.sources.files import FilesReader
 from tests.servers import free_port
@@ -212,15 +213,15 @@ def test_an_app_that_is_behind_is_not_given_more(
 @pytest.mark.contract
 def test_a_full_disk_loses_nothing(run: Callable[..., App], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = run(file_app(folder), allow=[f"file={folder}"])
-    append, failures = app._inbox.append, [2]
+    put, failures = app._inbox.put, [2]
 
-    def failing(entries: object) -> int:
+    def failing(entries: object) -> Ticket:
         if failures[0]:
             failures[0] -= 1
             raise SparkStreamError("the inbox cannot be written to: No space left on device")
-        return append(entries)  # type: ignore[arg-type]
+        return put(entries)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(app._inbox, "append", failing)
+    monkeypatch.setattr(app._inbox, "put", failing)
     (folder / "a.csv").write_text("a,1\nb,2\n")
     until(app, lambda: rows(app, "O") == 2)
     assert failures == [0]
