@@ -244,6 +244,33 @@ class Texts(Column):
         return list(self._array.to_pylist()) if self.many else super().to_list(strings)
 
 
+class Unread(Column):
+    """A column that nobody reads, whose values were left in their file. It goes through as it is, joined with others
+    too; values, which a plan says that nobody asks for (`plan.needed`), raise RuntimeError."""
+
+    __slots__ = ("_n",)
+
+    def __init__(self, type: Type, n: int) -> None:
+        self.type, self._n = type, n
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def values(self) -> Array:  # type: ignore[override]
+        raise RuntimeError("the values of an attribute are asked for that was to be left out")
+
+    @property
+    def null(self) -> Mask | None:  # type: ignore[override]
+        raise RuntimeError("the nulls of an attribute are asked for that was to be left out")
+
+    def take(self, index: Array) -> Column:
+        return Unread(self.type, len(index))
+
+    def slice(self, a: int, b: int) -> Column:
+        return Unread(self.type, len(range(self._n)[a:b]))
+
+
 class Held(Sequence[Column]):
     """A selection vector: the columns `events` at the positions `pos` (int64), gathered lazily.
 
@@ -314,6 +341,8 @@ def concat(parts: Sequence[Column]) -> Column:
         raise ValueError("no columns to concatenate")
     if len(parts) == 1:
         return parts[0]
+    if any(isinstance(p, Unread) for p in parts):
+        return Unread(parts[0].type, sum(map(len, parts)))
     joined = parts[0].joined(parts[1:])
     if joined is not None:
         return joined
