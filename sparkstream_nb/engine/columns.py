@@ -175,6 +175,14 @@ _FIRST, _FEW = 64, 56
 """Where fewer of the first are different no sample is taken, which costs ten times as much; of 1,000 kinds 62 are."""
 
 
+def nearly_distinct(texts: pa.Array) -> bool:
+    """Whether nearly all of a long array of texts are different, by a sample. A short array is not worth it."""
+    if len(texts) < 4 * _SAMPLE or len(texts.slice(0, _FIRST).unique()) < _FEW:
+        return False
+    sample = texts.take(pa.array(np.arange(_SAMPLE) * (len(texts) // _SAMPLE)))
+    return len(sample.unique()) >= _DIFFERENT
+
+
 class Texts(Column):
     """A string column held as an Arrow array. Codes are looked up lazily, for the requested rows only.
 
@@ -206,14 +214,8 @@ class Texts(Column):
         if self._codes is not None:
             return False
         if self._many is None:
-            self._many = False
-            if self._array.type == pa.string() and len(self) >= 4 * _SAMPLE:
-                self._many = len(self._array.slice(0, _FIRST).unique()) >= _FEW and self._of_sample()
+            self._many = self._array.type == pa.string() and nearly_distinct(self._array)
         return self._many
-
-    def _of_sample(self) -> bool:
-        sample = self._array.take(pa.array(np.arange(_SAMPLE) * (len(self) // _SAMPLE)))
-        return len(sample.unique()) >= _DIFFERENT
 
     def texts(self, strings: Strings) -> pa.Array:
         return self._array if self.many else super().texts(strings)

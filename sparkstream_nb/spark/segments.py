@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..engine.batch import InputBatch, LeftOut, StreamRows
-from ..engine.columns import Array
+from ..engine.columns import Array, nearly_distinct
 from ..lanes.batches import concatenated
 from ..lanes.partitioning import part, parts
 from ..types import Schema, Type
@@ -139,10 +139,13 @@ def _rows(file: Path, entry: RowsEntry, schema: Schema, wanted: Collection[int])
     if entry.start is not None:
         ts = entry.start + entry.apart * np.arange(entry.steps, dtype=np.int64)
     ts = np.asarray(ts, np.int64)
-    coded = [
-        LeftOut(len(ts)) if c is None else c.dictionary_encode() if c.type == pa.string() else c for c in columns
-    ]
+    coded = [LeftOut(len(ts)) if c is None else _coded(c) for c in columns]
     return InputBatch(ts, {entry.stream: StreamRows(np.arange(len(ts), dtype=np.int64), ts, coded)})
+
+
+def _coded(column: pa.Array) -> pa.Array:
+    """Texts with a dictionary, unless nearly all are different: then only those are looked up that pass filters."""
+    return column.dictionary_encode() if column.type == pa.string() and not nearly_distinct(column) else column
 
 
 def _parquet(
@@ -151,9 +154,11 @@ def _parquet(
     """Row groups of a parquet file whose columns fit the schema as they are (`ingest.fits`): times, and the columns
     that are wanted."""
     named = {i: name for i, name in enumerate(entry.columns) if i in wanted}
-    texts = [name for i, name in named.items() if schema[i].type is Type.STRING]
+    texts = {name for i, name in named.items() if schema[i].type is Type.STRING}
     with pa.memory_map(str(file)) as source:
-        parquet = pq.ParquetFile(source, read_dictionary=texts)
+        metadata = pq.read_metadata(source)
+        coded = [n for n, size in _sizes(metadata, entry.groups).items() if n in texts and size < _PLAIN]
+        parquet = pq.ParquetFile(source, metadata=metadata, read_dictionary=coded)
         read = list(dict.fromkeys([*named.values(), *([entry.time] if entry.time else [])]))
         table = parquet.read_row_groups(list(entry.groups), columns=read)
     columns: list[pa.Array | None] = []
@@ -168,6 +173,23 @@ def _parquet(
         else:
             columns.append(ingest.convert(ingest.one(column), attribute.type)[0])
     return ingest.times(ingest.one(table.column(entry.time)))[0] if entry.time else None, columns
+
+
+_PLAIN = 4
+"""Bytes that each text takes at least where a column chunk of parquet is not in the main written with a dictionary."""
+
+
+def _sizes(metadata: pq.FileMetaData, groups: Sequence[int]) -> dict[str, float]:
+    """Bytes of a value, by column, in some row groups as they are written."""
+    size: dict[str, int] = {}
+    rows = 0
+    for g in groups:
+        group = metadata.row_group(g)
+        rows += group.num_rows
+        for i in range(group.num_columns):
+            chunk = group.column(i)
+            size[chunk.path_in_schema] = size.get(chunk.path_in_schema, 0) + chunk.total_uncompressed_size
+    return {name: n / max(rows, 1) for name, n in size.items()}
 
 
 def join(batches: Sequence[InputBatch], clock: Array | None = None) -> InputBatch:
