@@ -32,7 +32,7 @@ define table Known (sym string, n long);
 define window Held (sym string, qty int) length(2);
 """
 MORE = [
-    "from S[qty > 3 and ok == true] select sym, px insert into Filtered;",
+    "from S[qty > 3 and ok == true] select sym, px insert into Filtered; "
     "from Filtered#window.length(2) select sym, sum(px) as s group by sym insert into O2;",
     "from S select cast(ex, 'int') as n insert into Failing;",
     "from S[not(px < 30.0)] select sym, 1L as n update or insert into Known set Known.n = Known.n + 1 "
