@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,9 @@ from tests.run_servers import broker, run_folder, server_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# Before the package is loaded, and for Spark's processes too: what a node saves by change is compared with all of it.
+os.environ.setdefault("SPARKSTREAM_NB_CHECK_STATE", "1")
 
 __all__ = ["broker", "run_folder", "server_of"]  # fixtures
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,12 @@ from ..plan import bind_retrieval, compile_app
 from ..plan.nodes import Plan
 from ..types import Type
 from .batch import Emitted, InputBatch, Outputs, StreamRows
+from .blocks import Buffer, Tracked, digest_of
 from .columns import ARROW
 from .expressions.objects import walk
 from .faults import ErrorObject
 from .node import NodeEngine
+from .pieces import pieces
 
 Step = Any
 
@@ -99,17 +101,29 @@ def jsonable(value: Any) -> Any:
     return f"<{type(value).__name__}>"
 
 
+def whole(parts: Iterable[Buffer | Tracked]) -> bytes:
+    """A state of the pieces in which it is stored. Raises AssertionError where a piece is another one than by what is
+    in memory."""
+    stored = [(p.digest, p.data()) for p in pieces(parts)]
+    if any(digest_of(d) != n for n, d in stored):
+        raise AssertionError("a part of the state was written, and nobody told")
+    return b"".join(d for _, d in stored)
+
+
 def events(emitted: Emitted) -> list[list[Any]]:
     """`[timestamp, [values]]` per event."""
     return [[ts, [jsonable(v) for v in values]] for ts, values in emitted.rows()]
 
 
-def run_case(case: Mapping[str, Any], *, by_chunk: bool = False, cuts: Sequence[int] = ()) -> dict[str, Any]:
+def run_case(
+    case: Mapping[str, Any], *, by_chunk: bool = False, cuts: Sequence[int] = (), saves: bool = False
+) -> dict[str, Any]:
     """Runs the case's app on its feed; returns the output in the form of the case's `expect`.
 
     The clock starts at 0, as in Siddhi's playback, or at the case's `start`; where that is null, with the first event.
     A case with `scripts` true may run script functions, and one event may ask for what its `limits` say. `cuts` are
-    positions in the feed at which a new micro-batch begins. Raises `NotInThisBuild` for an app that needs a declared
+    positions in the feed at which a new micro-batch begins. With `saves` the node is saved after each, as a
+    runner does, and a restart goes by what was saved. Raises `NotInThisBuild` for an app that needs a declared
     gap, so that it is not mistaken for a rejection.
     """
     shard = case.get("properties", {}).get("shardId", "")
@@ -146,6 +160,8 @@ def run_case(case: Mapping[str, Any], *, by_chunk: bool = False, cuts: Sequence[
             return
         steps, pending = pending, []
         take(node.step(input_batch(plan, steps)))
+        if saves:
+            whole(node.saved_parts())
 
     def take(out: Outputs) -> None:
         for stream, emitted in out.streams.items():
@@ -165,10 +181,12 @@ def run_case(case: Mapping[str, Any], *, by_chunk: bool = False, cuts: Sequence[
             results.append(answer(node, plan, step["query"]))
         elif isinstance(step, dict) and "restart" in step:
             flush()
-            blob = node.snapshot()
-            node = new_node()
+            blob = whole(node.saved_parts()) if saves else node.snapshot()
+            former, node = node, new_node()
             take(node.step(InputBatch(np.empty(0, np.int64))))  # Siddhi starts an app before it restores it
             node.restore(blob)
+            if saves and node.snapshot() != former.snapshot():
+                raise AssertionError("what was saved is another state")
         else:
             pending.append(step)
     flush()

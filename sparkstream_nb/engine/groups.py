@@ -15,7 +15,9 @@ import numpy as np
 from ..types import Type
 from .arrays import grown, lined
 from .columns import Array, Column, Strings
+from .eventlog import EventLog
 from .jit import kernel, prefetch
+from .rows import Rows
 from .slots import BLOCK, enter, found, keys_for, keys_of, larger, line_of
 
 _NULL_KEY = np.int64(-(2**63))
@@ -187,7 +189,7 @@ class Keys:
         """The id of each text's code, -1 where it has none; None while ids are codes, as where all texts are keys."""
         self._singles = [IdTable() for _ in self.types]
         self._pairs = [IdTable() for _ in self.types[1:]]
-        self._values: list[list[Column]] = []
+        self._log = EventLog(self.types, parted=False, timed=False)
 
     @property
     def _direct(self) -> bool:
@@ -209,7 +211,7 @@ class Keys:
                 _paired(out, self._number(i, columns[i]), pair)
                 out, first = table.assign(pair)
         if len(first):
-            self._values.append([c.take(first) for c in columns])
+            self._log.append(Rows([c.take(first) for c in columns], first, first, first))
             self.size += len(first)
         return out
 
@@ -240,16 +242,13 @@ class Keys:
 
     def columns(self) -> list[Column]:
         """The key values by id: one column per key attribute, `size` rows."""
-        from .columns import concat
-
-        if not self._values:
-            return [Column.empty(t) for t in self.types]
-        if len(self._values) > 1:
-            self._values = [[concat([p[i] for p in self._values]) for i in range(len(self.types))]]
-        return self._values[0]
+        return self._log.between(0, self.size)
 
     def state(self) -> dict[str, Any]:
         return {"values": self.columns()}
+
+    def saved(self) -> dict[str, Any]:
+        return {"values": self._log.saved(0, self.size)["columns"]}
 
     def load(self, state: dict[str, Any]) -> None:
         self.__init__(self.types, self.strings, instances=self._instances)  # type: ignore[misc]

@@ -10,9 +10,9 @@ import numpy as np
 from ..types import Type
 from .arrays import grown, wider
 from .columns import Array
+from .eventlog import EventLog
 from .jit import kernel
 from .rows import CURRENT, ENTER, EXPIRED, LEAVE, Rows
-from .windows.log import EventLog
 
 _BLOCK = 1 << 15
 """Pairs that one pass of the loop may make before the rest of the condition is evaluated over them, in the caches."""

@@ -25,6 +25,7 @@ from .join_contents import Contents, without
 from .join_pairs import Ops, Pairs
 from .lookups import AggregationLookup
 from .rows import CURRENT, EXPIRED, RESET, Clock, Rows, each_alone, one_by_one
+from .saving import Form, by_change, plain
 from .selector import Selected
 from .services import Services
 from .steps import Steps, select_exprs, slot_attrs
@@ -489,10 +490,16 @@ class JoinOp:
             self._contents.load(side, state, keys, self.services.parts)
 
     def state(self) -> dict[str, Any]:
+        return self._state(plain)
+
+    def saved(self) -> dict[str, Any]:
+        return self._state(by_change)
+
+    def _state(self, form: Form) -> dict[str, Any]:
         return {
-            "steps": [None if s is None else s.state() for s in self.steps],
+            "steps": [form(s) for s in self.steps],
             "contents": [self._contents.state(s) for s in (0, 1)],
-            "keys": None if self._keys is None else self._keys.state(),
+            "keys": form(self._keys),
             "serial": list(self._serial),
         }
 

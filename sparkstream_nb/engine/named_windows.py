@@ -11,6 +11,7 @@ from ..types import Type
 from .columns import Column
 from .join_contents import Contents
 from .rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
+from .saving import Form, by_change, plain
 from .services import Services
 from .steps import make_window
 from .windows import entering, for_joins, rows_held
@@ -105,7 +106,13 @@ class NamedWindow:
         return self._held.logs[0].columns(self._held.held(0))
 
     def state(self) -> dict[str, Any]:
-        return {"window": self.window.state(), "serial": self.serial, "held": self._held.state(0)}
+        return self._state(plain)
+
+    def saved(self) -> dict[str, Any]:
+        return self._state(by_change)
+
+    def _state(self, form: Form) -> dict[str, Any]:
+        return {"window": form(self.window), "serial": self.serial, "held": self._held.state(0)}
 
     def load(self, state: dict[str, Any]) -> None:
         self.window.load(state["window"])

@@ -24,6 +24,7 @@ from ..plan.stored import RowSource, TableChanges
 from ..types import Type
 from .assembly import Assembly
 from .batch import Answer, Chunks, Emitted, InputBatch, LeftOut, Outputs
+from .blocks import Buffer, Tracked
 from .circles import settling
 from .columns import Array, Column, Strings, Unread, concat, writable
 from .expressions import Context
@@ -34,10 +35,11 @@ from .ondemand import answer
 from .operators import AggregationOperator, EntryOperator, Operator, QueryOperator, entry
 from .query import split_kinds
 from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows, event_order, in_order, steps_of
+from .saving import Form, by_change, plain
 from .scripts import scripts_of
 from .services import Services
 from .sinks import GroupOperator, TopicOperator
-from .snapshot import Buffer, packed, unpack
+from .snapshot import pack, packed, saved, unpack
 from .state_names import NOT_CARRIED, carry_over, state_names
 from .stretches import stretches
 from .timers import earliest
@@ -447,23 +449,33 @@ class NodeEngine:
 
     def snapshot(self) -> bytes:
         """All state as bytes; equal states give equal bytes."""
-        return b"".join(self.snapshot_parts())
+        return pack(self._state(plain), self.services.strings)
 
-    def snapshot_parts(self) -> list[Buffer]:
-        """The parts of `snapshot`, which are the engine's own memory: they mean something until the next step."""
+    def saved_parts(self) -> list[Buffer | Tracked]:
+        """All state as a runner stores it, in parts that are the engine's own memory: they mean something until the
+        next step. Of those that are tracked most is not read again where it was not written since the last call."""
+        strings = self.services.strings
+        return saved(self._state(by_change), strings) or [*packed(self._state(plain), strings)]
+
+    @property
+    def stale(self) -> bool:
+        """Whether it should be made anew of what was saved, as most of its strings are of no use any more."""
+        return self.services.strings.stale
+
+    def _state(self, form: Form) -> dict[str, Any]:
         state = {
             "now": self.now,
             "steps": self.steps,
             "started": self.started,
             "clock": [self.services.clock.start, self.services.clock.first],
-            "operators": [op.state() for op in self.operators],
-            "tables": {i: t.state() for i, t in self.parts.tables.items()},
-            "instances": {i: p.state() for i, p in self.parts.instances.items()},
+            "operators": [form(op) for op in self.operators],
+            "tables": {i: form(t) for i, t in self.parts.tables.items()},
+            "instances": {i: form(p) for i, p in self.parts.instances.items()},
         }
         if self._tokens is not None:
             state["tokens"] = state_names(self.operators, self.parts, self._tokens)
             state["began"] = {i: op.query.began for i, op in self._began_later()}
-        return packed(state, self.services.strings)
+        return state
 
     def _began_later(self) -> Iterator[tuple[int, QueryOperator]]:
         for i, op in enumerate(self.operators):

@@ -134,6 +134,9 @@ class QueryOperator:
     def state(self) -> Any:
         return self.query.state()
 
+    def saved(self) -> Any:
+        return self.query.saved()
+
     def load(self, state: Any) -> None:
         self.query.load(state)
 
@@ -165,6 +168,9 @@ class WindowOperator(Passing):
 
     def state(self) -> Any:
         return self.window.state()
+
+    def saved(self) -> Any:
+        return self.window.saved()
 
     def load(self, state: Any) -> None:
         self.window.load(state)

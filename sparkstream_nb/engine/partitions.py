@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,8 @@ class Instances:
         self._check: int | None = None
         self._walk: list[int] | None = None
         self._rank, self._ranked, self._buckets = np.zeros(0, np.int64), 0, 0
+        self._codes = np.zeros(0, np.int32)
+        """The codes of the keys as far as they were saved."""
         self.age = 0  # grows when numbers mean something else than before
         services.parts = 0
 
@@ -147,6 +150,7 @@ class Instances:
         if not idle:
             return
         self.age, self._walk = self.age + 1, None
+        self._codes = np.zeros(0, np.int32)
         self._gone = grown(self._gone, self.count, NEVER)
         dead, root = np.array([self.numbers.pop(key) for key in idle]), ((clock.base + step) << ROOT_BITS) | EVENT_PHASE
         self._gone[dead] = root
@@ -167,8 +171,19 @@ class Instances:
     # ----------------------------------------------------------------------------------------------------------- state
 
     def state(self) -> dict[str, Any]:
+        return {**self._state(), "keys": dict(self.numbers)}
+
+    def saved(self) -> dict[str, Any]:
+        """As `state`, with the keys as a column, of which only new ones are made."""
+        known = len(self._codes)
+        if known < len(self.numbers):
+            new = self.services.strings.encode(list(islice(self.numbers, known, None)))
+            self._codes = np.concatenate([self._codes, new])
+        numbers = np.fromiter(self.numbers.values(), np.int32, len(self.numbers))
+        return {**self._state(), "keys": Column(Type.STRING, self._codes), "numbers": numbers}
+
+    def _state(self) -> dict[str, Any]:
         return {
-            "keys": dict(self.numbers),
             "count": self.count,
             "most": self._most,
             "born": self.born().copy(),
@@ -183,7 +198,12 @@ class Instances:
 
     def load(self, state: dict[str, Any]) -> None:
         self.age += 1
-        self.numbers = dict(state["keys"])
+        if "numbers" in state:
+            keys = state["keys"].to_list(self.services.strings)
+            self.numbers = dict(zip(keys, state["numbers"].tolist(), strict=True))
+        else:
+            self.numbers = dict(state["keys"])
+        self._codes = np.zeros(0, np.int32)
         self.count, self._most, self._check = state["count"], state["most"], state["check"]
         self._born, self._hashes = state["born"].copy(), state["hashes"].copy()
         self._seen, self._gone = state["seen"].copy(), state["gone"].copy()

@@ -1,4 +1,6 @@
-"""Content-defined chunking of snapshots, so that unchanged parts of two states give the same chunks.
+"""The pieces in which a state is stored: blocks of what is saved by change (`blocks`), and chunks of all else.
+
+Chunks are cut by content, so that unchanged parts of two states give the same ones.
 
 A window that lost an event at its head and got one at its tail has the same bytes, shifted. Cuts at fixed offsets would
 change every chunk; cuts chosen by a rolling sum over the last 64 bytes move with the bytes.
@@ -7,12 +9,13 @@ change every chunk; cuts chosen by a rolling sum over the last 64 bytes move wit
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 import numpy as np
 
-from .columns import Array
+from .arrays import Array
+from .blocks import Buffer, Piece, Tracked, digest_of
 from .jit import kernel
-from .snapshot import Buffer
 
 LEAST, MOST = 1 << 16, 1 << 20
 """Bytes of a piece; between the two, a cut comes after 256 KiB on average."""
@@ -45,17 +48,31 @@ def _cuts(data: Array, sums: Array, mask: np.uint64, least: int, most: int, out:
     return count
 
 
-def pieces(parts: Iterable[Buffer]) -> Iterator[Buffer]:
-    """The chunks of `parts`, one after the other. A large part begins a chunk: what comes before it may grow."""
+def pieces(parts: Iterable[Buffer | Tracked]) -> Iterator[Piece]:
+    """The pieces of `parts`, one after the other: of those that are tracked their blocks, of the others chunks. A large
+    part begins a piece: what comes before it may grow."""
     small: list[Buffer] = []
     for part in parts:
-        if len(part) < LEAST:
+        if isinstance(part, Tracked):
+            if part.size < LEAST:
+                small.append(part.data(0, part.n))
+                continue
+        elif len(part) < LEAST:
             small.append(part)
             continue
-        yield from _chunks(b"".join(small))
+        yield from _cut(b"".join(small))
         small.clear()
-        yield from _chunks(part)
-    yield from _chunks(b"".join(small))
+        yield from part.pieces() if isinstance(part, Tracked) else _cut(part)
+    yield from _cut(b"".join(small))
+
+
+def _cut(part: Buffer) -> Iterator[Piece]:
+    for chunk in _chunks(part):
+        yield Piece(digest_of(chunk), len(chunk), partial(_same, chunk))
+
+
+def _same(data: Buffer) -> Buffer:
+    return data
 
 
 def _chunks(part: Buffer) -> Iterator[Buffer]:

@@ -17,6 +17,7 @@ from .frame import Frame, frame_of
 from .joins import JoinOp, Lookup
 from .ratelimit import limiter, waits
 from .rows import CURRENT, ROOT_BITS, Clock, Rows, concat_rows
+from .saving import Form, by_change, plain
 from .selector import Selected, Selector
 from .services import Services
 from .steps import Steps, begins_anew, numbered, select_exprs, slot_attrs, step_exprs
@@ -259,12 +260,18 @@ class QueryOp:
         return selected if self._limiter is None else Selected(self._limiter.run(selected, clock), None)
 
     def state(self) -> dict[str, Any]:
+        return self._state(plain)
+
+    def saved(self) -> dict[str, Any]:
+        return self._state(by_change)
+
+    def _state(self, form: Form) -> dict[str, Any]:
         return {
-            "steps": None if self._steps is None else self._steps.state(),
-            "pattern": None if self._pattern is None else self._pattern.state(),
-            "join": None if self._join is None else self._join.state(),
-            "selector": self.selector.state(),
-            "limiter": None if self._limiter is None else self._limiter.state(),
+            "steps": form(self._steps),
+            "pattern": form(self._pattern),
+            "join": form(self._join),
+            "selector": form(self.selector),
+            "limiter": form(self._limiter),
         }
 
     def load(self, state: dict[str, Any]) -> None:

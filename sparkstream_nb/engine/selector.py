@@ -24,6 +24,7 @@ from .groups import Keys
 from .jit import kernel
 from .ordering import ordered
 from .rows import CURRENT, EXPIRED, RESET, Clock, Passing, Rows
+from .saving import Form, by_change, plain
 from .services import Services
 from .steps import GROUP
 
@@ -391,9 +392,15 @@ class Selector:
     # -------------------------------------------------------------------------------------------------------- state
 
     def state(self) -> dict[str, Any]:
+        return self._state(plain)
+
+    def saved(self) -> dict[str, Any]:
+        return self._state(by_change)
+
+    def _state(self, form: Form) -> dict[str, Any]:
         return {
-            "aggregators": [a.state() for a in self._aggs],
-            "keys": None if self._keys is None else self._keys.state(),
+            "aggregators": [form(a) for a in self._aggs],
+            "keys": form(self._keys),
         }
 
     def load(self, state: dict[str, Any]) -> None:

@@ -33,6 +33,7 @@ from .expressions import Env, Evaluator, compile_expr
 from .frame import Frame, frame_of
 from .reorder import Reorder
 from .rows import CURRENT, Clock, Rows, one_by_one
+from .saving import Form, by_change, plain
 from .services import Services
 from .streamfunctions import STREAM_FUNCTIONS
 from .timers import earliest
@@ -372,8 +373,14 @@ class Steps:
         return sum(found) if found else None
 
     def state(self) -> dict[str, Any]:
+        return self._state(plain)
+
+    def saved(self) -> dict[str, Any]:
+        return self._state(by_change)
+
+    def _state(self, form: Form) -> dict[str, Any]:
         return {
-            "window": None if self.window is None else self.window.state(),
+            "window": form(self.window),
             "running": [a.state() for s in self._steps if isinstance(s, _Filter) for _, a, _ in s.aggregates],
             "reorder": [s.reorder.state() for s in self._steps if isinstance(s, _Reorder)],
         }

@@ -198,6 +198,9 @@ class StoredTable(TableStore):
         """Nothing: the database has it."""
         return {}
 
+    def saved(self) -> dict[str, Any]:
+        return self.state()
+
     def load(self, state: dict[str, Any]) -> None:
         """Begins anew."""
         self.forget()

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from .arrays import Array, arrow_of
+from .blocks import Tracked
 from .texts import TextArray, TextTable
 
 
@@ -25,6 +26,9 @@ class Strings:
         self._table = TextTable()
         self.halves = False
         """Whether Arrow's form lacks a text: one with half a character."""
+        self.stale = False
+        """Whether most strings were of no use when that was looked at last (`looked`)."""
+        self._look_at = 1 << 16
 
     def __len__(self) -> int:
         return max(len(self._texts), len(self._arrow))
@@ -106,6 +110,21 @@ class Strings:
             sizes = np.array([len(w) for w in written])
             texts = np.column_stack([np.cumsum(sizes) - sizes, sizes])
             self._arrow.extend(texts, np.frombuffer(b"".join(written), np.uint8))
+
+    def tracked(self) -> tuple[Tracked, Tracked] | None:
+        """All strings by code as they are saved: where each ends (from the second offset on), and the bytes. None where
+        Arrow's form lacks one."""
+        self._in_arrow()
+        return None if self.halves else self._arrow.tracked()
+
+    @property
+    def due(self) -> bool:
+        """Whether there are twice as many strings as when it was looked at last how many are used."""
+        return len(self) >= self._look_at
+
+    def looked(self, used: int) -> None:
+        """So many strings are used."""
+        self._look_at, self.stale = 2 * len(self), 2 * used < len(self)
 
     def decode(self, codes: Array) -> list[str | None]:
         """Python strings of codes."""

@@ -20,11 +20,11 @@ from ..plan import nodes
 from ..plan.nodes import OUTPUT, TABLE, Expr, InTable, Ref
 from ..types import Type
 from .columns import Array
+from .eventlog import EventLog
 from .faults import may_fail
 from .jit import kernel
 from .table_history import has_history
 from .table_sets import ADD, GONE, KEEP, NOTHING, SET, TAKE, Made, SetPrograms, makeable, reads_table
-from .windows.log import EventLog
 
 INSERT, UPSERT, UPDATE, DELETE = 0, 1, 2, 3
 

@@ -15,12 +15,12 @@ import numpy as np
 from ..plan.nodes import TABLE, Expr, Ref, walk
 from ..types import Type
 from .columns import DTYPES, Array, Column
+from .eventlog import EventLog
 from .expressions import Env, Evaluator, compile_expr
 from .jit import kernel
 from .rows import CURRENT
 from .services import Services
 from .stack import END, EVENT, FIRST, LOAD, REALS, Codes, NoProgram, holds
-from .windows.log import EventLog
 
 KEEP, SET, MADE, ADD, TAKE = range(5)
 """What an update does to an attribute: nothing; gives it a value; has a program make one; adds a value to what it was,

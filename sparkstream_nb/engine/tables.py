@@ -19,6 +19,7 @@ from ..plan.nodes import TABLE, EventRef, Expr, Ref
 from ..types import Type
 from .arrays import grown
 from .columns import DTYPES, Array, Column
+from .eventlog import EventLog
 from .expressions import Env, Evaluator, compile_expr
 from .expressions.values import text as to_text
 from .frame import Resolver, frame_of
@@ -43,7 +44,6 @@ from .table_log import (
     write_kind,
 )
 from .table_sets import KEEP, MADE, SET, Made, SetPrograms, reads_table
-from .windows.log import EventLog
 
 _LOOKS = 1000
 """So many rows can be looked at in the time in which one event goes through an app by itself."""
@@ -337,6 +337,7 @@ class TableStore:
             self.log.assign(a, positions, c)
         if ts is not None:
             self.log.ts[positions] = ts
+            self.log.touch_ts(positions)
         for index in moved:
             index.add(new, positions)
 
@@ -345,9 +346,27 @@ class TableStore:
     def state(self) -> dict[str, Any]:
         return {"rows": self.log.state(np.flatnonzero(self.alive[: self.log.end])), "most": self.most}
 
+    def saved(self) -> dict[str, Any]:
+        """All of the log, with the rows that are gone."""
+        end = self.log.end
+        alive = None if self.size == end else np.packbits(self.alive[:end])
+        return {"rows": self.log.saved(0, end), "most": self.most, "alive": alive}
+
     def load(self, state: dict[str, Any]) -> None:
         self._clear()
-        self.insert(state["rows"]["columns"], state["rows"]["ts"])
+        rows = state["rows"]
+        if "n" not in rows:
+            self.insert(rows["columns"], rows["ts"])
+        elif rows["n"]:
+            self.log.load(rows)
+            end = self.log.end
+            self.alive = np.zeros(self.log.capacity, np.bool_)
+            self.alive[:end] = True if state["alive"] is None else np.unpackbits(state["alive"], count=end)
+            live = np.flatnonzero(self.alive[:end])
+            self.size = len(live)
+            columns = self.log.columns(live)
+            for index in self._kept:
+                index.add(columns, live)
         self.most = state["most"]
 
     @property

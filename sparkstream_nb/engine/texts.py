@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from .arrays import Array, Mask, grown, lined
+from .blocks import Blocks, Tracked
 from .jit import inlined, kernel, load64, prefetch
 from .slots import BLOCK, found, keys_for, larger, line_of, next_slot, number_at
 
@@ -297,9 +298,16 @@ class TextArray:
         """From the second on, where each text ends."""
         self._data = np.zeros(64, np.uint8)
         self._n = 0
+        self._blocks = Blocks(self._ends.itemsize), Blocks(self._data.itemsize)
 
     def __len__(self) -> int:
         return self._n
+
+    def tracked(self) -> tuple[Tracked, Tracked]:
+        """The offsets (n + 1) and the bytes, as they are saved."""
+        ends = self._ends[: self._n + 1]
+        arrays = ends, self._data[: int(ends[-1])]
+        return Tracked.of(self._blocks[0], 0, arrays[0]), Tracked.of(self._blocks[1], 0, arrays[1])
 
     def extend(self, texts: Array, data: Array) -> None:
         """Adds texts, of which row i of `texts` says where it begins in `data` and how long it is. Raises OverflowError

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..engine.batch import Answer, Emitted, InputBatch, Outputs
+from ..engine.blocks import Buffer
 from ..engine.columns import Strings
 from ..engine.node import NodeEngine
-from ..engine.snapshot import Buffer, packed, unpack
+from ..engine.snapshot import packed, unpack
 from ..errors import SiddhiRuntimeError
 from ..plan.nodes import Plan, Retrieval
 from ..simulation.faults import Fault
@@ -104,9 +105,9 @@ class PairMember:
 
     def snapshot(self) -> bytes:
         """All state as bytes."""
-        return b"".join(self.snapshot_parts())
+        return b"".join(self.saved_parts())
 
-    def snapshot_parts(self) -> list[Buffer]:
+    def saved_parts(self) -> list[Buffer]:
         """The parts of `snapshot`."""
         lane = self.lane
         state = {

@@ -1,6 +1,7 @@
 """What a node does with the entries of a micro-batch, and how it keeps its state.
 
-The state is the engine's snapshot, cut into pieces by its content; a piece that is there already is not written again.
+The state is what the engine saves, in pieces; a piece that is there already is not written again, and mostly not even
+read (`engine/blocks.py`).
 What a process keeps in memory between micro-batches is only a short cut: it is used where its version is the one that
 the runner's state (`NodeState`) holds, else the engine is restored from that.
 """
@@ -498,18 +499,21 @@ def _answer(engine: Engine, spec: NodeSpec, entry: Ask) -> Answer | Failed | Map
 
 def _store(p: NodeWork, state: NodeState, key: int, kept: _Kept) -> int:
     """Writes the engine's state; returns its size in bytes."""
-    former, kept.pieces, size = set(kept.pieces), [], 0
-    for piece in pieces(kept.engine.snapshot_parts()):
-        digest = hashlib.sha256(piece).hexdigest()[:32]
-        if digest not in former and digest not in kept.pieces:
-            state.put_piece(digest, bytes(piece))
+    there, kept.pieces, size = set(kept.pieces), [], 0
+    gone = set(there)
+    for piece in pieces(kept.engine.saved_parts()):
+        digest = piece.digest
+        if digest not in there:
+            state.put_piece(digest, bytes(piece.data()))
+            there.add(digest)
+        gone.discard(digest)
         kept.pieces.append(digest)
-        size += len(piece)
-    for digest in former.difference(kept.pieces):
+        size += piece.size
+    for digest in gone:
         state.remove_piece(digest)
     kept.version = os.urandom(12).hex()
     state.set_version(kept.version, json.dumps({"pieces": kept.pieces, "last": kept.last}))
-    if p.keep:
+    if p.keep and not (isinstance(kept.engine, NodeEngine) and kept.engine.stale):
         _engines[p.run, key] = kept
         while len(_engines) > ENGINES_KEPT:
             _engines.popitem(last=False)

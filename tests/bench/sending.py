@@ -1,4 +1,4 @@
-"""How many events `App.send` takes in a second, from one loop and from many threads: each is on the disk when it returns.
+"""How many events `App.send` takes in a second, from one loop and from threads: each is on the disk when it returns.
 
     python -m tests.bench.sending [--threads 1 10 100] [--seconds 3] [--master local[2]]
 """

@@ -4,6 +4,7 @@ Everything is a function of the seed but the moments themselves, which the machi
 what was killed, and how long (s) after the program began.
 
     python -m tests.chaos --kills 200 --seed 1 [--master inline|local|standalone|connect] [--kafka EVENTS]
+                                                   [--nodes 64 --rows 1000000]
 
 With `--kafka`, events come from a topic of a real broker, which is killed too, and some of what comes out goes to
 another: each message at least once, and without a hit once.
@@ -51,11 +52,12 @@ _PATIENCE = 600.0
 @dataclass(frozen=True)
 class Victim:
     """A program that is killed: it takes HOME MASTER NODES and then `arguments`. It is hit up to `latest` s after its
-    beginning."""
+    beginning, on one of these numbers of `nodes`."""
 
     program: Path = PROGRAM
     arguments: tuple[str, ...] = ()
     latest: float = LATEST
+    nodes: tuple[int, ...] = (1, 3)
     broker: Broker | None = None
 
 
@@ -111,7 +113,7 @@ class Chaos:
         wanted = [kinds[i % len(kinds)] for i in range(kills)]
         self.random.shuffle(wanted)
         while wanted and self.report.missed < 3 * kills:
-            nodes = self.random.choice((1, 3))
+            nodes = self.random.choice(self.victim.nodes)
             batch = [wanted.pop() for _ in range(min(len(wanted), self.random.randint(1, 4)))]
             wanted[:0] = self._one(nodes, batch)
         return self.report
@@ -309,11 +311,14 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--master", choices=("inline", "local", "standalone", "connect"), default="local")
     parser.add_argument("--kafka", type=int, default=0, metavar="EVENTS")
+    parser.add_argument("--nodes", type=int, nargs="+", default=[1, 3])
+    parser.add_argument("--rows", type=int, default=0, help="of a window and a table that are filled first")
     options = parser.parse_args(words)
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
     with contextlib.ExitStack() as stack:
         sparks = stack.enter_context(masters(options.master, folder))
-        victim, kinds = Victim(), KINDS
+        large = (str(options.rows),) if options.rows else ()
+        victim, kinds = Victim(arguments=large, nodes=tuple(options.nodes)), KINDS
         if options.kafka:
             victim, kinds = fed_by(stack.enter_context(kafka()), options.kafka), KAFKA_KINDS
         chaos = Chaos(folder, sparks, options.seed, lambda line: print(line, flush=True), victim)
@@ -329,4 +334,4 @@ def fed_by(broker: Broker, events: int) -> Victim:
     topic = broker.topic(partitions=2)
     produce(broker, topic, 2, events)
     program = PROGRAM.with_name("kafka_victim.py")
-    return Victim(program, (broker.address, topic, str(events)), KAFKA_LATEST, broker)
+    return Victim(program, (broker.address, topic, str(events)), KAFKA_LATEST, broker=broker)

@@ -1,7 +1,8 @@
 """The program that the chaos harness kills: an app of every kind of state, and a list of things to do with it.
 
-victim.py HOME MASTER NODES: deploys the app, goes on with the list where the app's inbox ends, and, when it is through,
-leaves what came out in HOME/found. What it does depends on the list alone, so that what came out must not differ
+victim.py HOME MASTER NODES [ROWS]: deploys the app, goes on with the list where the app's inbox ends, and, when it is
+through, leaves what came out in HOME/found. With ROWS, a window and a table of so many are filled first, and change by
+an event between the others. What it does depends on the list alone, so that what came out must not differ
 however often it is killed.
 """
 
@@ -31,6 +32,15 @@ set T.total = total on T.k == k;
 select S.k as k, S.v as v, R.w as w insert into Pairs;
 """
 STREAMS = ("Big", "Sums", "Falls", "Known", "Pairs")
+LARGE = """
+define stream F (id string, v int);
+@PrimaryKey('id') define table L (id string, v int);
+"""
+OF_LARGE = """
+@info(name = 'filled') from F#window.length({rows}) select id, sum(v) as total, count() as n
+output last every 1000 events insert into Filled;
+@info(name = 'large') from F select id, v update or insert into L set L.v = v on L.id == id;
+"""
 ACTIONS = 30
 START = 1_700_000_000_000
 
@@ -57,29 +67,40 @@ def steps(number: int) -> int:
     return len(what) - 1 if kind == "feed" else 1
 
 
-def work(app: Any) -> None:
+def work(app: Any, rows: int = 0) -> None:
     """Does what is not done yet."""
     done, number = app.stats().events, 0
+    if rows and not done:
+        ids = [f"a row of some length {i}" for i in range(rows)]
+        app.feed("F", pd.DataFrame({"id": ids, "v": np.arange(rows), "at": START - rows + np.arange(rows)}), time="at")
+        done = rows
+    done -= rows
+    each = 2 if rows else 1
     while done > 0:
-        done -= steps(number)
+        done -= 1 if number % each else steps(number // each)
         number += 1
     assert done == 0, f"an action is in by half: {done}"
-    for n in range(number, ACTIONS):
-        kind, what = action(n)
-        if kind == "feed":
+    for n in range(number, each * ACTIONS):
+        kind, what = action(n // each)
+        if n % each:
+            at = START + n // each * 1_000 + 950
+            app.send("F", [f"a row of some length {n * 977 % rows}", n % 100], at=at)
+        elif kind == "feed":
             app.feed("S", what, time="at")
         else:
             stream, events, at = what
             app.send(stream, events, at=at)
-            if n % 4 == 0:
+            if n // each % 4 == 0:
                 app.flush()
     app.flush()
 
 
-def found(app: Any) -> dict[str, pd.DataFrame]:
+def found(app: Any, rows: int = 0) -> dict[str, pd.DataFrame]:
     """All that came out."""
-    out = {s: app.output(s).frame for s in STREAMS}
+    out = {s: app.output(s).frame for s in (*STREAMS, *(("Filled",) if rows else ()))}
     out["A"], out["A by shard"] = app.aggregation("A", per="sec")
+    if rows:
+        out["L"] = app.query("from L select sum(v) as total, count() as n").frame
     table = app.query("from T select k, total order by k").frame
     out["T"] = table.sort_values(list(table.columns), ignore_index=True)
     errors = app.errors.frame.astype({"values": str})
@@ -93,14 +114,15 @@ def leave(home: Path, found: dict[str, pd.DataFrame]) -> None:
     (home / "found.new").rename(home / "found")
 
 
-def main(home: str, master: str, nodes: int) -> None:
+def main(home: str, master: str, nodes: int, rows: int = 0) -> None:
     from sparkstream_nb.cluster import deploy
 
-    app = deploy(APP, name="chaos", home=Path(home), master=master, nodes=nodes)
-    work(app)
-    leave(Path(home), found(app))
+    text = LARGE + APP + OF_LARGE.format(rows=rows) if rows else APP
+    app = deploy(text, name="chaos", home=Path(home), master=master, nodes=nodes)
+    work(app, rows)
+    leave(Path(home), found(app, rows))
     app.stop()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))

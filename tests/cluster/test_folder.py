@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,9 @@ from sparkstream_nb.cluster.deployment import Deployment
 from sparkstream_nb.cluster.folder import Life, check_home, default_home, fingerprint, foreseen, open_folder
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.plan import compile_app
+from sparkstream_nb.runners.protocol import Layout
+from sparkstream_nb.spark.private import private_folder
+from sparkstream_nb.spark.routing import keys_apart
 
 APP = "define stream S (a int); @info(name = 'q') from S#window.length(3) select sum(a) as total insert into Out;"
 
@@ -289,3 +293,23 @@ def test_state_of_another_version_is_an_error(tmp_path: Path) -> None:
     replace(life, format=life.format + 1).write(tmp_path)
     with pytest.raises(Misuse, match="was written by another version of this package"):
         open_folder(deployment, plan)
+
+
+def test_nodes_stay_in_their_partitions(tmp_path: Path) -> None:
+    """Spark keeps the number for good: on a machine with more cores, and where an earlier version began."""
+    plan = compile_app(APP)
+    deployment = Deployment("app", "single", "round_robin", ("a", "b", "c", "d"), tmp_path)
+    first, _ = open_folder(deployment, plan, 2)
+    private_folder(first.folder(tmp_path) / "inbox")
+    again, _ = open_folder(deployment, plan, 4)
+    assert again.partitions == first.partitions == 2
+    record = json.loads((tmp_path / "app.json").read_text())
+    del record["partitions"]
+    (tmp_path / "app.json").write_text(json.dumps(record))
+    former, _ = open_folder(deployment, plan, 4)
+    assert former.partitions is None
+    assert Layout.of(4, former.began, former.partitions) == Layout(tuple(keys_apart(4, 4)), 4)
+    assert Layout.of(64, 64, None).partitions == 32
+    assert Layout.of(5, 4, 2) == Layout(tuple(keys_apart(5, 2)), 2)
+    anew, _ = open_folder(replace(deployment, fresh=True), plan, 4)
+    assert anew.partitions == 4

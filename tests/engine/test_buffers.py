@@ -12,6 +12,7 @@ import pytest
 
 from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.columns import Column
+from sparkstream_nb.engine.eventlog import EventLog
 from sparkstream_nb.engine.join_contents import Contents
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.operators import QueryOperator
@@ -19,7 +20,6 @@ from sparkstream_nb.engine.rows import EXPIRED, Rows
 from sparkstream_nb.engine.windows import chain
 from sparkstream_nb.engine.windows.base import Emission
 from sparkstream_nb.engine.windows.chain import ChainedLog, pop, push
-from sparkstream_nb.engine.windows.log import EventLog
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.types import Type
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sparkstream_nb.engine.blocks import digest_of
 from sparkstream_nb.engine.columns import Column, Strings
 from sparkstream_nb.engine.pieces import LEAST, MOST, pieces
 from sparkstream_nb.engine.snapshot import pack, unpack
@@ -13,24 +14,31 @@ from sparkstream_nb.types import Type
 BYTES = np.random.default_rng(1).integers(0, 256, 8_000_000, dtype=np.uint8).tobytes()
 
 
+def cut(*parts: bytes) -> list[bytes]:
+    """The pieces of `parts`."""
+    found = list(pieces(parts))
+    assert [(p.digest, p.size) for p in found] == [(digest_of(p.data()), len(p.data())) for p in found]
+    return [bytes(p.data()) for p in found]
+
+
 @pytest.mark.parametrize("blob", [b"", b"x", bytes(5_000_000), BYTES, BYTES[:LEAST], BYTES[: LEAST + 1]], ids=len)
 def test_pieces_are_the_whole(blob: bytes) -> None:
-    found = list(pieces([blob]))
+    found = cut(blob)
     assert b"".join(found) == blob
     assert all(LEAST <= len(p) <= MOST for p in found[:-1])
 
 
 def test_what_moves_stays_the_same_pieces() -> None:
-    before = {bytes(p) for p in pieces([BYTES])}
-    after = [bytes(p) for p in pieces([b"one more" + BYTES[100:]])]
+    before = set(cut(BYTES))
+    after = cut(b"one more" + BYTES[100:])
     assert len(after) > 10
     assert sum(p in before for p in after) >= len(after) - 2
 
 
 def test_a_part_that_grows_leaves_the_next_as_it_is() -> None:
     large, other = BYTES[:3_000_000], BYTES[3_000_000:6_000_000]
-    before = list(map(bytes, pieces([b"head", large, b"small", other])))
-    after = list(map(bytes, pieces([b"a longer head", large + b"more", b"", other])))
+    before = cut(b"head", large, b"small", other)
+    after = cut(b"a longer head", large + b"more", b"", other)
     assert b"".join(after) == b"a longer head" + large + b"more" + other
     assert len(set(after) - set(before)) <= 2
 

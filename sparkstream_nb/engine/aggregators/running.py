@@ -14,6 +14,7 @@ import numpy as np
 
 from ...types import Type
 from ..arrays import Array, lined, wider
+from ..blocks import Blocks, Tracked
 from ..columns import Column
 from .base import Feed, Grouped
 from .moving import (
@@ -49,6 +50,8 @@ class Cells:
         self._words = np.zeros(0, np.int64)
         self._counts: Array | None = None
         """Where the aggregates have not counted the same rows: their counts, each as its total lies in `_words`."""
+        self._blocks = Blocks(8), Blocks(8)
+        """What is known of both as they were saved."""
 
     @property
     def even(self) -> bool:
@@ -69,6 +72,7 @@ class Cells:
         if self._counts is None and self.size > 1:
             self._counts = lined(len(self._words), np.int64)
             self._rows(self._counts)[:, 1:] = self._rows(self._words)[:, :1]
+            self._blocks[1].forget()
 
     def unite(self) -> None:
         """Switches to a shared count, if all counts are the same."""
@@ -77,6 +81,7 @@ class Cells:
             if np.all(counts == counts[:, :1]):
                 self._rows(self._words)[:, 0] = counts[:, 0]
                 self._counts = None
+                self._blocks[0].forget()
 
     def totals(self, at: int, dtype: type) -> Array:
         """A view that starts at the total of aggregate `at` in the first row."""
@@ -91,6 +96,40 @@ class Cells:
         totals, counts = self.by_group(at)
         known = groups[groups < len(counts)]
         totals[known], counts[known] = 0, 0
+        self._touch(known)
+
+    def touch(self, feed: Feed) -> None:
+        """The groups of the ops of `feed` are written."""
+        if not self._blocks[0].spared(feed.n) | self._blocks[1].spared(feed.n):
+            return
+        group = feed.group
+        if len(group) == 0:
+            group = np.zeros(1, np.int64)
+        elif feed.pushed is not None:
+            first, end = feed.pushed.first, feed.pushed.first + feed.pushed.n
+            gone = slice(first + feed.pushed.free - feed.pushed.lag, end - feed.pushed.lag)
+            group = np.concatenate([group[gone], group[first:end]])
+        elif feed.pos is not None:
+            group = group[feed.pos]
+        self._touch(group)
+
+    def _touch(self, groups: Array) -> None:
+        for blocks in self._blocks:
+            blocks.touch(groups.astype(np.int64) << self.shift)
+
+    def saved(self) -> dict[str, Any]:
+        """All of it, saved by change."""
+        arrays = self._words, self._counts
+        words, counts = (
+            None if a is None else Tracked.of(b, 0, a) for a, b in zip(arrays, self._blocks, strict=True)
+        )
+        return {"words": words, "counts": counts}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """The inverse of `saved`."""
+        words, counts = state["words"], state["counts"]
+        self._words = _more(words, len(words))
+        self._counts = None if counts is None else _more(counts, len(counts))
 
     def _rows(self, words: Array) -> Array:
         return words.reshape(-1, 1 << self.shift)
@@ -139,7 +178,16 @@ class Running(Grouped):
         count = {"count": counts, "epoch": self.epoch, "era": self.eras}
         return count if self.what == COUNT else {"total": totals.view(self.dtype), **count}
 
+    def saved(self) -> dict[str, Any]:
+        cells = self.cells.saved() if self.at == 0 else None
+        return {"cells": cells, "exact": self.exact, "epoch": self.epoch, "era": self.eras}
+
     def load(self, state: dict[str, Any]) -> None:
+        if "cells" in state:
+            if state["cells"] is not None:
+                self.cells.load(state["cells"])
+            self.exact, self.epoch, self.eras = state["exact"], state["epoch"].copy(), state["era"].copy()
+            return
         n = len(state["count"])
         self.cells.grow(n)
         self.cells.split()  # until all are there: `settle`
@@ -181,6 +229,7 @@ def over_all(aggregates: Sequence[Any], args: Sequence[tuple[Column, ...]], feed
     out: list[Any] = [None] * len(aggregates)
     for cells, members in _by_cells(aggregates).items():
         cells.grow(max(feed.groups, 1))
+        cells.touch(feed)
         masked = [any(column.null is not None for column in args[i]) for i, _ in members]
         plain = feed.comes_and_goes and not len(members[0][1].epoch)
         easy = [m for m, null in zip(members, masked, strict=True) if plain and m[1].exact and not null]

@@ -39,7 +39,7 @@ from .memory import (
     XZ,
 )  # fmt: skip
 from .partials import AS_DOUBLE, AS_WORD
-from .pointers import Words, as_real, as_word, call4, compiled, pool, reals, unit
+from .pointers import Words, as_real, as_word, call4, compiled, pool, quiet, reals, unit
 
 
 @compiled
@@ -159,10 +159,11 @@ def enter_index(X: Words, lp: int, p: int, c: int) -> int:
         if v < as_real(B[b + B_BOUND]):
             B[b + B_BOUND] = as_word(v)
     N[c + N_BUCKET] = b
-    N[c + N_OWNER] = lp
-    N[c + N_DOWN] = 0
+    more = quiet(X, XN)
+    more[c + N_OWNER] = lp
+    more[c + N_DOWN] = 0
     tail = B[b + B_TAIL]
-    N[c + N_UP] = tail
+    more[c + N_UP] = tail
     if tail == 0:
         B[b + B_HEAD] = c
     else:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
+from ..blocks import Blocks, Tracked
 from ..columns import DTYPES, Array, Column, Mask
 from .memory import FAILURE
 from .program import Derived
@@ -58,9 +59,26 @@ class GrowingColumn:
         return out
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of a value."""
+        return self._values.itemsize
+
+    @property
     def bytes(self) -> int:
         """Bytes of the rows."""
         return self.n * (self._values.itemsize + 1)
+
+    def saved(self, values: Blocks, null: Blocks) -> dict[str, Any]:
+        """All rows, saved by change; what is known of both arrays as they were saved is given."""
+        rows: Column = Column(self.type, self._values[: self.n])
+        if self.type is not Type.OBJECT:
+            rows = Column(self.type, Tracked.of(values, 0, rows.values))  # type: ignore[arg-type]
+        return {"rows": rows, "null": Tracked.of(null, 0, self._null[: self.n]), "full": self.full}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """The inverse of `saved`."""
+        self._values, self._null, self.full = state["rows"].values, state["null"], state["full"]
+        self.n = len(self._null)
 
 
 Key = tuple[int, int, int]
@@ -96,8 +114,15 @@ class EventLog:
         self.null = np.ones((self.width, 16), np.uint8)
         self.stored = [self._before] * self._streams
         self.columns = {k: GrowingColumn(t, self._before) for k, t in self._types.items()}
+        self._blocks: dict[Any, Blocks] = {}
         for i, column in enumerate(self._special):
             self._write(i, slice(0, FIRST), column)
+
+    def _known(self, what: Any, itemsize: int) -> Blocks:
+        """What is known of one of the arrays as it was saved."""
+        if what not in self._blocks:
+            self._blocks[what] = Blocks(itemsize)
+        return self._blocks[what]
 
     def _write(self, i: int, where: slice | Array, column: Column) -> None:
         if column.type in (Type.FLOAT, Type.DOUBLE):
@@ -138,6 +163,9 @@ class EventLog:
                     at: slice | Array = slice(base, end) if place is None else base + place
                     self.row[at] = np.arange(self.stored[s], self.stored[s] + count)
                     self.stored[s] += count
+            for i, d in enumerate(self.derived):
+                if d.expr.type is Type.STRING:  # codes are saved, those of other streams' events as well
+                    self.words[i, base:end] = -1
         for i, column in derived.items():
             place = places[self.derived[i].stream]
             where = slice(base, end) if place is None else base + place
@@ -172,7 +200,40 @@ class EventLog:
         self.times = self.times[both]
         self.words, self.null = np.take(self.words, both, 1), np.take(self.null, both, 1)
         self.n = len(both)
+        self._blocks.clear()
         return new
+
+    def saved(self) -> dict[str, Any]:
+        """All that is in the log, also what partials do not refer to, saved by change."""
+        n = self.n
+
+        def tracked(what: Any, array: Array) -> Tracked:
+            return Tracked.of(self._known(what, array.itemsize), 0, array[:n])
+
+        words: list[Any] = [tracked(("words", i), self.words[i]) for i in range(self.width)]
+        for i, d in enumerate(self.derived):
+            if d.expr.type is Type.STRING:
+                words[i] = Column(Type.STRING, words[i])
+        kept = [
+            c.saved(self._known((key, 0), c.itemsize), self._known((key, 1), 1))
+            for key, c in sorted(self.columns.items())
+        ]
+        several = None if self.row is None else [tracked("row", self.row), tracked("stream", self.stream)]
+        return {
+            "times": tracked("times", self.times), "several": several, "words": words, "kept": kept,
+            "null": [tracked(("null", i), self.null[i]) for i in range(self.width)], "stored": list(self.stored),
+        }  # fmt: skip
+
+    def load_saved(self, state: dict[str, Any]) -> None:
+        """The inverse of `saved`."""
+        self.clear()
+        self.times, self.n = state["times"], len(state["times"])
+        if state["several"] is not None:
+            self.row, self.stream = state["several"]
+        self.words = np.stack([w.values if isinstance(w, Column) else w for w in state["words"]]).astype(np.int64)
+        self.null, self.stored = np.stack(state["null"]), list(state["stored"])
+        for (_, c), s in zip(sorted(self.columns.items()), state["kept"], strict=True):
+            c.load(s)
 
     def state(self) -> dict[str, Any]:
         """All events as plain data; words as columns of their types, since codes of strings are the node's."""

@@ -54,7 +54,7 @@ from .memory import (
     XT,
 )  # fmt: skip
 from .partials import FAR, drop_partial, first_event
-from .pointers import Words, call1, call3, called, compiled, pool, unit
+from .pointers import Words, call1, call3, called, compiled, pool, quiet, unit
 
 # -------------------------------------------------------------------------------------------------------- lists
 
@@ -76,10 +76,11 @@ def append_new(X: Words, lp: int, p: int, e: int) -> None:
     X[N_LEFT] -= 1
     E[e + E_REFS] += 1
     N[c + N_PARTIAL] = e
-    N[c + N_NEXT] = 0
-    N[c + N_BUCKET] = -1
+    more = quiet(X, XN)
+    more[c + N_NEXT] = 0
+    more[c + N_BUCKET] = -1
     tail = L[lp + NEW_TAIL]
-    N[c + N_PREV] = tail
+    more[c + N_PREV] = tail
     if tail == 0:
         L[lp + NEW] = c
     else:

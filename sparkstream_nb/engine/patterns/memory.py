@@ -108,5 +108,16 @@ REGISTERS = frozenset((
 WRITTEN = frozenset((XL, XE, XN, XC, XT, XB, XR, XO, XD, XV, XS, XM, XH, XDUE))
 """The pools that compiled code writes."""
 
+KEPT = (XL, XE, XN, XC, XT)
+"""The pools that hold what there is between two batches."""
+
+TOLD = frozenset((XE, XN))
+"""Those of which compiled code tells what it wrote, which costs time; they are most of what patterns hold. There is a
+byte for each block of 2^`TOLD_SHIFT` words, in `TOLD_SIZE` bytes before the pool; blocks that lie so many apart share
+one."""
+
+TOLD_SHIFT = 15
+TOLD_SIZE = 1 << 12
+
 OCTETS = frozenset((XZ, XM, I_MASK, I_MOVED, I_MORE))
 """The arrays of bytes."""

@@ -25,6 +25,7 @@ from ...types import Type
 from ..columns import Array, Column, Mask
 from ..expressions import Env, compile_condition, compile_expr
 from ..rows import Clock, Rows
+from ..saving import Form, by_change, plain
 from ..services import Services
 from . import memory as m
 from .layout import lay_out, table
@@ -304,6 +305,7 @@ class StateOp:
             tables=self.services.in_table, event_time=lambda ref: view.event_time(ref, own),
         )  # fmt: skip
         N[cells + m.N_VALUE] = _passing(self._slow[p], env)
+        pools.touch(m.XN, cells + m.N_VALUE)
         if env.failed is not None:
             self._reason = env.reasons[-1][1]
 
@@ -333,8 +335,15 @@ class StateOp:
 
     def state(self) -> dict[str, Any]:
         """Plain data from which `load` restores an operator that continues exactly as this one."""
+        return self._state(plain)
+
+    def saved(self) -> dict[str, Any]:
+        """As `state`, with all of the machine's memory, saved by change."""
+        return {**self._state(by_change), "trim": self._trim_at}
+
+    def _state(self, form: Form) -> dict[str, Any]:
         return {
-            "machine": self.pools.state(),
+            "machine": form(self.pools),
             "whole": self._whole,
             "chunks": self._chunks,
             "begun": self._begun,
@@ -345,7 +354,7 @@ class StateOp:
         self.pools.load(state["machine"])
         self._whole = state["whole"]
         self._chunks, self._begun = state["chunks"], state["begun"]
-        self._trim_at = max(TRIM_FROM, 2 * self.log.n)
+        self._trim_at = state.get("trim", max(TRIM_FROM, 2 * self.log.n))
 
     def forget(self, parts: Array) -> None:
         """Drops the state of partition instances; they restart with their next row."""

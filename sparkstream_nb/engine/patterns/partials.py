@@ -38,7 +38,7 @@ from .memory import (
     XET,
     XP,
 )  # fmt: skip
-from .pointers import Words, call1, call3, called, compiled, pool, unit
+from .pointers import Words, call1, call3, called, compiled, pool, quiet, unit
 
 FAR = 1 << 61
 """Beyond every timestamp."""
@@ -62,13 +62,14 @@ def new_partial(X: Words) -> int:
     X[E_FREE] = E[e + E_TIME]
     X[E_LEFT] -= 1
     E[e + E_TIME] = -1
-    E[e + E_REFS] = 0
-    E[e + E_EXPIRED] = 0
-    E[e + E_GIVEN] = 0
+    more = quiet(X, XE)
+    more[e + E_REFS] = 0
+    more[e + E_EXPIRED] = 0
+    more[e + E_GIVEN] = 0
     for k in range(E_SLOTS, 2 * E_SLOTS):  # a record is a multiple of these
-        E[e + k] = 0
+        more[e + k] = 0
     for k in range(2 * E_SLOTS, X[E_SIZE]):
-        E[e + k] = 0
+        more[e + k] = 0
     return e
 
 
@@ -121,9 +122,10 @@ def copy_partial(X: Words, e: int) -> int:
     """`StateEventCloner.copyStateEvent`: the copy shares the chains."""
     E = pool(X, XE)
     f = new_partial(X)
-    E[f + E_TIME] = E[e + E_TIME]
+    more = quiet(X, XE)
+    more[f + E_TIME] = E[e + E_TIME]
     for k in range(E_SLOTS, X[E_SIZE]):
-        E[f + k] = E[e + k]
+        more[f + k] = E[e + k]
     if X[CHAINS] > 0:
         P, C = pool(X, XP), pool(X, XC)
         for p in range(X[NP]):

@@ -20,25 +20,30 @@ from numba.core import datamodel
 from numba.extending import intrinsic, lower_builtin, register_model
 
 from ..jit import ask_for
-from .memory import OCTETS, REGISTERS, WRITTEN
+from .memory import OCTETS, REGISTERS, TOLD, TOLD_SHIFT, TOLD_SIZE, WRITTEN
 
 
 class Pointer(types.CPointer):
-    """A pointer to one pool (`at`: where the header has its address; -1: the header itself)."""
+    """A pointer to one pool (`at`: where the header has its address; -1: the header itself). `tells`: what is written
+    through it is told of, where the pool is `TOLD`."""
 
-    def __init__(self, at: int, dtype: Any) -> None:
+    tells = False  # of those in a cache of a former version, which is looked at before it is left
+
+    def __init__(self, at: int, dtype: Any, tells: bool = True) -> None:
         super().__init__(dtype)  # type: ignore[no-untyped-call]
-        self.at = at
-        self.name = f"pool{at}_{dtype}"
+        self.at, self.tells = at, tells and at in TOLD
+        self.name = f"pool{at}_{dtype}_{self.tells}"
 
     @property
     def key(self) -> Any:
-        return self.at, self.dtype
+        return self.at, self.dtype, self.tells
 
 
 register_model(Pointer)(datamodel.models.PointerModel)
 
 HEADER = Pointer(-1, types.int64)
+_TOLD_KIND = -2
+"""In place of a pool: the bytes that tell what was written."""
 
 
 def _note(builder: Any, access: Any, at: int, fixed: bool) -> Any:
@@ -68,7 +73,15 @@ def _load(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 
 @lower_builtin(operator.setitem, Pointer, types.Integer, types.Any)  # type: ignore[no-untyped-call, untyped-decorator]
 def _store(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    _note(builder, builder.store(args[2], builder.gep(args[0], [args[1]])), signature.args[0].at, False)
+    at = signature.args[0].at
+    _note(builder, builder.store(args[2], builder.gep(args[0], [args[1]])), at, False)
+    if signature.args[0].tells:
+        word, octet = ir.IntType(64), ir.IntType(8)
+        index = args[1] if args[1].type == word else builder.sext(args[1], word)
+        block = builder.and_(builder.lshr(index, word(TOLD_SHIFT)), word(TOLD_SIZE - 1))
+        first = builder.bitcast(args[0], octet.as_pointer())
+        told = builder.gep(first, [builder.sub(block, word(TOLD_SIZE))])
+        _note(builder, builder.store(octet(1), told), _TOLD_KIND, False)
     return context.get_dummy_value()
 
 
@@ -78,6 +91,12 @@ def _pool(typingctx: Any, X: Any, at: Any) -> Any:
     place = at.literal_value
     out = Pointer(place, types.uint8 if place in OCTETS else types.int64)
     return _pool_at(X, at, out)
+
+
+def _quiet(typingctx: Any, X: Any, at: Any) -> Any:
+    if not isinstance(at, types.IntegerLiteral):
+        return None
+    return _pool_at(X, at, Pointer(at.literal_value, types.int64, False))
 
 
 def _pool_at(X: Any, at: Any, out: Any) -> Any:
@@ -252,6 +271,8 @@ class Reals(Protocol):
 
 header: Callable[[int], Words] = cast(Any, _header)
 pool: Callable[[Words, int], Words] = cast(Any, intrinsic(prefer_literal=True)(_pool))
+quiet: Callable[[Words, int], Words] = cast(Any, intrinsic(prefer_literal=True)(_quiet))
+"""As `pool`, for words of a record of which another word is written through `pool` as well."""
 call1: Callable[[int, Words, int], int] = cast(Any, _call1)
 call2: Callable[[int, Words, int, int], int] = cast(Any, _call2)
 call3: Callable[[int, Words, int, int, int], int] = cast(Any, _call3)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import grown
+from ..blocks import Blocks, Tracked
 from ..columns import Array
 from . import memory as m
 from .check import passes
@@ -40,6 +41,11 @@ _FREE = (
     (m.XT, m.T_FREE, m.T_LEFT, 1),
 )
 """Per pool: its address, free list and number of free records in the header, and the word that links free records."""
+LEAST_SAVED = 1 << 20
+"""Bytes of pools that are worth saving by change."""
+
+_SAVED = sorted((*(f for _, f, _, _ in _FREE), *(left for _, _, left, _ in _FREE), m.NEXT_DUE))
+"""The registers that mean something between two batches, and do not follow from the pools."""
 
 
 def functions(layout: Layout, filters: Filters) -> dict[int, Unit]:
@@ -95,6 +101,8 @@ class Pools:
             m.M_STARTUP: listed(layout.startup), m.M_TIMERS: listed(layout.timers), m.M_STARTS: listed(layout.starts),
             m.M_STREAM: receivers(layout), m.M_SELECTS: selecting(layout),
         }  # fmt: skip
+        self._blocks = {at: Blocks(8) for at in sorted(m.TOLD)}
+        """What is known of pools as they were saved."""
         self._functions = {at: f.address for at, f in functions(layout, filters).items()}
         self.clear()
 
@@ -102,6 +110,8 @@ class Pools:
         """The state of a pattern that has seen nothing."""
         x = self.header
         x[:] = 0
+        for blocks in self._blocks.values():
+            blocks.forget()
         for at, array in self._fixed.items():
             self.hold(at, array)
         for at, address in self._functions.items():
@@ -115,9 +125,9 @@ class Pools:
         x[m.O_SIZE] = m.O_SLOTS + self.n * (2 if x[m.CHAINS] else 1)
         self.hold(m.XV, np.zeros(self.n, np.int64))
         for at, *_ in _FREE:
-            self.hold(at, np.zeros(self._sizes[at], np.int64))
+            self.hold(at, zeros(self._sizes[at]))
         self.parts = 0
-        self.hold(m.XL, np.zeros(0, np.int64))
+        self.hold(m.XL, zeros(0))
         self.hold(m.XH, np.zeros(0, np.int64))
         for at, _, left, _ in _FREE:
             self.more(at, left, 1024)
@@ -127,7 +137,9 @@ class Pools:
         self.need_parts(1)
 
     def hold(self, at: int, array: Array) -> None:
-        """Makes `array` the pool whose address is at `at` of the header."""
+        """Makes `array` the pool whose address is at `at` of the header. Of one that is `TOLD` it is by `zeros`."""
+        if at in m.TOLD and len(array) and len(self._held.get(at, ())):
+            told(array)[:] |= told(self._held[at])
         self._held[at] = array
         self.header[at] = array.ctypes.data
 
@@ -278,8 +290,54 @@ class Pools:
             "maps": self.schedulers[:, m.H_BUCKETS : m.H_HEAP].copy() if self.layout.timers else None,
         }
 
+    def touch(self, at: int, words: Array) -> None:
+        """These words of a pool were written otherwise than by compiled code."""
+        self._blocks[at].touch(words)
+
+    def saved(self) -> dict[str, Any]:
+        """All pools as they are, saved by change; as `state` where they are small, as there is free room in them."""
+        if sum(self._held[at].nbytes for at in m.KEPT) < LEAST_SAVED:
+            return self.state()
+        pools: dict[int, Array | Tracked] = {at: self._held[at] for at in m.KEPT}
+        for at, blocks in self._blocks.items():
+            marks = told(self._held[at])
+            written = np.flatnonzero(marks)
+            if len(written):
+                if (1 << m.TOLD_SHIFT) % self._sizes[at]:  # a record may go on in the next block
+                    written = np.union1d(written, (written + 1) % m.TOLD_SIZE)
+                blocks.touch_each(m.TOLD_SIZE, written, 1 << m.TOLD_SHIFT)
+                marks[:] = 0
+            pools[at] = Tracked.of(blocks, 0, self._held[at])
+        return {
+            "log": self.log.saved(),
+            "pools": list(pools.values()),
+            "parts": self.parts,
+            "registers": self.header[_SAVED].copy(),
+            "buckets": int(self.header[m.BUCKETS]),
+            "returned": self._held[m.XV].copy(),
+            "heaps": self._held[m.XH].copy(),
+        }
+
+    def _load_pools(self, state: dict[str, Any]) -> None:
+        """The inverse of `saved`."""
+        self.clear()
+        self.log.load_saved(state["log"])
+        self.bind_log()
+        self.need_parts(state["parts"])
+        for at, words in zip(m.KEPT, state["pools"], strict=True):
+            pool = zeros(len(words))
+            pool[:] = words
+            self.hold(at, pool)
+        self.header[_SAVED] = state["registers"]
+        self._held[m.XV][:] = state["returned"]
+        self._held[m.XH][:] = state["heaps"]
+        self.index(state["buckets"])
+
     def load(self, state: dict[str, Any]) -> None:
-        """Restores what `state` returned."""
+        """Restores what `state` or `saved` returned."""
+        if "pools" in state:
+            self._load_pools(state)
+            return
         self.clear()
         self.log.load(state["log"])
         self.bind_log()
@@ -313,10 +371,20 @@ class Pools:
 
 
 def zeros(words: int) -> Array:
-    """int64 zeros, aligned to a cache line."""
-    out = np.zeros(words + 8, np.int64)
-    start = -out.ctypes.data % 64 // 8
+    """int64 zeros, aligned to a cache line. Before them is room for what compiled code tells (`told`)."""
+    before = m.TOLD_SIZE // 8
+    out = np.zeros(before + words + 8, np.int64)
+    start = before + -out.ctypes.data % 64 // 8
     return out[start : start + words]
+
+
+def told(pool: Array) -> Array:
+    """uint8[TOLD_SIZE]: which blocks of a pool by `zeros` compiled code has written."""
+    whole = pool.base
+    assert whole is not None
+    start = pool.ctypes.data - whole.ctypes.data - m.TOLD_SIZE
+    out: Array = whole.view(np.uint8)[start : start + m.TOLD_SIZE]
+    return out
 
 
 def fresh_lists(n: int) -> Array:

@@ -72,7 +72,7 @@ from .memory import (
     XV,
 )  # fmt: skip
 from .partials import add_event, drop_partial, is_expired, new_partial
-from .pointers import Words, as_real, as_word, call2, call4, call5, compiled, pool, unit
+from .pointers import Words, as_real, as_word, call2, call4, call5, compiled, pool, quiet, unit
 from .states import FREE_TRIES, add_state, advance, give, has_room, start_reset
 
 NONE_LEFT = -1
@@ -244,10 +244,10 @@ def start_again(X: Words, l0: int, p: int, g: int) -> bool:
     t = pool(X, XET)[g]
     E[pool(X, XN)[L[lp + PEND] + N_PARTIAL] + E_TIME] = t
     L[lp + COPIED] = 1
-    e = new_partial(X)
-    E[e + E_TIME] = t
-    E[e + E_SLOTS + p] = g
-    E[e + E_REFS] = 1
+    e, more = new_partial(X), quiet(X, XE)
+    more[e + E_TIME] = t
+    more[e + E_SLOTS + p] = g
+    more[e + E_REFS] = 1
     if P[f + LAST_STATE] != 0:
         give(X, e)
     if P[f + NEXT] >= 0:

@@ -13,8 +13,8 @@ import numpy as np
 
 from ...types import Type
 from ..columns import Array, Column
+from ..eventlog import EventLog
 from ..rows import Rows
-from ..windows.log import EventLog
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ import numpy as np
 from ...types import Type
 from ..arrays import grown
 from ..columns import Array, Column
+from ..eventlog import EventLog
 from ..jit import kernel
 from ..rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
 from ..selector import Selected, last_per_group
 from ..services import Services
-from ..windows.log import EventLog
 from .events import of_kind, without_resets
 from .held import Held, Log, Out, Taken
 

@@ -13,11 +13,11 @@ from ...plan.nodes import Const, Expr, Ref
 from ...types import Type
 from ..arrays import grown
 from ..columns import Array, Column, Mask, Strings
+from ..eventlog import EventLog
 from ..expressions import Context
 from ..jit import inlined
 from ..rows import CURRENT, ENTER, RESET, Clock, Passing, Rows
 from .chain import ChainedLog
-from .log import EventLog
 
 
 @dataclass(frozen=True)

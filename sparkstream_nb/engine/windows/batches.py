@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..columns import Array
+from ..eventlog import EventLog
 from ..jit import kernel
 from ..rows import CURRENT, EXPIRED, RESET, Rows
 from .base import Emission, OutsidePartitions, Untimed, WindowSetup
-from .log import EventLog
 
 
 @kernel
@@ -89,6 +89,10 @@ class BatchesInLine(Untimed, OutsidePartitions):
     def state(self) -> dict[str, Any]:
         low = int(self.places[0])
         return {"events": self.log.state(np.arange(low, self.log.end)), "places": self.places - low}
+
+    def saved(self) -> dict[str, Any]:
+        low = int(self.places[0])
+        return {"events": self.log.saved(low, self.log.end), "places": self.places - low}
 
     def load(self, state: dict[str, Any]) -> None:
         self.log.load(state["events"])

@@ -15,9 +15,9 @@ import numpy as np
 from ...types import Type
 from ..arrays import fill_at, grown
 from ..columns import Array
+from ..eventlog import EventLog, rows_of
 from ..jit import inlined, kernel
 from ..rows import Rows
-from .log import EventLog
 
 
 @inlined
@@ -78,6 +78,15 @@ def _close_ranks(end: int, alive: Array, nxt: Array, keep: Array, moved: Array) 
         alive[k] = True
     for k in range(n, np.uint64(end)):
         alive[k] = False
+
+
+@kernel
+def _hang(end: int, part: Array, alive: Array, nxt: Array, head: Array, tail: Array, lengths: Array) -> None:
+    """Hangs the events that are alive together in their order."""
+    for pos in range(end):
+        if alive[pos]:
+            push(pos, part[pos], nxt, head, tail)
+            lengths[part[pos]] += 1
 
 
 _MOST = 2**31 - 1
@@ -192,6 +201,36 @@ class ChainedLog(EventLog):
         n = _lay_out(self.head[chain], self.tail[chain], self.next, self.parts, out, lengths)
         return {**self.state(out[:n]), "lengths": lengths}
 
+    def ordered_saved(self) -> dict[str, Any]:
+        """The only chain of each instance, saved by change, where an event is alive while it is in the chain, and comes
+        after those that are before it in the log."""
+        if self.in_line:
+            return self.chain_saved()
+        low = self._first(())
+        alive = np.packbits(self.alive[low : self.end])
+        return {**self.saved(low, self.end), "alive": alive, "parts": self.parts}
+
+    def load_ordered(self, state: dict[str, Any]) -> Array:
+        """The inverse of `ordered_saved` and `chain_state`; how many events the chain of each instance has."""
+        if "alive" not in state:
+            self.load_chains([state])
+            return np.array(state["lengths"], np.int64)
+        self.__init__(self.types, self.chains, self.in_line, self.timed)  # type: ignore[misc]
+        self.base, lengths = state["first"], np.zeros(state["parts"], np.int64)
+        self._again(state, state["parts"])
+        self.alive[: self.end] = np.unpackbits(state["alive"], count=self.end)
+        _hang(self.end, self.part, self.alive, self.next, self.head[0], self.tail[0], lengths)
+        return lengths
+
+    def chain_saved(self, chain: int = 0) -> dict[str, Any]:
+        """As `chain_state`, saved by change where the chain's events lie in a row."""
+        if not self.in_line or self.parts == 0:
+            return self.chain_state(chain)
+        a, b = int(self.head[chain][0]), int(self.tail[chain][0]) + 1
+        if a < 0:
+            a = b = self._first(())
+        return {**self.saved(a, b), "lengths": np.array([b - a])}
+
     def load_chains(self, states: Sequence[dict[str, Any]], loose: dict[str, Any] | None = None) -> None:
         """The inverse of `chain_state` for all chains; the events of `loose` come first, in no chain.
 
@@ -203,6 +242,8 @@ class ChainedLog(EventLog):
         chains = range(len(states))
         for c in reversed(chains) if self.in_line else chains:
             lengths = states[c]["lengths"]
+            if self.end == 0:
+                self.base = states[c].get("first", 0)
             at = self._again(states[c], len(lengths))
             for p, k in enumerate(lengths.tolist()):
                 if k:
@@ -213,8 +254,7 @@ class ChainedLog(EventLog):
 
     def _again(self, state: dict[str, Any], parts: int) -> int:
         """The events of a state join the log; returns the first position."""
-        n = len(state["ts"])
-        zeros = np.zeros(n, np.int64)
-        at = self.add(Rows(state["columns"], state["ts"], zeros, zeros, None, state["part"]), parts)
-        self.alive[at : at + n] = True
+        rows = rows_of(state)
+        at = self.add(rows, parts)
+        self.alive[at : at + len(rows)] = True
         return at

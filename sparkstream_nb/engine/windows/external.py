@@ -93,6 +93,9 @@ class ExternalTimeWindow(Untimed):
     def state(self) -> dict[str, Any]:
         return {"events": self.log.chain_state()}
 
+    def saved(self) -> dict[str, Any]:
+        return {"events": self.log.chain_saved()}
+
     def load(self, state: dict[str, Any]) -> None:
         self.log.load_chains([state["events"]])
 
@@ -228,6 +231,9 @@ class _ExternalBatchInLine(BatchesInLine):
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "batch": self.batch}
+
+    def saved(self) -> dict[str, Any]:
+        return {**super().saved(), "batch": self.batch}
 
     def load(self, state: dict[str, Any]) -> None:
         super().load(state)

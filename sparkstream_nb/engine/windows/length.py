@@ -109,9 +109,11 @@ class LengthWindow(Untimed):
     def state(self) -> dict[str, Any]:
         return {"events": self.log.chain_state()}
 
+    def saved(self) -> dict[str, Any]:
+        return {"events": self.log.ordered_saved()}
+
     def load(self, state: dict[str, Any]) -> None:
-        self.log.load_chains([state["events"]])
-        self.count = np.asarray(state["events"]["lengths"], np.int64).copy()
+        self.count = self.log.load_ordered(state["events"])
 
     @property
     def bytes(self) -> int:

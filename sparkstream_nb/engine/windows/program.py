@@ -14,11 +14,11 @@ from ...plan.nodes import Agg, Call, EventRef, Expr, Ref, walk
 from ...types import Type
 from ..arrays import grown
 from ..columns import Array, Column
+from ..eventlog import EventLog
 from ..expressions import Env, compile_expr
 from ..faults import may_fail
 from ..stack import AGGREGATE, AVG, COUNT, END, LOAD, MAX, MIN, OWN, REALS, SUM, TIME, Codes, NoProgram
 from .base import WindowSetup
-from .log import EventLog
 
 _AGGREGATES = {"count": COUNT, "sum": SUM, "avg": AVG, "min": MIN, "max": MAX}
 _UNSTEADY = frozenset({"eventTimestamp", "currentTimeMillis", "UUID"})

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..columns import Array
+from ..eventlog import EventLog
 from ..jit import inlined, kernel
 from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, ROOT_BITS, Clock, Rows
 from ..timers import step_before
 from .apart import slide_apart
 from .base import Emission, OutsidePartitions, Window, WindowSetup
-from .log import EventLog
 from .time_by_instance import TimeByInstance
 
 _BITS = np.int64(ROOT_BITS)
@@ -174,6 +174,10 @@ class TimeInLine(OutsidePartitions):
         return {
             "events": self.log.state(np.arange(low, self.log.end)), "places": self.places - low, "seen": self.seen,
         }  # fmt: skip
+
+    def saved(self) -> dict[str, Any]:
+        low = int(self.places.min())
+        return {"events": self.log.saved(low, self.log.end), "places": self.places - low, "seen": self.seen}
 
     def load(self, state: dict[str, Any]) -> None:
         self.log.load(state["events"])

@@ -248,6 +248,9 @@ class _TimeBatchInLine(BatchesInLine):
     def state(self) -> dict[str, Any]:
         return {**super().state(), "emit": self.emit}
 
+    def saved(self) -> dict[str, Any]:
+        return {**super().saved(), "emit": self.emit}
+
     def load(self, state: dict[str, Any]) -> None:
         super().load(state)
         self.emit = state["emit"].copy()

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 
 from ..arrays import grown
+from ..blocks import Blocks, Tracked
 from ..columns import Array
+from ..eventlog import EventLog
 from ..jit import AHEAD, inlined, kernel, prefetch
 from ..rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
 from ..timers import step_before
 from .base import Emission, WindowSetup
-from .log import EventLog
 
 _BITS = np.int64(ROOT_BITS)
 _NEVER = np.int64(2**63 - 1)
@@ -306,6 +307,8 @@ class TimeByInstance:
         self.own, self.mark = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.places = np.array([0, _UNSEEN, 0, 0, 16, 0, 0], np.int64)
         self.times, self.parts = np.zeros(0, np.int64), np.zeros(0, np.int32)
+        self._timers = Blocks(1)
+        """What is known of which events have timers, as that was saved."""
         self._stuck = 0  # events before the first whose timer has not fired, when that was looked at last
 
     def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
@@ -359,6 +362,7 @@ class TimeByInstance:
             held, keep = self._kept()
             timed, self._stuck = self._timed(keep), int(np.searchsorted(keep, first))
             log.compact(keep, len(keep) + spare)
+            self._timers.forget()
             self._tie(held[keep], timed)
             self.places[FIRST] = self._stuck
             return
@@ -402,6 +406,7 @@ class TimeByInstance:
         self.places[HELD] -= np.count_nonzero(own[parts, NUMBER])
         own[parts] = _FRESH
         self.link[: self.log.end][np.isin(self.log.part[: self.log.end], parts)] = 0  # neither chain nor timer
+        self._timers.forget()
         stays = np.flatnonzero(~np.isin(self.parts, parts))
         stays = stays[np.argsort(self.times[stays], kind="stable")]  # sorted is a heap
         self.times, self.parts, self.places[ASIDE] = self.times[stays], self.parts[stays], len(stays)
@@ -418,14 +423,40 @@ class TimeByInstance:
             "map": there[np.argsort(number[there])], "buckets": int(self.places[BUCKETS]),
         }  # fmt: skip
 
+    def saved(self) -> dict[str, Any]:
+        """As `state`, with all events from the first that is needed on. An instance holds its own from `heads` on."""
+        heads = self._ends[HEAD::8]
+        low = int(min(heads[heads >= 0].min(initial=self.log.end), self.places[FIRST]))
+        order = np.lexsort((self.parts, self.times))
+        number = self.own[NUMBER::4]
+        there = np.flatnonzero(number)
+        self._timers.let_go(self.log.base)
+
+        def timed(a: int, b: int) -> Array:
+            return (self.link[low + a : low + b] & 1).astype(np.uint8)
+
+        end = self.log.end
+        return {
+            "events": self.log.saved(low, end), "heads": np.where(heads >= 0, heads - low, -1),
+            "timed": Tracked(self._timers, self.log.base + low, end - low, np.dtype(np.uint8), timed),
+            "first": int(self.places[FIRST]) - low, "seen": int(self.places[SEEN]),
+            "newest": self.own[NEWEST::4], "aside": {"times": self.times[order], "parts": self.parts[order]},
+            "map": there[np.argsort(number[there])], "buckets": int(self.places[BUCKETS]),
+        }  # fmt: skip
+
     def load(self, state: dict[str, Any]) -> None:
         self.log.load(state["events"])
+        self._timers.forget()
         newest, aside, there = state["newest"], state["aside"], state["map"]
         self.mark, self.own = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._instances(len(newest))
         self.own[NEWEST::4][: len(newest)] = newest
         self.own[4 * there + NUMBER] = np.arange(1, len(there) + 1)
-        self._tie(state["held"], state["timed"])
+        held = state.get("held")
+        if held is None:
+            heads = state["heads"][self.log.part[: self.log.end]]
+            held = (heads >= 0) & (heads <= np.arange(self.log.end))
+        self._tie(held, state["timed"].astype(np.bool_))
         self.times, self.parts, self._stuck = aside["times"].copy(), aside["parts"].copy(), state["first"]
         self.places = np.array(
             [self._stuck, state["seen"], len(self.times), 0, state["buckets"], len(there), len(there)], np.int64

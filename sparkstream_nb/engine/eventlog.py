@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ...types import Type
-from ..arrays import wider
-from ..columns import DTYPES, Array, Column, Held
-from ..rows import Rows
+from ..types import Type
+from .arrays import wider
+from .blocks import Blocks, Tracked
+from .columns import DTYPES, Array, Column, Held
+from .rows import Rows
 
 _OWN = 4
 """Who holds a buffer that is its log's alone: the log, a list of all its buffers, a loop over that, and who asks."""
@@ -47,6 +48,13 @@ class EventLog:
         self._null: list[Array | None] = [None] * len(self.types)
         self.ts = np.empty(0, np.int64)
         self.part = np.empty(0, np.int32)
+        self.base = 0
+        """The number of the event at position 0, counted from the first that came, as long as nothing is left out
+        between two that are held (`compact`)."""
+        self._saved_to = 0
+        """The number after the last event that was ever saved."""
+        self._blocks: list[Blocks] = []
+        """What is known of each column, of each null mask, of timestamps and instances as they were saved."""
 
     def room(self, n: int, low: int) -> int:
         """Makes room for `n` more. Where that needs new buffers, the events before `low` are let go; returns by how
@@ -70,6 +78,7 @@ class EventLog:
         """The events from `low` on into buffers of `size`. Or into the same ones, where those have room for `least`
         (None: `size`), not much more than `size`, and nobody else looks at them: new ones the system has to clear."""
         end = self.end
+        self.base += low
         if (size if least is None else least) <= self.capacity <= size + size // 8 and self._alone():
             for a in self._buffers():
                 a[: end - low] = a[low:end]
@@ -96,6 +105,8 @@ class EventLog:
         """Adds rows at the end; returns the position of the first of them."""
         n, at = len(rows), self.end
         end = at + n
+        if self.base + at < self._saved_to:  # the table took rows back
+            self._forget(at)
         if end > self.capacity:
             self.move(0, max(end, wider(at), 16))
         if self.timed:
@@ -154,6 +165,9 @@ class EventLog:
     def assign(self, i: int, positions: Array, column: Column) -> None:
         """New values of attribute `i` at positions."""
         self._values[i][positions] = column.values
+        if self._blocks:
+            self._blocks[2 * i].touch(positions + self.base)
+            self._blocks[2 * i + 1].touch(positions + self.base)
         mask = self._null[i]
         if column.null is not None and mask is None:
             mask = self._null[i] = np.zeros(self.capacity, np.bool_)
@@ -164,6 +178,11 @@ class EventLog:
         """Keeps only positions `keep` (increasing), in room for `size` (None: a third more than they are); they become
         0, 1, 2 ..."""
         size = len(keep) + len(keep) // 3 if size is None else size
+        if self._blocks:
+            low = int(keep[0]) if len(keep) else self.end
+            moved = np.flatnonzero(keep - np.arange(low, low + len(keep)))
+            self.base += low
+            self._forget(int(moved[0]) if len(moved) else len(keep))
         self._values = [_kept(v, keep, size) for v in self._values]
         self._null = [None if m is None else _kept(m, keep, size) for m in self._null]
         self.end, self.capacity = len(keep), size
@@ -193,8 +212,51 @@ class EventLog:
         ts = self.ts[index] if self.timed else np.zeros(len(index), np.int64)
         return {"columns": self.columns(index), "ts": ts, "part": part}
 
+    def saved(self, a: int, b: int) -> dict[str, Any]:
+        """The events at the positions a ≤ i < b as plain data that is saved by change. `load` takes it as well."""
+        if not self._blocks:
+            sizes = [size for v in self._values for size in (v.itemsize, 1)]
+            self._blocks = [Blocks(size) for size in (*sizes, self.ts.itemsize, self.part.itemsize)]
+        for blocks in self._blocks:
+            blocks.let_go(self.base)
+        self._saved_to = max(self._saved_to, self.base + b)
+        *blocks_, ts, part = self._blocks
+
+        def tracked(blocks: Blocks, array: Array) -> Tracked:
+            return Tracked.of(blocks, self.base + a, array[a:b])
+
+        columns = []
+        for i, (t, v, m) in enumerate(zip(self.types, self._values, self._null, strict=True)):
+            if t is Type.OBJECT:
+                columns += self.between(a, b)[i : i + 1]
+                continue
+            null = None if m is None else tracked(blocks_[2 * i + 1], m)
+            columns.append(Column(t, tracked(blocks_[2 * i], v), null))  # type: ignore[arg-type]
+        return {
+            "columns": columns, "n": b - a, "first": self.base + a,
+            "ts": tracked(ts, self.ts) if self.timed else None,
+            "part": tracked(part, self.part) if self.parted else None,
+        }  # fmt: skip
+
+    def touch_ts(self, positions: Array) -> None:
+        """The timestamps at positions were written."""
+        if self._blocks:
+            self._blocks[-2].touch(positions + self.base)
+
+    def _forget(self, at: int) -> None:
+        """Everything from the position `at` on is another event than the one that was saved."""
+        self._saved_to = min(self._saved_to, self.base + at)
+        for blocks in self._blocks:
+            blocks.forget(self.base + at)
+
     def load(self, state: dict[str, Any]) -> None:
-        n = len(state["ts"])
         self.__init__(self.types, parted=self.parted, timed=self.timed)  # type: ignore[misc]
-        zeros = np.zeros(n, np.int64)
-        self.append(Rows(state["columns"], state["ts"], zeros, zeros, None, state["part"]))
+        self.append(rows_of(state))
+        self.base = state.get("first", 0)
+
+
+def rows_of(state: dict[str, Any]) -> Rows:
+    """The events of a log's state. What it does not have of them nobody asks for."""
+    n = state["n"] if "n" in state else len(state["ts"])
+    ts, zeros = state["ts"], np.zeros(n, np.int64)
+    return Rows(state["columns"], zeros if ts is None else ts, zeros, zeros, None, state["part"])

@@ -1,0 +1,20 @@
+"""The two forms of a part's state: `state()`, which depends on nothing but what it means, and for those parts that know
+what they wrote `saved()`, which is saved by change (`blocks.Tracked`) and may have more in it. `load` takes both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Form = Callable[[Any], Any]
+"""Gives the state of a part in one of the forms."""
+
+
+def plain(part: Any) -> Any:
+    """The state of a part (None: None)."""
+    return None if part is None else part.state()
+
+
+def by_change(part: Any) -> Any:
+    """The state of a part as it is saved."""
+    return None if part is None else getattr(part, "saved", part.state)()
