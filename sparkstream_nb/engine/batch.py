@@ -19,7 +19,7 @@ import pyarrow as pa
 from .columns import Array, Strings
 from .snapshot import pack, unpack
 
-_OBJECTS = {b"type": b"object"}
+_OBJECTS, _LEFT_OUT = {b"type": b"object"}, {b"type": b"left out"}
 
 
 def _pack_objects(values: list[Any]) -> pa.Array:
@@ -28,16 +28,33 @@ def _pack_objects(values: list[Any]) -> pa.Array:
     return pa.array([None if v is None else pack(v, strings) for v in values], pa.binary())
 
 
-def _unpack_objects(array: pa.Array) -> list[Any]:
+def _unpacked(array: pa.Array, metadata: Any) -> Any:
+    if metadata == _LEFT_OUT:
+        return LeftOut(len(array))
+    if metadata != _OBJECTS:
+        return array
     strings = Strings()
     return [None if v is None else unpack(v, strings) for v in array.to_pylist()]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The column of an attribute that nobody reads, and whose values stayed in their file: it only has a length."""
+
+    n: int
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, rows: slice) -> LeftOut:
+        return LeftOut(len(range(self.n)[rows]))
 
 
 @dataclass(slots=True)
 class StreamRows:
     """Events of one input stream: `step` int64[n] (not decreasing; equal steps are one chunk), `ts` int64[n] ms, and
     one Arrow array per attribute in schema order (`columns.ARROW` types; strings may be dictionary arrays).
-    An attribute of type object may be a Python list of values instead."""
+    An attribute of type object may be a Python list of values instead, and one that nobody reads `LeftOut`."""
 
     step: Array
     ts: Array
@@ -48,8 +65,16 @@ class StreamRows:
         return StreamRows(self.step[index], self.ts[index], [taken(c, index) for c in self.columns])
 
 
+    @property
+    def whole(self) -> bool:
+        """Whether no column is left out."""
+        return not any(isinstance(c, LeftOut) for c in self.columns)
+
+
 def taken(column: Any, index: Array) -> Any:
-    """The values of a column, an Arrow array or a list of objects, at the positions `index`, integers."""
+    """The values of a column of `StreamRows` at the positions `index`, integers."""
+    if isinstance(column, LeftOut):
+        return LeftOut(len(index))
     return [column[i] for i in index.tolist()] if isinstance(column, list) else column.take(pa.array(index))
 
 
@@ -72,9 +97,13 @@ class InputBatch:
             arrays = [pa.array(r.step, pa.int64()), pa.array(r.ts, pa.int64())]
             fields = [pa.field("step", pa.int64()), pa.field("ts", pa.int64())]
             for i, column in enumerate(r.columns):
-                packed = isinstance(column, list)
-                arrays.append(_pack_objects(column) if packed else column)
-                fields.append(pa.field(f"a{i}", arrays[-1].type, metadata=_OBJECTS if packed else None))
+                array, metadata = column, None
+                if isinstance(column, list):
+                    array, metadata = _pack_objects(column), _OBJECTS
+                elif isinstance(column, LeftOut):
+                    array, metadata = pa.nulls(len(column)), _LEFT_OUT
+                arrays.append(array)
+                fields.append(pa.field(f"a{i}", array.type, metadata=metadata))
             batch = pa.record_batch(arrays, schema=pa.schema(fields))
             sink = io.BytesIO()
             with pa.ipc.new_stream(sink, batch.schema) as writer:
@@ -97,8 +126,7 @@ class InputBatch:
         for name, part in zip(head["streams"], parts[1:], strict=True):
             batch = pa.ipc.open_stream(pa.py_buffer(part)).read_all().combine_chunks()
             cols = [c.chunk(0) if c.num_chunks else pa.array([], c.type) for c in batch.columns]
-            objects = [f.metadata == _OBJECTS for f in batch.schema]
-            columns = [_unpack_objects(c) if o else c for c, o in zip(cols, objects, strict=True)]
+            columns = [_unpacked(c, f.metadata) for c, f in zip(cols, batch.schema, strict=True)]
             rows[name] = StreamRows(cols[0].to_numpy(), cols[1].to_numpy(), columns[2:])
         return InputBatch(np.frombuffer(parts[0], np.int64), rows)
 

@@ -175,6 +175,14 @@ _FIRST, _FEW = 64, 56
 """Where fewer of the first are different no sample is taken, which costs ten times as much; of 1,000 kinds 62 are."""
 
 
+def nearly_distinct(texts: pa.Array) -> bool:
+    """Whether nearly all of a long array of texts are different, by a sample. A short array is not worth it."""
+    if len(texts) < 4 * _SAMPLE or len(texts.slice(0, _FIRST).unique()) < _FEW:
+        return False
+    sample = texts.take(pa.array(np.arange(_SAMPLE) * (len(texts) // _SAMPLE)))
+    return len(sample.unique()) >= _DIFFERENT
+
+
 class Texts(Column):
     """A string column held as an Arrow array. Codes are looked up lazily, for the requested rows only.
 
@@ -206,14 +214,8 @@ class Texts(Column):
         if self._codes is not None:
             return False
         if self._many is None:
-            self._many = False
-            if self._array.type == pa.string() and len(self) >= 4 * _SAMPLE:
-                self._many = len(self._array.slice(0, _FIRST).unique()) >= _FEW and self._of_sample()
+            self._many = self._array.type == pa.string() and nearly_distinct(self._array)
         return self._many
-
-    def _of_sample(self) -> bool:
-        sample = self._array.take(pa.array(np.arange(_SAMPLE) * (len(self) // _SAMPLE)))
-        return len(sample.unique()) >= _DIFFERENT
 
     def texts(self, strings: Strings) -> pa.Array:
         return self._array if self.many else super().texts(strings)
@@ -242,6 +244,33 @@ class Texts(Column):
 
     def to_list(self, strings: Strings) -> list[Any]:
         return list(self._array.to_pylist()) if self.many else super().to_list(strings)
+
+
+class Unread(Column):
+    """A column that nobody reads, whose values were left in their file. It goes through as it is, joined with others
+    too; values, which a plan says that nobody asks for (`plan.needed`), raise RuntimeError."""
+
+    __slots__ = ("_n",)
+
+    def __init__(self, type: Type, n: int) -> None:
+        self.type, self._n = type, n
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def values(self) -> Array:  # type: ignore[override]
+        raise RuntimeError("the values of an attribute are asked for that was to be left out")
+
+    @property
+    def null(self) -> Mask | None:  # type: ignore[override]
+        raise RuntimeError("the nulls of an attribute are asked for that was to be left out")
+
+    def take(self, index: Array) -> Column:
+        return Unread(self.type, len(index))
+
+    def slice(self, a: int, b: int) -> Column:
+        return Unread(self.type, len(range(self._n)[a:b]))
 
 
 class Held(Sequence[Column]):
@@ -314,6 +343,8 @@ def concat(parts: Sequence[Column]) -> Column:
         raise ValueError("no columns to concatenate")
     if len(parts) == 1:
         return parts[0]
+    if any(isinstance(p, Unread) for p in parts):
+        return Unread(parts[0].type, sum(map(len, parts)))
     joined = parts[0].joined(parts[1:])
     if joined is not None:
         return joined

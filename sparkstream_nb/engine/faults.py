@@ -7,14 +7,7 @@ the fault stream (`STREAM`), to the log (`LOG`), or else to the errors of the st
 
 from __future__ import annotations
 
-from ..plan.nodes import Call, Expr, InTable, ScriptCall, walk
-
-_SURE = frozenset(
-    {"ifThenElse", "coalesce", "default", "maximum", "minimum", "UUID", "convert", "createSet", "sizeOfSet"}
-    | {"eventTimestamp", "currentTimeMillis"}
-    | {f"instanceOf{t}" for t in ("Boolean", "Double", "Float", "Integer", "Long", "String")}
-)
-"""Functions that answer for every event."""
+from ..plan.query_parts import may_fail as may_fail
 
 
 class ErrorObject(str):
@@ -34,10 +27,3 @@ class Undelivered(ErrorObject):
 def fault_stream(stream: str) -> str:
     """The id of a stream's fault stream."""
     return f"!{stream}"
-
-
-def may_fail(expr: Expr) -> bool:
-    """Whether evaluating the expression may raise an error for some event, judging by its functions."""
-    return any(
-        isinstance(e, InTable | ScriptCall) or (isinstance(e, Call) and e.function not in _SURE) for e in walk(expr)
-    )

@@ -23,10 +23,10 @@ from ..plan.outside import published
 from ..plan.stored import RowSource, TableChanges
 from ..types import Type
 from .assembly import Assembly
-from .batch import Answer, Chunks, Emitted, InputBatch, Outputs
+from .batch import Answer, Chunks, Emitted, InputBatch, LeftOut, Outputs
 from .blocks import Buffer, Tracked
 from .circles import settling
-from .columns import Array, Column, Strings, concat, writable
+from .columns import Array, Column, Strings, Unread, concat, writable
 from .expressions import Context
 from .graph import build
 from .javamap import string_hash, walk_order
@@ -255,10 +255,7 @@ class NodeEngine:
         else:
             if len(columns) != len(schema):
                 raise ValueError(f"{stream} has {len(schema)} attributes, the batch {len(columns)}")
-            cols = [
-                Column.of(t, c, strings) if isinstance(c, list) else Column.from_arrow(t, c, strings)
-                for t, c in zip(schema.types, columns, strict=True)
-            ]
+            cols = [_column(t, c, strings) for t, c in zip(schema.types, columns, strict=True)]
         return Rows(cols, writable(np.ascontiguousarray(ts, np.int64)), *event_order(step, self.steps))
 
     def _run_by_operator(self, inputs: dict[str, Rows], clock: Clock, out: _Collected) -> None:
@@ -567,6 +564,13 @@ def _as_read(op: Operator, rows: Rows) -> Rows:
         return rows
     inner = "#" in op.query.target.id
     return Rows(rows.columns, rows.ts, rows.root, rows.chunk, None, rows.part if inner else None)
+
+
+def _column(type: Type, column: Any, strings: Strings) -> Column:
+    """A column of `StreamRows` as the engine has it."""
+    if isinstance(column, LeftOut):
+        return Unread(type, len(column))
+    return Column.of(type, column, strings) if isinstance(column, list) else Column.from_arrow(type, column, strings)
 
 
 def _in_partition(op: Operator) -> bool:

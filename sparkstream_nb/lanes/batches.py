@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..engine.batch import InputBatch, StreamRows
+from ..engine.batch import InputBatch, LeftOut, StreamRows
 from ..engine.columns import Array
 
 
@@ -51,7 +51,10 @@ def events_by_step(batch: InputBatch) -> Array:
 
 
 def concatenated(columns: Sequence[Any]) -> Any:
-    """Arrow arrays one after the other; lists of objects, and arrays of different types, as a list."""
+    """Columns of `StreamRows` one after the other: arrays as an array; lists of objects, and arrays of different types,
+    as a list. What is left out of one of them is left out."""
+    if any(isinstance(c, LeftOut) for c in columns):
+        return LeftOut(sum(map(len, columns)))
     if all(isinstance(c, pa.Array) for c in columns):
         plain = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in columns]
         if len({c.type for c in plain}) == 1:

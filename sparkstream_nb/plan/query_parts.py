@@ -122,6 +122,22 @@ def expressions(q: n.Query) -> Iterator[n.Expr]:
             yield from (s.value for s in q.output.set or ())
 
 
+_SURE = frozenset(
+    {"ifThenElse", "coalesce", "default", "maximum", "minimum", "UUID", "convert", "createSet", "sizeOfSet"}
+    | {"eventTimestamp", "currentTimeMillis"}
+    | {f"instanceOf{t}" for t in ("Boolean", "Double", "Float", "Integer", "Long", "String")}
+)
+"""Functions that answer for every event."""
+
+
+def may_fail(expr: n.Expr) -> bool:
+    """Whether evaluating the expression may raise an error for some event, judging by its functions."""
+    return any(
+        isinstance(e, n.InTable | n.ScriptCall) or (isinstance(e, n.Call) and e.function not in _SURE)
+        for e in n.walk(expr)
+    )
+
+
 def inserts_into(q: n.Query, id_: str) -> bool:
     """Whether a query inserts into the stream or window `id_`."""
     return isinstance(q.output, n.Insert) and q.output.target.id == id_ and q.output.target.kind in ("stream", "window")

@@ -22,7 +22,7 @@ from ..errors import StoreError
 from ..lanes.batches import between
 from ..system import lock, put_in_place, to_disk
 from .aside import errors_of, why_of
-from .entries import Entry
+from .entries import Entry, EventsEntry
 from .marks import MARKS
 from .private import private_file
 from .segments import Piece
@@ -107,6 +107,13 @@ class Care:
         """Whether `entries` are to be taken with care."""
         first, end = self.entries
         return any(first <= e.seq < end for e in entries)
+
+    def shows(self, entries: Sequence[EventsEntry]) -> bool:
+        """Whether errors may be told that have the values of events of `entries`: some of them are set aside, or may
+        be."""
+        first, end = entries[0].step, entries[-1].step + entries[-1].steps
+        found = [*(a.steps for a in self.aside), *([] if self.suspects is None else [self.suspects])]
+        return self.concerns(entries) or any(s.first < end and first < s.end for s in found)
 
     def parts(self, piece: Piece) -> Iterator[tuple[Piece, Steps]]:
         """A piece, cut where its steps are set aside or suspected."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -72,37 +73,55 @@ def files_of(parts: Iterable[Part]) -> list[str]:
     return list(dict.fromkeys(name for p in parts for name in (p.clock, p.file) if name))
 
 
-def pieces_of(folder: Path, entries: Sequence[EventsEntry], parts: Mapping[int, Part]) -> Iterator[Piece]:
-    """What consecutive entries mean to the node to which these `parts` came, by their first entry."""
+Whole = Callable[[Sequence[EventsEntry]], InputBatch]
+"""What consecutive entries mean to a node, with all columns."""
+
+
+def pieces_of(
+    folder: Path, entries: Sequence[EventsEntry], parts: Mapping[int, Part], whole: Whole | None = None
+) -> Iterator[Piece]:
+    """What consecutive entries mean to the node to which these `parts` came, by their first entry. With `whole`, parts
+    with columns left out are read again."""
+    read = _Reading(folder, entries, whole)
     found: list[tuple[EventsEntry, Part]] = []
     events = steps = 0
     for entry in entries:
         part = parts.get(entry.seq)
         if part is not None:
             if found and (events + part.events > JOINED_EVENTS or steps + entry.steps > JOINED_STEPS):
-                yield _joined(folder, found)
+                yield read.joined(found)
                 found, events, steps = [], 0, 0
             found.append((entry, part))
             events += part.events
         steps += entry.steps  # those of a part that began before too
     if found:
-        yield _joined(folder, found)
+        yield read.joined(found)
 
 
-def _joined(folder: Path, found: Sequence[tuple[EventsEntry, Part]]) -> Piece:
-    """Consecutive parts as one piece."""
-    clocks = [_clock(folder, (p.clock,)) if p.clock else None for _, p in found]
-    batches = [_read(folder, part, clock) for (_, part), clock in zip(found, clocks, strict=True)]
-    names = tuple(p.clock for _, p in found)
-    batch = join(batches, _clock(folder, names) if all(names) and len(names) > 1 else None)
-    first, last = found[0][0], found[-1][1].last
-    return Piece(first.seq, last, first.step, first.before, batch)
+@dataclass(frozen=True)
+class _Reading:
+    folder: Path
+    entries: Sequence[EventsEntry]
+    whole: Whole | None
 
+    def joined(self, found: Sequence[tuple[EventsEntry, Part]]) -> Piece:
+        """Consecutive parts as one piece."""
+        clocks = [_clock(self.folder, (p.clock,)) if p.clock else None for _, p in found]
+        batches = [self._batch(part, clock) for (_, part), clock in zip(found, clocks, strict=True)]
+        names = tuple(p.clock for _, p in found)
+        batch = join(batches, _clock(self.folder, names) if all(names) and len(names) > 1 else None)
+        first, last = found[0][0], found[-1][1].last
+        return Piece(first.seq, last, first.step, first.before, batch)
 
-def _read(folder: Path, part: Part, clock: Array | None) -> InputBatch:
-    if clock is None:
-        return InputBatch.from_bytes(part.blob)
-    return InputBatch(clock, InputBatch.from_bytes((folder / part.file).read_bytes()).rows if part.file else {})
+    def _batch(self, part: Part, clock: Array | None) -> InputBatch:
+        if clock is None:
+            batch = InputBatch.from_bytes(part.blob)
+        else:
+            blob = (self.folder / part.file).read_bytes() if part.file else b""
+            batch = InputBatch(clock, InputBatch.from_bytes(blob).rows if blob else {})
+        if self.whole is None or all(r.whole for r in batch.rows.values()):
+            return batch
+        return self.whole([e for e in self.entries if part.seq <= e.seq <= part.last])
 
 
 def _clock(folder: Path, names: tuple[str, ...]) -> Array:

@@ -34,6 +34,7 @@ from ..lanes.distributed_member import DistributedMember, NodesOutputs
 from ..lanes.member import PairMember
 from ..lang.parser import parse_on_demand
 from ..plan import bind_retrieval
+from ..plan.needed import needed
 from ..plan.nodes import BatchClock, Plan
 from ..plan.placement import idle, nothing, split
 from ..plan.state_units import bound_units, state_units
@@ -70,16 +71,17 @@ class _Kept:
 
 
 _engines: OrderedDict[tuple[str, int], _Kept] = OrderedDict()
-_plans: OrderedDict[bytes, tuple[Plan, Plan]] = OrderedDict()
+_plans: OrderedDict[bytes, tuple[Plan, Plan, segments.Needed | None]] = OrderedDict()
 
 
-def _plan(spec: NodeSpec) -> tuple[Plan, Plan]:
-    """The plan and its part for the node, unpickled once per worker: nodes with equal properties share it. One that
-    takes all events does all of its plan itself."""
+def _plan(spec: NodeSpec) -> tuple[Plan, Plan, segments.Needed | None]:
+    """The plan, its part for the node, and the attributes that this reads (None: all), unpickled once per worker: nodes
+    with equal properties share it. One that takes all events does all of its plan itself."""
     key = hashlib.blake2b(spec.plan, digest_size=16).digest()
     if key not in _plans:
         plan = pickle.loads(spec.plan)
-        _plans[key] = plan, plan if spec.takes_all else split(plan)[1]
+        own = plan if spec.takes_all else split(plan)[1]
+        _plans[key] = plan, own, None if spec.takes_all or spec.trace else needed(own)
         while len(_plans) > ENGINES_KEPT:
             _plans.popitem(last=False)
     return _plans[key]
@@ -321,13 +323,20 @@ def _steps(
         return 0, 0
     schemas = {s: d.source.schema for s, d in engine.plan.streams.items()}
     several = sum(e.steps for e in entries) > (JOINED_STEPS if parts else journal.STEPS_PER_PIECE)
+    # Errors tell all values of what is set aside.
+    read = None if careful or p.isolate or _care(p).shows(entries) else _plan(spec)[2]
     if parts:
-        found = pieces_of(p.folder, entries, parts)
+        found = pieces_of(
+            p.folder, entries, parts,
+            None if read is not None else lambda run: segments.pieces(
+                p.folder, run, schemas, [spec.index], spec.count
+            )[0].batch,
+        )  # fmt: skip
     elif spec.takes_all:
         found = (segments.whole(p.folder, r, schemas) for r in journal.runs(entries))
     else:
         found = (
-            segments.pieces(p.folder, r, schemas, [spec.index], spec.count)[0] for r in journal.runs(entries)
+            segments.pieces(p.folder, r, schemas, [spec.index], spec.count, read)[0] for r in journal.runs(entries)
         )
     return _take_pieces(p, kept, segments.ahead(found) if several else found, out, careful=careful)
 

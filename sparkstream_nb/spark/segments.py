@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..engine.batch import InputBatch, StreamRows
-from ..engine.columns import Array
+from ..engine.batch import InputBatch, LeftOut, StreamRows
+from ..engine.columns import Array, nearly_distinct
 from ..lanes.batches import concatenated
 from ..lanes.partitioning import part, parts
 from ..types import Schema, Type
@@ -22,6 +22,8 @@ from . import ingest, routing
 from .entries import EventsEntry, RowsEntry, StepsEntry
 
 T = TypeVar("T")
+Needed = Mapping[str, Collection[int]]
+"""The attributes of each stream that somebody reads (`plan.needed`): those of others are left out."""
 
 
 @dataclass
@@ -37,9 +39,11 @@ class Piece:
 
 
 def pieces(
-    folder: Path, run: Sequence[EventsEntry], schemas: Mapping[str, Schema], nodes: Sequence[int], began: int
-) -> list[Piece]:
-    """What entries of events mean to each of the `nodes` (numbers from 0) of an app that began with `began`.
+    folder: Path, run: Sequence[EventsEntry], schemas: Mapping[str, Schema], nodes: Sequence[int], began: int,
+    needed: Needed | None = None,
+) -> list[Piece]:  # fmt: skip
+    """What entries of events mean to each of the `nodes` (numbers from 0) of an app that began with `began`, as far as
+    they are `needed` (None: all).
 
     A node that an entry was not routed over gets nothing of it, not even its time.
     """
@@ -48,10 +52,12 @@ def pieces(
         over = entry.over or range(began)
         if not any(node in over for node in nodes):
             continue
-        batch, count = load(folder, entry, schemas), len(over)
+        count = len(over)
+        route = routing.Route.parse(entry.route, count) if count > 1 else None
+        batch = load(folder, entry, schemas, needed if route is None else _also(needed, route.attribute, schemas))
         routed = {0: batch}
-        if count > 1:
-            places = routing.assign(batch, routing.Route.parse(entry.route, count), schemas, count, entry.request)
+        if route is not None:
+            places = routing.assign(batch, route, schemas, count, entry.request)
             if len(nodes) > 1:
                 routed = dict(enumerate(parts(batch, places, count)))
             else:
@@ -95,11 +101,15 @@ def events_of(batch: InputBatch) -> int:
     return sum(len(rows.step) for rows in batch.rows.values())
 
 
-def load(folder: Path, entry: EventsEntry, schemas: Mapping[str, Schema]) -> InputBatch:
-    """The batch that an entry of the journal stands for."""
+def load(
+    folder: Path, entry: EventsEntry, schemas: Mapping[str, Schema], needed: Needed | None = None
+) -> InputBatch:  # fmt: skip
+    """The batch that an entry of the journal stands for; of a feed's rows what is `needed` (None: all)."""
     match entry:
         case RowsEntry():
-            return _rows(folder / entry.file, entry, schemas[entry.stream])
+            schema = schemas[entry.stream]
+            wanted = range(len(schema)) if needed is None else needed[entry.stream]
+            return _rows(folder / entry.file, entry, schema, wanted)
         case StepsEntry(data=str(data)):
             return InputBatch.from_bytes(base64.b64decode(data))
         case StepsEntry(file=str(file)):
@@ -107,38 +117,79 @@ def load(folder: Path, entry: EventsEntry, schemas: Mapping[str, Schema]) -> Inp
     raise TypeError(f"an entry of kind '{entry.kind}' has no events")
 
 
-def _rows(file: Path, entry: RowsEntry, schema: Schema) -> InputBatch:
+def _also(needed: Needed | None, attribute: str | None, schemas: Mapping[str, Schema]) -> Needed | None:
+    """What is needed where events are routed by an attribute."""
+    if needed is None or attribute is None:
+        return needed
+    places = {s: schemas[s].find(attribute) for s in needed}
+    return {s: attrs if (p := places[s]) is None else {*attrs, p} for s, attrs in needed.items()}
+
+
+def _rows(file: Path, entry: RowsEntry, schema: Schema, wanted: Collection[int]) -> InputBatch:
     """Rows of a feed's file, each a step; with `start`, `apart` ms apart from there."""
+    ts: Any
+    columns: list[Any]
     if entry.groups:
-        ts, columns = _parquet(file, entry, schema)
+        ts, columns = _parquet(file, entry, schema, wanted)
     else:
         with pa.memory_map(str(file)) as source:
             table = pa.ipc.open_file(source).read_all()
-        arrays = [ingest.one(c) for c in table.columns]
-        ts, columns = arrays[0].to_numpy(zero_copy_only=False), arrays[1:]
+        ts = ingest.one(table.column(0)).to_numpy(zero_copy_only=False)
+        columns = [ingest.one(c) if i in wanted else None for i, c in enumerate(table.columns[1:])]
     if entry.start is not None:
         ts = entry.start + entry.apart * np.arange(entry.steps, dtype=np.int64)
     ts = np.asarray(ts, np.int64)
-    coded = [c.dictionary_encode() if c.type == pa.string() else c for c in columns]
+    coded = [LeftOut(len(ts)) if c is None else _coded(c) for c in columns]
     return InputBatch(ts, {entry.stream: StreamRows(np.arange(len(ts), dtype=np.int64), ts, coded)})
 
 
-def _parquet(file: Path, entry: RowsEntry, schema: Schema) -> tuple[Any, list[pa.Array]]:
-    """Row groups of a parquet file whose columns fit the schema as they are (`ingest.fits`)."""
-    texts = [n for n, a in zip(entry.columns, schema, strict=True) if a.type is Type.STRING]
+def _coded(column: pa.Array) -> pa.Array:
+    """Texts with a dictionary, unless nearly all are different: then only those are looked up that pass filters."""
+    return column.dictionary_encode() if column.type == pa.string() and not nearly_distinct(column) else column
+
+
+def _parquet(
+    file: Path, entry: RowsEntry, schema: Schema, wanted: Collection[int]
+) -> tuple[Any, list[pa.Array | None]]:  # fmt: skip
+    """Row groups of a parquet file whose columns fit the schema as they are (`ingest.fits`): times, and the columns
+    that are wanted."""
+    named = {i: name for i, name in enumerate(entry.columns) if i in wanted}
+    texts = {name for i, name in named.items() if schema[i].type is Type.STRING}
     with pa.memory_map(str(file)) as source:
-        parquet = pq.ParquetFile(source, read_dictionary=texts)
-        wanted = list(dict.fromkeys([*entry.columns, *([entry.time] if entry.time else [])]))
-        table = parquet.read_row_groups(list(entry.groups), columns=wanted)
-    columns = []
-    for name, attribute in zip(entry.columns, schema, strict=True):
-        column = table.column(name)
+        metadata = pq.read_metadata(source)
+        coded = [n for n, size in _sizes(metadata, entry.groups).items() if n in texts and size < _PLAIN]
+        parquet = pq.ParquetFile(source, metadata=metadata, read_dictionary=coded)
+        read = list(dict.fromkeys([*named.values(), *([entry.time] if entry.time else [])]))
+        table = parquet.read_row_groups(list(entry.groups), columns=read)
+    columns: list[pa.Array | None] = []
+    for i, attribute in enumerate(schema):
+        if i not in named:
+            columns.append(None)
+            continue
+        column = table.column(named[i])
         if pa.types.is_dictionary(column.type) and column.num_chunks:
             array = pa.concat_arrays(column.unify_dictionaries().chunks)
             columns.append(array.cast(pa.dictionary(pa.int32(), pa.string())))
         else:
             columns.append(ingest.convert(ingest.one(column), attribute.type)[0])
     return ingest.times(ingest.one(table.column(entry.time)))[0] if entry.time else None, columns
+
+
+_PLAIN = 4
+"""Bytes that each text takes at least where a column chunk of parquet is not in the main written with a dictionary."""
+
+
+def _sizes(metadata: pq.FileMetaData, groups: Sequence[int]) -> dict[str, float]:
+    """Bytes of a value, by column, in some row groups as they are written."""
+    size: dict[str, int] = {}
+    rows = 0
+    for g in groups:
+        group = metadata.row_group(g)
+        rows += group.num_rows
+        for i in range(group.num_columns):
+            chunk = group.column(i)
+            size[chunk.path_in_schema] = size.get(chunk.path_in_schema, 0) + chunk.total_uncompressed_size
+    return {name: n / max(rows, 1) for name, n in size.items()}
 
 
 def join(batches: Sequence[InputBatch], clock: Array | None = None) -> InputBatch:

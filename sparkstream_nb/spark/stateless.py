@@ -10,6 +10,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ import pyarrow as pa
 from ..engine.batch import Outputs
 from ..engine.node import NodeEngine
 from ..limits import Limits
+from ..plan.needed import needed
 from ..plan.nodes import Plan
 from ..plan.placement import idle, split
 from ..retention import Retention
@@ -48,7 +50,7 @@ class SourceApp:
     results go to the folder `outputs`. With `trace`, an error of the engine is a row of kind `failure`. `start` is that
     of the nodes (`NodeSpec`). The app began with `began` nodes. What is set aside (`care`) becomes errors here where it
     `tells`, as no node works on events; else the nodes tell. `limits` are the nodes'. Where it `divides`, events are
-    divided by node here.
+    divided by node here. `needed`: the attributes that are read here, or by a node to which its part goes; None: all.
     """
 
     keys: tuple[int, ...]
@@ -64,6 +66,7 @@ class SourceApp:
     tells: bool = False
     limits: Limits = field(default_factory=Limits)
     divides: bool = False
+    needed: segments.Needed | None = None
 
     @property
     def works(self) -> bool:
@@ -84,6 +87,8 @@ def app_of(
     parts = [ahead for ahead, _ in halves]
     trace = any(s.trace for s in specs)
     idles = all(rest is not None and idle(rest) for _, rest in halves)
+    divides = len(specs) > 1 and not (trace or idles or any(s.takes_all for s in specs))
+    read = [needed(p) for ahead, rest in halves for p in (ahead, rest if divides else None) if p is not None]
     return SourceApp(
         tuple(keys),
         tuple(s.node for s in specs),
@@ -97,7 +102,8 @@ def app_of(
         care or Care(),
         idles,
         specs[0].limits,
-        divides=len(specs) > 1 and not (trace or idles or any(s.takes_all for s in specs)),
+        divides=divides,
+        needed=None if trace else {s: frozenset[int]().union(*(r[s] for r in read)) for s in schemas},
     )
 
 
@@ -145,7 +151,7 @@ def rows_at(shared: Shared, digest: str, share: Share) -> Iterator[pa.RecordBatc
     apps = _apps_seen[digest]
     worked = [e for e in share.entries if (app := apps[e.app]) is not None and app.works]
     with shared.at_hand(e.file for e in worked if e.file is not None) as folder:
-        own = [None if app is None else replace(app, outputs=str(folder / "outputs")) for app in apps]
+        own = [None if app is None else _elsewhere(app, folder) for app in apps]
         for found in _rows(folder / "inbox", own, share):
             for row in (row for _, row in found):
                 if isinstance(row, rows.TableRow) and row.file:
@@ -153,6 +159,11 @@ def rows_at(shared: Shared, digest: str, share: Share) -> Iterator[pa.RecordBatc
             for name in files_of(row for _, row in found if isinstance(row, rows.Part)):
                 shared.put_file(f"inbox/{name}", folder / "inbox" / name)
             yield _batch(found)
+
+
+def _elsewhere(app: SourceApp, folder: Path) -> SourceApp:
+    """The app with its files in another folder. What it divides is whole: nodes there have no file to read again."""
+    return replace(app, outputs=str(folder / "outputs"), needed=None if app.divides else app.needed)
 
 
 def _rows(folder: Path, apps: Sequence[SourceApp | None], share: Share) -> Iterator[list[tuple[int, Row]]]:
@@ -180,7 +191,9 @@ def worked_off(
     for run in journal.runs(e for e in found if isinstance(e, EventsEntry)) if app.works else ():
         if check is not None:
             check()
-        pieces = segments.pieces(folder, run, app.schemas, range(count), app.began)
+        whole = partial(segments.pieces, folder, run, app.schemas, began=app.began)
+        lean = app.needed is not None and _may_leave_out(app, run)
+        pieces = whole(range(count), needed=app.needed if lean else None)
         for k, piece in enumerate(pieces):
             own = segments.events_of(piece.batch)
             events[k] += own
@@ -188,7 +201,8 @@ def worked_off(
                 resting.discard(k)
             plan = app.stateless[k] if own and app.stateless else None
             if plan is not None:
-                out += [(app.keys[k], row) for row in _results(folder, app, k, plan, piece)]
+                again = partial(whole, [k]) if lean else None
+                out += [(app.keys[k], row) for row in _results(folder, app, k, plan, piece, again)]
         if len(resting) == count:
             resting.discard(0)  # one tells how far it is
         if app.divides:
@@ -206,13 +220,23 @@ def worked_off(
     return out
 
 
+def _may_leave_out(app: SourceApp, run: Sequence[EventsEntry]) -> bool:
+    """Whether columns of these entries may be left out: no error tells their values, and where a node finds that it
+    needs all after all, it can read the files, as events in entries do not go to it."""
+    return not app.care.shows(run) and not (app.divides and any(e.file is None for e in run))
+
+
 def _without_events(entry: Entry) -> Entry:
     """The entry without events that it carries itself."""
     return replace(entry, data=None) if isinstance(entry, StepsEntry) else entry
 
 
-def _results(folder: Path, app: SourceApp, k: int, plan: Plan, piece: segments.Piece) -> list[Row]:
-    """What node number `k` of an app puts out for a piece, as far as no state is needed."""
+def _results(
+    folder: Path, app: SourceApp, k: int, plan: Plan, piece: segments.Piece,
+    whole: Callable[[], Sequence[segments.Piece]] | None,
+) -> list[Row]:  # fmt: skip
+    """What node number `k` of an app puts out for a piece, as far as no state is needed. `whole` gives the piece with
+    the columns that are left out of it."""
 
     def step(part: segments.Piece) -> Outputs:
         clock = max((t for t in (app.start, part.before) if t is not None), default=None)
@@ -228,6 +252,14 @@ def _results(folder: Path, app: SourceApp, k: int, plan: Plan, piece: segments.P
             out.extend(spill.encode(outputs, app.nodes[k], part))
 
         def take(part: segments.Piece) -> None:
+            if whole is not None:
+                try:
+                    outputs = step(part)
+                except Exception:  # what cannot be taken is an error, with all values
+                    (part,) = whole()
+                else:
+                    put(part, outputs)
+                    return
             for own, outputs in taken(part, step):
                 put(own, outputs)
 
