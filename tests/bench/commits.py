@@ -58,18 +58,18 @@ def cpu() -> float:
     return total
 
 
-def events(folder: Path, count: int) -> Path:
-    """A parquet file of so many events, one a millisecond."""
+def events(folder: Path, count: int, first: int = START) -> Path:
+    """A parquet file of so many events, one a millisecond from `first` on."""
     r = np.random.default_rng(5)
     names = pa.array([f"k{i:04d}" for i in range(KEYS)])
     table = pa.table(
         {
             "k": names.take(pa.array(r.integers(0, KEYS, count))),
             "v": np.round(100 + 20 * r.normal(size=count), 3),
-            "at": START + np.arange(count),
+            "at": first + np.arange(count),
         }
     )
-    file = folder / f"{count}.parquet"
+    file = folder / f"{count}-{first}.parquet"
     pq.write_table(table, file, row_group_size=250_000)
     return file
 
