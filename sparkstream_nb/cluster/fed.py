@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..spark.private import private_file
+from ..spark.private import write_private
 
 NOTED = "fed.json"
 """The file in an app's folder."""
@@ -63,7 +63,7 @@ class _Noted:
     def write(self, home: Path) -> None:
         with contextlib.suppress(OSError):
             text = json.dumps({"state": self.state, "files": self.files})
-            private_file(home / NOTED).write_text(text, encoding="utf-8")
+            write_private(home / NOTED, text.encode())
 
 
 def _mark(stream: str, source: Path) -> list[Any] | None:

@@ -26,7 +26,7 @@ from ..plan.nodes import Plan
 from ..plan.state_units import KeptUnit, relevant, unit_changes, units_of
 from ..runners import Kind
 from ..spark.mirror import retire
-from ..spark.private import private_file, private_folder
+from ..spark.private import private_folder, write_private
 from ..spark.shared import Shared
 from ..spark.sinks.position import unsent
 from ..system import put_in_place, to_disk
@@ -111,7 +111,7 @@ class Life:
     def write(self, home: Path) -> None:
         """Writes `app.json`, whole or not at all."""
         new = home / "app.json.new"
-        private_file(new).write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n", encoding="utf-8")
+        write_private(new, (json.dumps(dataclasses.asdict(self), indent=2) + "\n").encode())
         to_disk(new)
         put_in_place(new, home / "app.json")
         to_disk(home)

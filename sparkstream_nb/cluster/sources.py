@@ -18,7 +18,7 @@ from ..plan.mapping import JsonSource, PassThrough, SourceMapping
 from ..plan.nodes import Plan
 from ..plan.outside import SINK_ID
 from ..spark.calls import Desks
-from ..spark.private import private_file, private_folder
+from ..spark.private import private_folder, write_private
 from ..spark.sources.files import FilesPlace, FilesReader
 from ..spark.sources.http import HttpListener, HttpReader
 from ..spark.sources.intake import IntakeSetup
@@ -357,7 +357,7 @@ class _Token:
         if len(found) < _TOKEN:  # none yet, or what a crash left of one
             private_folder(self.file.parent)
             new, found = self.file.with_suffix(".new"), secrets.token_urlsafe(_TOKEN)
-            private_file(new).write_text(found, encoding="ascii")
+            write_private(new, found.encode())
             to_disk(new)
             put_in_place(new, self.file)
         return found

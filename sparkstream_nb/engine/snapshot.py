@@ -32,6 +32,9 @@ _FEW = 1024
 """So many strings may stay in a dictionary whether they are used or not."""
 
 
+_PLAIN = frozenset((int, str, bool, type(None)))
+
+
 class _Writer:
     def __init__(self, strings: Strings) -> None:
         self.strings = strings
@@ -66,6 +69,8 @@ class _Writer:
         return np.flatnonzero(there).astype(np.int32) - 1, places[codes + 1]
 
     def value(self, v: Any) -> Any:
+        if v.__class__ in _PLAIN:  # most values
+            return v
         if isinstance(v, Column):
             return self.column(v)
         if isinstance(v, np.ndarray):

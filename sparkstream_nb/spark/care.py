@@ -24,7 +24,7 @@ from ..system import lock, put_in_place, to_disk
 from .aside import errors_of, why_of
 from .entries import Entry, EventsEntry
 from .marks import MARKS
-from .private import private_file
+from .private import private_file, write_private
 from .segments import Piece
 
 PARTS = 32
@@ -88,7 +88,7 @@ class Care:
         """Keeps in the inbox what is set aside."""
         new = folder / f"{_FILE}.new"
         steps = [[a.steps.first, a.steps.end, a.why] for a in self.aside]
-        private_file(new).write_text(json.dumps({"steps": steps, "asks": self.asks}), encoding="utf-8")
+        write_private(new, json.dumps({"steps": steps, "asks": self.asks}).encode())
         to_disk(new)
         put_in_place(new, folder / _FILE)
 
@@ -193,7 +193,7 @@ def trying(place: Place, what: Trying) -> Iterator[None]:
     file = place.folder / MARKS / f"{_TRYING}{place.who}"
     steps = what.steps or what.all
     said = {"ask": what.ask, "all": what.all is not None, "steps": None if steps is None else [steps.first, steps.end]}
-    private_file(file).write_text(json.dumps(said), encoding="utf-8")
+    write_private(file, json.dumps(said).encode())
     try:
         yield
     except Exception as error:

@@ -12,7 +12,7 @@ from ..errors import SparkStreamError
 from ..system import to_disk
 from .causes import cause_of, is_own
 from .journal import BEGIN_ANEW
-from .private import private_file, private_folder
+from .private import private_folder, write_private
 from .shared import Shared
 
 _HALF_WRITTEN = re.compile(r"\.{1,2}\d+\.[0-9a-f-]+\.tmp(\.crc)?")
@@ -68,7 +68,7 @@ class LocalFiles:
         file = self.folder / name
         private_folder(file.parent)
         new = file.with_name(f"{file.name}.new")
-        private_file(new).write_bytes(blob)
+        write_private(new, blob)
         to_disk(new)
         new.replace(file)
         to_disk(file.parent)

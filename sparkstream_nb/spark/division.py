@@ -20,7 +20,7 @@ from ..engine.batch import InputBatch, StreamRows
 from ..engine.columns import Array
 from .entries import EventsEntry
 from .parts import PARTS
-from .private import private_file, private_folder
+from .private import private_folder, write_private
 from .rows import Part
 from .segments import Piece, events_of, join
 
@@ -45,10 +45,10 @@ def divided(folder: Path, nodes: Sequence[int], pieces: Sequence[Piece]) -> Iter
             private_folder(folder / PARTS)
             if not clock:
                 clock = f"{PARTS}/{where}.clock"
-                private_file(folder / clock).write_bytes(np.ascontiguousarray(piece.batch.clock).data)
+                write_private(folder / clock, np.ascontiguousarray(piece.batch.clock).data)
             own = f"{PARTS}/{where}.{node}" if events else ""
             if own:
-                private_file(folder / own).write_bytes(InputBatch(_NONE, _lean(piece.batch.rows)).to_bytes())
+                write_private(folder / own, InputBatch(_NONE, _lean(piece.batch.rows)).to_bytes())
             yield Part(node, piece.seq, piece.last, events, b"", own, clock)
 
 

@@ -36,7 +36,7 @@ from .entries import Entry, Reject, RowsEntry
 from .feed_files import FilePart, columns_of_file, parts_of, tables_of
 from .inbox import Inbox, unwritten
 from .ingest import check_object, fits, fits_time, one, times, type_rows, valid
-from .private import private_file
+from .private import private_file, write_private
 from .shared import Shared
 from .tasks import TaskFailed, Tasks
 from .time_formats import BY_DEFAULT, DoubtCounts, TimeFormat
@@ -491,7 +491,7 @@ class _Writer:
         if self.rejected:
             name = f"{self.feed}-{self.part:05d}-rejected"
             with _checked_write(self.folder):
-                private_file(self.folder / name).write_bytes(results.error_lines(self.errors))
+                write_private(self.folder / name, results.error_lines(self.errors))
             self.info.append((self.part, len(self.info), name, 0, self.rejected, 0, 0))
         return self.info
 

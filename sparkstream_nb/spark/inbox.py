@@ -27,7 +27,7 @@ from ..system import put_in_place, sync, to_disk
 from .entries import Entry, StepsEntry
 from .journal import JOURNAL, check_order, damaged, entries_of, line_of, lines, lines_of, segment, segments
 from .marks import MARKS
-from .private import private_file, private_folder
+from .private import private_file, private_folder, write_private
 from .segments import requests_of
 from .throughput import ArrivalCounts
 
@@ -154,7 +154,7 @@ class Inbox:
         file = segment(self.folder, self._end)
         new = file.with_suffix(".new")
         try:
-            private_file(new).write_bytes(head)
+            write_private(new, head)
             to_disk(new)
             put_in_place(new, file)
             to_disk(file.parent)
@@ -292,7 +292,7 @@ class Inbox:
         """Writes a file of the inbox; returns its name. Raises SparkStreamError where it cannot be written."""
         with self._writing():
             try:
-                private_file(self.folder / name).write_bytes(blob)
+                write_private(self.folder / name, blob)
             except OSError:
                 (self.folder / name).unlink(missing_ok=True)
                 raise
@@ -345,7 +345,7 @@ class Inbox:
                 break
             file.unlink()
         new = file.with_suffix(".new")
-        private_file(new).write_bytes(file.read_bytes()[: place - self._first] + rest)
+        write_private(new, file.read_bytes()[: place - self._first] + rest)
         to_disk(new)
         put_in_place(new, file)
         self._end = place + len(rest)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..system import put_in_place
-from .private import private_file
+from .private import write_private
 from .rows import NodeReport
 
 
@@ -24,7 +24,7 @@ class LastReports:
         new = self.path.with_suffix(".new")
         found = {str(node): r.to_json().decode() for node, r in reports.items()}
         with contextlib.suppress(OSError):
-            private_file(new).write_text(json.dumps(found), encoding="utf-8")
+            write_private(new, json.dumps(found).encode())
             put_in_place(new, self.path)
 
     def read(self) -> dict[int, NodeReport]:

@@ -7,6 +7,7 @@ are for the eye alone: nothing is committed by them, and a mark that is lost or 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -19,8 +20,11 @@ _NODE, _TASK = "node-", "task-"
 
 def mark_node(folder: Path, node: int, last: int) -> None:
     """Node number `node` (from 0) is through with the entries up to `last`."""
-    with contextlib.suppress(OSError):
-        private_file(folder / MARKS / f"{_NODE}{node}").write_text(str(last), encoding="ascii")
+    with (
+        contextlib.suppress(OSError),
+        os.fdopen(os.open(folder / MARKS / f"{_NODE}{node}", os.O_CREAT | os.O_WRONLY, 0o600), "wb") as file,
+    ):
+        file.write(b"%20d" % last)  # as long each time: the file need not be cut, which takes long
 
 
 def mark_task(folder: Path, run: Sequence[Entry]) -> None:

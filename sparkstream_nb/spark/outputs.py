@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from ..errors import SparkStreamError
 from ..system import put_in_place
 from . import results
-from .private import private_file, private_folder
+from .private import private_file, private_folder, write_private
 from .rows import StreamEvents
 from .spill import UNTAKEN
 
@@ -110,7 +110,7 @@ class OutputFiles:
             for part, row in enumerate(parts):
                 new, kept = Path(row.file or folder / ".new"), folder / f"{batch:012d}-{part:06d}-{row.node}.arrows"
                 if not row.file:
-                    private_file(new).write_bytes(row.blob)
+                    write_private(new, row.blob)
                 elif not new.exists() and kept.exists():
                     continue  # the commit was cut off after this
                 put_in_place(new, kept)

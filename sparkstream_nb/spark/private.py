@@ -19,6 +19,13 @@ def private_file(path: Path) -> Path:
     return path
 
 
+def write_private(path: Path, data: bytes | memoryview) -> None:
+    """Writes the file anew. It is opened once: some file systems take a millisecond to open a file that is there in
+    order to write it anew."""
+    with os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+
+
 def private_folder(path: Path) -> Path:
     """Makes the folder, and those that it is to be in, where they are not there; returns `path`."""
     if path.is_dir():

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..system import put_in_place
-from .private import private_file
+from .private import write_private
 
 if TYPE_CHECKING:
     from .rows import NodeReport
@@ -32,7 +32,7 @@ def write_resting(folder: Path, seq: int, reports: Mapping[int, NodeReport]) -> 
     due = {str(node): report.due for node, report in reports.items() if report.rests}
     new = folder / f"{_FILE}.new"
     with contextlib.suppress(OSError):
-        private_file(new).write_text(json.dumps({"seq": seq, "due": due}), encoding="ascii")
+        write_private(new, json.dumps({"seq": seq, "due": due}).encode())
         put_in_place(new, folder / _FILE)
 
 

@@ -33,7 +33,7 @@ from .marks import mark_task
 from .mirror import apps_at
 from .node_spec import NodeSpec
 from .planning import ROWS_PER_TRIGGER, Share
-from .private import check_private, private_file
+from .private import check_private, write_private
 from .rows import Row
 from .shared import Shared
 from .spill import Spill
@@ -116,7 +116,7 @@ def options_of(
     """The source's options, for apps by their number in the journal. What they are is written into the folder. By
     default, nothing is kept that is done with."""
     new = folder / ".apps.new"
-    private_file(new).write_bytes(pickle.dumps(list(apps)))
+    write_private(new, pickle.dumps(list(apps)))
     put_in_place(new, folder / _APPS)
     work = any(app is not None and app.works for app in apps)
     recording, days = (0, None) if retention is None else (retention.recording, retention.days)
