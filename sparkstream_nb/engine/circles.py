@@ -16,10 +16,9 @@ from collections.abc import Iterator, Sequence
 
 from ..plan import nodes
 from ..plan.nodes import TABLE, Expr, InTable, Ref
-from ..plan.query_parts import sources
+from ..plan.query_parts import expressions, sources
 from ..types import Type
 from .faults import may_fail
-from .query import query_exprs
 from .table_log import inserted_places, key_equalities
 
 Values = Sequence[Expr | None]
@@ -44,7 +43,7 @@ def repeatable(query: nodes.Query) -> bool:
         return False
     if select.aggregates or select.group_by or select.having or select.order_by or select.limit or select.offset:
         return False
-    asked = [e for x in query_exprs(query) for e in nodes.walk(x)]
+    asked = [e for x in expressions(query) for e in nodes.walk(x)]
     return not any(isinstance(e, nodes.Agg) or (not isinstance(e, InTable) and _alone_fails(e)) for e in asked)
 
 
@@ -60,7 +59,7 @@ def _settles(plan: nodes.Plan, table: str) -> bool:
     alone = [q for q in plan.elements if isinstance(q, nodes.Query)]  # not inside a partition
     keys = set[tuple[int, ...]]()
     for q in plan.queries:
-        found = [e for x in query_exprs(q) for e in nodes.walk(x) if isinstance(e, InTable)]
+        found = [e for x in expressions(q) for e in nodes.walk(x) if isinstance(e, InTable)]
         asked = [e.condition for e in found if e.table == table]
         looks = isinstance(q.input, nodes.JoinInput) and table in (q.input.left.source.id, q.input.right.source.id)
         if not (asked or looks) or not _leads(plan, q, table, set()):

@@ -10,12 +10,13 @@ import numpy as np
 
 from ..plan import nodes
 from ..plan.nodes import InTable
+from ..plan.query_parts import expressions
 from .aggregation import AggregationOp
 from .graph import OpNode
 from .lookups import AggregationLookup
 from .named_windows import NamedWindow
 from .partitions import PartitionEntry
-from .query import QueryOp, query_exprs
+from .query import QueryOp
 from .rows import ROOT_BITS, Clock, Rows
 from .services import Services
 from .steps import Steps
@@ -324,7 +325,7 @@ class AggregationOperator(Passing):
 
 def tables_read(query: nodes.Query) -> tuple[str, ...]:
     """Tables and aggregations that a query reads by join or by `in`."""
-    found = [e.table for x in query_exprs(query) for e in nodes.walk(x) if isinstance(e, InTable)]
+    found = [e.table for x in expressions(query) for e in nodes.walk(x) if isinstance(e, InTable)]
     if isinstance(query.input, nodes.JoinInput):
         for side in (query.input.left, query.input.right):
             if side.source.kind in ("table", "aggregation"):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..plan import nodes
-from ..plan.nodes import Expr
+from ..plan.query_parts import expressions
 from ..plan.signatures.windows import DECLARATIONS
 from .columns import Array, Mask
 from .faults import may_fail
@@ -20,40 +20,8 @@ from .rows import CURRENT, ROOT_BITS, Clock, Rows, concat_rows
 from .saving import Form, by_change, plain
 from .selector import Selected, Selector
 from .services import Services
-from .steps import Steps, begins_anew, numbered, select_exprs, slot_attrs, step_exprs
+from .steps import Steps, begins_anew, numbered, select_exprs, slot_attrs
 from .timers import earliest
-
-
-def query_exprs(query: nodes.Query) -> list[Expr]:
-    """All expressions of a query: of its input's steps or states, its select, and its output."""
-    out = select_exprs(query.select)
-
-    def of_stream(source: nodes.StreamInput) -> None:
-        for step in source.steps:
-            out.extend(step_exprs(step))
-
-    def of_state(state: nodes.State) -> None:
-        if isinstance(state, nodes.StreamState):
-            of_stream(state.input)
-        for f in fields(state):
-            inner = getattr(state, f.name)
-            if isinstance(inner, nodes.State):
-                of_state(inner)
-
-    if isinstance(query.input, nodes.StreamInput):
-        of_stream(query.input)
-    elif isinstance(query.input, nodes.JoinInput):
-        of_stream(query.input.left)
-        of_stream(query.input.right)
-        if query.input.on is not None:
-            out.append(query.input.on)
-    else:
-        of_state(query.input.state)
-    if not isinstance(query.output, nodes.Insert) and query.output.on is not None:
-        out.append(query.output.on)
-    if isinstance(query.output, nodes.Update | nodes.Upsert):
-        out.extend(i.value for i in query.output.set or ())
-    return out
 
 
 def _slides(source: nodes.StreamInput | nodes.JoinInput | nodes.StateInput, expired: bool) -> bool:
@@ -97,7 +65,7 @@ class QueryOp:
         """The clock (ms) at which it began, where that is later than the node."""
         source = query.input
         origin: nodes.Source | None = None
-        if isinstance(source, nodes.StreamInput) and any(may_fail(e) for e in query_exprs(query)):
+        if isinstance(source, nodes.StreamInput) and any(may_fail(e) for e in expressions(query)):
             origin = source.source  # a failing event must still have all its values
         in_window = isinstance(source, nodes.StreamInput) and numbered(source)
         self.selector = Selector(

@@ -13,9 +13,8 @@ import numpy as np
 
 from ..plan.nodes import Agg, Arith, Call, Compare, Const, Expr, IsNull, Logic, Not, walk
 from ..types import Type
-from .aggregators.sums import long_minus
 from .columns import Array
-from .expressions.arithmetic import common_type
+from .expressions.arithmetic import common_type, long_minus
 from .expressions.functions.core import LARGEST, SMALLEST
 from .jit import inlined, kernel
 from .rows import CURRENT, EXPIRED, RESET

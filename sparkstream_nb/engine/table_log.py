@@ -18,6 +18,7 @@ import numpy as np
 
 from ..plan import nodes
 from ..plan.nodes import OUTPUT, TABLE, Expr, InTable, Ref
+from ..plan.query_parts import expressions
 from ..types import Type
 from .columns import Array
 from .eventlog import EventLog
@@ -307,8 +308,6 @@ def _reads(query: nodes.Query) -> Iterator[tuple[str, Expr | None, int]]:
     """The tables that a query looks into, with the condition (None: none, `_UNORDERED`: in a way that cannot be put in
     order) and the table's slot in it.
     """
-    from .query import query_exprs  # the queries' own module builds on this one
-
     inputs: tuple[nodes.StreamInput, ...] = ()
     if isinstance(query.input, nodes.StreamInput):
         inputs = (query.input,)
@@ -321,20 +320,18 @@ def _reads(query: nodes.Query) -> Iterator[tuple[str, Expr | None, int]]:
     in_filters = [e for e in filters if isinstance(e, InTable)]
     for e in in_filters:
         yield e.table, e.condition, TABLE
-    everywhere = [e for x in query_exprs(query) for e in nodes.walk(x) if isinstance(e, InTable)]
+    everywhere = [e for x in expressions(query) for e in nodes.walk(x) if isinstance(e, InTable)]
     if len(everywhere) > len(in_filters):
         yield from ((e.table, _UNORDERED, TABLE) for e in everywhere)
 
 
 def _timed(query: nodes.Query) -> Iterator[str]:
     """The tables of whose rows a join asks the timestamp, by `eventTimestamp(e)`."""
-    from .query import query_exprs  # the queries' own module builds on this one
-
     if isinstance(query.input, nodes.JoinInput):
         sides = (query.input.left, query.input.right)
         asked = {
             e.args[0].slot
-            for x in query_exprs(query)
+            for x in expressions(query)
             for e in nodes.walk(x)
             if isinstance(e, nodes.Call) and e.function == "eventTimestamp" and e.args
             if isinstance(e.args[0], nodes.EventRef)

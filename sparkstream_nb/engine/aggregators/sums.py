@@ -12,24 +12,13 @@ import numpy as np
 from ...types import Type
 from ..arrays import Array
 from ..columns import Column
+from ..expressions.arithmetic import long_minus
 from ..jit import kernel
 from ..rows import CURRENT, EXPIRED
 from .base import NO_MASK, Feed, begins, look_ahead, put_nothing, reset, shown_column
 from .folds import sizes, totals
 from .moving import BOTH_EXACT, COUNT, EXACT, MEAN, REAL, WHOLE
 from .running import Running
-
-
-@kernel
-def long_minus(a: int, b: int) -> int:
-    """a - b as Siddhi takes it away from a long sum (`SumAttributeAggregatorExecutor.AggregatorStateLong`): through a
-    double, and back with Java's saturation."""
-    d = float(a) - float(b)
-    if d >= 9223372036854775807.0:
-        return int(np.int64(9223372036854775807))
-    if d <= -9223372036854775808.0:
-        return int(np.int64(-9223372036854775808))
-    return int(np.int64(d))
 
 
 def _sums(

@@ -181,3 +181,15 @@ def common_type(op: str, left: Type, right: Type) -> Type:
     if Type.FLOAT in pair:
         return Type.FLOAT
     return Type.LONG if Type.LONG in pair else Type.INT
+
+
+@kernel
+def long_minus(a: int, b: int) -> int:
+    """a - b as Siddhi takes it away from a long sum (`SumAttributeAggregatorExecutor.AggregatorStateLong`): through a
+    double, and back with Java's saturation."""
+    d = float(a) - float(b)
+    if d >= 9223372036854775807.0:
+        return int(np.int64(9223372036854775807))
+    if d <= -9223372036854775808.0:
+        return int(np.int64(-9223372036854775808))
+    return int(np.int64(d))
