@@ -113,7 +113,7 @@ def check(options: Any) -> int:
 
 def explain(options: Any) -> int:
     """`sparkstream explain`."""
-    from .plan.explain import explain as plan_text
+    from .plan.reports.explain import explain as plan_text
 
     return _repaired(options) if options.repair else _printed(options, plan_text)
 
@@ -121,7 +121,7 @@ def explain(options: Any) -> int:
 def graph(options: Any) -> int:
     """`sparkstream graph`."""
     from .lab.graph.drawing import text as drawn
-    from .plan.graph import graph_of
+    from .plan.reports.graph import graph_of
 
     return _printed(options, lambda plan: drawn(graph_of(plan)))
 
@@ -164,7 +164,7 @@ def _repaired(options: Any) -> int:
 def _drawn(options: Any) -> int:
     """The picture of one app."""
     from .lab.graph.drawing import svg
-    from .plan.graph import graph_of
+    from .plan.reports.graph import graph_of
 
     if len(options.apps) != 1:
         raise Misuse("--svg draws one app")

@@ -12,7 +12,7 @@ from sparkstream_nb.cli import main
 from sparkstream_nb.cluster.auditing import AppAudit, AuditReport, as_json, as_sarif, audited
 from sparkstream_nb.lab.display import text
 from sparkstream_nb.lab.plans_shown import page
-from sparkstream_nb.plan.audit import Finding
+from sparkstream_nb.plan.reports.audit import Finding
 
 APP = """@app:name('Aud')
 define stream S (k string, v double, ts long);

@@ -15,10 +15,10 @@ from ..engine.scripts import scripts_of
 from ..errors import Misuse, SiddhiRuntimeError, SparkStreamError, nearest, shown
 from ..lanes.distributed import Distributed
 from ..plan import compile_retrieval, explain
-from ..plan.graph import graph_of
 from ..plan.nodes import AggDuration, AggregationDef, Plan, Ref, Retrieval
-from ..plan.repair import repairs
-from ..plan.split_graph import split_graph
+from ..plan.reports.graph import graph_of
+from ..plan.reports.repair import repairs
+from ..plan.reports.split_graph import split_graph
 from ..spark.arrivals import InboxReader
 from ..spark.entries import Ask
 from ..spark.feed_check import check_source

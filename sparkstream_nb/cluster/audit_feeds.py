@@ -18,7 +18,7 @@ from ..lang.tree import Annotation
 from ..plan import compile_app
 from ..plan.nodes import Plan
 from ..plan.query_parts import connector_type
-from ..plan.repair import repairs
+from ..plan.reports.repair import repairs
 from ..spark.feed_files import tables_of
 from ..spark.inbox import Inbox
 from ..spark.ingest import Typed, type_rows

@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 from ..errors import SiddhiError, SparkStreamError
 from ..plan import compile_app
-from ..plan.audit import Finding, audit
 from ..plan.nodes import Plan
 from ..plan.open_names import taken
+from ..plan.reports.audit import Finding, audit
 from .audit_answers import FeedFiles, Measurement
 from .checking import Surroundings
 from .conf import NodeFile

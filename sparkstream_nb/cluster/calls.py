@@ -6,9 +6,9 @@ import re
 from urllib.parse import quote
 
 from ..errors import SiddhiBindError, shown
-from ..plan.incoming import RESPONSES, IncomingSource, incoming_sources
+from ..plan.connectors.incoming import RESPONSES, IncomingSource, incoming_sources
+from ..plan.connectors.outside import CALLS, SINK_ID, outside_sinks
 from ..plan.nodes import Plan
-from ..plan.outside import CALLS, SINK_ID, outside_sinks
 from ..spark.calls import Desk, Desks, ResponseSource
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from ..errors import SiddhiError
 from ..plan import compile_app
-from ..plan.distribute import distribute
-from ..plan.explain import explain as explain_plan
-from ..plan.graph import graph_of
+from ..plan.distributed.distribute import distribute
 from ..plan.nodes import Plan
 from ..plan.open_names import OpenName, check_data_sources, compile_open, taken
-from ..plan.repair import repairs
-from ..plan.split_graph import split_graph
+from ..plan.reports.explain import explain as explain_plan
+from ..plan.reports.graph import graph_of
+from ..plan.reports.repair import repairs
+from ..plan.reports.split_graph import split_graph
 from .conf import DISTRIBUTED, HA, NodeFile, node_files
 from .secrets import References
 from .text_answers import AppGraph, Check, PlanText, RepairList

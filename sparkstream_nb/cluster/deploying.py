@@ -19,12 +19,12 @@ from ..lanes.distributed import Distributed
 from ..limits import Limits
 from ..options import DAY
 from ..plan import compile_app
+from ..plan.distributed.layer import behind_layer, layer_of
+from ..plan.distributed.leader import LEADER, led_by
+from ..plan.distributed.partial_apps import without_sources
 from ..plan.gaps import refuse
-from ..plan.layer import behind_layer, layer_of
-from ..plan.leader import LEADER, led_by
 from ..plan.nodes import Plan
-from ..plan.partial_apps import without_sources
-from ..plan.safety import depending, without
+from ..plan.shard_safety.safety import depending, without
 from ..retention import Retention
 from ..runners import ahead_of, check_master, kind_of, session
 from ..runners.protocol import Session

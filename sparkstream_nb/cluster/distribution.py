@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from ..errors import Misuse, shown
 from ..lanes.distributed import Distributed, apps_of
 from ..lang.tree import find_annotation
-from ..plan.distribute import distribute
+from ..plan.distributed.distribute import distribute
+from ..plan.distributed.placement import connected
 from ..plan.nodes import Plan
-from ..plan.placement import connected
 from ..simulation.resources import ResourceCluster, ResourceNode, ResourceScenario
 from .conf import DISTRIBUTED, NodeFile
 from .conf_distributed import is_manager, resources_of

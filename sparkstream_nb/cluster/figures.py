@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..plan.leader import Parts
+from ..plan.distributed.leader import Parts
+from ..plan.distributed.placement import idle, split
 from ..plan.nodes import Plan
-from ..plan.placement import idle, split
 from ..retention import Retention
 from ..spark.commit import Progress
 from ..spark.inbox import Inbox

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Misuse
-from ..plan.leader import LEADER
+from ..plan.distributed.leader import LEADER
 from ..plan.nodes import Plan
 from ..plan.state_units import KeptUnit, relevant, unit_changes, units_of
 from ..runners import Kind

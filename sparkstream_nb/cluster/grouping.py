@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..errors import Misuse, shown
 from ..lang.tree import find_annotation
-from ..plan.layer import Divided
+from ..plan.distributed.layer import Divided
 from ..plan.nodes import Plan
 from ..simulation.faults import Fault
 from ..simulation.groups import PARTITIONED, Distribution, Groups, groups_of

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors import Misuse, shown
-from ..plan.kafka import CONFIGURATION, client_settings
+from ..plan.connectors.kafka import CONFIGURATION, client_settings
 from ..spark.sinks.kafka import compresses
 from .grants import Grants
 from .secrets import References, check_password

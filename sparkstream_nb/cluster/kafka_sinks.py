@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..errors import Misuse, shown
-from ..plan.kafka import CONFIGURATION, PRODUCER
+from ..plan.connectors.kafka import CONFIGURATION, PRODUCER
 from ..plan.query_parts import template_attributes
 from ..spark.sinks.kafka import KEY_HEADER, TIMEOUTS, TOPIC, KafkaPlace, KafkaTarget
 from ..spark.sinks.target import Target

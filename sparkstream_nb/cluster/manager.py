@@ -16,11 +16,11 @@ from ..engine.scripts import refuse_scripts
 from ..errors import Misuse, SiddhiBindError, SiddhiError, SparkStreamError, nearest
 from ..lang.tree import find_annotation
 from ..plan import compile_app
-from ..plan.distribute import Split, distribute
+from ..plan.connectors.outside import outside_annotations
+from ..plan.distributed.distribute import Split, distribute
+from ..plan.distributed.partial_apps import without_sources
 from ..plan.gaps import refuse
 from ..plan.nodes import Plan
-from ..plan.outside import outside_annotations
-from ..plan.partial_apps import without_sources
 from ..plan.query_parts import connector_type
 from . import given
 from .answers import Stats

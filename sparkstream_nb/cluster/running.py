@@ -20,9 +20,9 @@ from ..errors import Misuse, SparkStreamError, nearest, shown
 from ..interrupts import deferred, interruptible
 from ..lanes.distributed import Distributed
 from ..options import DAY
-from ..plan import placement
 from ..plan.arrival_time import ByArrival
-from ..plan.leader import LEADER, Parts
+from ..plan.distributed import placement
+from ..plan.distributed.leader import LEADER, Parts
 from ..plan.nodes import Plan
 from ..plan.state_units import state_tokens
 from ..runners.protocol import Job, Session

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..errors import Misuse
 from ..plan import compile_app
 from ..plan.nodes import Plan
-from ..plan.safety import without
+from ..plan.shard_safety.safety import without
 from .conf import NodeFile
 from .deployment import Deployment, mode_of, shards_of
 from .stores import databases_of, tables_of

@@ -15,8 +15,8 @@ import pyarrow as pa
 from ..engine.columns import Array
 from ..errors import Misuse, SiddhiBindError, SparkStreamError
 from ..lanes.partitioning import by_hash
+from ..plan.connectors.outside import CALLS, SINK_ID, OutsideSink, outside_sinks, promise
 from ..plan.nodes import Plan
-from ..plan.outside import CALLS, SINK_ID, OutsideSink, outside_sinks, promise
 from ..plan.query_parts import template_attributes
 from ..retention import bytes_of
 from ..spark.calls import Desks

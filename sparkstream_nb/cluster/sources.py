@@ -12,11 +12,11 @@ from urllib.parse import quote
 
 from ..errors import Misuse, SiddhiBindError, SparkStreamError, shown
 from ..mapping.decoding import Decoder, decoder
-from ..plan.incoming import FILE_MODES, RESPONSES, IncomingSource, incoming_sources
-from ..plan.kafka import CONFIGURATION, CONSUMER
-from ..plan.mapping import JsonSource, PassThrough, SourceMapping
+from ..plan.connectors.incoming import FILE_MODES, RESPONSES, IncomingSource, incoming_sources
+from ..plan.connectors.kafka import CONFIGURATION, CONSUMER
+from ..plan.connectors.mapping import JsonSource, PassThrough, SourceMapping
+from ..plan.connectors.outside import SINK_ID
 from ..plan.nodes import Plan
-from ..plan.outside import SINK_ID
 from ..spark.calls import Desks
 from ..spark.private import private_folder, write_private
 from ..spark.sources.files import FilesPlace, FilesReader

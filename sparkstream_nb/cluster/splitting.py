@@ -12,8 +12,8 @@ from ..errors import Misuse, SiddhiError, shown
 from ..lang.parser import parse
 from ..lang.tree import find_annotation
 from ..plan import compile_app
-from ..plan.distribute import Topic, distribute
-from ..plan.partial_texts import PartialText, partial_texts
+from ..plan.distributed.distribute import Topic, distribute
+from ..plan.distributed.partial_texts import PartialText, partial_texts
 from ..spark.kafka_topics import make_topics
 from ..spark.sinks.kafka import TOPIC
 from . import given

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from ..errors import NotInThisBuild, SiddhiError
 from ..plan.gaps import found_so_far, what_cannot_run
-from ..plan.graph import Graph
 from ..plan.nodes import Plan
-from ..plan.repair import Repairs
+from ..plan.reports.graph import Graph
+from ..plan.reports.repair import Repairs
 from .frontend import Displayed
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ import numpy as np
 
 from ..limits import Limits
 from ..plan import nodes
+from ..plan.connectors.outside import published
 from ..plan.gaps import refuse, refuse_retrieval
-from ..plan.outside import published
 from ..plan.stored import RowSource, TableChanges
 from ..types import Type
 from .assembly import Assembly

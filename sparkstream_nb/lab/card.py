@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from ..cluster import App
 from ..cluster.hints import cut_by_joins
 from ..lanes.distributed import Distributed
-from ..plan.incoming import TIME, incoming_annotations, taken
+from ..plan.connectors.incoming import TIME, incoming_annotations, taken
+from ..plan.connectors.outside import outside_annotations, promise
 from ..plan.nodes import AggregationDef, Plan
-from ..plan.outside import outside_annotations, promise
 from ..plan.query_parts import connector_options, connector_type
-from ..plan.safety import depending
+from ..plan.shard_safety.safety import depending
 from .levels import SIGNS, safety_of
 from .tables import MUTED, paragraph
 

@@ -9,7 +9,7 @@ from ..cluster.audit_answers import measurement_text
 from ..cluster.auditing import AppAudit, AuditReport
 from ..cluster.text_answers import AppGraph, Check, PlanText, RepairList
 from ..plan.nodes import Plan
-from ..plan.repair import routes
+from ..plan.reports.repair import routes
 from .display import html, text
 from .graph import drawing
 from .tables import Grid, Whole, counted, escaped_lines, paragraph

@@ -16,11 +16,11 @@ from ..engine.batch import Answer, Chunks, Emitted, InputBatch, Outputs, StreamR
 from ..engine.columns import Array
 from ..engine.node import NodeEngine
 from ..errors import Misuse, SiddhiRuntimeError
-from ..plan.distribute import Group, Split, Strategy, shares
+from ..plan.distributed.distribute import Group, Split, Strategy, shares
+from ..plan.distributed.partial_apps import partial_plan
 from ..plan.nodes import Plan, Retrieval
-from ..plan.partial_apps import partial_plan
 from ..plan.query_parts import sources
-from ..plan.safety_rules import tables_of_retrieval
+from ..plan.shard_safety.safety_rules import tables_of_retrieval
 from ..simulation.faults import Fault, fault_of, members_of
 from ..simulation.resource_manager import ResourceSimulation, simulate_resources
 from ..simulation.resources import PartialApp, ResourceScenario

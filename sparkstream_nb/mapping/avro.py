@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import Misuse
-from ..plan.mapping import Avro, SinkMapping
+from ..plan.connectors.mapping import Avro, SinkMapping
 from ..types import Schema, Type
 from .body_writers import BodyWriter
 from .reading import ParsedMessage, Reader

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from ..plan.mapping import SinkMapping
+from ..plan.connectors.mapping import SinkMapping
 from ..types import Schema, Type
 from .body_writers import BodyWriter
 from .reading import ParsedMessage

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.expressions.values import text
-from ..plan.mapping import CsvSink, JsonSink, KeyValueSink, SinkMapping, Template, TextSink, XmlSink
+from ..plan.connectors.mapping import CsvSink, JsonSink, KeyValueSink, SinkMapping, Template, TextSink, XmlSink
 from ..types import Schema, Type
 from .column_texts import joined_texts, rewritten, value_texts
 from .json_text import GSON, valid, written

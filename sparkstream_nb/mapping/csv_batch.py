@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from ..engine.columns import ARROW, Array
-from ..plan.mapping import CsvSource, SourceMapping
+from ..plan.connectors.mapping import CsvSource, SourceMapping
 from ..types import Schema, Type
 from .batches import BatchReader, EventBatch
 from .csv_reader import places_of

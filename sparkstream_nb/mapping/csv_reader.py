@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ..errors import shown
-from ..plan.mapping import CsvSource, SourceMapping
+from ..plan.connectors.mapping import CsvSource, SourceMapping
 from ..types import Schema
 from .reading import ParsedMessage, RejectedPart
 from .values import MessageError, Row, converted

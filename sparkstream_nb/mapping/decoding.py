@@ -14,7 +14,7 @@ from ..engine.batch import taken
 from ..engine.columns import Array
 from ..engine.expressions.values import Failure
 from ..errors import Misuse
-from ..plan.mapping import (
+from ..plan.connectors.mapping import (
     Avro,
     Binary,
     CsvSource,

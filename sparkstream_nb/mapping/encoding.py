@@ -9,8 +9,7 @@ import numpy as np
 
 from ..engine.columns import Array
 from ..errors import Misuse, nearest
-from ..plan.binding.mappings import template
-from ..plan.mapping import (
+from ..plan.connectors.mapping import (
     Avro,
     Binary,
     CsvSink,
@@ -22,6 +21,7 @@ from ..plan.mapping import (
     TextSink,
     XmlSink,
 )
+from ..plan.connectors.mappings import template
 from ..types import Schema
 from .avro import AvroWriter
 from .batches import FEWEST

@@ -20,7 +20,7 @@ import pyarrow.json
 from ..engine.columns import ARROW, Array
 from ..engine.expressions.jsonpath import Names, compile_path
 from ..limits import MOST_NESTED
-from ..plan.mapping import JsonSource, SourceMapping
+from ..plan.connectors.mapping import JsonSource, SourceMapping
 from ..types import Schema, Type
 from .batches import BatchReader, EventBatch
 from .values import Values

@@ -15,7 +15,7 @@ from ..engine.expressions.jsonpath import Names, NotFound, compile_path, read
 from ..engine.expressions.jsontext import write_gson
 from ..engine.expressions.values import Failure, Float, to_float32
 from ..errors import shown
-from ..plan.mapping import JsonSource, SourceMapping
+from ..plan.connectors.mapping import JsonSource, SourceMapping
 from ..types import Attribute, Schema, Type
 from .json_text import (
     JACKSON,

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from ..engine.expressions.javaregex import compile_java, limited
 from ..engine.expressions.values import Failure
 from ..errors import Misuse, shown
-from ..plan.mapping import SourceMapping, TextGroup, TextSource
+from ..plan.connectors.mapping import SourceMapping, TextGroup, TextSource
 from ..types import Schema, Type
 from .reading import ParsedMessage, RejectedPart
 from .values import MessageError, Row, converted

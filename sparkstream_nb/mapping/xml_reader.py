@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..plan.mapping import SourceMapping, XmlSource
-from ..plan.xpath import XPath
+from ..plan.connectors.mapping import SourceMapping, XmlSource
+from ..plan.connectors.xpath import XPath
 from ..types import Attribute, Schema, Type
 from . import xml_tree
 from .reading import ParsedMessage, RejectedPart

@@ -8,7 +8,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from ..limits import MOST_NESTED
-from ..plan.xpath import LAST, Condition, Step, XPath
+from ..plan.connectors.xpath import LAST, Condition, Step, XPath
 from .values import MessageError
 
 _BETWEEN = "\n"

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from ..errors import SiddhiError
 from ..lang.parser import parse, parse_on_demand
 from .bind import bind, bind_retrieval
-from .explain import explain
 from .nodes import Plan, Retrieval
+from .reports.explain import explain
 from .rewrites import rewrite
 from .spelling import check_options
 

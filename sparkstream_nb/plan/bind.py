@@ -17,7 +17,7 @@ from .binding.queries import Names, bind_partition, bind_query
 from .binding.symbols import Symbols
 from .binding.times import check_zone
 from .nodes import Partition, Plan, Query
-from .safety import with_safety
+from .shard_safety.safety import with_safety
 
 __all__ = ["bind", "bind_retrieval"]
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from ..errors import NOWHERE, NotInThisBuild, Span
 from ..lang import tree
-from . import incoming
 from . import nodes as n
-from .binding.mappings import MAPPED
+from .connectors import incoming
+from .connectors.mappings import MAPPED
+from .connectors.outside import is_outside, missing
 from .extensions import Kind, not_included, types
-from .outside import is_outside, missing
 from .query_parts import connector_type, expressions, inputs, is_open
 
 _LIST = """

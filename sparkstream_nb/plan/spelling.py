@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from ..errors import SiddhiBindError, did_you_mean
 from ..lang.tree import Annotation
 from . import nodes as n
-from .binding.mappings import MAPPED
+from .connectors.incoming import INCOMING_OPTIONS
+from .connectors.mappings import MAPPED
+from .connectors.outside import OUTSIDE_OPTIONS
 from .extensions import Kind, types
-from .incoming import INCOMING_OPTIONS
-from .outside import OUTSIDE_OPTIONS
 from .query_parts import connector_type
 
 _OF_ALL = frozenset({"type", "ref", "on.error", "event.time"})

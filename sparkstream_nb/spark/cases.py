@@ -24,7 +24,7 @@ from ..errors import NotInThisBuild, SiddhiError, SparkStreamError
 from ..limits import Limits
 from ..plan import compile_app, compile_retrieval
 from ..plan.nodes import BatchClock, Partition, Plan, Retrieval, Safety
-from ..plan.safety import aggregation_safety
+from ..plan.shard_safety.safety import aggregation_safety
 from ..stores.duckdb import DuckDBStore
 from . import results, rows
 from .checkpoints import local

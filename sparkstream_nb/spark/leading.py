@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..engine.batch import Outputs
-from ..plan.leader import Duty
+from ..plan.distributed.leader import Duty
 
 
 def only(outputs: Outputs, duty: Duty) -> Outputs:

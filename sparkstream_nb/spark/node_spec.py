@@ -12,7 +12,7 @@ from ..limits import Limits
 
 if TYPE_CHECKING:
     from ..lanes.distributed import Distributed
-    from ..plan.leader import Duty
+    from ..plan.distributed.leader import Duty
     from ..plan.nodes import Plan
     from ..simulation.groups import Groups
     from .care import Care

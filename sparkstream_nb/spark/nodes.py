@@ -34,9 +34,9 @@ from ..lanes.distributed_member import DistributedMember, NodesOutputs
 from ..lanes.member import PairMember
 from ..lang.parser import parse_on_demand
 from ..plan import bind_retrieval
+from ..plan.distributed.placement import idle, nothing, split
 from ..plan.needed import needed
 from ..plan.nodes import BatchClock, Plan
-from ..plan.placement import idle, nothing, split
 from ..plan.state_units import bound_units, state_units
 from ..simulation.faults import fault_of
 from . import journal, rows, segments

@@ -27,9 +27,9 @@ from ..lanes.partitioning import part
 from ..lang.parser import parse_on_demand
 from ..limits import Limits
 from ..plan import bind_retrieval
-from ..plan.leader import Divided, divided, led_by
-from ..plan.lineage import LINEAGE, change_with_lineage, with_lineage
+from ..plan.distributed.leader import Divided, divided, led_by
 from ..plan.nodes import AggregationDef, Plan
+from ..plan.reports.lineage import LINEAGE, change_with_lineage, with_lineage
 from ..simulation.faults import Fault, fault_of
 from ..types import Schema, Type
 from .care import Care

@@ -18,9 +18,9 @@ import pyarrow as pa
 from ..engine.batch import Outputs
 from ..engine.node import NodeEngine
 from ..limits import Limits
+from ..plan.distributed.placement import idle, split
 from ..plan.needed import needed
 from ..plan.nodes import Plan
-from ..plan.placement import idle, split
 from ..retention import Retention
 from ..system import put_in_place
 from ..types import Schema

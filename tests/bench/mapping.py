@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from sparkstream_nb.mapping import decoder, encoder
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.binding.mappings import sink_mapping, source_mapping
-from sparkstream_nb.plan.mapping import SinkMapping, SourceMapping
+from sparkstream_nb.plan.connectors.mapping import SinkMapping, SourceMapping
+from sparkstream_nb.plan.connectors.mappings import sink_mapping, source_mapping
 from sparkstream_nb.types import Schema
 
 MAPS = {

@@ -17,7 +17,7 @@ from sparkstream_nb.lanes.batches import between
 from sparkstream_nb.lanes.distributed import Distributed, apps_of
 from sparkstream_nb.lanes.distributed_member import DistributedMember
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.distribute import distribute
+from sparkstream_nb.plan.distributed.distribute import distribute
 from sparkstream_nb.simulation.faults import Cut, Fault, Kill, Pause
 from sparkstream_nb.simulation.resources import ResourceCluster, ResourceNode, ResourceScenario
 from sparkstream_nb.simulation.timeline import Role

@@ -23,7 +23,7 @@ from sparkstream_nb.cluster.feeding import Feeds, Request, Target
 from sparkstream_nb.cluster.listeners import CommitListeners
 from sparkstream_nb.lab import connect
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.leader import Parts
+from sparkstream_nb.plan.distributed.leader import Parts
 from sparkstream_nb.retention import Retention
 from sparkstream_nb.spark import jvm
 from sparkstream_nb.spark.commit import Progress

@@ -56,8 +56,8 @@ from sparkstream_nb.lab import display, rescheduled
 from sparkstream_nb.lanes.distributed import Distributed, apps_of
 from sparkstream_nb.lanes.tallies import Tally
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.distribute import distribute
-from sparkstream_nb.plan.graph import Graph, Node
+from sparkstream_nb.plan.distributed.distribute import distribute
+from sparkstream_nb.plan.reports.graph import Graph, Node
 from sparkstream_nb.simulation.faults import Scenario
 from sparkstream_nb.simulation.groups import Groups
 from sparkstream_nb.simulation.placements import RunSpan

@@ -15,7 +15,7 @@ from sparkstream_nb.errors import SiddhiError
 from sparkstream_nb.lab import display
 from sparkstream_nb.lab.graph import drawing
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.graph import graph_of
+from sparkstream_nb.plan.reports.graph import graph_of
 
 S = "define stream S (k string, v int);\n"
 R = "define stream R (k string, v int);\n"

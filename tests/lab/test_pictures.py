@@ -10,7 +10,7 @@ from sparkstream_nb.lab.graph import drawing
 from sparkstream_nb.lab.pictures import INK, embedded
 from sparkstream_nb.lab.roles import Bar, Lanes, svg
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.graph import graph_of
+from sparkstream_nb.plan.reports.graph import graph_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -24,9 +24,9 @@ from sparkstream_nb.lanes.pair import Published
 from sparkstream_nb.lanes.spans import Spans
 from sparkstream_nb.lang.parser import parse_on_demand
 from sparkstream_nb.plan import bind_retrieval, compile_app
-from sparkstream_nb.plan.distribute import distribute
+from sparkstream_nb.plan.distributed.distribute import distribute
+from sparkstream_nb.plan.distributed.partial_apps import without_sources
 from sparkstream_nb.plan.nodes import Plan, Retrieval
-from sparkstream_nb.plan.partial_apps import without_sources
 from sparkstream_nb.simulation.faults import Cut, Fault, Kill, Pause, Restart
 from sparkstream_nb.simulation.resources import ResourceCluster, ResourceNode, ResourceScenario
 from sparkstream_nb.simulation.topology import DATABASE

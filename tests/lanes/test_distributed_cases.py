@@ -26,11 +26,11 @@ from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.errors import Misuse, SiddhiBindError
 from sparkstream_nb.lanes.distributed import Distributed, DistributedLane, apps_of
 from sparkstream_nb.lang.tree import Annotation, AnnotationElement
-from sparkstream_nb.plan.distribute import Split, distribute
+from sparkstream_nb.plan.distributed.distribute import Split, distribute
+from sparkstream_nb.plan.distributed.placement import connected
 from sparkstream_nb.plan.nodes import Partition, Plan, Query
-from sparkstream_nb.plan.placement import connected
 from sparkstream_nb.plan.query_parts import sources
-from sparkstream_nb.plan.safety_rules import tables_of
+from sparkstream_nb.plan.shard_safety.safety_rules import tables_of
 from sparkstream_nb.simulation.resources import ResourceCluster, ResourceNode, ResourceScenario
 from tests.plan.shards import app_and_events, one_by_one
 

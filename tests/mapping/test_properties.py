@@ -19,7 +19,7 @@ from sparkstream_nb.mapping.batches import FEWEST
 from sparkstream_nb.mapping.csv_batch import csv_batch_reader
 from sparkstream_nb.mapping.json_batch import json_batch_reader
 from sparkstream_nb.mapping.values import arrays
-from sparkstream_nb.plan.mapping import JsonSource, SourceMapping
+from sparkstream_nb.plan.connectors.mapping import JsonSource, SourceMapping
 from sparkstream_nb.types import Schema, Type
 
 from .maps import events, sink, source

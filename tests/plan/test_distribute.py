@@ -6,8 +6,8 @@ import pytest
 
 from sparkstream_nb.errors import SiddhiBindError
 from sparkstream_nb.plan import compile_app, explain
-from sparkstream_nb.plan.distribute import Split, Strategy, Subscription, Topic, distribute, shares
-from sparkstream_nb.plan.split_graph import split_graph
+from sparkstream_nb.plan.distributed.distribute import Split, Strategy, Subscription, Topic, distribute, shares
+from sparkstream_nb.plan.reports.split_graph import split_graph
 
 # WSO2 Stream Processor 4.3.0, Fully Distributed Deployment; the quotes are straight here, and group-1 is written out.
 ROOMS = """

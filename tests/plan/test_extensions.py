@@ -8,10 +8,10 @@ import pytest
 
 from sparkstream_nb.errors import NotInThisBuild, SiddhiBindError
 from sparkstream_nb.plan import compile_app, gaps
+from sparkstream_nb.plan.connectors.incoming import INCOMING_OPTIONS as SOURCE_OPTIONS
+from sparkstream_nb.plan.connectors.outside import OUTSIDE_OPTIONS as SINK_OPTIONS
 from sparkstream_nb.plan.extensions import extensions, owner_of
 from sparkstream_nb.plan.functions import AGGREGATORS, SCALARS, STREAM_FUNCTIONS, WINDOWS
-from sparkstream_nb.plan.incoming import INCOMING_OPTIONS as SOURCE_OPTIONS
-from sparkstream_nb.plan.outside import OUTSIDE_OPTIONS as SINK_OPTIONS
 
 S = "define stream S (k string, v double);\n"
 

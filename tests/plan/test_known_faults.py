@@ -8,7 +8,7 @@ from reference import replay
 from sparkstream_nb.cluster.auditing import AuditReport, as_json, as_sarif, audited
 from sparkstream_nb.lab.display import html, text
 from sparkstream_nb.plan import compile_app, explain
-from sparkstream_nb.plan.known_faults import FAULTS, KnownFault, known_faults
+from sparkstream_nb.plan.shard_safety.known_faults import FAULTS, KnownFault, known_faults
 
 S = "define stream S (k string, v double);\ndefine stream R (k string, w int, v double);\n"
 UNSEEN = {"on_demand/insert_upsert_pk"}

@@ -19,7 +19,7 @@ from reference.parts import Case, failing
 from sparkstream_nb.engine.batch import InputBatch
 from sparkstream_nb.engine.cases import input_batch
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.leader import divided, led_by
+from sparkstream_nb.plan.distributed.leader import divided, led_by
 from sparkstream_nb.plan.nodes import Plan
 from sparkstream_nb.spark.entries import StepsEntry
 from sparkstream_nb.spark.replay import ONE, Merged, Nodes, Recorded, Recording, Replay, Way, merged_rows, replayed

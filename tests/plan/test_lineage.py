@@ -16,9 +16,9 @@ from sparkstream_nb.engine.cases import events, input_batch
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.lineage import LINEAGE, events_of, held_of, with_lineage
 from sparkstream_nb.plan.nodes import Plan, Ref, WindowStep
 from sparkstream_nb.plan.query_parts import inputs
+from sparkstream_nb.plan.reports.lineage import LINEAGE, events_of, held_of, with_lineage
 from sparkstream_nb.types import Type
 
 PARTS = 10

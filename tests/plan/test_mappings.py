@@ -10,8 +10,7 @@ import pytest
 
 from sparkstream_nb.errors import NotInThisBuild, SiddhiBindError
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.binding.mappings import sink_mapping, source_mapping
-from sparkstream_nb.plan.mapping import (
+from sparkstream_nb.plan.connectors.mapping import (
     CsvSink,
     CsvSource,
     JsonSink,
@@ -23,7 +22,8 @@ from sparkstream_nb.plan.mapping import (
     XmlSink,
     XmlSource,
 )
-from sparkstream_nb.plan.xpath import LAST, Condition, Name, NotAPath, Step, XPath, parse_xpath
+from sparkstream_nb.plan.connectors.mappings import sink_mapping, source_mapping
+from sparkstream_nb.plan.connectors.xpath import LAST, Condition, Name, NotAPath, Step, XPath, parse_xpath
 from sparkstream_nb.types import Schema
 
 S = "define stream S (symbol string, price double, volume int);"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sparkstream_nb.plan import compile_app
+from sparkstream_nb.plan.distributed.placement import split
 from sparkstream_nb.plan.needed import needed
-from sparkstream_nb.plan.placement import split
 
 STREAMS = """
 define stream S (a string, b int, c double, d long, e bool, f string);

@@ -19,10 +19,10 @@ from sparkstream_nb.mapping import encoder
 from sparkstream_nb.mapping.decoding import decoder
 from sparkstream_nb.mapping.values import arrays
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.distribute import distribute
-from sparkstream_nb.plan.incoming import incoming_sources
-from sparkstream_nb.plan.outside import outside_sinks
-from sparkstream_nb.plan.partial_texts import partial_texts
+from sparkstream_nb.plan.connectors.incoming import incoming_sources
+from sparkstream_nb.plan.connectors.outside import outside_sinks
+from sparkstream_nb.plan.distributed.distribute import distribute
+from sparkstream_nb.plan.distributed.partial_texts import partial_texts
 
 Outputs = dict[str, list[list[Any]]]
 Log = dict[tuple[str, int], list[bytes]]

@@ -18,11 +18,11 @@ from sparkstream_nb.mapping import encoder
 from sparkstream_nb.mapping.decoding import decoder
 from sparkstream_nb.mapping.values import arrays
 from sparkstream_nb.plan import Plan, compile_app
-from sparkstream_nb.plan.distribute import distribute
+from sparkstream_nb.plan.connectors.incoming import IncomingSource, incoming_sources
+from sparkstream_nb.plan.connectors.outside import OutsideSink, outside_sinks
+from sparkstream_nb.plan.distributed.distribute import distribute
+from sparkstream_nb.plan.distributed.partial_texts import PartialText, partial_texts
 from sparkstream_nb.plan.gaps import what_cannot_run
-from sparkstream_nb.plan.incoming import IncomingSource, incoming_sources
-from sparkstream_nb.plan.outside import OutsideSink, outside_sinks
-from sparkstream_nb.plan.partial_texts import PartialText, partial_texts
 
 S = "define stream S (k string, v long);"
 BROKERS = "localhost:9092"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.placement import idle, split, stateless
+from sparkstream_nb.plan.distributed.placement import idle, split, stateless
 
 S = "define stream S (k string, v int, d double, u int);\n"
 AGGREGATION = "define aggregation A from S[v > 0] select k, sum(v) as s group by k aggregate every sec;"

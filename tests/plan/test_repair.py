@@ -13,7 +13,7 @@ from sparkstream_nb.engine.cases import input_batch
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.repair import Repairs, repairs
+from sparkstream_nb.plan.reports.repair import Repairs, repairs
 
 from .shards import wrong_claims
 

@@ -7,10 +7,10 @@ import pytest
 from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.plan.bind import bind
 from sparkstream_nb.plan.nodes import FilterStep, Plan, StreamInput
+from sparkstream_nb.plan.reports.show import show
 from sparkstream_nb.plan.rewrites import RULES, rewrite
 from sparkstream_nb.plan.rewrites.constants import fold_constants
 from sparkstream_nb.plan.rewrites.filters import drop_true_filters
-from sparkstream_nb.plan.show import show
 
 
 def _plan(query: str) -> Plan:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.safety import aggregation_safety, depending, routing
+from sparkstream_nb.plan.shard_safety.safety import aggregation_safety, depending, routing
 
 DEFINITIONS = """
 define stream S (k string, v int, ts long);

@@ -20,7 +20,7 @@ from sparkstream_nb.engine.batch import Emitted
 from sparkstream_nb.engine.columns import ARROW
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.mapping import Message
-from sparkstream_nb.plan.mapping import CsvSink, JsonSink, SinkMapping, Template, XmlSink
+from sparkstream_nb.plan.connectors.mapping import CsvSink, JsonSink, SinkMapping, Template, XmlSink
 from sparkstream_nb.retention import Retention
 from sparkstream_nb.spark import merging
 from sparkstream_nb.spark.commit import Progress

@@ -16,8 +16,8 @@ import servers
 from sparkstream_nb.cluster.sources import _rows_as_json
 from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.mapping.decoding import decoder
-from sparkstream_nb.plan.binding.mappings import source_mapping
-from sparkstream_nb.plan.mapping import SourceMapping
+from sparkstream_nb.plan.connectors.mapping import SourceMapping
+from sparkstream_nb.plan.connectors.mappings import source_mapping
 from sparkstream_nb.spark.sources import cdc
 from sparkstream_nb.spark.sources.cdc import CdcReader
 from sparkstream_nb.spark.sources.reader import PLACE, Away, Taken

@@ -17,7 +17,7 @@ import pytest
 
 from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.mapping.decoding import decoder
-from sparkstream_nb.plan.binding.mappings import source_mapping
+from sparkstream_nb.plan.connectors.mappings import source_mapping
 from sparkstream_nb.spark.sources import files, folder
 from sparkstream_nb.spark.sources.files import FilesPlace, FilesReader, Mode
 from sparkstream_nb.spark.sources.reader import Away

@@ -14,7 +14,7 @@ from kafka import TopicPartition
 from kafka.errors import KafkaError, StaleMetadata
 
 from sparkstream_nb.lang.parser import parse
-from sparkstream_nb.plan.binding.mappings import source_mapping
+from sparkstream_nb.plan.connectors.mappings import source_mapping
 from sparkstream_nb.spark.sources import kafka, kafka_process
 from sparkstream_nb.spark.sources.aligning import PATIENCE
 from sparkstream_nb.spark.sources.kafka import EventTime, KafkaPlace, KafkaReader

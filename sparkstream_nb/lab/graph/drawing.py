@@ -6,7 +6,7 @@ import base64
 import html
 import zlib
 
-from ...plan.graph import AROUND, Graph, Node
+from ...plan.reports.graph import AROUND, Graph, Node
 from ..levels import LEVELS, SIGNS, words_of
 from ..pictures import on_white
 from .layout import Box, Layout, Path, layout_of

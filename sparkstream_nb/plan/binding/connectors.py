@@ -13,10 +13,10 @@ from typing import Literal, cast
 from ...errors import SiddhiBindError, Span, did_you_mean
 from ...lang import tree
 from ...types import Schema
+from ..connectors.mappings import MAPPED, sink_mapping, source_mapping
 from ..extensions import types
 from ..query_parts import configured, connector_options, connector_type, is_open, template_attributes
 from .annotations import single
-from .mappings import MAPPED, sink_mapping, source_mapping
 
 SOURCES = frozenset(types("source")) | {"inMemory"}
 SINKS = frozenset(types("sink")) | {"inMemory", "log"}

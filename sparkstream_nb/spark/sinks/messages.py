@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from ...engine.columns import Array
 from ...mapping import Dropped, Message, encoder
 from ...mapping.values import Values
-from ...plan.mapping import (
+from ...plan.connectors.mapping import (
     Avro,
     Binary,
     CsvSink,

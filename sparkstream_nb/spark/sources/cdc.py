@@ -27,7 +27,7 @@ from ...engine.columns import ARROW, Array
 from ...errors import StoreError, shown
 from ...mapping.decoding import Decoded, Rejected, cut
 from ...mapping.values import misfit
-from ...plan.mapping import SourceMapping
+from ...plan.connectors.mapping import SourceMapping
 from ...stores.polling import PolledTable, Row
 from ...stores.unread import Unread
 from ...types import Schema, Type

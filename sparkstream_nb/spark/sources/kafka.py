@@ -27,7 +27,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
 from ...mapping.decoding import decoder
-from ...plan.mapping import SourceMapping
+from ...plan.connectors.mapping import SourceMapping
 from ...types import Schema
 from .aligning import Alignment
 from .kafka_cluster import cluster_id, offsets_of, topic_ids, without_leader

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from ...mapping.decoding import Decoded
-from ...plan.mapping import SourceMapping
+from ...plan.connectors.mapping import SourceMapping
 from ...types import Schema
 from .aligning import Portion
 

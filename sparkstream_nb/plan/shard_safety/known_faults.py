@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ..errors import Span
-from ..lang.tree import UNBOUNDED
-from . import nodes as n
-from .query_parts import conjuncts, expressions, inputs
-from .signatures.windows import DECLARATIONS
+from ...errors import Span
+from ...lang.tree import UNBOUNDED
+from .. import nodes as n
+from ..query_parts import conjuncts, expressions, inputs
+from ..signatures.windows import DECLARATIONS
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..errors import SparkStreamError
-from ..types import Type
-from . import compile_app
-from . import nodes as n
-from .query_parts import conjuncts, inputs
-from .safety import is_inherited
+from ...errors import SparkStreamError
+from ...types import Type
+from .. import compile_app
+from .. import nodes as n
+from ..query_parts import conjuncts, inputs
+from ..shard_safety.safety import is_inherited
 from .show import show
 
 Kind = Literal["nothing", "route", "align", "partition", "aggregation", "one node"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..errors import Span
-from . import nodes as n
-from .query_parts import connector_type, expressions, sources
-from .safety import aggregation_safety
+from ...errors import Span
+from .. import nodes as n
+from ..query_parts import connector_type, expressions, sources
+from ..shard_safety.safety import aggregation_safety
 
 NodeKind = Literal[
     "source", "stream", "trigger", "fault stream", "window", "table", "aggregation", "query", "partition", "sink",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from . import nodes as n
-from .distribute import Group, Split, Strategy, Topic
+from .. import nodes as n
+from ..distributed.distribute import Group, Split, Strategy, Topic
+from ..query_parts import sources
 from .graph import Edge, Graph, Node, graph_of
-from .query_parts import sources
 
 _OUTSIDE = "source:outside"
 

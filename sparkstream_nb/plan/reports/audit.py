@@ -8,17 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..errors import Span, SparkStreamError
-from ..lang.parser import parse
-from ..lang.tree import Annotation, find_annotation
-from . import compile_app
-from . import nodes as n
-from .dataflow import Dataflow
-from .known_faults import Note, known_faults
-from .query_parts import sources, tables_of
+from ...errors import Span, SparkStreamError
+from ...lang.parser import parse
+from ...lang.tree import Annotation, find_annotation
+from .. import compile_app
+from .. import nodes as n
+from ..dataflow import Dataflow
+from ..query_parts import sources, tables_of
+from ..shard_safety.known_faults import Note, known_faults
+from ..shard_safety.safety import aggregation_safety
+from ..shard_safety.safety_rules import Rules, by_clock
 from .repair import Repairs, repairs, routes
-from .safety import aggregation_safety
-from .safety_rules import Rules, by_clock
 
 Level = Literal["safe", "keyed", "node-dependent", "known-fault"]
 _ACCEPTED = re.compile(r"accepted\s*:\s*(\S.*)", re.DOTALL)

@@ -13,16 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ..errors import SiddhiBindError, Span, did_you_mean
-from ..lang.tree import Annotation
-from ..types import Type
-from . import nodes as n
-from .binding.mappings import MAPPED, source_mapping
+from ...errors import SiddhiBindError, Span, did_you_mean
+from ...lang.tree import Annotation
+from ...types import Type
+from .. import nodes as n
+from ..query_parts import connector_options, connector_type
 from .kafka import CONFIGURATION, CONSUMER, client_settings
 from .mapping import CsvSource, KeyValueSource, PassThrough, SourceMapping
+from .mappings import MAPPED, source_mapping
 from .off_values import is_off
 from .outside import BINARY, BYTES, SINK_ID
-from .query_parts import connector_options, connector_type
 
 TIME = "event.time"
 ON_ERROR = "on.error"

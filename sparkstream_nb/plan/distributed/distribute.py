@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
 
-from ..errors import NOWHERE, SiddhiBindError, Span
-from ..lang.tree import Annotation, find_annotation
-from . import nodes as n
-from .query_parts import expressions, inputs
-from .safety_rules import tables_of_aggregation
+from ...errors import NOWHERE, SiddhiBindError, Span
+from ...lang.tree import Annotation, find_annotation
+from .. import nodes as n
+from ..query_parts import expressions, inputs
+from ..shard_safety.safety_rules import tables_of_aggregation
 
 PASSTHROUGH = "passthrough"
 """The element of a group that passes the events of a source on to the groups that read it."""

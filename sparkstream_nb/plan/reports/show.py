@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..lang import tree
-from ..types import Type
-from . import nodes as n
+from ...lang import tree
+from ...types import Type
+from .. import nodes as n
 
 _PRECEDENCE = {
     "or": 1,

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..types import Type
-from . import nodes as n
-from .dataflow import Dataflow
-from .query_parts import conjuncts, expressions, inputs, inserts_into, only_adds, sources, stream_states, tables_of
-from .signatures.streams import STATEFUL
-from .signatures.windows import DECLARATIONS, argument
+from ...types import Type
+from .. import nodes as n
+from ..dataflow import Dataflow
+from ..query_parts import conjuncts, expressions, inputs, inserts_into, only_adds, sources, stream_states, tables_of
+from ..signatures.streams import STATEFUL
+from ..signatures.windows import DECLARATIONS, argument
 
 Keys = Mapping[str, str]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from . import nodes as n
-from .cycles import cycles
-from .dataflow import Dataflow
-from .outside import published
-from .query_parts import connector_type, expressions, sources
+from .. import nodes as n
+from ..connectors.outside import published
+from ..cycles import cycles
+from ..dataflow import Dataflow
+from ..query_parts import connector_type, expressions, sources
 
 _DRAWN = frozenset({"UUID", "math:rand"})
 """Functions whose answer is not the event's alone."""

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from ...errors import NotInThisBuild, SiddhiBindError, Span, did_you_mean
 from ...lang import tree
 from ...types import Schema, Type
-from ..mapping import (
+from ..query_parts import template_parts
+from .mapping import (
     Avro,
     Binary,
     CsvSink,
@@ -37,8 +38,7 @@ from ..mapping import (
     XmlSink,
     XmlSource,
 )
-from ..query_parts import template_parts
-from ..xpath import NotAPath, XPath, parse_xpath
+from .xpath import NotAPath, XPath, parse_xpath
 
 _MISSING, _GROUPING, _ENCLOSING = "fail.on.missing.attribute", "event.grouping.enabled", "enclosing.element"
 _SOURCE_OPTIONS: Mapping[str, tuple[str, ...]] = {

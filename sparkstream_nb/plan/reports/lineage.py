@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from ..types import Attribute, Schema, Type
-from . import nodes as n
-from .query_parts import inputs
+from ...types import Attribute, Schema, Type
+from .. import nodes as n
+from ..query_parts import inputs
 
 _NOTHING = n.Call(Type.OBJECT, "list:create", (n.Const(Type.STRING, ""),) * 2)
 """The lineage of what no event made."""

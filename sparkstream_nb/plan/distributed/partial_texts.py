@@ -18,16 +18,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
-from ..errors import Misuse, SiddhiBindError
-from ..lang import tree
-from ..lang.format import format_text
-from ..lang.printer import to_text
-from ..types import Schema, Type
-from . import nodes as n
+from ...errors import Misuse, SiddhiBindError
+from ...lang import tree
+from ...lang.format import format_text
+from ...lang.printer import to_text
+from ...types import Schema, Type
+from .. import nodes as n
+from ..query_parts import connector_type, sources
 from .distribute import Group, Split, Strategy, Subscription, Topic, shares
 from .partial_apps import partial_plan
 from .placement import connected
-from .query_parts import connector_type, sources
 
 TIME = "event_time"
 """The attribute that carries an event's time (ms since 1970) through a topic; with underscores behind it where the

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from . import nodes as n
+from .. import nodes as n
+from ..query_parts import connector_type, sources, tables_of
+from ..shard_safety.safety import aggregation_safety, depending, without
 from .placement import connected
-from .query_parts import connector_type, sources, tables_of
-from .safety import aggregation_safety, depending, without
 
 LEADER = "leader"
 """The leader's shard id."""

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..errors import SiddhiBindError, Span
-from ..lang.tree import Annotation
-from . import nodes as n
-from .binding.mappings import MAPPED, sink_mapping
+from ...errors import SiddhiBindError, Span
+from ...lang.tree import Annotation
+from .. import nodes as n
+from ..query_parts import connector_options, connector_type, template_attributes
 from .kafka import CONFIGURATION, PRODUCER, client_settings
 from .mapping import SinkMapping
+from .mappings import MAPPED, sink_mapping
 from .off_values import is_off
-from .query_parts import connector_options, connector_type, template_attributes
 
 CALLS = frozenset({"http-call", "http-request"})
 """The types of sinks whose servers' responses come in by sources; `http-request` is the former name."""

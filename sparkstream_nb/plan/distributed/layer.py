@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ..errors import SiddhiBindError
-from ..lang.tree import Annotation
-from . import nodes as n
-from .outside import is_outside
+from ...errors import SiddhiBindError
+from ...lang.tree import Annotation
+from .. import nodes as n
+from ..connectors.outside import is_outside
 
 
 @dataclass(frozen=True)

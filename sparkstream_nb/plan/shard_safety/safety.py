@@ -48,9 +48,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from . import nodes as n
-from .dataflow import Dataflow
-from .query_parts import inserts_into
+from .. import nodes as n
+from ..dataflow import Dataflow
+from ..query_parts import inserts_into
 from .safety_rules import (
     STATELESS,
     Keys,

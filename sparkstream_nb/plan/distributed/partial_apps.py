@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..lang.tree import Annotation
-from . import nodes as n
+from ...lang.tree import Annotation
+from .. import nodes as n
+from ..query_parts import connector_type, sources, tables_of
+from ..shard_safety.safety_rules import tables_of_aggregation
 from .distribute import Group, Split
-from .query_parts import connector_type, sources, tables_of
-from .safety_rules import tables_of_aggregation
 
 
 def partial_plan(plan: n.Plan, split: Split, group: Group) -> n.Plan:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from ..errors import SiddhiBindError
-from ..lang import tree
-from . import nodes as n
-from .cycles import cycles, shared_tables
-from .distribute import distribute
-from .gaps import needed
-from .known_faults import known_faults
-from .outside import is_outside, promise
-from .placement import stateless
-from .query_parts import connector_type
-from .safety import aggregation_safety
+from ...errors import SiddhiBindError
+from ...lang import tree
+from .. import nodes as n
+from ..connectors.outside import is_outside, promise
+from ..cycles import cycles, shared_tables
+from ..distributed.distribute import distribute
+from ..distributed.placement import stateless
+from ..gaps import needed
+from ..query_parts import connector_type
+from ..shard_safety.known_faults import known_faults
+from ..shard_safety.safety import aggregation_safety
 from .show import show
 
 
