@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 
-from ..engine.batch import Answer
-from ..engine.columns import ARROW
+from ..engine.columnar.columns import ARROW
+from ..engine.state.batch import Answer
 from ..retention import Retention
 from ..spark.outputs import series_of
 from ..spark.sinks.delivery import SinkFigures

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from ..engine.batch import Answer, InputBatch
 from ..engine.expressions import Context
 from ..engine.scripts import scripts_of
+from ..engine.state.batch import Answer, InputBatch
 from ..errors import Misuse, SiddhiRuntimeError, SparkStreamError, nearest, shown
 from ..lanes.distributed import Distributed
 from ..plan import compile_retrieval, explain

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from ..engine.batch import InputBatch, StreamRows
+from ..engine.state.batch import InputBatch, StreamRows
 from ..errors import SparkStreamError
 from ..lang.tree import Annotation
 from ..plan import compile_app

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine.aggregation import Stored, from_table, merge_stored, view
-from ..engine.columns import Strings
+from ..engine.columnar.columns import Strings
 from ..engine.expressions import Context
-from ..engine.services import Services
+from ..engine.state.services import Services
 from ..plan.nodes import AggDuration, AggregationDef, walk
 from ..plan.nodes import Ref as Slot
 from ..spark.open_buckets import closed_rows

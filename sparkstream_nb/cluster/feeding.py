@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..engine.columns import Array
+from ..engine.columnar.columns import Array
 from ..errors import Misuse, SparkStreamError
 from ..plan.arrival_time import NOTHING, ByArrival
 from ..runners.protocol import Session

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.aggregation.calendar import PLURAL
-from ..engine.aggregation.rebuild import coarser, from_events, keys_of
-from ..engine.columns import Array
+from ..engine.columnar.columns import Array
+from ..engine.rebuild import coarser, from_events, keys_of
 from ..errors import Misuse
 from ..plan.nodes import AggDuration, AggregationDef, Expr, FilterStep, InTable, Plan, walk
 from ..spark.feed_check import check_source

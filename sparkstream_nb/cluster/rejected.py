@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..engine.batch import InputBatch, StreamRows
-from ..engine.columns import Array
+from ..engine.columnar.columns import Array
+from ..engine.state.batch import InputBatch, StreamRows
 from ..errors import Misuse, SparkStreamError, shown
 from ..limits import Limits
 from ..mapping.decoding import KEPT

@@ -15,7 +15,7 @@ from typing import Any, Literal, Self, overload
 
 import numpy as np
 
-from ..engine.batch import InputBatch, StreamRows
+from ..engine.state.batch import InputBatch, StreamRows
 from ..errors import Misuse, SparkStreamError, nearest, shown
 from ..interrupts import deferred, interruptible
 from ..lanes.distributed import Distributed

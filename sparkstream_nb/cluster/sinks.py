@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from ..engine.columns import Array
+from ..engine.columnar.columns import Array
 from ..errors import Misuse, SiddhiBindError, SparkStreamError
 from ..lanes.partitioning import by_hash
 from ..plan.connectors.outside import CALLS, SINK_ID, OutsideSink, outside_sinks, promise

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from ..engine.batch import InputBatch, StreamRows
-from ..engine.faults import ErrorObject, fault_stream
+from ..engine.columnar.faults import ErrorObject, fault_stream
+from ..engine.state.batch import InputBatch, StreamRows
 from ..spark.inbox import Inbox
 from ..spark.sinks.delivery import SinkSetup
 from ..spark.sinks.messages import attribute_columns

@@ -14,9 +14,9 @@ import pyarrow.csv
 from ..plan import compile_app
 from ..plan.nodes import Plan
 from ..system import peak_memory
-from .batch import InputBatch, StreamRows
-from .columns import ARROW
+from .columnar.columns import ARROW
 from .node import NodeEngine
+from .state.batch import InputBatch, StreamRows
 
 BATCH = 250_000
 """Events of a micro-batch unless told otherwise."""

@@ -15,13 +15,13 @@ from ..limits import Limits
 from ..plan import bind_retrieval, compile_app
 from ..plan.nodes import Plan
 from ..types import Type
-from .batch import Emitted, InputBatch, Outputs, StreamRows
-from .blocks import Buffer, Tracked, digest_of
-from .columns import ARROW
+from .columnar.blocks import Buffer, Tracked, digest_of
+from .columnar.columns import ARROW
+from .columnar.faults import ErrorObject
 from .expressions.objects import walk
-from .faults import ErrorObject
 from .node import NodeEngine
-from .pieces import pieces
+from .state.batch import Emitted, InputBatch, Outputs, StreamRows
+from .state.pieces import pieces
 
 Step = Any
 

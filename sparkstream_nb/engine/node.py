@@ -22,28 +22,28 @@ from ..plan.connectors.outside import published
 from ..plan.gaps import refuse, refuse_retrieval
 from ..plan.stored import RowSource, TableChanges
 from ..types import Type
-from .assembly import Assembly
-from .batch import Answer, Chunks, Emitted, InputBatch, LeftOut, Outputs
-from .blocks import Buffer, Tracked
-from .circles import settling
-from .columns import Array, Column, Strings, Unread, concat, writable
+from .columnar.blocks import Buffer, Tracked
+from .columnar.columns import Array, Column, Strings, Unread, concat, writable
+from .columnar.javamap import string_hash, walk_order
+from .columnar.memory import keep_freed_memory
+from .columnar.rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows, event_order, in_order, steps_of
+from .columnar.timers import earliest
 from .expressions import Context
-from .graph import build
-from .javamap import string_hash, walk_order
-from .memory import keep_freed_memory
-from .ondemand import answer
-from .operators import AggregationOperator, EntryOperator, Operator, QueryOperator, entry
-from .query import split_kinds
-from .rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows, event_order, in_order, steps_of
-from .saving import Form, by_change, plain
+from .runtime.assembly import Assembly
+from .runtime.circles import settling
+from .runtime.graph import build
+from .runtime.ondemand import answer
+from .runtime.operators import AggregationOperator, EntryOperator, Operator, QueryOperator, entry
+from .runtime.query import split_kinds
+from .runtime.sinks import GroupOperator, TopicOperator
+from .runtime.state_names import NOT_CARRIED, carry_over, state_names
+from .runtime.stretches import stretches
+from .runtime.triggers import TriggerOperator, start_rows
 from .scripts import scripts_of
-from .services import Services
-from .sinks import GroupOperator, TopicOperator
-from .snapshot import pack, packed, saved, unpack
-from .state_names import NOT_CARRIED, carry_over, state_names
-from .stretches import stretches
-from .timers import earliest
-from .triggers import TriggerOperator, start_rows
+from .state.batch import Answer, Chunks, Emitted, InputBatch, LeftOut, Outputs
+from .state.saving import Form, by_change, plain
+from .state.services import Services
+from .state.snapshot import pack, packed, saved, unpack
 from .windows.base import no_rows
 
 SLICE = 1 << 17

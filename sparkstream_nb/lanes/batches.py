@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..engine.batch import InputBatch, LeftOut, StreamRows
-from ..engine.columns import Array
+from ..engine.columnar.columns import Array
+from ..engine.state.batch import InputBatch, LeftOut, StreamRows
 
 
 def between(batch: InputBatch, first: int, end: int) -> InputBatch:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.batch import Answer, Chunks, Emitted, InputBatch, Outputs, StreamRows
-from ..engine.columns import Array
+from ..engine.columnar.columns import Array
 from ..engine.node import NodeEngine
+from ..engine.state.batch import Answer, Chunks, Emitted, InputBatch, Outputs, StreamRows
 from ..errors import Misuse, SiddhiRuntimeError
 from ..plan.distributed.distribute import Group, Split, Strategy, shares
 from ..plan.distributed.partial_apps import partial_plan

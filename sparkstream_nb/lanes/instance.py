@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..engine.batch import Answer, InputBatch, Outputs
-from ..engine.columns import Array
+from ..engine.columnar.columns import Array
+from ..engine.state.batch import Answer, InputBatch, Outputs
 from ..plan.nodes import Retrieval
 from ..simulation.placements import Dropped, Placed
 from ..simulation.timeline import Down, Halted, Happening, Reached, Resumed

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.batch import InputBatch
-from ..engine.columns import Array
+from ..engine.columnar.columns import Array
 from ..engine.node import NodeEngine
+from ..engine.state.batch import InputBatch
 from ..plan.nodes import Plan
 from ..simulation.faults import Fault, fault_of, members_of
 from ..simulation.groups import BROADCAST, PARTITIONED, Distribution, Groups

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.batch import Answer, Emitted, InputBatch, Outputs
-from ..engine.blocks import Buffer
-from ..engine.columns import Strings
+from ..engine.columnar.blocks import Buffer
+from ..engine.columnar.columns import Strings
 from ..engine.node import NodeEngine
-from ..engine.snapshot import packed, unpack
+from ..engine.state.batch import Answer, Emitted, InputBatch, Outputs
+from ..engine.state.snapshot import packed, unpack
 from ..errors import SiddhiRuntimeError
 from ..plan.nodes import Plan, Retrieval
 from ..simulation.faults import Fault

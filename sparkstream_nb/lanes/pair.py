@@ -22,9 +22,9 @@ from enum import Enum
 
 import numpy as np
 
-from ..engine.batch import Answer, InputBatch, Outputs
-from ..engine.columns import Array
+from ..engine.columnar.columns import Array
 from ..engine.node import NodeEngine
+from ..engine.state.batch import Answer, InputBatch, Outputs
 from ..errors import Misuse
 from ..plan.nodes import Retrieval
 from ..simulation.faults import Fault, Scenario

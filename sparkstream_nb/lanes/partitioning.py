@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..engine.batch import InputBatch, StreamRows
-from ..engine.columns import Array
+from ..engine.columnar.columns import Array
 from ..engine.expressions.values import text
+from ..engine.state.batch import InputBatch, StreamRows
 from ..types import Type
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..engine.columns import Array
+from ..engine.columnar.columns import Array
 
 
 class Spans:

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..engine.batch import Emitted
-from ..engine.columns import Array
+from ..engine.columnar.columns import Array
+from ..engine.state.batch import Emitted
 
 
 @dataclass(frozen=True)

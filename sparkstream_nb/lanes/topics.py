@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.batch import Chunks, Emitted, InputBatch, StreamRows, taken
-from ..engine.columns import Array
+from ..engine.columnar.columns import Array
+from ..engine.state.batch import Chunks, Emitted, InputBatch, StreamRows, taken
 from .batches import concatenated
 
 

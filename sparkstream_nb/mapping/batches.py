@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..engine.columns import Array
+from ..engine.columnar.columns import Array
 from ..types import Schema
 from .values import Values, joined
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..engine.columns import ARROW, Column, Strings
+from ..engine.columnar.columns import ARROW, Column, Strings
 from ..engine.expressions.numbertexts import number_texts
 from ..types import Type
 from .values import Values

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from ..engine.columns import ARROW, Array
+from ..engine.columnar.columns import ARROW, Array
 from ..plan.connectors.mapping import CsvSource, SourceMapping
 from ..types import Schema, Type
 from .batches import BatchReader, EventBatch

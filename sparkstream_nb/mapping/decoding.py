@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..engine.batch import taken
-from ..engine.columns import Array
+from ..engine.columnar.columns import Array
 from ..engine.expressions.values import Failure
+from ..engine.state.batch import taken
 from ..errors import Misuse
 from ..plan.connectors.mapping import (
     Avro,

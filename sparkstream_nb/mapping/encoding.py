@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..engine.columns import Array
+from ..engine.columnar.columns import Array
 from ..errors import Misuse, nearest
 from ..plan.connectors.mapping import (
     Avro,

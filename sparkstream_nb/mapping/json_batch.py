@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from ..engine.columns import ARROW, Array
+from ..engine.columnar.columns import ARROW, Array
 from ..engine.expressions.jsonpath import Names, compile_path
 from ..limits import MOST_NESTED
 from ..plan.connectors.mapping import JsonSource, SourceMapping

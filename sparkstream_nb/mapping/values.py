@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ..engine.columns import ARROW
+from ..engine.columnar.columns import ARROW
 from ..engine.expressions.values import parse_bool, parse_double, parse_float, parse_int, parse_long
 from ..errors import shown
 from ..types import Schema, Type

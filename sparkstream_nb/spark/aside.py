@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..engine.batch import EventError, InputBatch, Outputs
 from ..engine.expressions.checks import reason_of
+from ..engine.state.batch import EventError, InputBatch, Outputs
 from ..lanes.batches import between
 from .ingest import python_values
 from .segments import Piece

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from ..engine.batch import Outputs
+from ..engine.state.batch import Outputs
 from ..errors import StoreError
 from ..lanes.batches import between
 from ..system import lock, put_in_place, to_disk

@@ -17,9 +17,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from ..engine.batch import Answer
 from ..engine.cases import events, input_batch, jsonable
 from ..engine.node import NodeEngine
+from ..engine.state.batch import Answer
 from ..errors import NotInThisBuild, SiddhiError, SparkStreamError
 from ..limits import Limits
 from ..plan import compile_app, compile_retrieval

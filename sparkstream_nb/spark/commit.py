@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ..engine.aggregation import storable
-from ..engine.batch import Answer
+from ..engine.state.batch import Answer
 from ..errors import masked
 from ..plan.nodes import Plan
 from ..stores.protocol import ErrorRow, Store

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from ..engine.batch import InputBatch, StreamRows
-from ..engine.columns import Array
+from ..engine.columnar.columns import Array
+from ..engine.state.batch import InputBatch, StreamRows
 from .entries import EventsEntry
 from .parts import PARTS
 from .private import private_folder, write_private

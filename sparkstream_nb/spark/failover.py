@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from ..engine.batch import InputBatch, Outputs
-from ..engine.columns import Array
+from ..engine.columnar.columns import Array
 from ..engine.node import NodeEngine
+from ..engine.state.batch import InputBatch, Outputs
 from ..errors import SparkStreamError
 from ..lanes.batches import events_by_step
 from ..lanes.layer import GroupLane

@@ -26,7 +26,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..engine.columns import ARROW, Array
+from ..engine.columnar.columns import ARROW, Array
 from ..errors import SparkStreamError, shown
 from ..limits import Limits
 from ..types import Schema, Type

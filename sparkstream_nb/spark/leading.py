@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..engine.batch import Outputs
+from ..engine.state.batch import Outputs
 from ..plan.distributed.leader import Duty
 
 

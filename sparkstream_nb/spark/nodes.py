@@ -1,7 +1,7 @@
 """What a node does with the entries of a micro-batch, and how it keeps its state.
 
 The state is what the engine saves, in pieces; a piece that is there already is not written again, and mostly not even
-read (`engine/blocks.py`).
+read (`engine/columnar/blocks.py`).
 What a process keeps in memory between micro-batches is only a short cut: it is used where its version is the one that
 the runner's state (`NodeState`) holds, else the engine is restored from that.
 """
@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
-from ..engine.batch import Answer, EventError, InputBatch, Outputs
 from ..engine.expressions.checks import reason_of
 from ..engine.node import NodeEngine
-from ..engine.pieces import pieces
+from ..engine.state.batch import Answer, EventError, InputBatch, Outputs
+from ..engine.state.pieces import pieces
 from ..errors import SparkStreamError
 from ..lanes.distributed import Distributed
 from ..lanes.distributed_member import DistributedMember, NodesOutputs

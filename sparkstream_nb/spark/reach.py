@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..engine.aggregation import Calendar, bounds_of
-from ..engine.columns import Strings
+from ..engine.columnar.columns import Strings
 from ..engine.expressions import Context
-from ..engine.services import Services
+from ..engine.state.services import Services
 from ..plan.nodes import AggDuration, AggregationDef, Plan, Retrieval
 from ..stores.protocol import BucketRange, Store
 

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.aggregation import from_table, merge_stored, view
-from ..engine.batch import Emitted, InputBatch, StreamRows
-from ..engine.columns import Array, Strings
+from ..engine.columnar.columns import Array, Strings
 from ..engine.expressions import Context
 from ..engine.node import NodeEngine
-from ..engine.services import Services
+from ..engine.state.batch import Emitted, InputBatch, StreamRows
+from ..engine.state.services import Services
 from ..errors import SparkStreamError
 from ..lanes.partitioning import part
 from ..lang.parser import parse_on_demand

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..engine.batch import InputBatch
 from ..engine.node import NodeEngine
+from ..engine.state.batch import InputBatch
 from ..lanes.distributed import Distributed, DistributedLane
 from ..lanes.instance import InstanceReport
 from ..lanes.tallies import Tally

@@ -12,9 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..engine.batch import Answer, Emitted
-from ..engine.columns import Strings
-from ..engine.snapshot import pack, unpack
+from ..engine.columnar.columns import Strings
+from ..engine.state.batch import Answer, Emitted
+from ..engine.state.snapshot import pack, unpack
 from ..errors import SparkStreamError
 
 _OBJECT = {b"type": b"object"}

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.aggregation import Stored, answer_rows, bounds_of, from_table, merge_stored, view
-from ..engine.batch import Answer
-from ..engine.columns import Column, Strings
+from ..engine.columnar.columns import Column, Strings
 from ..engine.expressions import Context
-from ..engine.services import Services
+from ..engine.state.batch import Answer
+from ..engine.state.services import Services
 from ..errors import NotInThisBuild, SiddhiRuntimeError, did_you_mean
 from ..lang.parser import parse_on_demand
 from ..lang.printer import to_text

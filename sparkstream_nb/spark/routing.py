@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..engine.batch import InputBatch
-from ..engine.columns import Array
+from ..engine.columnar.columns import Array
+from ..engine.state.batch import InputBatch
 from ..errors import Misuse, nearest, shown
 from ..lanes.partitioning import by_hash
 from ..types import Schema

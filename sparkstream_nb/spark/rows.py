@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
-from ..engine.batch import Answer
+from ..engine.state.batch import Answer
 from ..plan.nodes import BatchClock
 from . import results
 from .entries import Entry, from_json

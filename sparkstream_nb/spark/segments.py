@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..engine.batch import InputBatch, LeftOut, StreamRows
-from ..engine.columns import Array, nearly_distinct
+from ..engine.columnar.columns import Array, nearly_distinct
+from ..engine.state.batch import InputBatch, LeftOut, StreamRows
 from ..lanes.batches import concatenated
 from ..lanes.partitioning import part, parts
 from ..types import Schema, Type

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..engine.batch import Emitted, Outputs
+from ..engine.state.batch import Emitted, Outputs
 from .private import private_file, private_folder
 from .results import emitted_table, error_lines, to_ipc
 from .rows import CurrentEvents, Errors, ExpiredEvents, Logs, Partial, Row, StreamEvents

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ..engine.batch import Outputs
 from ..engine.node import NodeEngine
+from ..engine.state.batch import Outputs
 from ..limits import Limits
 from ..plan.distributed.placement import idle, split
 from ..plan.needed import needed

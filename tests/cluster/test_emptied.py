@@ -12,8 +12,8 @@ import pytest
 from sparkstream_nb.cluster.deployment import Deployment
 from sparkstream_nb.cluster.emptied import outside_stores
 from sparkstream_nb.cluster.stores import open_store
-from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import StoreError
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Plan

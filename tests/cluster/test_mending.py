@@ -21,7 +21,7 @@ import pytest
 from pyspark.errors.exceptions.base import PySparkException
 
 from sparkstream_nb.cluster import App
-from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.runners import spark as stream
 from sparkstream_nb.spark.care import Aside, Care, Steps, Trying
 from tests.profiles import one_of

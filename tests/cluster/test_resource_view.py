@@ -10,8 +10,8 @@ import pytest
 
 from sparkstream_nb.cluster.cluster_view import ClusterSnapshot, ClusterState, LinkState
 from sparkstream_nb.cluster.resource_view import ResourceAdapter
-from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.lab.cluster_view import cluster_html, cluster_text, timeline_svg
 from sparkstream_nb.lanes.batches import between
 from sparkstream_nb.lanes.distributed import Distributed, apps_of

@@ -16,7 +16,7 @@ import pytest
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.cluster.whole import Found, check_whole
-from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.spark.checkpoints import Reached
 from sparkstream_nb.spark.inbox import Inbox

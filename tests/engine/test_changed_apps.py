@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.engine.assembly import sources_of
 from sparkstream_nb.engine.cases import events, input_batch
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.operators import tables_read
+from sparkstream_nb.engine.runtime.assembly import sources_of
+from sparkstream_nb.engine.runtime.operators import tables_read
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Partition, Plan
 from sparkstream_nb.plan.state_units import KeptUnit, UnitChanges, state_tokens, unit_changes, units_of

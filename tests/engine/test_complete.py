@@ -11,7 +11,7 @@ import pytest
 from sparkstream_nb.engine.aggregators import AGGREGATORS
 from sparkstream_nb.engine.aggregators.collected import COLLECTED
 from sparkstream_nb.engine.expressions.functions import FUNCTIONS
-from sparkstream_nb.engine.streamfunctions import STREAM_FUNCTIONS
+from sparkstream_nb.engine.select.streamfunctions import STREAM_FUNCTIONS
 from sparkstream_nb.engine.windows import WINDOWS
 from sparkstream_nb.plan import functions
 
@@ -29,7 +29,7 @@ KINDS = {
     ),
     "window": (functions.WINDOWS, WINDOWS, "engine/windows/__init__.py", "windows.py"),
     "stream function": (
-        functions.STREAM_FUNCTIONS, {*STREAM_FUNCTIONS, *REORDERING}, "engine/streamfunctions.py", "streams.py"
+        functions.STREAM_FUNCTIONS, {*STREAM_FUNCTIONS, *REORDERING}, "engine/select/streamfunctions.py", "streams.py"
     ),
 }
 

@@ -12,11 +12,11 @@ import pytest
 
 from engine import bounds
 from sparkstream_nb.engine import warm
-from sparkstream_nb.engine.columns import Array, Column, Strings
+from sparkstream_nb.engine.columnar.columns import Array, Column, Strings
+from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, RESET, ROOT_BITS, Clock, Rows, event_order
 from sparkstream_nb.engine.expressions import Context
-from sparkstream_nb.engine.rows import CURRENT, EXPIRED, RESET, ROOT_BITS, Clock, Rows, event_order
-from sparkstream_nb.engine.services import Services
-from sparkstream_nb.engine.steps import make_window
+from sparkstream_nb.engine.select.steps import make_window
+from sparkstream_nb.engine.state.services import Services
 from sparkstream_nb.engine.windows import WINDOWS
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import StreamInput, WindowStep

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sparkstream_nb.engine.aggregators.distinct import DistinctCount
-from sparkstream_nb.engine.columns import Column
-from sparkstream_nb.engine.rows import CURRENT, EXPIRED, RESET
+from sparkstream_nb.engine.columnar.columns import Column
+from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, RESET
 from sparkstream_nb.types import Type
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.engine.columns import Column, Strings
+from sparkstream_nb.engine.columnar.columns import Column, Strings
 from sparkstream_nb.engine.expressions import Context, Env, Long, compile_condition, compile_expr
 from sparkstream_nb.engine.expressions.arithmetic import choose, compute
 from sparkstream_nb.engine.expressions.calendar import SUNDAY, field
@@ -23,7 +23,7 @@ from sparkstream_nb.engine.expressions.numbertexts import number_texts
 from sparkstream_nb.engine.expressions.objects import NULL, HashMap, walk
 from sparkstream_nb.engine.expressions.rowwise import rowwise
 from sparkstream_nb.engine.expressions.values import Failure, text
-from sparkstream_nb.engine.snapshot import pack, unpack
+from sparkstream_nb.engine.state.snapshot import pack, unpack
 from sparkstream_nb.errors import SiddhiBindError
 from sparkstream_nb.plan.nodes import Arith, Call, Compare, Const, Expr, IsNull, Logic, Not, Ref, ScriptCall
 from sparkstream_nb.plan.nodes import walk as walk_expr

@@ -15,8 +15,8 @@ from sparkstream_nb.engine.aggregators.base import Feed
 from sparkstream_nb.engine.aggregators.deviations import StdDev
 from sparkstream_nb.engine.aggregators.distinct import DistinctCount
 from sparkstream_nb.engine.aggregators.extremes import Max, Min
-from sparkstream_nb.engine.columns import Column, Strings
-from sparkstream_nb.engine.rows import CURRENT, EXPIRED, RESET
+from sparkstream_nb.engine.columnar.columns import Column, Strings
+from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, RESET
 from sparkstream_nb.types import Type
 
 GROUPS = 3

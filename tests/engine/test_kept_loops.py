@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.engine import jit
+from sparkstream_nb.engine.columnar import jit
 
 STEP = 3
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkstream_nb.engine.merging import merged
+from sparkstream_nb.engine.columnar.merging import merged
 
 RUN = st.lists(st.integers(-3, 12), max_size=12).map(lambda x: np.array(sorted(x), np.int64))
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from profiles import examples
 from reference import replay
 from sparkstream_nb.engine import cases
-from sparkstream_nb.engine.batch import InputBatch, LeftOut, StreamRows, taken
 from sparkstream_nb.engine.cases import input_batch, run_case
-from sparkstream_nb.engine.columns import Column, Unread, concat
+from sparkstream_nb.engine.columnar.columns import Column, Unread, concat
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.state.batch import InputBatch, LeftOut, StreamRows, taken
 from sparkstream_nb.errors import NotInThisBuild
 from sparkstream_nb.lanes.batches import between, concatenated
 from sparkstream_nb.plan import compile_app

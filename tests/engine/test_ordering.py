@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparkstream_nb.engine.columns import Column, Strings
-from sparkstream_nb.engine.ordering import ordered
-from sparkstream_nb.engine.rows import CURRENT, EXPIRED, RESET, Rows
+from sparkstream_nb.engine.columnar.columns import Column, Strings
+from sparkstream_nb.engine.columnar.ordering import ordered
+from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, RESET, Rows
 from sparkstream_nb.plan.nodes import OrderItem, Select
 from sparkstream_nb.types import Type
 

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from profiles import examples
 from sparkstream_nb.engine.cases import run_case
-from sparkstream_nb.engine.columns import Column, Strings
+from sparkstream_nb.engine.columnar.columns import Column, Strings
+from sparkstream_nb.engine.columnar.groups import Keys
+from sparkstream_nb.engine.columnar.javamap import string_hash, walk_order
+from sparkstream_nb.engine.columnar.jit import inlined, kernel
 from sparkstream_nb.engine.expressions.values import text as text_of
-from sparkstream_nb.engine.graph import OpNode, build
-from sparkstream_nb.engine.groups import Keys
-from sparkstream_nb.engine.javamap import string_hash, walk_order
-from sparkstream_nb.engine.jit import inlined, kernel
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.snapshot import pack, unpack
-from sparkstream_nb.engine.texthash import TextKeys
+from sparkstream_nb.engine.runtime.graph import OpNode, build
+from sparkstream_nb.engine.state.snapshot import pack, unpack
+from sparkstream_nb.engine.state.texthash import TextKeys
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.types import Type
 
@@ -52,7 +52,7 @@ def test_a_helper_is_written_into_the_loop() -> None:
 
 
 LOOP = """
-from sparkstream_nb.engine.jit import inlined, kernel
+from sparkstream_nb.engine.columnar.jit import inlined, kernel
 STEP = {step}
 
 @inlined

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.query import QueryOp
+from sparkstream_nb.engine.runtime.query import QueryOp
+from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.plan import compile_app
 
 STREAM = "define stream S (k string, v long); define stream L (k string, v long); "

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparkstream_nb.engine.blocks import digest_of
-from sparkstream_nb.engine.columns import Column, Strings
-from sparkstream_nb.engine.pieces import LEAST, MOST, pieces
-from sparkstream_nb.engine.snapshot import pack, unpack
+from sparkstream_nb.engine.columnar.blocks import digest_of
+from sparkstream_nb.engine.columnar.columns import Column, Strings
+from sparkstream_nb.engine.state.pieces import LEAST, MOST, pieces
+from sparkstream_nb.engine.state.snapshot import pack, unpack
 from sparkstream_nb.types import Type
 
 BYTES = np.random.default_rng(1).integers(0, 256, 8_000_000, dtype=np.uint8).tobytes()

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from profiles import a_third_of_pairs
-from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.signatures.windows import DECLARATIONS
 

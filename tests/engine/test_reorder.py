@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparkstream_nb.engine.columns import Column, Strings
+from sparkstream_nb.engine.columnar.columns import Column, Strings
+from sparkstream_nb.engine.columnar.rows import EVENT_PHASE, ROOT_BITS, Clock, Rows
 from sparkstream_nb.engine.reorder import Reorder, step
-from sparkstream_nb.engine.rows import EVENT_PHASE, ROOT_BITS, Clock, Rows
-from sparkstream_nb.engine.snapshot import pack, unpack
+from sparkstream_nb.engine.state.snapshot import pack, unpack
 from sparkstream_nb.types import Type
 
 SCHEDULER, BASE = 3, 70

@@ -15,8 +15,8 @@ from sparkstream_nb.engine.aggregators.base import EVERY, Feed
 from sparkstream_nb.engine.aggregators.extremes import Max, Min
 from sparkstream_nb.engine.aggregators.running import Running
 from sparkstream_nb.engine.aggregators.sums import Avg, Count, Sum
-from sparkstream_nb.engine.columns import DTYPES, Column
-from sparkstream_nb.engine.rows import CURRENT, EXPIRED, RESET, Pushed
+from sparkstream_nb.engine.columnar.columns import DTYPES, Column
+from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, RESET, Pushed
 from sparkstream_nb.types import Type
 
 GROUPS = 3

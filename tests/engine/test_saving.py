@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 
 from reference import replay
 from sparkstream_nb import engine
-from sparkstream_nb.engine import blocks, pieces
-from sparkstream_nb.engine.blocks import Blocks, Tracked, digest_of
 from sparkstream_nb.engine.cases import events, input_batch, run_case, whole
-from sparkstream_nb.engine.columns import Array, Column, Strings
-from sparkstream_nb.engine.eventlog import EventLog
+from sparkstream_nb.engine.columnar import blocks
+from sparkstream_nb.engine.columnar.blocks import Blocks, Tracked, digest_of
+from sparkstream_nb.engine.columnar.columns import Array, Column, Strings
+from sparkstream_nb.engine.columnar.eventlog import EventLog
+from sparkstream_nb.engine.columnar.rows import Rows
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.patterns import pools
-from sparkstream_nb.engine.rows import Rows
-from sparkstream_nb.engine.snapshot import saved, unpack
+from sparkstream_nb.engine.state import pieces
+from sparkstream_nb.engine.state.snapshot import saved, unpack
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.types import Type
 

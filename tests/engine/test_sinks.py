@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.engine.batch import InputBatch, Outputs, StreamRows
-from sparkstream_nb.engine.columns import Strings
-from sparkstream_nb.engine.faults import ErrorObject, Undelivered
+from sparkstream_nb.engine.columnar.columns import Strings
+from sparkstream_nb.engine.columnar.faults import ErrorObject, Undelivered
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.snapshot import pack, unpack
+from sparkstream_nb.engine.state.batch import InputBatch, Outputs, StreamRows
+from sparkstream_nb.engine.state.snapshot import pack, unpack
 from sparkstream_nb.plan import compile_app
 
 S = "define stream S (k string);\n"

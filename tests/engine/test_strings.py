@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkstream_nb.engine.columns import Strings
-from sparkstream_nb.engine.texts import TextTable
+from sparkstream_nb.engine.columnar.columns import Strings
+from sparkstream_nb.engine.columnar.texts import TextTable
 
 # Short and long ones, of one beginning, and as many as make the tables grow.
 TEXTS = st.one_of(st.text(max_size=20), st.integers(0, 3000).map(lambda i: f"S{i:06d}" * (1 + i % 3)))

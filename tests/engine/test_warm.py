@@ -60,8 +60,8 @@ def test_what_other_versions_compiled_goes(tmp_path: Path) -> None:
     program = f"""
 from pathlib import Path
 from sparkstream_nb.engine import jit
-from sparkstream_nb.engine.arrays import *
-import sparkstream_nb.engine.slots
+from sparkstream_nb.engine.columnar.arrays import *
+import sparkstream_nb.engine.columnar.slots
 folder = next(iter(Path(loop.stats.cache_path) for loop in jit._DIGESTS))
 folder.mkdir(parents=True, exist_ok=True)
 live = sorted(jit.digests())[0]

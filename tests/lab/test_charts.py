@@ -16,8 +16,8 @@ import pytest
 from IPython.utils.capture import capture_output
 
 from sparkstream_nb.cluster.buckets import AggregationReader, InputStream, Shard
-from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.lab.charts import Measure, Series, bucket_end, bucket_name, measures, short, ticks, time_ticks
 from sparkstream_nb.lab.drawing import scales_of, svg
 from sparkstream_nb.lab.tables import Grid, text_of, when

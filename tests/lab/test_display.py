@@ -50,7 +50,7 @@ from sparkstream_nb.cluster.failover_study import Wanted, runs_of
 from sparkstream_nb.cluster.record import Record
 from sparkstream_nb.cluster.removal import AppFolder, AppFolders
 from sparkstream_nb.cluster.tail import StreamEnd, TailShape
-from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lab import display, rescheduled
 from sparkstream_nb.lanes.distributed import Distributed, apps_of

@@ -14,7 +14,7 @@ import pytest
 
 from sparkstream_nb.cluster.divergence import Divergence, Truth
 from sparkstream_nb.cluster.study import Study
-from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.lab import heatmap
 from sparkstream_nb.lab.timeline import svg, whole, worst
 from sparkstream_nb.lanes.tallies import Tally

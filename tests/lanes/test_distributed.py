@@ -14,8 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SiddhiBindError, SiddhiRuntimeError
 from sparkstream_nb.lanes.batches import between
 from sparkstream_nb.lanes.distributed import Distributed, DistributedLane, apps_of

@@ -21,8 +21,8 @@ from fuzz.compose import AREAS, Composer
 from profiles import a_third, examples
 from reference import replay
 from reference.parts import Case, failing
-from sparkstream_nb.engine.batch import Outputs
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.state.batch import Outputs
 from sparkstream_nb.errors import Misuse, SiddhiBindError
 from sparkstream_nb.lanes.distributed import Distributed, DistributedLane, apps_of
 from sparkstream_nb.lang.tree import Annotation, AnnotationElement

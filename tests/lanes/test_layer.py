@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.engine.batch import InputBatch, Outputs, StreamRows
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.state.batch import InputBatch, Outputs, StreamRows
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.lanes.batches import between
 from sparkstream_nb.lanes.layer import GroupLane, Share

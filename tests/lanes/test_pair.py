@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles import THIRDS, examples, third
-from sparkstream_nb.engine.batch import InputBatch, Outputs, StreamRows
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.state.batch import InputBatch, Outputs, StreamRows
 from sparkstream_nb.lanes.batches import between
 from sparkstream_nb.lanes.figures import MemberFigures, TakeoverCounts
 from sparkstream_nb.lanes.member import PairMember

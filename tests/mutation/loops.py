@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba.core.extending import _Intrinsic
 
-from sparkstream_nb.engine import jit
+from sparkstream_nb.engine.columnar import jit
 
 
 def _load64(a: Any, at: int) -> np.uint64:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.cases import input_batch
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lanes.partitioning import by_hash
 from sparkstream_nb.plan import compile_app

@@ -16,8 +16,8 @@ from fuzz.compose import AREAS, Composer
 from profiles import a_third, examples
 from reference import replay
 from reference.parts import Case, failing
-from sparkstream_nb.engine.batch import InputBatch
 from sparkstream_nb.engine.cases import input_batch
+from sparkstream_nb.engine.state.batch import InputBatch
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.distributed.leader import divided, led_by
 from sparkstream_nb.plan.nodes import Plan

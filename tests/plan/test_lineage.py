@@ -11,9 +11,9 @@ import pytest
 
 from reference import replay
 from reference.parts import Case, failing
-from sparkstream_nb.engine.batch import InputBatch, StreamRows
 from sparkstream_nb.engine.cases import events, input_batch
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Plan, Ref, WindowStep

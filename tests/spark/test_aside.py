@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
-from sparkstream_nb.engine import ordering
-from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.columnar import ordering
+from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import StoreError
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.state_units import state_tokens, units_of

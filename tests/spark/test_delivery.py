@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkstream_nb.engine.batch import Emitted
-from sparkstream_nb.engine.columns import ARROW
+from sparkstream_nb.engine.columnar.columns import ARROW
+from sparkstream_nb.engine.state.batch import Emitted
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.mapping import Message
 from sparkstream_nb.plan.connectors.mapping import CsvSink, JsonSink, SinkMapping, Template, XmlSink

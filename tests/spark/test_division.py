@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.spark import division, rows
 from sparkstream_nb.spark.entries import EventsEntry
 from sparkstream_nb.spark.inbox import Inbox

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.spark.checkpoints import Checkpoint
@@ -320,7 +320,7 @@ FULL = """
 import resource, sys
 from pathlib import Path
 import numpy as np, pandas as pd, pyarrow as pa
-from sparkstream_nb.engine.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.spark.entries import Ask

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.engine.batch import Emitted
+from sparkstream_nb.engine.state.batch import Emitted
 from sparkstream_nb.retention import Retention
 from sparkstream_nb.spark import merging as merging_module
 from sparkstream_nb.spark.merging import TOGETHER, Merging

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparkstream_nb.engine.batch import InputBatch
+from sparkstream_nb.engine.state.batch import InputBatch
 from sparkstream_nb.retention import Retention
 from sparkstream_nb.spark.entries import Ask
 from sparkstream_nb.spark.inbox import Inbox

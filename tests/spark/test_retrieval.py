@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.cluster.hints import why_empty
-from sparkstream_nb.engine.batch import InputBatch, StreamRows
-from sparkstream_nb.engine.columns import ARROW
+from sparkstream_nb.engine.columnar.columns import ARROW
 from sparkstream_nb.engine.expressions import Context
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import NotInThisBuild, SiddhiRuntimeError
 from sparkstream_nb.lang.parser import parse_on_demand
 from sparkstream_nb.plan import bind_retrieval, compile_app, compile_retrieval

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.engine.batch import Answer, Emitted
+from sparkstream_nb.engine.state.batch import Answer, Emitted
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import BatchClock
 from sparkstream_nb.spark import results, rows

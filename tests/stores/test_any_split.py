@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from profiles import examples
 from sparkstream_nb.engine.aggregation.stored import from_table, view
-from sparkstream_nb.engine.columns import Strings
+from sparkstream_nb.engine.columnar.columns import Strings
 from sparkstream_nb.engine.expressions import Context
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.services import Services
+from sparkstream_nb.engine.state.services import Services
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import DURATIONS, Plan
 from sparkstream_nb.stores import Store

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from profiles import examples
 from sparkstream_nb.engine.aggregation import from_table, merge_stored
 from sparkstream_nb.engine.aggregation.stored import to_table
-from sparkstream_nb.engine.columns import Strings
+from sparkstream_nb.engine.columnar.columns import Strings
 from sparkstream_nb.engine.expressions import Context
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.services import Services
+from sparkstream_nb.engine.state.services import Services
 from sparkstream_nb.plan.nodes import DURATIONS
 
 from .conftest import Stores

@@ -18,8 +18,8 @@ import numpy as np
 from ...errors import SiddhiRuntimeError, SparkStreamError
 from ...plan.binding.inputs import per_duration
 from ...plan.nodes import AggDuration
-from ..columns import Array
-from ..jit import kernel
+from ..columnar.columns import Array
+from ..columnar.jit import kernel
 
 FIXED: dict[AggDuration, int] = {"sec": 1000, "min": 60_000, "hour": 3_600_000, "day": 86_400_000}
 """Length in ms of the durations that are equally long everywhere on a calendar without changes of offset."""

@@ -18,12 +18,12 @@ from ...errors import SiddhiRuntimeError
 from ...plan.nodes import Agg, AggDuration, AggregationDef, Expr, walk
 from ...types import Type
 from ..aggregators import make_aggregator
-from ..columns import Array, Column
+from ..columnar.columns import Array, Column
+from ..columnar.frame import frame_of
+from ..columnar.groups import Keys, key_numbers
+from ..columnar.rows import CURRENT, Clock, Rows
 from ..expressions import Env, compile_expr
-from ..frame import frame_of
-from ..groups import Keys, key_numbers
-from ..rows import CURRENT, Clock, Rows
-from ..services import Services
+from ..state.services import Services
 from .calendar import EARLIEST, LATEST, Calendar, parse_time
 from .partials import (
     Part,

@@ -15,8 +15,8 @@ import numpy as np
 
 from ...plan.nodes import BaseColumn
 from ...types import Type
-from ..columns import DTYPES, Array, Column, concat
-from ..jit import inlined, kernel
+from ..columnar.columns import DTYPES, Array, Column, concat
+from ..columnar.jit import inlined, kernel
 
 
 @dataclass(slots=True)

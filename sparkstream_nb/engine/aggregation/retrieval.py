@@ -11,13 +11,13 @@ import numpy as np
 
 from ...errors import SiddhiRuntimeError
 from ...plan.nodes import AggDuration, AggregationDef, EventRef, Expr, Ref, Retrieval
-from ..batch import Answer
-from ..columns import Column
+from ..columnar.columns import Column
+from ..columnar.frame import frame_of
+from ..columnar.rows import Clock, Rows
 from ..expressions import Env, compile_expr
-from ..frame import frame_of
-from ..rows import Clock, Rows
-from ..selector import Selector
-from ..services import Services
+from ..select.selector import Selector
+from ..state.batch import Answer
+from ..state.services import Services
 from .calendar import duration_of, within_range
 
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...plan.nodes import AggregationDef
-from ..columns import Strings
+from ..columnar.columns import Strings
 from ..expressions import Context
-from ..services import Services
+from ..state.services import Services
 from .calendar import Calendar
 from .stored import TIMESTAMP, Stored, from_table, group_names, merge_stored, to_table
 

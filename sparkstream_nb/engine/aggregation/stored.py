@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from ...plan.nodes import AggDuration, AggregationDef, BaseColumn, EventRef, Ref
 from ...types import Type
-from ..columns import ARROW, DTYPES, Array, Column
+from ..columnar.columns import ARROW, DTYPES, Array, Column
+from ..columnar.groups import Keys
 from ..expressions import Env, compile_expr
-from ..groups import Keys
-from ..services import Services
+from ..state.services import Services
 from .partials import Part, merge
 
 TIMESTAMP = "AGG_TIMESTAMP"

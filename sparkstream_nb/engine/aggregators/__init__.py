@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ...plan.nodes import Agg
 from ...types import Type
-from ..columns import Strings
+from ..columnar.columns import Strings
 from .base import Aggregator
 from .collected import COLLECTED, UnionSet
 from .deviations import StdDev

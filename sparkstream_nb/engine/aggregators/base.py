@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...types import Type
-from ..arrays import grown
-from ..columns import Array, Column, Mask
-from ..jit import AHEAD, FAR, inlined, kernel, prefetch
-from ..rows import EXPIRED, RESET, Pushed
+from ..columnar.arrays import grown
+from ..columnar.columns import Array, Column, Mask
+from ..columnar.jit import AHEAD, FAR, inlined, kernel, prefetch
+from ..columnar.rows import EXPIRED, RESET, Pushed
 
 NO_MASK = np.zeros(0, np.bool_)
 NO_KIND = np.zeros(0, np.int8)

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columns import Array, Column, Mask, Strings
+from ..columnar.columns import Array, Column, Mask, Strings
+from ..columnar.rows import CURRENT, EXPIRED, RESET
 from ..expressions.jsontext import JsonError, read_smart, write_gson
 from ..expressions.objects import HashMap, same
 from ..expressions.values import boxes, object_text, text
-from ..rows import CURRENT, EXPIRED, RESET
 from .base import Base, Feed, by_op
 
 

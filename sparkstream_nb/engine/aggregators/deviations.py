@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import lined, wider
-from ..columns import Array, Column
-from ..jit import inlined, kernel
-from ..rows import CURRENT, EXPIRED
+from ..columnar.arrays import lined, wider
+from ..columnar.columns import Array, Column
+from ..columnar.jit import inlined, kernel
+from ..columnar.rows import CURRENT, EXPIRED
 from .base import (
     NO_MASK,
     Feed,

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import fill_at, grown
-from ..columns import Array, Column
-from ..jit import inlined, kernel
-from ..rows import CURRENT, EXPIRED, RESET
+from ..columnar.arrays import fill_at, grown
+from ..columnar.columns import Array, Column
+from ..columnar.jit import inlined, kernel
+from ..columnar.rows import CURRENT, EXPIRED, RESET
 from .base import NO_MASK, Feed, Grouped, as_numbers, look_ahead
 
 _NULL = np.int64(-(2**63))

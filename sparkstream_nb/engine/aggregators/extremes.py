@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import fill_at, grown
-from ..columns import DTYPES, Array, Column
-from ..jit import eight_equal, eight_greater, eight_less, either, inlined, kernel, ones_above, prefetch
-from ..rows import CURRENT, EXPIRED, RESET, Pushed
+from ..columnar.arrays import fill_at, grown
+from ..columnar.columns import DTYPES, Array, Column
+from ..columnar.jit import eight_equal, eight_greater, eight_less, either, inlined, kernel, ones_above, prefetch
+from ..columnar.rows import CURRENT, EXPIRED, RESET, Pushed
 from .base import (
     NO_MASK,
     Feed,

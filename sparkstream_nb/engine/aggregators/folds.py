@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Array
-from ..jit import kernel
+from ..columnar.arrays import Array
+from ..columnar.jit import kernel
 
 
 @kernel

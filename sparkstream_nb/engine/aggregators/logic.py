@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import fill_at, grown
-from ..columns import Array, Column
-from ..jit import kernel
-from ..rows import CURRENT, EXPIRED, RESET
+from ..columnar.arrays import fill_at, grown
+from ..columnar.columns import Array, Column
+from ..columnar.jit import kernel
+from ..columnar.rows import CURRENT, EXPIRED, RESET
 from .base import NO_MASK, Feed, Grouped
 
 

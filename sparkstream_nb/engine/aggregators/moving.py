@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
-from ..jit import inlined, kernel, prefetch
+from ..columnar.arrays import Array
+from ..columnar.jit import inlined, kernel, prefetch
 from .base import ask
 
 NOTHING, COUNT, WHOLE, REAL, MEAN = range(5)

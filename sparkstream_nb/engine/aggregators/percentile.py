@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import grown
-from ..columns import Array, Column, Mask
-from ..jit import inlined, kernel
-from ..rows import CURRENT, EXPIRED
+from ..columnar.arrays import grown
+from ..columnar.columns import Array, Column, Mask
+from ..columnar.jit import inlined, kernel
+from ..columnar.rows import CURRENT, EXPIRED
 from .base import NO_KIND, NO_PART, Grouped, begins, null_rows, reset
 
 _AT_ONCE = 256

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import Array, lined, wider
-from ..blocks import Blocks, Tracked
-from ..columns import Column
+from ..columnar.arrays import Array, lined, wider
+from ..columnar.blocks import Blocks, Tracked
+from ..columnar.columns import Column
 from .base import Feed, Grouped
 from .moving import (
     BOTH_EXACT,

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import Array
-from ..columns import Column
+from ..columnar.arrays import Array
+from ..columnar.columns import Column
+from ..columnar.jit import kernel
+from ..columnar.rows import CURRENT, EXPIRED
 from ..expressions.arithmetic import long_minus
-from ..jit import kernel
-from ..rows import CURRENT, EXPIRED
 from .base import NO_MASK, Feed, begins, look_ahead, put_nothing, reset, shown_column
 from .folds import sizes, totals
 from .moving import BOTH_EXACT, COUNT, EXACT, MEAN, REAL, WHOLE

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columns import DTYPES, Array, Column, Mask
-from ..jit import fused, kernel
+from ..columnar.columns import DTYPES, Array, Column, Mask
+from ..columnar.jit import fused, kernel
 
 Kernel = Callable[[Array, Array], Array]
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...plan.nodes import Call, Const
-from ..columns import Array, Column, Mask, Strings, Texts
-from ..jit import kernel
-from ..texts import text_buffers
+from ..columnar.columns import Array, Column, Mask, Strings, Texts
+from ..columnar.jit import kernel
+from ..columnar.texts import text_buffers
 from .plainregex import never_empty, plain_regex
 from .rowwise import Whole
 from .textjoin import join_texts

@@ -30,7 +30,7 @@ from ...plan.nodes import (
     walk,
 )
 from ...types import Type
-from ..columns import DTYPES, Column, Mask
+from ..columnar.columns import DTYPES, Column, Mask
 from .arithmetic import COMPARISON, as_type, common_type, compute, either, repeats
 from .checks import within
 from .env import Context, Env, Evaluator

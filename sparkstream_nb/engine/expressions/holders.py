@@ -11,8 +11,8 @@ import numpy as np
 
 from ...plan.nodes import Call, Const
 from ...types import Type
-from ..columns import DTYPES, Column, Mask, Strings
-from ..made import Made
+from ..columnar.columns import DTYPES, Column, Mask, Strings
+from ..columnar.made import Made
 from .objects import HashMap
 from .rowwise import Plain, Whole, boxing
 from .values import box

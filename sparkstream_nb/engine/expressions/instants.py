@@ -13,9 +13,9 @@ import numpy as np
 
 from ...plan.nodes import Call, Const
 from ...types import Type
-from ..columns import DTYPES, Array, Column, Mask, Strings, Texts
-from ..jit import inlined, kernel
-from ..texts import string_array
+from ..columnar.columns import DTYPES, Array, Column, Mask, Strings, Texts
+from ..columnar.jit import inlined, kernel
+from ..columnar.texts import string_array
 from .calendar import DAY, MONTHS_OF, STEPS, days_of
 from .dateformat import MONTHS, WEEKDAYS, Part, parts_of
 from .numbertexts import number_texts

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columns import Array, Column, Strings
-from ..jit import kernel
+from ..columnar.columns import Array, Column, Strings
+from ..columnar.jit import kernel
 from .arithmetic import repeats
 
 SMALL = 16

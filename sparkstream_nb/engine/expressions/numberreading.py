@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from ...plan.nodes import Call
 from ...types import Type
-from ..columns import DTYPES, Array, Column, Mask, Strings
-from ..jit import kernel
-from ..texts import text_buffers
+from ..columnar.columns import DTYPES, Array, Column, Mask, Strings
+from ..columnar.jit import kernel
+from ..columnar.texts import text_buffers
 from .rowwise import Whole
 
 _TENS = 10.0 ** np.arange(23)

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...types import Type
-from ..columns import Array, Column, Mask
-from ..jit import inlined, kernel, store64
-from ..texts import string_array, text_buffers
+from ..columnar.columns import Array, Column, Mask
+from ..columnar.jit import inlined, kernel, store64
+from ..columnar.texts import string_array, text_buffers
 from .shortest import FIRST, POWERS, shortest
 from .values import text
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...types import Type
-from ..javamap import string_hash, walk_order
+from ..columnar.javamap import string_hash, walk_order
 from .values import type_of
 
 

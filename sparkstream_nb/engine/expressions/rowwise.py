@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from ...limits import Limits
 from ...plan.nodes import Call, Const
 from ...types import Type
-from ..arrays import grown
-from ..columns import Array, Column, Mask, Strings, Texts, concat
-from ..texts import text_buffers
+from ..columnar.arrays import grown
+from ..columnar.columns import Array, Column, Mask, Strings, Texts, concat
+from ..columnar.texts import text_buffers
 from .checks import reason_of, within
 from .env import Context, Env, Evaluator
 from .kinds import distinct, numbered

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..jit import high64, inlined
+from ..columnar.jit import high64, inlined
 
 _LOW, _HIGH = -324, 292
 """The powers of ten that can be asked for."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..columns import Array, Column, Strings
-from ..jit import kernel, load64, store64
-from ..texts import string_array, text_buffers
+from ..columnar.columns import Array, Column, Strings
+from ..columnar.jit import kernel, load64, store64
+from ..columnar.texts import string_array, text_buffers
 
 _MOST_BYTES = 2**31 - 1
 _NO_CODES = np.zeros(0, np.int32)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..faults import ErrorObject
+from ..columnar.faults import ErrorObject
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...lang.tree import UNBOUNDED
 from ...plan import nodes
-from ..columns import Array
+from ..columnar.columns import Array
 from . import memory as m
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..blocks import Blocks, Tracked
-from ..columns import DTYPES, Array, Column, Mask
+from ..columnar.blocks import Blocks, Tracked
+from ..columnar.columns import DTYPES, Array, Column, Mask
 from .memory import FAILURE
 from .program import Derived
 

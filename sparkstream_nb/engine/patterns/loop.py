@@ -3,8 +3,8 @@ matches."""
 
 from __future__ import annotations
 
-from ..jit import AHEAD
-from ..rows import EVENT_PHASE, ROOT_BITS
+from ..columnar.jit import AHEAD
+from ..columnar.rows import EVENT_PHASE, ROOT_BITS
 from .machine import clear_pending, splice_new
 from .memory import (
     ABSENT,

@@ -10,10 +10,10 @@ import numpy as np
 
 from ...plan.nodes import EventRef, Ref
 from ...types import Type
-from ..columns import Array, Column, Strings
+from ..columnar.columns import Array, Column, Strings
+from ..columnar.frame import Frame, cached
+from ..columnar.rows import Rows
 from ..expressions import Float, Long
-from ..frame import Frame, cached
-from ..rows import Rows
 from .layout import Layout
 from .log import EventLog, Key
 from .memory import EMPTY_EVENT, NO_EVENT

@@ -22,11 +22,11 @@ from ...plan.nodes import (
     walk,
 )  # fmt: skip
 from ...types import Type
-from ..columns import Array, Column, Mask
+from ..columnar.columns import Array, Column, Mask
+from ..columnar.rows import Clock, Rows
 from ..expressions import Env, compile_condition, compile_expr
-from ..rows import Clock, Rows
-from ..saving import Form, by_change, plain
-from ..services import Services
+from ..state.saving import Form, by_change, plain
+from ..state.services import Services
 from . import memory as m
 from .layout import lay_out, table
 from .log import EventLog, Key

@@ -19,7 +19,7 @@ from numba import njit, types
 from numba.core import datamodel
 from numba.extending import intrinsic, lower_builtin, register_model
 
-from ..jit import ask_for
+from ..columnar.jit import ask_for
 from .memory import OCTETS, REGISTERS, TOLD, TOLD_SHIFT, TOLD_SIZE, WRITTEN
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import grown
-from ..blocks import Blocks, Tracked
-from ..columns import Array
+from ..columnar.arrays import grown
+from ..columnar.blocks import Blocks, Tracked
+from ..columnar.columns import Array
 from . import memory as m
 from .check import passes
 from .dump import dump_machine, measure, restore_machine

@@ -31,9 +31,9 @@ from ...plan.nodes import (
     children,
 )  # fmt: skip
 from ...types import Type
-from ..columns import Array, Strings
+from ..columnar.columns import Array, Strings
+from ..columnar.faults import may_fail
 from ..expressions.arithmetic import common_type
-from ..faults import may_fail
 from . import check as c
 from . import memory as m
 from .layout import Layout

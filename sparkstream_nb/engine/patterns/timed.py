@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rows import ROOT_BITS
+from ..columnar.rows import ROOT_BITS
 from .loop import DONE, NEED_CLOCK, NEED_MUCH, emit
 from .machine import leave_map, pop_heap, push_heap, remove_pending
 from .memory import (

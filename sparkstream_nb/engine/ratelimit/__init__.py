@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from ...plan import nodes
-from ..columns import Array
-from ..rows import Clock, Rows
-from ..selector import Selected
-from ..services import Services
+from ..columnar.columns import Array
+from ..columnar.rows import Clock, Rows
+from ..select.selector import Selected
+from ..state.services import Services
 from .events import AllEvents, FirstEvents, LastEvents, LastGroupEvents
 from .held import Held
 from .snapshot import (

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import grown
-from ..columns import Array, Column
-from ..jit import kernel
-from ..rows import EXPIRED, Clock, Rows, concat_rows
-from ..selector import Selected, last_per_group
+from ..columnar.arrays import grown
+from ..columnar.columns import Array, Column
+from ..columnar.jit import kernel
+from ..columnar.rows import EXPIRED, Clock, Rows, concat_rows
+from ..select.selector import Selected, last_per_group
 
 
 class ByCount:

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...types import Type
-from ..columns import Array, Column
-from ..eventlog import EventLog
-from ..rows import Rows
+from ..columnar.columns import Array, Column
+from ..columnar.eventlog import EventLog
+from ..columnar.rows import Rows
 
 
 @dataclass(frozen=True)

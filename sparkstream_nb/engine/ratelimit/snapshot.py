@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import grown
-from ..columns import Array, Column, Strings
-from ..groups import Keys
-from ..jit import kernel
-from ..rows import CURRENT, EXPIRED, RESET
+from ..columnar.arrays import grown
+from ..columnar.columns import Array, Column, Strings
+from ..columnar.groups import Keys
+from ..columnar.jit import kernel
+from ..columnar.rows import CURRENT, EXPIRED, RESET
 from .held import Log, Out, Taken
 
 

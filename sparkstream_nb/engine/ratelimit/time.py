@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import grown
-from ..columns import Array, Column
-from ..eventlog import EventLog
-from ..jit import kernel
-from ..rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
-from ..selector import Selected, last_per_group
-from ..services import Services
+from ..columnar.arrays import grown
+from ..columnar.columns import Array, Column
+from ..columnar.eventlog import EventLog
+from ..columnar.jit import kernel
+from ..columnar.rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
+from ..select.selector import Selected, last_per_group
+from ..state.services import Services
 from .events import of_kind, without_resets
 from .held import Held, Log, Out, Taken
 

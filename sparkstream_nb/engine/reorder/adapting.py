@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
+from ..columnar.arrays import Array
 from .loop import rounded
 
 _WINDOW = 10_000_000_000

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
-from ..jit import either, inlined, kernel
+from ..columnar.arrays import Array
+from ..columnar.jit import either, inlined, kernel
 
 TIME, NEXT, CHILD, HELD = range(4)
 """Of a node: its time; the one behind it in the queue, or among the children of the one above it in a heap, and the

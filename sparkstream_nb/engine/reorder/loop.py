@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
-from ..jit import AHEAD, FAR, inlined, kernel, prefetch
-from ..rows import ROOT_BITS
+from ..columnar.arrays import Array
+from ..columnar.jit import AHEAD, FAR, inlined, kernel, prefetch
+from ..columnar.rows import ROOT_BITS
 from .held import (
     CHILD,
     COUNT,

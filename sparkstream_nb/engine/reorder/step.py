@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import wider
-from ..columns import Array, Column, writable
-from ..eventlog import EventLog
-from ..rows import Clock, Rows
+from ..columnar.arrays import wider
+from ..columnar.columns import Array, Column, writable
+from ..columnar.eventlog import EventLog
+from ..columnar.rows import Clock, Rows
 from .adapting import Adapting
 from .held import COUNT, GREATEST, HELD, MERGED, NEW, SCHEDULED, SENT, SLACK, TIME, WIDTH, close_ranks, hold
 from .loop import DROPPED, DUE, IDLE, NO_TIMEOUT, OUT, ROW, reorder

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
-from ..jit import inlined, kernel
-from ..rows import CURRENT, EXPIRED, Passing, Pushed, Rows
+from ..columnar.arrays import Array
+from ..columnar.jit import inlined, kernel
+from ..columnar.rows import CURRENT, EXPIRED, Passing, Pushed, Rows
 from .base import Emission
 from .chain import ChainedLog
 

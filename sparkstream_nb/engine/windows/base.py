@@ -11,12 +11,12 @@ import numpy as np
 
 from ...plan.nodes import Const, Expr, Ref
 from ...types import Type
-from ..arrays import grown
-from ..columns import Array, Column, Mask, Strings
-from ..eventlog import EventLog
+from ..columnar.arrays import grown
+from ..columnar.columns import Array, Column, Mask, Strings
+from ..columnar.eventlog import EventLog
+from ..columnar.jit import inlined
+from ..columnar.rows import CURRENT, ENTER, RESET, Clock, Passing, Rows
 from ..expressions import Context
-from ..jit import inlined
-from ..rows import CURRENT, ENTER, RESET, Clock, Passing, Rows
 from .chain import ChainedLog
 
 
@@ -253,7 +253,7 @@ class Emission:
 
 def no_rows(types: Sequence[Type]) -> Rows:
     """Rows with these columns and no row."""
-    from ..columns import Column
+    from ..columnar.columns import Column
 
     none = np.empty(0, np.int64)
     return Rows([Column.empty(t) for t in types], none, none, none)

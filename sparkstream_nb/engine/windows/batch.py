@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import fill_at, grown
-from ..columns import Array
-from ..jit import kernel
-from ..rows import CURRENT, EXPIRED, RESET, Clock, Rows
+from ..columnar.arrays import fill_at, grown
+from ..columnar.columns import Array
+from ..columnar.jit import kernel
+from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows
 from .base import Emission, Untimed, WindowSetup
 from .chain import ChainedLog, pop, push
 from .length import load_reset, reset_state

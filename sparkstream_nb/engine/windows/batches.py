@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..columns import Array
-from ..eventlog import EventLog
-from ..jit import kernel
-from ..rows import CURRENT, EXPIRED, RESET, Rows
+from ..columnar.columns import Array
+from ..columnar.eventlog import EventLog
+from ..columnar.jit import kernel
+from ..columnar.rows import CURRENT, EXPIRED, RESET, Rows
 from .base import Emission, OutsidePartitions, Untimed, WindowSetup
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..arrays import fill_at, grown
-from ..columns import Array
-from ..eventlog import EventLog, rows_of
-from ..jit import inlined, kernel
-from ..rows import Rows
+from ..columnar.arrays import fill_at, grown
+from ..columnar.columns import Array
+from ..columnar.eventlog import EventLog, rows_of
+from ..columnar.jit import inlined, kernel
+from ..columnar.rows import Rows
 
 
 @inlined

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import grown
-from ..columns import Array
-from ..cron import CronTimes
-from ..jit import kernel
-from ..rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
+from ..columnar.arrays import grown
+from ..columnar.columns import Array
+from ..columnar.jit import kernel
+from ..columnar.rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
+from ..state.cron import CronTimes
 from .base import Emission, WindowSetup
 from .chain import ChainedLog, pop, push
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import fill_at, grown
-from ..columns import Array
-from ..jit import inlined, kernel
-from ..rows import CURRENT, ENTER, LEAVE, ROOT_BITS, Clock, Rows
-from ..timers import NEVER, NOW, ROOT, Timers, next_due, nothing_due, notify, timer_cursor
+from ..columnar.arrays import fill_at, grown
+from ..columnar.columns import Array
+from ..columnar.jit import inlined, kernel
+from ..columnar.rows import CURRENT, ENTER, LEAVE, ROOT_BITS, Clock, Rows
+from ..columnar.timers import NEVER, NOW, ROOT, Timers, next_due, nothing_due, notify, timer_cursor
 from .base import Emission, Window, WindowSetup
 from .chain import ChainedLog, pop, push
 from .time import TimeInLine

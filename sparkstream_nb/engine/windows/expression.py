@@ -20,11 +20,11 @@ from ...plan.binding.windows import bind_window_condition
 from ...plan.nodes import Agg, Const, EventRef, Expr, Ref, walk
 from ...types import Schema, Type
 from ..aggregators import Aggregator, make_aggregator
-from ..columns import Array, Column
+from ..columnar.columns import Array, Column
+from ..columnar.jit import kernel
+from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
 from ..expressions import Env, Evaluator, compile_expr
-from ..jit import kernel
-from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
-from ..stack import FAILED, FALSE, TRUE, NoProgram, holds
+from ..expressions.stack import FAILED, FALSE, TRUE, NoProgram, holds
 from .base import Emission, Untimed, WindowSetup, no_rows, put
 from .chain import ChainedLog, pop, push
 from .program import Program

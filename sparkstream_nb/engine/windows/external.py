@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from ...plan.nodes import Const
-from ..arrays import fill_at, grown
-from ..columns import Array, Mask
+from ..columnar.arrays import fill_at, grown
+from ..columnar.columns import Array, Mask
+from ..columnar.frame import frame_of
+from ..columnar.jit import kernel
+from ..columnar.rows import BEFORE_ALL, CURRENT, ENTER, EXPIRED, LEAVE, RESET, ROOT_BITS, Clock, Rows
+from ..columnar.timers import NEVER, NOW, ROOT, TIME, Timers, next_due, nothing_due, notify, timer_cursor
 from ..expressions import Env, compile_expr
-from ..frame import frame_of
-from ..jit import kernel
-from ..rows import BEFORE_ALL, CURRENT, ENTER, EXPIRED, LEAVE, RESET, ROOT_BITS, Clock, Rows
-from ..timers import NEVER, NOW, ROOT, TIME, Timers, next_due, nothing_due, notify, timer_cursor
 from .apart import slide_in_line
 from .base import Emission, Untimed, Window, WindowSetup
 from .batches import BatchesInLine

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import fill_at, grown
-from ..columns import Array
-from ..groups import IdTable
-from ..jit import inlined, kernel
-from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
-from ..texthash import TextKeys
+from ..columnar.arrays import fill_at, grown
+from ..columnar.columns import Array
+from ..columnar.groups import IdTable
+from ..columnar.jit import inlined, kernel
+from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
+from ..state.texthash import TextKeys
 from .base import Emission, Untimed, WindowSetup, put, with_ranks
 from .chain import ChainedLog
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import fill_at, grown
-from ..columns import Array
-from ..jit import AHEAD, kernel, prefetch
-from ..rows import CURRENT, EXPIRED, RESET, Clock, Rows
+from ..columnar.arrays import fill_at, grown
+from ..columnar.columns import Array
+from ..columnar.jit import AHEAD, kernel, prefetch
+from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows
 from .apart import pushed_beside, pushed_out
 from .base import Emission, Untimed, Window, WindowSetup
 from .batches import BatchesInLine

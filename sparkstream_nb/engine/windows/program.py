@@ -12,12 +12,12 @@ import numpy as np
 
 from ...plan.nodes import Agg, Call, EventRef, Expr, Ref, walk
 from ...types import Type
-from ..arrays import grown
-from ..columns import Array, Column
-from ..eventlog import EventLog
+from ..columnar.arrays import grown
+from ..columnar.columns import Array, Column
+from ..columnar.eventlog import EventLog
+from ..columnar.faults import may_fail
 from ..expressions import Env, compile_expr
-from ..faults import may_fail
-from ..stack import AGGREGATE, AVG, COUNT, END, LOAD, MAX, MIN, OWN, REALS, SUM, TIME, Codes, NoProgram
+from ..expressions.stack import AGGREGATE, AVG, COUNT, END, LOAD, MAX, MIN, OWN, REALS, SUM, TIME, Codes, NoProgram
 from .base import WindowSetup
 
 _AGGREGATES = {"count": COUNT, "sum": SUM, "avg": AVG, "min": MIN, "max": MAX}

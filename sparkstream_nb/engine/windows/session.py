@@ -8,13 +8,13 @@ import numpy as np
 
 from ...plan.nodes import Ref
 from ...types import Type
-from ..arrays import fill_at, grown
-from ..columns import Array, Column
-from ..groups import Keys
-from ..javamap import string_hash
-from ..jit import inlined, kernel
-from ..rows import CURRENT, EXPIRED, Clock, Rows
-from ..timers import NEVER, ROOT, TIME, Timers, next_due, nothing_due, notify, timer_cursor
+from ..columnar.arrays import fill_at, grown
+from ..columnar.columns import Array, Column
+from ..columnar.groups import Keys
+from ..columnar.javamap import string_hash
+from ..columnar.jit import inlined, kernel
+from ..columnar.rows import CURRENT, EXPIRED, Clock, Rows
+from ..columnar.timers import NEVER, ROOT, TIME, Timers, next_due, nothing_due, notify, timer_cursor
 from .base import Emission, WindowSetup
 from .chain import ChainedLog
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from ...plan.nodes import Ref
 from ...types import Type
-from ..arrays import fill_at, grown
-from ..columns import Array, Column, Strings
-from ..jit import inlined, kernel
-from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
+from ..columnar.arrays import fill_at, grown
+from ..columnar.columns import Array, Column, Strings
+from ..columnar.jit import inlined, kernel
+from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
 from .base import Emission, Untimed, WindowSetup, with_ranks
 from .chain import ChainedLog
 

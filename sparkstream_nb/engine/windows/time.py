@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..columns import Array
-from ..eventlog import EventLog
-from ..jit import inlined, kernel
-from ..rows import CURRENT, ENTER, EXPIRED, LEAVE, ROOT_BITS, Clock, Rows
-from ..timers import step_before
+from ..columnar.columns import Array
+from ..columnar.eventlog import EventLog
+from ..columnar.jit import inlined, kernel
+from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, ROOT_BITS, Clock, Rows
+from ..columnar.timers import step_before
 from .apart import slide_apart
 from .base import Emission, OutsidePartitions, Window, WindowSetup
 from .time_by_instance import TimeByInstance

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import fill_at, grown
-from ..columns import Array
-from ..jit import kernel
-from ..rows import CURRENT, EXPIRED, RESET, ROOT_BITS, Clock, Rows
-from ..timers import Timers, due_parts, enter, notify_at, pop_time, step_before
+from ..columnar.arrays import fill_at, grown
+from ..columnar.columns import Array
+from ..columnar.jit import kernel
+from ..columnar.rows import CURRENT, EXPIRED, RESET, ROOT_BITS, Clock, Rows
+from ..columnar.timers import Timers, due_parts, enter, notify_at, pop_time, step_before
 from .base import Emission, Window, WindowSetup
 from .batches import BatchesInLine
 from .chain import ChainedLog, pop, push

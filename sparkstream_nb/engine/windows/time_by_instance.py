@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import grown
-from ..blocks import Blocks, Tracked
-from ..columns import Array
-from ..eventlog import EventLog
-from ..jit import AHEAD, inlined, kernel, prefetch
-from ..rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
-from ..timers import step_before
+from ..columnar.arrays import grown
+from ..columnar.blocks import Blocks, Tracked
+from ..columnar.columns import Array
+from ..columnar.eventlog import EventLog
+from ..columnar.jit import AHEAD, inlined, kernel, prefetch
+from ..columnar.rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
+from ..columnar.timers import step_before
 from .base import Emission, WindowSetup
 
 _BITS = np.int64(ROOT_BITS)

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from ...engine.columns import Array
+from ...engine.columnar.columns import Array
 from ...errors import masked, printable, shown
 from ...mapping import Message
 from ...pauses import Pauses

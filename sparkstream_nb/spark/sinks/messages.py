@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...engine.columns import Array
+from ...engine.columnar.columns import Array
 from ...mapping import Dropped, Message, encoder
 from ...mapping.values import Values
 from ...plan.connectors.mapping import (

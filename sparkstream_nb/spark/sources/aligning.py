@@ -20,8 +20,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ...engine.batch import taken
-from ...engine.columns import Array
+from ...engine.columnar.columns import Array
+from ...engine.state.batch import taken
 from ...mapping.decoding import Decoded
 from ...mapping.values import Values, joined
 from ..ingest import event_times

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...engine.columns import ARROW, Array
+from ...engine.columnar.columns import ARROW, Array
 from ...errors import StoreError, shown
 from ...mapping.decoding import Decoded, Rejected, cut
 from ...mapping.values import misfit

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.batch import InputBatch, StreamRows
-from ...engine.batch import taken as rows_of
+from ...engine.state.batch import InputBatch, StreamRows
+from ...engine.state.batch import taken as rows_of
 from ...errors import SparkStreamError, masked, printable, shown
 from ...mapping.decoding import Decoded, Rejected
 from ...pauses import Pauses

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from ....plan.nodes import Call, EventRef
 from ....types import Type
-from ...columns import DTYPES, Array, Column, Mask, Strings, Texts, writable
-from ...jit import kernel
-from ...texts import string_array
+from ...columnar.columns import DTYPES, Array, Column, Mask, Strings, Texts, writable
+from ...columnar.jit import kernel
+from ...columnar.texts import string_array
 from ..arithmetic import as_type, choose, narrow
 from ..checks import within
 from ..env import Context, Env, Evaluator

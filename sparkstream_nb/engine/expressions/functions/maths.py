@@ -10,8 +10,8 @@ import numpy as np
 
 from ....plan.nodes import Call
 from ....types import Type
-from ...columns import Array, Column, Mask, Strings, Texts
-from ...jit import kernel
+from ...columnar.columns import Array, Column, Mask, Strings, Texts
+from ...columnar.jit import kernel
 from ..arithmetic import as_type, either, narrow
 from ..env import Context, Env, Evaluator
 from ..numberreading import numbers_read

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ....plan.nodes import Call
 from ....types import Type
-from ...columns import Column
+from ...columnar.columns import Column
 from ..asciitexts import ENTIRE, Answer, concatenated, cut, matching, on_text, over_text, replaced, simple, split_at
 from ..checks import check_text
 from ..env import Context, Env, Evaluator

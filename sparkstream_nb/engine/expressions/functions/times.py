@@ -12,7 +12,7 @@ import numpy as np
 from ....errors import SiddhiBindError
 from ....plan.nodes import Call, Const
 from ....types import Type
-from ...columns import Column, Mask, Strings
+from ...columnar.columns import Column, Mask, Strings
 from ..calendar import DAY, add, field, instant_at, weeks_of, zone
 from ..dateformat import DEFAULT, format_instant, parse_instant, parse_local, parts_of
 from ..env import Context, Env, Evaluator

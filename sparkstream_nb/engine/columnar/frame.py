@@ -1,0 +1,77 @@
+"""Frames, the input of a select: rows of a stream, matches of a pattern or pairs of a join, with lazy columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...plan.nodes import EventRef, Ref
+from .columns import Array, Column
+from .rows import Passing, Rows, order_at
+
+Resolver = Callable[[Ref | EventRef], Column]
+EventTime = Callable[[EventRef], Column]
+
+
+@dataclass(slots=True)
+class Frame:
+    """Rows without their columns (see `Rows`), and `resolve`, which gives the column that a reference names.
+
+    `event_time` gives the timestamps of whole events, where there are several in a row. `passing` and `anew` are
+    those of the rows, `places` the position of each attribute among their columns (None: they are the same).
+    """
+
+    ts: Array
+    root: Array
+    chunk: Array
+    kind: Array | None
+    part: Array | None
+    resolve: Resolver
+    event_time: EventTime | None = None
+    passing: Passing | None = None
+    places: dict[int, int] | None = None
+    anew: bool = False
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+    def take(self, index: Array) -> Frame:
+        """The rows at `index`; columns are gathered lazily."""
+        whole, time = self.resolve, self.event_time
+        return Frame(
+            self.ts[index],
+            *order_at(self.root, self.chunk, index),
+            None if self.kind is None else self.kind[index],
+            None if self.part is None else self.part[index],
+            cached(lambda ref: whole(ref).take(index)),
+            None if time is None else lambda ref: time(ref).take(index),
+            anew=self.anew,
+        )
+
+    def event(self, attr: int) -> Column:
+        """An attribute of the events that pass the window, by position."""
+        assert self.passing is not None
+        return self.passing.columns.events[attr if self.places is None else self.places[attr]]
+
+
+def cached(resolve: Resolver) -> Resolver:
+    """`resolve` that computes each column once."""
+    known: dict[Ref | EventRef, Column] = {}
+
+    def get(ref: Ref | EventRef) -> Column:
+        if ref not in known:
+            known[ref] = resolve(ref)
+        return known[ref]
+
+    return get
+
+
+def frame_of(rows: Rows, places: dict[int, int] | None = None) -> Frame:
+    """A frame over stream rows (slot 0). `places` maps attribute numbers to column positions; None: they are the same.
+    """
+
+    def resolve(ref: Ref | EventRef) -> Column:
+        assert isinstance(ref, Ref), "a stream query has no event references"
+        return rows.columns[ref.attr if places is None else places[ref.attr]]
+
+    return Frame(rows.ts, rows.root, rows.chunk, rows.kind, rows.part, resolve, None, rows.passing, places, rows.anew)

@@ -1,0 +1,314 @@
+"""The contents of a join's two sides, and the loop that inserts, removes and probes rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...types import Type
+from ..columnar.arrays import grown, wider
+from ..columnar.columns import Array
+from ..columnar.eventlog import EventLog
+from ..columnar.jit import kernel
+from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, Rows
+
+_BLOCK = 1 << 15
+"""Pairs that one pass of the loop may make before the rest of the condition is evaluated over them, in the caches."""
+
+_GONE, _LOST = 0, -1
+"""Places of events that the contents do not hold. A lost one was looked at and will not expire."""
+
+_NEXT, _PREV, _KEY, _ALIVE, _CELL = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3), 4
+"""What is known of a position, as int32 that lie side by side: its neighbours among those of its key, its key, and
+whether it is held."""
+
+_HEAD, _TAIL = np.uint64(0), np.uint64(1)
+
+
+@kernel
+def _lookup(
+    at: int, last: int, side: Array, kind: Array, key: Array, slot: Array, part: Array, triggers: Array, loses: Array,
+    fill: Array, place: Array, ends: Array, cells: Array, seen: Array, probed: Array, resume: Array, op_out: Array,
+    pos_out: Array,
+) -> tuple[int, int]:  # fmt: skip
+    """Runs the ops from `at` on until the pair buffer is full; returns (next op, pairs made).
+
+    Rows up to kind `last` make pairs. No `part` at all: there is one instance. `slot` is a row's event in the places of
+    its side, -1 where it changes no contents, -2 - slot for a row of a window that `loses` events. An entering row
+    takes the next position of its side's log (`fill`).
+    `resume[0]` is the content at which an interrupted lookup goes on, 0 for none. `probed`, unless it is empty, gets
+    the positions of leaving rows whose contents were looked into since they came: those before `seen`, by side and
+    instance, which is how far the contents went at the last lookup.
+
+    Places, `ends` and neighbours are positions plus one, 0 for none; `cells` are by these too, and those of 0 are
+    written to where there is no neighbour.
+    """
+    pairs = 0
+    for i in range(at, len(side)):
+        s = np.uint64(side[i])
+        o = np.uint64(1) - s
+        w = np.uint64(part[i]) if len(part) else np.uint64(0)
+        k: Any = np.int64(key[i])
+        if resume[0] == 0:
+            e = slot[i]
+            if e >= 0 and (kind[i] == CURRENT or kind[i] == ENTER):
+                fill[s] += 1
+                c: Any = np.uint64(fill[s])
+                place[s, np.uint64(e)] = c
+                cells[s, c, _KEY] = k
+                cells[s, c, _ALIVE] = 1
+                if k >= 0:
+                    before: Any = np.uint64(ends[s, np.uint64(k), _TAIL])
+                    cells[s, c, _NEXT] = 0
+                    cells[s, c, _PREV] = before
+                    cells[s, before, _NEXT] = c
+                    head: Any = np.uint64(ends[s, np.uint64(k), _HEAD])
+                    ends[s, np.uint64(k), _HEAD] = head if before != 0 else c
+                    ends[s, np.uint64(k), _TAIL] = c
+            elif e >= 0 and (kind[i] == EXPIRED or kind[i] == LEAVE) and place[s, np.uint64(e)] > 0:
+                c = np.uint64(place[s, np.uint64(e)])
+                place[s, np.uint64(e)] = _GONE
+                cells[s, c, _ALIVE] = 0
+                if np.int64(c) <= seen[s, w]:
+                    if len(probed):
+                        probed[i] = np.int64(c) - 1
+                    if loses[s]:
+                        place[s, np.uint64(e)] = _LOST
+                of: Any = np.int64(cells[s, c, _KEY])
+                if of >= 0:
+                    before = np.uint64(cells[s, c, _PREV])
+                    after = np.uint64(cells[s, c, _NEXT])
+                    cells[s, before, _NEXT] = after
+                    cells[s, after, _PREV] = before
+                    head = np.uint64(ends[s, np.uint64(of), _HEAD])
+                    tail = np.uint64(ends[s, np.uint64(of), _TAIL])
+                    ends[s, np.uint64(of), _HEAD] = head if before != 0 else after
+                    ends[s, np.uint64(of), _TAIL] = tail if after != 0 else before
+            elif e <= -2 and kind[i] == EXPIRED and place[s, np.uint64(-2 - e)] == _LOST:
+                place[s, np.uint64(-2 - e)] = _GONE
+                kind[i] = LEAVE
+            if not triggers[s] or kind[i] > EXPIRED:
+                continue
+            seen[o, w] = fill[o]
+            if k < 0 or kind[i] > last:
+                continue
+            c = np.uint64(ends[o, np.uint64(k), _HEAD])
+        else:
+            c = np.uint64(resume[0])
+            resume[0] = 0
+        while c != 0:
+            if pairs == len(op_out):
+                resume[0] = c
+                return i, pairs
+            op_out[pairs] = i
+            pos_out[pairs] = np.int64(c) - 1
+            pairs += 1
+            c = np.uint64(cells[o, c, _NEXT])
+    return len(side), pairs
+
+
+@kernel
+def _move(keep: Array, cells: Array, ends: Array, place: Array, moved: Array) -> int:
+    """The events at `keep`, which are all that are alive, move to 0, 1, 2 ...; `moved` is room for where each comes.
+    Places move by those before the first that holds something; returns how many."""
+    moved[0] = 0
+    for i in range(len(keep)):
+        moved[keep[i] + 1] = i + 1
+    for i in range(len(keep)):
+        p = keep[i] + 1
+        of = cells[p, _KEY]
+        after = cells[p, _NEXT]
+        before = cells[p, _PREV]
+        cells[p, _ALIVE] = 0
+        cells[i + 1, _ALIVE] = 1
+        cells[i + 1, _KEY] = of
+        cells[i + 1, _NEXT] = moved[after] if of >= 0 else 0
+        cells[i + 1, _PREV] = moved[before] if of >= 0 else 0
+    for k in range(len(ends)):
+        if ends[k, _HEAD] > 0:
+            ends[k, _HEAD] = moved[ends[k, _HEAD]]
+            ends[k, _TAIL] = moved[ends[k, _TAIL]]
+    cut = 0
+    while cut < len(place) and place[cut] == _GONE:
+        cut += 1
+    for e in range(cut, len(place)):
+        place[e - cut] = moved[place[e]] if place[e] > 0 else place[e]
+    for e in range(len(place) - cut, len(place)):
+        place[e] = _GONE
+    return cut
+
+
+def _longer(array: Array, n: int, used: int) -> Array:
+    """`array` with room for `n` along its second axis. The first `used` places are kept, the others are undefined. The
+    same array if it has room."""
+    k, have, width = array.shape
+    if have >= n:
+        return array
+    out = np.empty((k, max(n, wider(have)), width), array.dtype)
+    out[:, :used] = array[:, :used]
+    return out
+
+
+class Contents:
+    """The contents of one or two sides: values by side, and a linked list per join key as arrays with a row per side.
+
+    `rank` is an order within a side other than the order of entry.
+    """
+
+    def __init__(self, types: Sequence[tuple[Type, ...]]) -> None:
+        k = len(types)
+        self.logs = [EventLog(t) for t in types]
+        self.rank = [np.zeros(0, np.int64) for _ in types]
+        self._cells = np.zeros((k, 1, _CELL), np.int32)
+        self._ends = np.zeros((k, 0, 2), np.int32)
+        self._seen = np.zeros((2, 0), np.int64)
+        self._place = np.zeros((k, 0), np.int32)  # serial - first → position
+        self.first = [0] * k
+        self._fill = np.zeros(k, np.int64)
+
+    def add(self, side: int, rows: Rows, rank: Array | None) -> None:
+        """Appends the rows that will enter, in order; `rank` int64 of each, None for the order of entry."""
+        log = self.logs[side]
+        at = log.append(rows)
+        if rank is not None:
+            self.rank[side] = grown(self.rank[side], log.capacity)
+            self.rank[side][at : log.end] = rank
+
+    def run(
+        self, side: Array, kind: Array, key: Array, slot: Array, part: Array, triggers: Array, loses: Array,
+        probed: Array, keys: int, parts: int, last: int = EXPIRED,
+    ) -> Iterator[tuple[Array, Array]]:  # fmt: skip
+        """Inserts, removes and probes the rows of all sides, in order; yields (op, position found) block by block.
+
+        The arguments are `_lookup`'s; `keys` and `parts` say how many join keys and partition instances there are. The
+        rows that enter were added before. `kind` of a row that is of no account any more becomes LEAVE.
+        """
+        room = 1 + max(max(log.capacity, log.end) for log in self.logs)
+        self._cells = _longer(self._cells, room, 1 + int(self._fill.max()))
+        known = self._ends.shape[1]
+        self._ends, self._seen = _longer(self._ends, keys, known), grown(self._seen, max(parts, 1))
+        self._ends[:, known:] = 0
+        resume, at = np.zeros(1, np.int64), 0
+        size = _BLOCK if triggers.any() else 0
+        while at < len(side):
+            op, found = np.empty(size, np.int64), np.empty(size, np.int64)
+            at, pairs = _lookup(
+                at, last, side, kind, key, slot, part, triggers, loses, self._fill, self._place, self._ends,
+                self._cells, self._seen, probed, resume, op, found,
+            )  # fmt: skip
+            yield op[:pairs], found[:pairs]
+
+    def looked_into(self) -> None:
+        """Records that all contents were read."""
+        self._seen[: len(self._fill)] = self._fill[:, None]
+
+    def _alive(self, side: int) -> Array:
+        """The positions that a side holds."""
+        return np.flatnonzero(self._cells[side, 1 : self.logs[side].end + 1, _ALIVE])
+
+    def slots(self, side: int, serial: Array) -> Array:
+        """Serial numbers as slots, with room for them. Numbers below 0 are those of rows that change no contents."""
+        if len(serial) == 0:
+            return serial
+        low = int(serial.min())
+        if low < 0:
+            low = int(serial.min(where=serial >= 0, initial=self.first[side]))
+        if low < self.first[side]:  # it waited in a batch while others came and went
+            self._begin_at(side, low)
+        first = self.first[side]
+        slot: Array = serial - first
+        if serial.min() < 0:
+            slot = np.where(serial >= 0, slot, np.minimum(serial + first, -1))
+        self._place = grown(self._place, max(int(slot.max()), -2 - int(slot.min())) + 1, _GONE)
+        return slot
+
+    def _begin_at(self, side: int, first: int) -> None:
+        """Makes room for places from the serial number `first` on, which is below the first so far."""
+        more, place = self.first[side] - first, self._place
+        self._place = np.full((len(place), place.shape[1] + more), _GONE, place.dtype)
+        for s, row in enumerate(place):
+            begin = more if s == side else 0
+            self._place[s, begin : begin + len(row)] = row
+        self.first[side] = first
+
+    def held(self, side: int) -> Array:
+        """The positions that a side holds, in order."""
+        keep, rank = self._alive(side), self.rank[side]
+        return keep[np.argsort(rank[keep], kind="stable")] if len(rank) else keep
+
+    def compact(self, side: int) -> None:
+        """Drops the dead rows of a side once they are the majority."""
+        log = self.logs[side]
+        if log.end < 2048:
+            return
+        keep = self._alive(side)
+        if 2 * len(keep) > log.end:
+            return
+        log.compact(keep)
+        n = self._fill[side] = len(keep)
+        self.first[side] += _move(
+            keep, self._cells[side], self._ends[side], self._place[side], np.empty(self._cells.shape[1], np.int32)
+        )
+        self._seen[side] = np.searchsorted(keep, self._seen[side])
+        if len(self.rank[side]):
+            self.rank[side][:n] = self.rank[side][keep]
+
+    def state(self, side: int) -> dict[str, Any]:
+        """The contents of a side as plain data."""
+        log, place = self.logs[side], self._place[side]
+        # Rows enter the chains in the order of their positions, so positions are all that order needs.
+        keep = self._alive(side)
+        serial = np.full(log.end, -1, np.int64)
+        held = np.flatnonzero(place > 0)
+        serial[place[held] - 1] = held + self.first[side]
+        found = log.state(keep)
+        return {
+            **found,
+            "key": self._cells[side, keep + 1, _KEY].astype(np.int64),
+            "serial": serial[keep],
+            "seen": keep < self._seen[side, found["part"]],
+            "rank": self.rank[side][keep] if len(self.rank[side]) else None,
+            "lost": np.flatnonzero(place == _LOST) + self.first[side],
+        }
+
+    def load(self, side: int, state: dict[str, Any], keys: int, parts: int) -> None:
+        """The inverse of `state`, for contents that are empty."""
+        serial, lost = state["serial"], state["lost"]
+        n = len(serial)
+        zeros = np.zeros(n, np.int64)
+        self.first[side] = min(int(s.min()) for s in (serial, lost) if len(s)) if n + len(lost) else 0
+        self.add(side, Rows(state["columns"], state["ts"], zeros, zeros, None, state["part"]), state["rank"])
+        self.slots(side, lost)
+        slot, off = self.slots(side, serial), np.zeros(2, np.bool_)
+        sides, kinds, probed = np.full(n, side, np.int8), np.zeros(n, np.int8), np.empty(0, np.int64)
+        part = state["part"].astype(np.int64)
+        for _ in self.run(sides, kinds, state["key"], slot, part, off, off, probed, keys, parts):
+            pass
+        seen = np.flatnonzero(state["seen"])
+        self._seen[side, part[seen]] = seen + 1  # the last of an instance stays
+        self._place[side, lost - self.first[side]] = _LOST
+
+    @property
+    def bytes(self) -> int:
+        """Bytes held."""
+        return sum(log.bytes for log in self.logs)
+
+    @property
+    def rows(self) -> int:
+        """Events held."""
+        return sum(len(self._alive(side)) for side in range(len(self.logs)))
+
+
+def without(state: dict[str, Any], parts: Array, numbers: Array) -> dict[str, Any]:
+    """The state of a side (`Contents.state`) less the events of these partition instances; `numbers` are the new ids of
+    the join keys, -1 at the end."""
+    stays = np.flatnonzero(~np.isin(state["part"], parts))
+    return {
+        "columns": [c.take(stays) for c in state["columns"]],
+        "key": numbers[state["key"][stays]],
+        "rank": None if state["rank"] is None else state["rank"][stays],
+        "lost": state["lost"],
+        **{name: state[name][stays] for name in ("ts", "part", "serial", "seen")},
+    }

@@ -1,0 +1,161 @@
+"""Merges the rows of a join's two sides by root, and gathers the values of joined pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...plan.nodes import EventRef, Ref
+from ...types import Type
+from ..columnar.columns import Array, Column
+from ..columnar.jit import kernel
+from ..columnar.rows import CURRENT, Rows
+from .join_contents import Contents
+
+NO_KIND = np.empty(0, np.int8)
+NO_PART = np.empty(0, np.int64)
+
+
+@kernel
+def _gather(
+    op: Array, place: Array, side: Array, row: Array, s: int, own: Array, held: Array, fill: int, out: Array
+) -> None:
+    """Values of side `s` in pairs: of the rows that look, of what they found, or `fill` where there is neither. Without
+    a branch on which, so that `own` and `held` must hold something."""
+    for k in range(len(op)):
+        o = np.uint64(op[k])
+        p = place[k]
+        mine = side[o] == s
+        found = p >= 0
+        a = own[np.uint64(row[o]) if mine else np.uint64(0)]
+        b = held[np.uint64(p) if found and not mine else np.uint64(0)]
+        b = b if found else out.dtype.type(fill)
+        out[k] = a if mine else b
+
+
+@kernel
+def _merge(
+    right_first: bool, root0: Array, ts0: Array, kind0: Array, chunk0: Array, root1: Array, ts1: Array, kind1: Array,
+    chunk1: Array, side: Array, row: Array, root: Array, ts: Array, kind: Array, group: Array,
+) -> None:  # fmt: skip
+    """The rows of both sides by root; `group` numbers what lies together of one side and chunk. No `kind` at all: all
+    are CURRENT."""
+    i = 0
+    j = 0
+    g = -1
+    last = np.int64(0)
+    for n in range(len(side)):
+        if i < len(root0) and j < len(root1):
+            left = root0[i] < root1[j] or (root0[i] == root1[j] and not right_first)
+        else:
+            left = i < len(root0)
+        s = 0 if left else 1
+        chunk = chunk0[i] if left else chunk1[j]
+        if n == 0 or s != side[n - 1] or chunk != last:
+            g += 1
+        last = chunk
+        group[n] = g
+        side[n] = s
+        if left:
+            row[n] = i
+            root[n] = root0[i]
+            ts[n] = ts0[i]
+            kind[n] = kind0[i] if len(kind0) else CURRENT
+            i += 1
+        else:
+            row[n] = j
+            root[n] = root1[j]
+            ts[n] = ts1[j]
+            kind[n] = kind1[j] if len(kind1) else CURRENT
+            j += 1
+
+
+@kernel
+def _lay(side: Array, row: Array, left: Array, right: Array, out: Array) -> None:
+    for n in range(len(side)):
+        r = np.uint64(row[n])
+        out[n] = left[r] if side[n] == 0 else right[r]
+
+
+class Ops:
+    """`n` rows of both sides in order: `side` int8[n], `row` int64[n] in that side's rows, times, roots, kinds, and
+    `group`, which numbers the stretches of one side and chunk."""
+
+    def __init__(self, left: Rows, right: Rows, right_first: bool) -> None:
+        """`right_first`: of rows of one root those of the right side come first."""
+        self.sides = (left, right)
+        n = len(left) + len(right)
+        self.side, self.kinds = np.empty(n, np.int8), np.empty(n, np.int8)
+        self.row, self.root, self.ts, self.group = (np.empty(n, np.int64) for _ in range(4))
+        given = [
+            (x.root, x.ts, NO_KIND if x.kind is None else x.kind, np.ascontiguousarray(x.chunk)) for x in self.sides
+        ]
+        _merge(right_first, *given[0], *given[1], self.side, self.row, self.root, self.ts, self.kinds, self.group)
+
+    def __len__(self) -> int:
+        return len(self.side)
+
+    def in_order(self, left: Array, right: Array) -> Array:
+        """An int64 array over the ops, from one over each side's rows."""
+        out = np.empty(len(self), np.int64)
+        _lay(self.side, self.row, left, right, out)
+        return out
+
+    def parts(self) -> Array:
+        """The instance of each op; empty where there is but one."""
+        left, right = self.sides
+        if left.part is None and right.part is None:
+            return NO_PART
+        return self.in_order(left.parts().astype(np.int64), right.parts().astype(np.int64))
+
+
+class Pairs:
+    """Operations with the positions that they matched on the other side; -1 for none (an outer join's null).
+
+    `attrs` are the attributes that each side's columns hold.
+    """
+
+    def __init__(self, ops: Ops, contents: Contents, attrs: Sequence[Sequence[int]], op: Array, place: Array) -> None:
+        self.ops, self.contents, self.attrs, self.op, self.place = ops, contents, attrs, op, place
+
+    def _values(self, s: int, own: Array, held: Array, fill: int) -> Array:
+        ops = self.ops
+        if own.dtype == object:
+            out = np.full(len(self.op), None, object)
+            mine = ops.side[self.op] == s
+            matched = ~mine & (self.place >= 0)
+            out[mine] = own[ops.row[self.op[mine]]]
+            out[matched] = held[self.place[matched]]
+            return out
+        size = f"i{own.dtype.itemsize}"  # one compiled loop serves all types of a size
+        out = np.empty(len(self.op), own.dtype)
+        own, held = (a if len(a) else np.zeros(1, a.dtype) for a in (own, held))
+        _gather(self.op, self.place, ops.side, ops.row, s, own.view(size), held.view(size), fill, out.view(size))
+        return out
+
+    def _missing(self, s: int) -> Array:
+        out: Array = (self.ops.side[self.op] != s) & (self.place < 0)
+        return out
+
+    def resolve(self, ref: Ref | EventRef) -> Column:
+        """The column that a reference names; for a whole event a BOOL column that is null where there is none."""
+        s = ref.slot
+        if isinstance(ref, EventRef):
+            return Column(Type.BOOL, np.ones(len(self.op), np.bool_), self._missing(s))
+        i, log = self.attrs[s].index(ref.attr), self.contents.logs[s]
+        own, held_null = self.ops.sides[s].columns[i], log.null_mask(i)
+        values = self._values(s, own.values, log.values(i), -1 if ref.type is Type.STRING else 0)
+        null = None
+        if own.null is not None or held_null is not None:
+            held = np.zeros(log.capacity, np.bool_) if held_null is None else held_null
+            null = self._values(s, own.nulls(), held, 1)
+        elif len(self.place) and self.place.min() < 0:
+            null = self._missing(s)
+        return Column(ref.type, values, null if null is not None and null.any() else None)
+
+    def times(self, ref: EventRef) -> Column:
+        """Timestamps of the events of a side, null where an outer join has none."""
+        s, missing = ref.slot, self._missing(ref.slot)
+        values = self._values(s, self.ops.sides[s].ts, self.contents.logs[s].ts, 0)
+        return Column(Type.LONG, values, missing if missing.any() else None)

@@ -1,0 +1,131 @@
+"""`define window`: a window shared by queries. Its output goes to all its readers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...plan import nodes
+from ...types import Type
+from ..columnar.columns import Column
+from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
+from ..joins.join_contents import Contents
+from ..select.steps import make_window
+from ..state.saving import Form, by_change, plain
+from ..state.services import Services
+from ..windows import entering, for_joins, rows_held
+
+
+class NamedWindow:
+    """One named window of one node (Siddhi's `io.siddhi.core.window.Window`).
+
+    Its rows carry a serial number as their last column, so that joins know which row leaves. `published` are the event
+    types that readers receive.
+    """
+
+    def __init__(self, definition: nodes.WindowDef, services: Services, scheduler: int) -> None:
+        self.definition, self.services = definition, services
+        self.id = definition.source.id
+        self.types = definition.source.schema.types
+        expired = definition.output != "current"
+        self.published = {"current": (CURRENT,), "expired": (EXPIRED,), "all": (CURRENT, EXPIRED)}[definition.output]
+        attrs = list(range(len(self.types)))
+        self.window = make_window(
+            definition.window, (*self.types, Type.LONG), scheduler, expired, True, attrs,
+            schema=definition.source.schema, services=services, query=self.id, stream=self.id,
+        )  # fmt: skip
+        self.serial = 0
+        self.ordered = self.window.ordered
+        self._held = Contents([self.types])
+
+    def run(self, rows: Rows, clock: Clock) -> Rows:
+        """Adds rows to the window and lets its timers fire; returns CURRENT and EXPIRED rows, and for joins ENTER and
+        LEAVE rows if the window has them."""
+        serial = np.arange(self.serial, self.serial + len(rows), dtype=np.int64)
+        self.serial += len(rows)
+        out = self.window.run(rows.with_columns([*rows.columns, Column(Type.LONG, serial)]), clock, 1, None)
+        out = Rows(out.columns, out.ts, out.root, out.chunk, out.kind)
+        if out.kind is not None:
+            out = out.where((out.kind <= EXPIRED) | (out.kind > RESET))
+        out = for_joins(out, self.window)
+        self._track(out)
+        return self._published(out)
+
+    def next_due(self) -> int | None:
+        """The earliest time (ms) at which the clock alone changes what the window holds; None where no time does.
+        On-demand queries see what it holds, so it does not matter who wants expired events."""
+        return self.window.next_due()
+
+    def _published(self, rows: Rows) -> Rows:
+        """What the definition does not put out only changes what joins find: it makes no join look."""
+        if len(self.published) == 2:
+            return rows
+        hidden, silent = (EXPIRED, LEAVE) if self.published == (CURRENT,) else (CURRENT, ENTER)
+        rows = rows.where((rows.kinds() != hidden) | (rows.columns[-1].values >= 0))
+        kind = rows.kinds().copy()
+        kind[kind == hidden] = silent
+        rows.kind = kind
+        return rows
+
+    def readable(self, rows: Rows) -> Rows:
+        """The rows that queries other than joins see, without the serial number."""
+        rows = rows.with_columns(rows.columns[: len(self.types)])
+        kinds = rows.kinds()
+        return rows.where(kinds <= EXPIRED if len(self.published) == 2 else kinds == self.published[0])
+
+    def looked_into(self) -> None:
+        """Records that a join or an on-demand query read the window's contents."""
+        self._held.looked_into()
+
+    def _track(self, rows: Rows) -> None:
+        """Updates the contents to the current ones. If they were read, some rows keep their own time, and some do not
+        expire (see `JoinOp._keep_times`)."""
+        n = len(rows)
+        if n == 0:
+            return
+        held, width = self._held, len(self.types)
+        held.compact(0)
+        fresh = rows.take(entering(rows))
+        rank = fresh.columns[width].values if self.ordered else None
+        held.add(0, fresh.with_columns(fresh.columns[:width]), rank)
+        slot = held.slots(0, rows.columns[-1].values)
+        side, key, part, probed = np.zeros(n, np.int8), np.full(n, -1), np.zeros(n, np.int64), np.full(n, -1)
+        stamps = self.window.stamps
+        off, loses = np.zeros(2, np.bool_), np.array([stamps == CURRENT, False])
+        rows.kind = rows.kinds().copy()
+        for _ in held.run(side, rows.kind, key, slot, part, off, loses, probed, 0, 1):
+            pass
+        if stamps is not None and (probed >= 0).any():
+            at = probed if stamps == EXPIRED else np.append(-1, probed[:-1])
+            late = np.flatnonzero((at >= 0) & (rows.kind == stamps))
+            rows.ts[late] = held.logs[0].ts[at[late]]
+
+    def contents(self) -> list[Column]:
+        """The window's contents, in order."""
+        return self._held.logs[0].columns(self._held.held(0))
+
+    def state(self) -> dict[str, Any]:
+        return self._state(plain)
+
+    def saved(self) -> dict[str, Any]:
+        return self._state(by_change)
+
+    def _state(self, form: Form) -> dict[str, Any]:
+        return {"window": form(self.window), "serial": self.serial, "held": self._held.state(0)}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.window.load(state["window"])
+        self.serial = state["serial"]
+        self._held = Contents([self.types])
+        self._held.load(0, state["held"], 0, 1)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes held."""
+        return self.window.bytes + self._held.bytes
+
+    @property
+    def rows(self) -> int | None:
+        """Events that the window holds."""
+        return rows_held(self.window)

@@ -1,0 +1,279 @@
+"""The operator of one query: its input, select, rate limit and output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...plan import nodes
+from ...plan.query_parts import expressions
+from ...plan.signatures.windows import DECLARATIONS
+from ..columnar.columns import Array, Mask
+from ..columnar.faults import may_fail
+from ..columnar.frame import Frame, frame_of
+from ..columnar.rows import CURRENT, ROOT_BITS, Clock, Rows, concat_rows
+from ..columnar.timers import earliest
+from ..joins.joins import JoinOp, Lookup
+from ..ratelimit import limiter, waits
+from ..select.selector import Selected, Selector
+from ..select.steps import Steps, begins_anew, numbered, select_exprs, slot_attrs
+from ..state.saving import Form, by_change, plain
+from ..state.services import Services
+
+
+def _slides(source: nodes.StreamInput | nodes.JoinInput | nodes.StateInput, expired: bool) -> bool:
+    """Whether rows of a query with this input expire one by one, as far as `min` and `max` are concerned: if not, they
+    keep only the best."""
+    if isinstance(source, nodes.StateInput):
+        return False
+    sides = (source,) if isinstance(source, nodes.StreamInput) else (source.left, source.right)
+    windows = [s.function for side in sides for s in side.steps if isinstance(s, nodes.WindowStep)]
+    return expired or any(DECLARATIONS[w].processing_mode == "slide" for w in windows)
+
+
+class QueryOp:
+    """A query. `inputs` are the ids of the streams that it reads; `target` the stream, window or table it writes.
+
+    `schedulers` is how many timer phases it has, starting with `scheduler`.
+    """
+
+    def __init__(
+        self,
+        query: nodes.Query,
+        services: Services,
+        scheduler: int,
+        lookups: Callable[[nodes.JoinInput], Mapping[int, Lookup]],
+        partitioned: bool = False,
+    ) -> None:
+        self.query = query
+        self.name = query.name
+        self.services = services
+        output = query.output
+        self.target = output.target
+        self.event_type = output.event_type
+        current, expired = self.event_type != "expired", self.event_type != "current"
+        self._steps: Steps | None = None
+        self._pattern: Any = None
+        self._join: JoinOp | None = None
+        self.schedulers = 0
+        self._forgotten = 0
+        """How many of `Services.deaths` are dealt with."""
+        self.began: int | None = None
+        """The clock (ms) at which it began, where that is later than the node."""
+        source = query.input
+        origin: nodes.Source | None = None
+        if isinstance(source, nodes.StreamInput) and any(may_fail(e) for e in expressions(query)):
+            origin = source.source  # a failing event must still have all its values
+        in_window = isinstance(source, nodes.StreamInput) and numbered(source)
+        self.selector = Selector(
+            query.select, services, name=self.name, current=current, expired=expired,
+            sliding=_slides(source, expired), partitioned=partitioned,
+            batching=query.rate is None or query.rate.kind != "snapshot", limited=query.rate is not None, source=origin,
+            in_window=in_window, listed=isinstance(source, nodes.JoinInput),
+        )  # fmt: skip
+        if isinstance(source, nodes.StreamInput):
+            needed = slot_attrs(iter(select_exprs(query.select)), 0)
+            if origin is not None:
+                needed |= set(range(len(origin.schema)))
+            anew = self.selector.anew and begins_anew(source)
+            self._steps = Steps(
+                source, needed, services, query=self.name, scheduler=scheduler, wants_expired=expired,
+                selected=[i.expr.attr if isinstance(i.expr, nodes.Ref) else None for i in query.select.items],
+                group=self.selector.number if self.selector.numbers and not anew else None,
+                apart=in_window and current and not expired and self.selector.plain, anew=anew,
+            )  # fmt: skip
+            self.inputs: tuple[str, ...] = (source.source.id,)
+            self.schedulers = self._steps.schedulers
+        elif isinstance(source, nodes.StateInput):
+            from ..patterns.op import StateOp
+
+            self._pattern = StateOp(source, services, scheduler, query.select, self.name)
+            self.inputs = tuple(self._pattern.inputs)
+            self.schedulers = self._pattern.schedulers
+        else:
+            self._join = JoinOp(
+                source, query.select, services, query=self.name, scheduler=scheduler,
+                wants_expired=expired, lookups=lookups(source), partitioned=partitioned,
+                only_current=not expired and query.rate is None and not any(
+                    isinstance(e, nodes.Agg) for x in select_exprs(query.select) for e in nodes.walk(x)
+                ),
+            )  # fmt: skip
+            self.inputs = self._join.inputs
+            self.schedulers = self._join.schedulers
+        self._limiter = limiter(query, services, scheduler + self.schedulers, partitioned)
+        self.schedulers += waits(query.rate)
+
+    def begin_at(self, time: int) -> None:
+        """Says that the query began when the node's clock was at `time` (ms), later than the node: what waits for an
+        absent event from the beginning on waits from then on. Not for a query in a partition, whose instances have
+        beginnings of their own."""
+        self.began = time
+        if self._pattern is not None:
+            clock = replace(self.services.clock, start=time)
+            self._pattern.services = replace(self._pattern.services, clock=clock)
+
+    @property
+    def joins(self) -> bool:
+        return self._join is not None
+
+    @property
+    def looked(self) -> tuple[str, ...]:
+        """The named windows that the last run read."""
+        return () if self._join is None else self._join.looked
+
+    def next_due(self) -> int | None:
+        """The earliest time (ms) at which the clock alone can make the query emit; None where no time does."""
+        sources = (self._steps, self._join, self._pattern, self._limiter)
+        return earliest(s.next_due() for s in sources if s is not None)
+
+    @property
+    def timed(self) -> bool:
+        """Whether the query may emit events when only the clock moves."""
+        return self.schedulers > 0
+
+    def rank(self, rank: int) -> None:
+        """The query's place among those that use a table."""
+        for steps in (self._steps, *(() if self._join is None else self._join.steps)):
+            if steps is not None:
+                steps.rank = rank
+
+    def tie(self, sources: Sequence[str]) -> None:
+        """The inputs in the order in which rows of one root are received."""
+        if self._join is not None:
+            self._join.right_first = len(sources) > 1 and sources[0] == self._join.inputs[1]
+        elif self._pattern is not None:
+            self._pattern.tie = sources
+
+    def passing(self, stream: str, rows: Rows, clock: Clock) -> Mask:
+        """Which rows of an input can have an effect (`Steps.passing`)."""
+        if self._steps is not None:
+            return self._steps.passing(rows, clock)
+        return np.ones(len(rows), np.bool_) if self._join is None else self._join.passing(stream, rows, clock)
+
+    def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Selected:
+        """The query's output for these rows, and for the timers that `clock` lets fire."""
+        rows = concat_rows([self._passed(given, time) for given, time in self._between_deaths(inputs, clock)])
+        gone = self.services.gone()
+        if gone is not None and rows.part is not None:  # what is forgotten has nothing more to say
+            rows = rows.where(rows.root < gone[rows.part])
+        return Selected(rows, None)
+
+    def _between_deaths(
+        self, inputs: Mapping[str, Rows], clock: Clock
+    ) -> Iterator[tuple[Mapping[str, Rows], Clock]]:  # fmt: skip
+        """The inputs, cut where partition instances are forgotten: what is held for them is dropped in between, so that
+        their timers are out of the others' way from that moment on, whatever the micro-batches are."""
+        at = clock.first
+        for root, parts in self.services.deaths()[self._forgotten :]:
+            cut = {s: int(np.searchsorted(rows.root, root)) for s, rows in inputs.items()}
+            until = max(at, min((root >> ROOT_BITS) - clock.base + 1, clock.last))
+            if until == clock.last and all(cut[s] == len(rows) for s, rows in inputs.items()):
+                break  # nothing comes after it
+            if until > at or any(cut.values()):
+                given = {s: rows.slice(0, cut[s]) for s, rows in inputs.items()}
+                yield given, Clock(clock.base, clock.now, clock.moved, at, until)
+            self.forget(parts)
+            self._forgotten += 1
+            inputs = {s: rows.slice(cut[s], len(rows)) for s, rows in inputs.items()}
+            at = until
+        yield inputs, Clock(clock.base, clock.now, clock.moved, at, clock.last)
+
+    def _passed(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows:
+        if self._join is not None and self._join.self_join:
+            return concat_rows([self._limited(i, c).rows for i, c in self._join.event_by_event(inputs, clock)])
+        return self._limited(inputs, clock).rows
+
+    def release(self) -> None:
+        """Drops what is still held for the partition instances that were forgotten (`Services.deaths`)."""
+        for _, parts in self.services.deaths()[self._forgotten :]:
+            self.forget(parts)
+        self._forgotten = 0
+
+    def forget(self, parts: Array) -> None:
+        """Drops what is held for these partition instances, which get no rows any more."""
+        if self._limiter is not None:
+            self._limiter.forget(parts)
+        if self._steps is not None:
+            self._steps.forget(parts)
+        if self._join is not None:
+            self._join.forget(parts)
+        if self._pattern is not None:
+            self._pattern.forget(parts)
+        self.selector.forget(parts)
+
+    @property
+    def forgets_all(self) -> bool:
+        """Whether nothing is held for an instance after `forget`, so that its number may be given to another one."""
+        source = self._join if self._steps is None else self._steps
+        return source is not None and source.forgets_all and self._limiter is None
+
+    def _limited(self, inputs: Mapping[str, Rows], clock: Clock) -> Selected:
+        frame: Frame
+        if self._steps is not None:
+            rows = self._steps.run(inputs[self.inputs[0]], clock)
+            frame = frame_of(rows, self._steps.places)
+        elif self._join is not None:
+            frame = self._join.run(inputs, clock)
+        else:
+            matches = self._pattern.run([(s, inputs[s]) for s in self.inputs], clock)
+            frame = matches.frame()
+        selected = self.selector.run(frame, clock)
+        if self._pattern is not None:
+            selected.rows = matches.send(selected.rows)
+        if self._join is not None:
+            selected = self._join.regroup(selected)
+        return selected if self._limiter is None else Selected(self._limiter.run(selected, clock), None)
+
+    def state(self) -> dict[str, Any]:
+        return self._state(plain)
+
+    def saved(self) -> dict[str, Any]:
+        return self._state(by_change)
+
+    def _state(self, form: Form) -> dict[str, Any]:
+        return {
+            "steps": form(self._steps),
+            "pattern": form(self._pattern),
+            "join": form(self._join),
+            "selector": form(self.selector),
+            "limiter": form(self._limiter),
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        if self._steps is not None:
+            self._steps.load(state["steps"])
+        if self._pattern is not None:
+            self._pattern.load(state["pattern"])
+        if self._join is not None:
+            self._join.load(state["join"])
+        self.selector.load(state["selector"])
+        if self._limiter is not None:
+            self._limiter.load(state["limiter"])
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that the query's steps, join or pattern hold."""
+        if self._steps is not None:
+            return self._steps.bytes
+        if self._join is not None:
+            return self._join.bytes
+        return 0 if self._pattern is None else int(self._pattern.bytes)
+
+    @property
+    def rows(self) -> int | None:
+        """Events that the query's window or join holds, or partial matches of its pattern; None where it has none."""
+        if self._steps is not None:
+            return self._steps.rows
+        if self._join is not None:
+            return self._join.rows
+        return None if self._pattern is None else self._pattern.rows
+
+
+def split_kinds(rows: Rows) -> tuple[Rows, Rows]:
+    """(current, expired) rows, as a query callback sees them."""
+    if rows.kind is None:
+        return rows, rows.take(np.empty(0, np.int64))
+    return rows.where(rows.kind == CURRENT), rows.where(rows.kind != CURRENT)

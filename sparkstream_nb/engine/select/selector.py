@@ -1,0 +1,413 @@
+"""The select of a query: group by, aggregates, having, one row per chunk and group, order by, limit, offset.
+
+Rules of Siddhi's `QuerySelector`: for each chunk, a query with aggregates emits only the last row that passes
+`having`; a query with group by emits the last such row of each group, in the order of the groups' first rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...plan.nodes import OUTPUT, Agg, EventRef, Expr, Ref, Select, Source, walk
+from ...types import Type
+from ..aggregators import Aggregator, make_aggregator, over_all, settle, share
+from ..aggregators.base import EVERY, NO_KIND, NO_PLACE, ONE_GROUP, Base, Feed
+from ..columnar.columns import Array, Column
+from ..columnar.frame import Frame, cached
+from ..columnar.groups import Keys
+from ..columnar.jit import kernel
+from ..columnar.ordering import ordered
+from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Passing, Rows
+from ..expressions import Env, Evaluator, compile_expr
+from ..state.saving import Form, by_change, plain
+from ..state.services import Services
+from .steps import GROUP
+
+_GROUP = Ref(Type.INT, 0, GROUP, "")
+NO_CLOCK = Clock(0, np.empty(0, np.int64), np.empty(0, np.bool_), 0, 0)
+
+
+@dataclass(slots=True)
+class Selected:
+    """Output rows, and the group of each where the query groups (for rate limits).
+
+    `cut` are the chunks that lost their last row, but not all: `having` or `limit` dropped it.
+    """
+
+    rows: Rows
+    group: Array | None
+    cut: Array = field(default_factory=lambda: np.empty(0, np.int64))
+
+
+@kernel
+def _last_per_group(
+    kind: Array, shown: int, chunk: Array, pos: Array, group: Array, stamp: Array, place: Array, out: Array, slot:
+    Array,
+) -> tuple[int, int]:  # fmt: skip
+    """Rows that stay: the last per (chunk, group), where the group's first row stood; and how many were looked at."""
+    n = 0
+    m = 0
+    for i in range(len(chunk)):
+        if len(kind) and not (shown >> np.int64(kind[i])) & 1:
+            continue
+        g = np.uint64(0)
+        if len(group):
+            g = np.uint64(group[np.uint64(pos[i]) if len(pos) else np.uint64(i)])
+        if stamp[g] != chunk[i]:
+            stamp[g] = chunk[i]
+            place[g] = n
+            n += 1
+        o = place[g]
+        out[o] = i
+        slot[m] = o
+        m += 1
+    return n, m
+
+
+def last_per_group(chunk: Array, group: Array, groups: int | None = None) -> Array:
+    """Positions of the last row of every (chunk, group), in the order of the groups' first rows; equal chunks must be
+    adjacent. An empty `group` means one group."""
+    return _lasts(chunk, group, (int(group.max()) + 1 if len(group) else 1) if groups is None else groups)[0]
+
+
+def _lasts(
+    chunk: Array, group: Array, groups: int, pos: Array | None = None, kind: Array | None = None, shown: int = EVERY
+) -> tuple[Array, Array]:
+    """As `last_per_group`, and the place among those positions of each row's last. With `pos`, row i has the group
+    `group[pos[i]]`; with `kind`, only rows whose kind is in the mask `shown` count.
+    """
+    size = max(groups, 1)
+    out, slot = np.empty(len(chunk), np.int64), np.empty(len(chunk), np.int64)
+    n, m = _last_per_group(
+        NO_KIND if kind is None else kind, shown, chunk, NO_PLACE if pos is None else pos, group,
+        np.full(size, -1, np.int64), np.empty(size, np.int64), out, slot,
+    )  # fmt: skip
+    return out[:n], slot[:m]
+
+
+def _repeats(chunk: Array) -> bool:
+    """Whether a chunk has two rows."""
+    return bool(np.any(chunk[1:] == chunk[:-1]))
+
+
+def _at(group: Array, pos: Array | None, index: Array | None) -> Array:
+    """The groups of rows `index` (None: all), where row i has the group `group[pos[i]]`."""
+    if len(group) == 0:
+        return group
+    if pos is not None:
+        return group[pos if index is None else pos[index]]
+    return group if index is None else group[index]
+
+
+class Selector:
+    """One query's select over frames. `sliding` tells the aggregators that rows expire one by one."""
+
+    def __init__(
+        self,
+        select: Select,
+        services: Services,
+        *,
+        name: str,
+        current: bool,
+        expired: bool,
+        sliding: bool,
+        partitioned: bool = False,
+        batching: bool = True,
+        limited: bool = False,
+        source: Source | None = None,
+        in_window: bool = False,
+        listed: bool = False,
+    ) -> None:
+        """`source` is the stream that slot 0 is, if there is just one: an event that fails is kept with its values.
+        `in_window` tells that events may be given their group before they enter a window (`number`). `listed` asks for
+        `Selected.cut`.
+
+        With `limited`, a rate limit follows: RESET rows pass where Siddhi's select lets them through to it, which is
+        where it neither groups nor reduces chunks."""
+        self.select = select
+        self.name = name
+        self.services = services
+        self.current, self.expired = current, expired
+        self.batching = batching
+        self.partitioned = partitioned
+        self._source, self._listed = source, listed
+        self._limited, self._resets = limited, limited and not select.group_by
+        context = services.context
+        exprs: list[Expr] = [i.expr for i in select.items]
+        if select.having is not None:
+            exprs.append(select.having)
+        self._agg_nodes = list(dict.fromkeys(e for x in exprs for e in walk(x) if isinstance(e, Agg)))
+        grouped = partitioned or bool(select.group_by)
+        self._make: list[Callable[[], Aggregator]] = [
+            partial(make_aggregator, a, sliding, services.strings, grouped=grouped) for a in self._agg_nodes
+        ]
+        self._aggs = [make() for make in self._make]
+        share(self._aggs)
+        self._args: list[list[Evaluator]] = [[compile_expr(x, context) for x in a.args] for a in self._agg_nodes]
+        self._group = [compile_expr(g, context) for g in select.group_by]
+        self._items = [compile_expr(e, context) for e in (*(i.expr for i in select.items), *select.unselected)]
+        self._having = None if select.having is None else compile_expr(select.having, context)
+        types = [g.type for g in select.group_by]
+        self._keys: Keys | None = None
+        if types:
+            key = [Type.INT, *types] if partitioned else types
+            self._keys = Keys(key, services.strings, instances=partitioned)
+        if batching and self._agg_nodes:
+            self._resets = False
+        self._wants = (current << CURRENT) | (expired << EXPIRED) | (self._resets << RESET)
+        args_plain = all(isinstance(x, Ref) and x.slot == 0 for a in self._agg_nodes for x in a.args)
+        keys_plain = not select.group_by or (in_window and all(isinstance(g, Ref) for g in select.group_by))
+        # `plain`: groups and arguments can be had from the events alone, whatever becomes of them in the window.
+        takes_all = all(getattr(type(a), "refused", None) is Base.refused for a in self._aggs)
+        self.plain = args_plain and keys_plain and takes_all and not self._resets
+        self.numbers = self.plain and self._keys is not None
+        # `anew`: the select can do without RESET rows where every chunk begins with one.
+        self.anew = current and not expired and not self._resets
+
+    # ------------------------------------------------------------------------------------------------------ running
+
+    def run(self, frame: Frame, clock: Clock) -> Selected:
+        """Output rows, CURRENT and EXPIRED as they are; TIMER and RESET rows only act on the aggregates."""
+        passing = frame.passing
+        if len(frame) == 0 and passing is None:
+            return self._none()
+        frame.resolve = cached(frame.resolve)
+        env = self._env(frame, clock)
+        if passing is not None and self.plain:
+            args, feed = self._of_events(frame, passing)
+        else:
+            args = [tuple(a(env) for a in arg_list) for arg_list in self._args]
+            for agg, values in zip(self._aggs, args, strict=True):
+                refused = agg.refused(values)
+                if refused is not None:
+                    env.fail(*refused)
+            keys = [g(env) for g in self._group]
+            if env.failed is not None:
+                # A row that fails here takes no part at all: neither in the aggregates nor in the output.
+                self._report(env, frame)
+                keep = np.flatnonzero(~env.failed)
+                return self.run(frame.take(keep), clock)
+            feed = self._of_rows(frame, keys)
+        group, pos = feed.group, feed.pos  # those of the frame's rows
+        if passing is not None and passing.apart:
+            group, pos = ONE_GROUP if frame.part is None else frame.part, None
+            if self.numbers:
+                group = frame.resolve(_GROUP).values
+        reduces = self.batching and (self._keys is not None or len(self._aggs) > 0)
+        index: Array | None
+        slot, cut = None, np.empty(0, np.int64)
+        if reduces and self._having is None and _repeats(frame.chunk):
+            index, slot = _lasts(frame.chunk, group, feed.groups, pos, frame.kind, self._wants)
+        else:
+            index = self._wanted(frame)  # None: all
+        if frame.anew:
+            results = self._fresh(frame, args, group, feed.groups, slot)
+        else:
+            feed.shown, feed.size = self._wants, len(frame) if index is None else len(index)
+            feed.slot = None if slot is None or len(slot) == feed.size else slot
+            results = over_all(self._aggs, args, feed)
+        env.aggs = dict(zip(self._agg_nodes, results, strict=True))
+        chunks = frame.chunk
+        columns, index, env, frame = self._evaluate(frame, env, index, clock)
+        if self._having is not None:
+            passed = self._passes(columns, env, frame)
+            if passed is not None:
+                columns, index = [c.take(passed) for c in columns], passed if index is None else index[passed]
+                frame = frame.take(passed)
+            if not reduces and index is not None and self._listed and self._keys is None and not self.select.order_by:
+                cut = self._cut(chunks, index)
+            if reduces and _repeats(frame.chunk):
+                stay = last_per_group(frame.chunk, _at(group, pos, index), feed.groups)
+                columns, index = [c.take(stay) for c in columns], stay if index is None else index[stay]
+                frame = frame.take(stay)
+        rows = Rows(columns, frame.ts, frame.root, frame.chunk, frame.kind, frame.part)
+        grouped = _at(group, pos, index) if self._keys is not None and self._limited else None
+        return self._ordered(rows, grouped, cut)
+
+    def _fresh(
+        self, frame: Frame, args: list[tuple[Column, ...]], group: Array, groups: int, slot: Array | None
+    ) -> list[Column]:
+        """The aggregates, restarted with each chunk: the final values of each chunk's groups if only those are needed
+        (`slot` numbers them), else the values after each row."""
+        if not self._aggs:
+            return []
+        aggs = [make() for make in self._make]
+        share(aggs)
+        if slot is not None:
+            size = int(slot.max()) + 1
+            return [agg.fold(arg, slot, size) for agg, arg in zip(aggs, args, strict=True)]
+        lasts, number = _lasts(frame.chunk, group, groups)
+        feed = Feed(len(frame), None, number, len(lasts), None, 1, None, EVERY, None, len(frame))
+        return over_all(aggs, args, feed)
+
+    @staticmethod
+    def _cut(chunk: Array, index: Array) -> Array:
+        """The chunks of which rows stay (`index`), but not the last."""
+        kept = chunk[index]
+        ends = np.append(kept[1:] != kept[:-1], True) if len(kept) else np.empty(0, np.bool_)
+        last = np.searchsorted(chunk, kept[ends], "right") - 1
+        out: Array = kept[ends][index[ends] < last]
+        return out
+
+    def number(self, frame: Frame) -> Array:
+        """The group ids of events."""
+        assert self._keys is not None
+        keys = [g(self._env(frame, NO_CLOCK)) for g in self._group]
+        if self.partitioned:
+            keys.insert(0, Column(Type.INT, frame.part if frame.part is not None else np.zeros(len(frame), np.int32)))
+        return self._keys.ids(keys)
+
+    def _of_events(self, frame: Frame, passing: Passing) -> tuple[list[tuple[Column, ...]], Feed]:
+        """The arguments of the aggregates and what they run over, by event."""
+        args = [tuple(frame.event(x.attr) for x in a.args if isinstance(x, Ref)) for a in self._agg_nodes]
+        part, parts = passing.part, self.services.parts
+        if self._keys is not None:
+            group, groups = frame.event(GROUP).values, self._keys.size
+        else:
+            group, groups = (ONE_GROUP, 1) if part is None else (part, parts)
+        own = part if self.partitioned else None
+        if passing.pushed is not None:
+            return args, Feed(passing.pushed.ops, None, group, groups, own, parts, pushed=passing.pushed)
+        return args, Feed(len(passing.kind), passing.kind, group, groups, own, parts, passing.columns.pos)
+
+    def _of_rows(self, frame: Frame, keys: list[Column]) -> Feed:
+        """The feed of aggregates over the rows of a frame; `keys` are what they are grouped by."""
+        part, parts = frame.part, self.services.parts
+        if self._keys is None:
+            group, groups = (ONE_GROUP, 1) if part is None else (part, parts)
+        else:
+            if self.partitioned:
+                keys = [Column(Type.INT, part if part is not None else np.zeros(len(frame), np.int32)), *keys]
+            group, groups = self._keys.ids(keys), self._keys.size
+        return Feed(len(frame), frame.kind, group, groups, part if self.partitioned else None, parts)
+
+    def _none(self) -> Selected:
+        none = np.empty(0, np.int64)
+        return Selected(Rows([Column.empty(i.expr.type) for i in self.select.items], none, none, none), None)
+
+    def _env(self, frame: Frame, clock: Clock) -> Env:
+        services = self.services
+        return Env(
+            len(frame), services.strings, frame.ts, lambda: clock.at(frame.root), frame.resolve,
+            tables=services.in_table, event_time=frame.event_time,
+        )
+
+    def _wanted(self, frame: Frame) -> Array | None:
+        """Rows of the kinds that the query puts out; None for all."""
+        kind = frame.kind
+        if kind is None:
+            return None if self.current else np.empty(0, np.int64)
+        kinds = [k for k in (CURRENT, EXPIRED, RESET) if self._wants >> k & 1]
+        wanted = kind == kinds[0]
+        for k in kinds[1:]:
+            wanted |= kind == k
+        index = np.flatnonzero(wanted)
+        return None if len(index) == len(kind) else index
+
+    def _evaluate(
+        self, frame: Frame, env: Env, index: Array | None, clock: Clock
+    ) -> tuple[list[Column], Array | None, Env, Frame]:
+        """The select's columns at `index`, less the rows that fail, and the frame there; the aggregates are there
+        already."""
+        if index is not None:
+            frame = frame.take(index)
+            sub = self._env(frame, clock)
+            sub.aggs = env.aggs
+            env = sub
+        columns = [item(env) for item in self._items]
+        if env.failed is None:
+            return columns, index, env, frame
+        self._report(env, frame)
+        keep = np.flatnonzero(~env.failed)
+        frame = frame.take(keep)
+        sub = self._env(frame, clock)
+        sub.aggs = {node: c.take(keep) for node, c in env.aggs.items()}
+        return [c.take(keep) for c in columns], keep if index is None else index[keep], sub, frame
+
+    def _passes(self, columns: list[Column], env: Env, frame: Frame) -> Array | None:
+        """The rows that `having` lets through; None for all."""
+        resets = frame.kind == RESET if self._resets and frame.kind is not None else None
+
+        def output(ref: Ref | EventRef) -> Column:
+            if isinstance(ref, Ref) and ref.slot == OUTPUT:
+                return columns[ref.attr]
+            return env.resolve(ref)
+
+        having = Env(
+            len(frame), env.strings, env.ts, env.now, output, env.aggs, env.tables, event_time=env.event_time
+        )
+        assert self._having is not None
+        result = self._having(having)
+        mask = result.values if result.null is None else result.values & ~result.null
+        if having.failed is not None:
+            self._report(having, frame)
+            mask = mask & ~having.failed
+        if resets is not None:
+            mask = mask | resets
+        index = np.flatnonzero(mask)
+        return None if len(index) == len(mask) else index
+
+    def _report(self, env: Env, frame: Frame) -> None:
+        """An event is reported when it enters; an expired one only where the query puts out nothing else."""
+        only = None
+        if frame.kind is not None:
+            only = frame.kind == (CURRENT if self.current else EXPIRED)
+        if self._source is not None:
+            attrs = enumerate(self._source.schema.attributes)
+            columns = [frame.resolve(Ref(a.type, 0, i, a.name)) for i, a in attrs]
+            self.services.failed(self.name, self._source.id, env, columns, frame.root, only)
+            return
+        refs = dict.fromkeys(
+            e
+            for x in (*(i.expr for i in self.select.items), *self.select.group_by)
+            for e in walk(x)
+            if isinstance(e, Ref) and e.slot >= 0
+        )
+        self.services.failed(self.name, "", env, [frame.resolve(r) for r in refs], frame.root, only)
+
+    def _ordered(self, rows: Rows, group: Array | None, cut: Array) -> Selected:
+        s = self.select
+        shown = rows.with_columns(rows.columns[: len(s.items)]) if s.unselected else rows
+        if len(rows) == 0 or (not s.order_by and s.limit is None and s.offset is None):
+            return Selected(shown, group, cut)
+        order, shorter = ordered(rows, s, self.services.strings)
+        if len(shorter):
+            cut = np.append(cut, shorter)
+        return Selected(shown.take(order), None if group is None else group[order], cut)
+
+    def forget(self, parts: Array) -> None:
+        """Drops what is held for these partition instances. A group's id stays, for the case that an instance of the
+        same number has it again."""
+        groups = parts
+        if self._keys is not None:
+            groups = np.flatnonzero(np.isin(self._keys.columns()[0].values, parts))
+        for agg in self._aggs:
+            agg.forget(groups, parts)
+
+    # -------------------------------------------------------------------------------------------------------- state
+
+    def state(self) -> dict[str, Any]:
+        return self._state(plain)
+
+    def saved(self) -> dict[str, Any]:
+        return self._state(by_change)
+
+    def _state(self, form: Form) -> dict[str, Any]:
+        return {
+            "aggregators": [form(a) for a in self._aggs],
+            "keys": form(self._keys),
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        for agg, s in zip(self._aggs, state["aggregators"], strict=True):
+            agg.load(s)
+        settle(self._aggs)
+        if self._keys is not None:
+            self._keys.load(state["keys"])
+
+

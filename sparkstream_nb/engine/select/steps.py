@@ -1,0 +1,451 @@
+"""The steps that events go through between a query's input and its select: filters, stream functions, a window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...plan.nodes import (
+    Agg,
+    Call,
+    Const,
+    Expr,
+    FilterStep,
+    FunctionStep,
+    InTable,
+    Ref,
+    ScriptCall,
+    Select,
+    Step,
+    StreamInput,
+    WindowStep,
+    walk,
+)
+from ...plan.signatures.windows import DECLARATIONS, streams_current_events
+from ...types import Schema, Type
+from ..aggregators import Aggregator, make_aggregator
+from ..columnar.columns import Array, Column, Mask
+from ..columnar.frame import Frame, frame_of
+from ..columnar.rows import CURRENT, Clock, Rows, one_by_one
+from ..columnar.timers import earliest
+from ..expressions import Env, Evaluator, compile_expr
+from ..reorder import Reorder
+from ..state.saving import Form, by_change, plain
+from ..state.services import Services
+from ..windows import WINDOWS, Window, WindowSetup, for_joins, rows_held
+from .streamfunctions import STREAM_FUNCTIONS
+
+_RANK, _SERIAL = 1 << 30, (1 << 30) + 1
+"""Stand for the columns of ranks and of serial numbers among attribute numbers."""
+
+GROUP = _RANK - 1
+"""Stands for the column of group ids among attribute numbers."""
+
+
+def slot_attrs(exprs: Iterator[Expr], slot: int) -> set[int]:
+    """The attributes of `slot` that the expressions name."""
+    return {e.attr for x in exprs for e in walk(x) if isinstance(e, Ref) and e.slot == slot}
+
+
+def numbered(source: StreamInput) -> bool:
+    """Whether events can be given their group ids before they enter the window, which is the last step."""
+    last = source.steps[-1] if source.steps else None
+    return isinstance(last, WindowStep) and DECLARATIONS[last.function].carries_group_id
+
+
+def begins_anew(source: StreamInput) -> bool:
+    """Whether each chunk that the last step, a window, puts out for a query that wants the CURRENT events alone begins
+    with a RESET, and there is no other."""
+    last = source.steps[-1] if source.steps else None
+    if not isinstance(last, WindowStep):
+        return False
+    return DECLARATIONS[last.function].resets_per_chunk and not streams_current_events(last)
+
+
+def step_exprs(step: Step) -> tuple[Expr, ...]:
+    """The expressions of a step."""
+    return (step.condition,) if isinstance(step, FilterStep) else step.args
+
+
+def select_exprs(select: Select) -> list[Expr]:
+    """All expressions of a select."""
+    out = [i.expr for i in select.items] + list(select.group_by) + list(select.unselected)
+    return out if select.having is None else [*out, select.having]
+
+
+def window_attrs(step: WindowStep, width: int, selected: bool) -> set[int]:
+    """What a window reads besides its arguments (`WindowDeclaration.reads`), of the `width` attributes that there are.
+    `selected`: the query names what it selects."""
+    if step.condition is not None:
+        return {e.attr for e in walk(step.condition) if isinstance(e, Ref)}
+    match DECLARATIONS[step.function].reads:
+        case "arguments":
+            every = False
+        case "expression":
+            every = True
+        case "selection":
+            every = not selected and not any(isinstance(a, Ref) for a in step.args)
+    return set(range(width)) if every else set()
+
+
+_UNSTEADY = ("UUID", "math:rand", "time:")
+
+
+def _steady(condition: Expr) -> bool:
+    """Whether a condition on one event says the same whenever it is asked."""
+    return not any(
+        isinstance(e, Agg | InTable | ScriptCall) or (isinstance(e, Call) and e.function.startswith(_UNSTEADY))
+        for e in walk(condition)
+    )
+
+
+@dataclass(slots=True)
+class _Filter:
+    """`aggregates` are the running aggregates that the condition names: node, aggregator, its arguments. `steady`: see
+    `Steps.passing`."""
+
+    condition: Evaluator
+    aggregates: list[tuple[Agg, Aggregator, list[Evaluator]]]
+    steady: bool
+
+
+@dataclass(slots=True)
+class _Function:
+    key: str
+    args: list[Evaluator]
+
+
+@dataclass(slots=True)
+class _Reorder:
+    args: list[Evaluator]
+    reorder: Reorder
+
+
+@dataclass(slots=True)
+class _Window:
+    window: Window
+
+
+class Steps:
+    """The steps of one input. `needed` are the attributes (after the last step) that anybody asks for later.
+
+    Columns that nothing downstream needs are dropped as early as possible: `places` maps the attributes that are left
+    after the last step to their column positions.
+    """
+
+    def __init__(
+        self,
+        input: StreamInput,
+        needed: set[int],
+        services: Services,
+        *,
+        query: str,
+        slot: int = 0,
+        scheduler: int = 0,
+        wants_expired: bool = False,
+        findable: bool = False,
+        serial: bool = False,
+        selected: Sequence[int | None] | None = None,
+        group: Callable[[Frame], Array] | None = None,
+        apart: bool = False,
+        anew: bool = False,
+    ) -> None:
+        """`selected` are the attributes that the query selects as they are, None for what it computes. With
+        `serial`, `run` takes a column of serial numbers, which becomes the last column and goes through the window;
+        so does what `group` gives for the events that enter it (`GROUP` among `places`). `apart` and `anew`: see
+        `WindowSetup`, for a window that is the last step.
+        """
+        self.query, self.source, self.services, self.slot = query, input.source.id, services, slot
+        self.rank = 0  # the query's place among those that use a table
+        self.window: Window | None = None
+        self._leaves_unseen = False  # whether the window's timers put out expired rows alone, which nobody wants
+        self._group = group
+        self._steps: list[_Filter | _Function | _Window | _Reorder] = []
+        self.schedulers = 0
+        self._keep: list[list[int]] = []  # before each step, the attributes to carry on; the last entry: after all
+        context = services.context
+        schema = list(input.source.schema.types)
+        widths = [len(schema)]
+        for step in input.steps:
+            if isinstance(step, FunctionStep):
+                schema += step.appends.types
+            widths.append(len(schema))
+        later = set(needed)
+        keeps: list[set[int]] = [later]
+        for step in reversed(input.steps):
+            later = later | slot_attrs(iter(step_exprs(step)), slot)
+            if isinstance(step, WindowStep):
+                later |= window_attrs(step, widths[len(input.steps) - len(keeps)], selected is not None)
+            if isinstance(step, FunctionStep):
+                before = widths[len(input.steps) - len(keeps)]
+                later = {a for a in later if a < before}
+                if step.function == "log":  # it may show the whole event
+                    later.update(range(before))
+            keeps.append(later)
+        keeps.reverse()
+        # A filter runs before its columns are thinned out, so a step's own needs count for the columns before it.
+        self._keep = [sorted(k) for k in keeps]
+        for i, step in enumerate(input.steps):
+            if isinstance(step, FilterStep):
+                found = dict.fromkeys(e for e in walk(step.condition) if isinstance(e, Agg))
+                running = [self._running(a) for a in found]
+                self._steps.append(_Filter(compile_expr(step.condition, context), running, _steady(step.condition)))
+            elif isinstance(step, FunctionStep) and step.function in ("reorder:kslack", "reorder:akslack"):
+                adaptive = step.function == "reorder:akslack"
+                fixed = [a.value for a in step.args if isinstance(a, Const)]
+                types = tuple(schema[a] for a in self._keep[i])
+                args = [compile_expr(a, context) for a in step.args[: 2 if adaptive else 1]]
+                phase = scheduler + self.schedulers
+                self._steps.append(_Reorder(args, Reorder(types, fixed, phase, adaptive, services.partitioned)))
+                self.schedulers += 1
+            elif isinstance(step, FunctionStep):
+                self._steps.append(_Function(step.function, [compile_expr(a, context) for a in step.args]))
+            else:
+                types = tuple(schema[a] for a in self._keep[i])
+                if serial:
+                    types = (*types, Type.LONG)
+                if group is not None:
+                    types = (*types, Type.INT)
+                phase = scheduler + self.schedulers
+                self.window = make_window(
+                    step, types, phase, wants_expired, findable, self._keep[i], schema=input.schema,
+                    services=services, query=query, stream=self.source, selected=selected,
+                    apart=apart and step is input.steps[-1], anew=anew and step is input.steps[-1],
+                )  # fmt: skip
+                self._steps.append(_Window(self.window))
+                self._leaves_unseen = not wants_expired and DECLARATIONS[step.function].timers_emit == "expired"
+                self.schedulers += 1
+        self._widths, self._types, self._schema = widths, schema, input.source.schema
+        self.places = {a: i for i, a in enumerate(self._keep[-1])}
+        if group is not None:
+            self.places[GROUP] = len(self.places)
+
+    def _running(self, node: Agg) -> tuple[Agg, Aggregator, list[Evaluator]]:
+        args = [compile_expr(a, self.services.context) for a in node.args]
+        return node, make_aggregator(node, False, self.services.strings), args
+
+    def run(self, rows: Rows, clock: Clock, serial: Column | None = None) -> Rows:
+        """Rows after the last step; columns are those of `places`, and `serial` last where it is given."""
+        held = list(range(len(rows.columns)))  # attribute number of each column
+        if serial is not None:
+            rows = rows.with_columns([*rows.columns, serial])
+            held.append(_SERIAL)
+        for i, step in enumerate(self._steps):
+            keep = self._keep[i]
+            if isinstance(step, _Window):
+                if self._group is not None:
+                    ids = self._group(frame_of(rows, {a: p for p, a in enumerate(held)}))
+                    rows, held = rows.with_columns([*rows.columns, Column(Type.INT, ids)]), [*held, GROUP]
+                rows, held = self._thin(rows, held, keep)
+                rows = step.window.run(rows, clock, self.services.parts, self.services.hashes())
+                if serial is not None:
+                    rows = for_joins(rows, step.window)
+                    if step.window.ordered:
+                        held = [*held[:-1], _RANK, _SERIAL]
+                continue
+            if isinstance(step, _Reorder):
+                rows, held = self._thin(rows, held, keep)
+                args = [a(self._env(rows, held, clock)) for a in step.args]
+                rows = step.reorder.run(rows, args, clock, self.services.parts)
+                continue
+            if len(rows) == 0:
+                if isinstance(step, _Function):
+                    width, end = self._widths[i], self._widths[i + 1]
+                    rows = rows.with_columns([*rows.columns, *(Column.empty(t) for t in self._types[width:end])])
+                    held = [*held, *range(width, end)]
+                continue
+            env = self._env(rows, held, clock)
+            if isinstance(step, _Filter):
+                rows, held = self._filter(step, rows, held, env, self._keep[i + 1])
+            else:
+                rows, held = self._function(step, rows, held, env, self._widths[i])
+        return self._thin(rows, held, self._keep[-1])[0]
+
+    def passing(self, rows: Rows, clock: Clock) -> Mask:
+        """Which rows pass the first filters, as far as these say the same whenever they are asked, or fail there: the
+        others bring nothing about."""
+        out, failed = np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
+        for step in self._steps:
+            if not isinstance(step, _Filter) or not step.steady:
+                break
+            env = self._env(rows, list(range(len(rows.columns))), clock)
+            result = step.condition(env)
+            out &= result.values if result.null is None else result.values & ~result.null
+            if env.failed is not None:
+                failed |= env.failed
+        return out | failed
+
+    def _env(self, rows: Rows, held: list[int], clock: Clock) -> Env:
+        resolve = frame_of(rows, {a: p for p, a in enumerate(held)}).resolve
+        now = partial(clock.at, rows.root)
+        find = self.services.in_table
+        tables = None if find is None else partial(find, roots=rows.root, rank=self.rank)
+        return Env(len(rows), self.services.strings, rows.ts, now, resolve, tables=tables)
+
+    def _filter(self, step: _Filter, rows: Rows, held: list[int], env: Env, keep: list[int]) -> tuple[Rows, list[int]]:
+        if step.aggregates:
+            group, groups = rows.parts(), 1 if rows.part is None else self.services.parts
+            env.aggs = {
+                node: aggregator.run(tuple(a(env) for a in args), rows.kind, group, groups)
+                for node, aggregator, args in step.aggregates
+            }
+        result = step.condition(env)
+        mask: Mask = result.values if result.null is None else result.values & ~result.null
+        if env.failed is not None:
+            mask = mask & ~env.failed
+            self._failed(rows, held, env)
+        rows, held = self._thin(rows, held, keep)
+        return rows.where(mask), held
+
+    def _function(self, step: _Function, rows: Rows, held: list[int], env: Env, width: int) -> tuple[Rows, list[int]]:
+        args = [a(env) for a in step.args]
+        index, appended, lines = STREAM_FUNCTIONS[step.key](rows, args, self.services.strings, env.fail)
+        self.services.logs.extend(lines)
+        if env.failed is not None:
+            self._failed(rows, held, env)
+            at = np.arange(len(rows)) if index is None else index
+            keep = np.flatnonzero(~env.failed[at])
+            index, appended = at[keep], [c.take(keep) for c in appended]
+        if index is not None:
+            rows = rows.take(index)
+        if "tokenize" in step.key:  # a tokenizer hands on each of its events alone
+            rows = one_by_one(rows)
+        return rows.with_columns([*rows.columns, *appended]), [*held, *range(width, width + len(appended))]
+
+    def _failed(self, rows: Rows, held: list[int], env: Env) -> None:
+        """Reports the failing rows with the attributes of the stream: all of them where the query keeps all."""
+        columns = [c for c, a in zip(rows.columns, held, strict=True) if a < self._widths[0]]
+        only = None if rows.kind is None else rows.kind == CURRENT
+        self.services.failed(self.query, self.source, env, columns, rows.root, only)
+
+    def next_due(self) -> int | None:
+        """The earliest time (ms) at which the clock alone can bring out a row that anybody asks for; None where no time
+        does. What only leaves the window, and is not asked for, leaves before the next event as well."""
+        due = [s.reorder.next_due() for s in self._steps if isinstance(s, _Reorder)]
+        if self.window is not None and not self._leaves_unseen:
+            due.append(self.window.next_due())
+        return earliest(due)
+
+    def forget(self, parts: Array) -> None:
+        """Drops what the window and the filters hold for these partition instances."""
+        if self.window is not None:
+            self.window.forget(parts)
+        for step in self._steps:
+            if isinstance(step, _Filter):
+                for _, aggregator, _ in step.aggregates:
+                    aggregator.forget(parts, parts)
+
+    @property
+    def forgets_all(self) -> bool:
+        """Whether nothing is held for an instance after `forget`."""
+        return not any(isinstance(s, _Reorder) for s in self._steps)
+
+    def named(self, rows: Rows) -> Rows:
+        """Rows of a named window, whose last column is the serial number, with the columns of `places` and that."""
+        width = len(self._schema)
+        tail = [_SERIAL] if len(rows.columns) == width + 1 else [_RANK, _SERIAL]
+        return self._thin(rows, [*range(width), *tail], self._keep[-1])[0]
+
+    @staticmethod
+    def _thin(rows: Rows, held: list[int], keep: list[int]) -> tuple[Rows, list[int]]:
+        keep = [*keep, *(h for h in held[-2:] if h >= GROUP)]
+        if held == keep:
+            return rows, held
+        place = {a: p for p, a in enumerate(held)}
+        return rows.pick([place[a] for a in keep]), keep
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that the window holds, and what waits to be reordered."""
+        waiting = sum(s.reorder.bytes for s in self._steps if isinstance(s, _Reorder))
+        return waiting if self.window is None else waiting + self.window.bytes
+
+    @property
+    def rows(self) -> int | None:
+        """Events that the window holds, and those that wait to be reordered; None where neither is there."""
+        found = [s.reorder.held for s in self._steps if isinstance(s, _Reorder)]
+        if self.window is not None and (own := rows_held(self.window)) is not None:
+            found.append(own)
+        return sum(found) if found else None
+
+    def state(self) -> dict[str, Any]:
+        return self._state(plain)
+
+    def saved(self) -> dict[str, Any]:
+        return self._state(by_change)
+
+    def _state(self, form: Form) -> dict[str, Any]:
+        return {
+            "window": form(self.window),
+            "running": [a.state() for s in self._steps if isinstance(s, _Filter) for _, a, _ in s.aggregates],
+            "reorder": [s.reorder.state() for s in self._steps if isinstance(s, _Reorder)],
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        if self.window is not None:
+            self.window.load(state["window"])
+        running = [a for s in self._steps if isinstance(s, _Filter) for _, a, _ in s.aggregates]
+        for aggregator, held in zip(running, state["running"], strict=True):
+            aggregator.load(held)
+        for step, s in zip((x for x in self._steps if isinstance(x, _Reorder)), state["reorder"], strict=True):
+            step.reorder.load(s)
+
+
+def _placed(e: Expr, places: Mapping[int, int]) -> Expr:
+    """`e` with references to column positions instead of attributes."""
+    if isinstance(e, Ref):
+        return replace(e, attr=places[e.attr])
+    parts: dict[str, Any] = {}
+    for f in fields(e):
+        value = getattr(e, f.name)
+        if isinstance(value, Expr):
+            parts[f.name] = _placed(value, places)
+        elif isinstance(value, tuple) and any(isinstance(x, Expr) for x in value):
+            parts[f.name] = tuple(_placed(x, places) for x in value)
+    return replace(e, **parts)
+
+
+def make_window(
+    step: WindowStep,
+    types: tuple[Any, ...],
+    scheduler: int,
+    wants_expired: bool,
+    findable: bool,
+    attrs: Sequence[int] = (),
+    *,
+    schema: Schema,
+    services: Services,
+    query: str,
+    stream: str,
+    selected: Sequence[int | None] | None = None,
+    apart: bool = False,
+    anew: bool = False,
+) -> Window:
+    """The window of a step, over the attributes `attrs` of `schema`.
+
+    References among its arguments and in its condition are made to name column positions instead of attributes.
+    """
+    places = {a: i for i, a in enumerate(attrs)}
+    args = tuple(_placed(a, places) for a in step.args)
+    condition = None if step.condition is None else _placed(step.condition, places)
+
+    def refuse(rows: Rows, mask: Mask, why: str) -> None:
+        env = Env(len(rows), services.strings, rows.ts, rows.ts, frame_of(rows).resolve)
+        env.fail(mask, why)
+        services.failed(query, stream, env, list(rows.columns))
+
+    if step.function not in WINDOWS:
+        raise NotImplementedError(
+            f"window '{step.function}' is declared and has no factory in engine/windows/__init__.py"
+        )
+    return WINDOWS[step.function](
+        WindowSetup(
+            args, types, scheduler, wants_expired, findable, condition, tuple(schema.names[a] for a in attrs),
+            tuple(range(len(attrs))) if selected is None else tuple(None if a is None else places[a] for a in selected),
+            services.strings, services.context, services.partitioned, apart, anew, refuse,
+        )
+    )  # fmt: skip

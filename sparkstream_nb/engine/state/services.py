@@ -1,0 +1,100 @@
+"""The services that all operators of a node share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ...types import Type
+from ..columnar.columns import Array, Column, Mask, Strings
+from ..columnar.faults import ErrorObject, fault_stream
+from ..columnar.rows import Rows
+from ..expressions import Context, Env
+from .batch import EventError
+
+
+@dataclass(slots=True)
+class ClockStart:
+    """Where the clock of a node began (ms): `start`, from which on absent states at the beginning of a pattern wait,
+    and `first`, its time after the first step, from which on the intervals of purges count (None: no step yet)."""
+
+    start: int = 0
+    first: int | None = None
+
+
+@dataclass(slots=True)
+class Services:
+    """The node's dictionary, the compiler's context, and what is collected during one `step` call.
+
+    `parts` is the number of instances so far of the partition that the operator is in (1 outside), `rank` their order
+    in the map of a Siddhi scheduler, `hashes` those of their keys, `born` the clock (ms) at which each was made, `gone`
+    the root from which on it is purged (None: none is), `deaths` those roots in order, each with the instances that are
+    purged there and may still have state, `partitioned` whether it is in a partition. `on_error` is the action of
+    `@OnError` by stream, `faults` the rows of an operator's last run for fault streams. `clock` tells where the node's
+    clock began.
+    """
+
+    strings: Strings
+    context: Context
+    errors: list[EventError] = field(default_factory=list)
+    logs: list[str] = field(default_factory=list)
+    parts: int = 1
+    rank: Callable[[], Array | None] = lambda: None
+    hashes: Callable[[], Array | None] = lambda: None
+    born: Callable[[], Array] = lambda: np.zeros(1, np.int64)
+    gone: Callable[[], Array | None] = lambda: None
+    deaths: Callable[[], Sequence[tuple[int, Array]]] = lambda: ()
+    partitioned: bool = False
+    in_table: Callable[..., Mask] | None = None
+    on_error: Mapping[str, str] = field(default_factory=dict)
+    clock: ClockStart = field(default_factory=ClockStart)
+    faults: list[tuple[str, Rows]] = field(default_factory=list)
+
+    def inside(self) -> Services:
+        """The services of a partition: all is shared but the count of instances."""
+        return replace(self, parts=0, partitioned=True)
+
+    def failed(
+        self, query: str, stream: str, env: Env, columns: list[Column], root: Array | None = None,
+        only: Mask | None = None,
+    ) -> None:  # fmt: skip
+        """Routes the failed rows of `env` as `@OnError` of `stream` says; `columns` are its attributes.
+
+        `root` int64[n] are the rows' roots: without them no row can go to a fault stream. `only` restricts the rows.
+        """
+        if env.failed is None:
+            return
+        rows = np.flatnonzero(env.failed if only is None else env.failed & only)
+        if len(rows) == 0:
+            return
+        errors = [ErrorObject(env.reason(row) or "the expression failed") for row in rows.tolist()]
+        held = [c.take(rows) for c in columns]
+        self.refused(query, stream, held, env.ts[rows], None if root is None else root[rows], errors)
+
+    def refused(
+        self, by: str, stream: str, columns: list[Column], ts: Array, root: Array | None, errors: list[ErrorObject]
+    ) -> None:
+        """Sends events of `stream`, each with its error, where `@OnError` says; `by` is what did not take them."""
+        action = self.on_error.get(stream)
+        if action == "STREAM" and root is not None:
+            error = Column.of(Type.OBJECT, list(errors), self.strings)
+            self.faults.append((fault_stream(stream), Rows([*columns, error], ts, root, np.arange(len(ts)))))
+            return
+        if action != "LOG":
+            self.keep(by, stream, columns, ts, errors)
+            return
+        for at, row, reason in zip(ts.tolist(), self._values(columns, len(ts)), errors, strict=True):
+            self.logs.append(f"{by}: {stream} at {at}, {row}: {reason}")
+
+    def keep(self, by: str, stream: str, columns: list[Column], ts: Array, errors: list[ErrorObject]) -> None:
+        """Adds events, each with its error, to the errors of the step."""
+        for at, row, reason in zip(ts.tolist(), self._values(columns, len(ts)), errors, strict=True):
+            self.errors.append(EventError(by, stream, at, row, str(reason)))
+
+    def _values(self, columns: list[Column], n: int) -> list[list[Any]]:
+        """The rows of `columns`, n of them."""
+        rows = zip(*(c.to_list(self.strings) for c in columns), strict=True) if columns else ([] for _ in range(n))
+        return [list(row) for row in rows]

@@ -1,0 +1,419 @@
+"""The write log of a table, while a whole micro-batch runs operator by operator.
+
+Writers run before readers, and buffer their writes with key, root and rank. A reader then sees, for each of its rows,
+the table as of that time: the writes with an earlier root, or the same root and a lower rank. Every write is a new
+version of the row of its key, at a position of its own; attributes that an update does not set come from the version
+before. `TableStore.settle` brings the table up to date at the end of the batch.
+
+This is possible if every access is by one key (`noted_tables`): the primary key, or the attributes by which all
+writers of a table without one find their row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...plan import nodes
+from ...plan.nodes import OUTPUT, TABLE, Expr, InTable, Ref
+from ...plan.query_parts import expressions
+from ...types import Type
+from ..columnar.columns import Array
+from ..columnar.eventlog import EventLog
+from ..columnar.faults import may_fail
+from ..columnar.jit import kernel
+from .table_history import has_history
+from .table_sets import ADD, GONE, KEEP, NOTHING, SET, TAKE, Made, SetPrograms, makeable, reads_table
+
+INSERT, UPSERT, UPDATE, DELETE = 0, 1, 2, 3
+
+@kernel
+def _chain(
+    writer: Array, row: Array, key: Array, kinds: Array, added: Array, changed: Array, masks: Array, base: int,
+    held: Array, source: Array, prior: Array, line: Array, turn: Array, after: Array,
+) -> tuple[int, int]:  # fmt: skip
+    """All writes in order: write j is row `row[j]` of the writer `writer[j]` (both empty: row j of the only one), and
+    `after[j]` what it leaves under its key. Returns the number of inserts that a primary key rejected, and the number
+    of new rows without a findable key.
+
+    By writer: `kinds`; `added` and `changed` are where its rows begin in the log, -1 for none; `masks` what it does to
+    each attribute. `line[v - base]` is the position at which the row of version v began, `turn` when; `source[v - base,
+    a]` is the version that attribute a comes from (no columns: every write is of whole rows), `prior[v - base, a]` the
+    one that a value is added to or taken away from. `held` is overwritten.
+    """
+    refused = 0
+    loose = 0
+    for j in range(len(key)):
+        w = writer[j] if len(writer) else 0
+        r = row[j] if len(row) else j
+        kind = kinds[w]
+        k = key[j]
+        before = held[k] if k >= 0 else -1
+        found = np.int64(NOTHING)
+        if kind == DELETE:
+            if before >= 0:
+                found = np.int64(GONE)
+        elif before < 0 and kind != UPDATE:
+            v = added[w] + r
+            found = v
+            line[v - base] = v
+            turn[v - base] = j
+            for a in range(source.shape[1]):
+                source[v - base, a] = v
+            loose += k < 0
+        elif before >= 0 and kind == INSERT:
+            refused += 1
+        elif before >= 0:
+            v = changed[w] + r
+            found = v
+            line[v - base] = line[before - base] if before >= base else before
+            for a in range(source.shape[1]):
+                origin = source[before - base, a] if before >= base else before
+                source[v - base, a] = origin if masks[w, a] == KEEP else v
+                if masks[w, a] >= ADD:
+                    prior[v - base, a] = origin
+        after[j] = found
+        if k >= 0 and found != NOTHING:
+            held[k] = found
+    return refused, loose
+
+
+@kernel
+def _accumulate(after: Array, what: Array, prior: Array, base: int, values: Array, null: Array) -> None:
+    """Values of an attribute that is added to (`what[j]` of write j), one version after the other."""
+    for j in range(len(after)):
+        v = after[j]
+        if v >= base and prior[v - base] >= 0:
+            p = prior[v - base]
+            null[v] = null[v] or null[p]
+            if what[j] == ADD:
+                values[v] = values[p] + values[v]
+            else:
+                values[v] = values[p] - values[v]
+
+
+@kernel
+def _carry(line: Array, source: Array, base: int, values: Array) -> None:
+    """What versions do not change: their values are those of the versions that they come from."""
+    for i in range(len(line)):
+        if line[i] >= 0 and source[i] != base + i:
+            values[base + i] = values[source[i]]
+
+
+@kernel
+def _as_of(
+    root: Array, ranks: Array, writer: Array, key: Array, after: Array, at: Array, reader: int, wanted: Array, held:
+    Array, out: Array,
+) -> None:  # fmt: skip
+    """Positions that readers with roots `at` find under keys `wanted`; -1 for none. `held` is overwritten."""
+    j = 0
+    for i in range(len(at)):
+        while j < len(root) and (
+            root[j] < at[i] or (root[j] == at[i] and ranks[writer[j] if len(writer) else 0] < reader)
+        ):
+            if key[j] >= 0 and after[j] != NOTHING:
+                held[key[j]] = after[j]
+            j += 1
+        out[i] = held[wanted[i]] if wanted[i] >= 0 else -1
+
+
+@dataclass(slots=True)
+class _Writes:
+    """What one operator writes: `kind`, int64 roots, key ids, where in the log the rows begin that are added where
+    there are none (-1: none are), and those that take an old one's place; `mask` tells of each attribute what is done
+    to it (`SET` ...), `made` what programs make."""
+
+    kind: int
+    rank: int
+    root: Array
+    key: Array
+    added: int
+    changed: int
+    mask: Array
+    made: Made | None
+
+
+@dataclass
+class TableLog:
+    """The writes of one micro-batch to one table, in the order of the operators that made them until `close` sorts
+    them. `base` is the first position after those that the table held before. Keys below 0 are never found.
+    """
+
+    attrs: int
+    base: int
+    programs: SetPrograms
+    _writes: list[_Writes] = field(default_factory=list)
+    refused: int = 0
+
+    closed = False
+
+    def note(
+        self, kind: int, rank: int, root: Array, key: Array, added: int, changed: int, mask: Array, made: Made | None
+    ) -> None:  # fmt: skip
+        """Buffers rows: see `_Writes`."""
+        if len(root):
+            self._writes.append(_Writes(kind, rank, root, key.astype(np.int64), added, changed, mask, made))
+
+    def mark(self) -> int:
+        """What `rewind` goes back to."""
+        return len(self._writes)
+
+    def rewind(self, mark: int) -> None:
+        """Undoes all that was buffered since the mark. Only valid if all writes before it are of whole rows, as others
+        change values in the log when they are ordered."""
+        del self._writes[mark:]
+        self.closed = False
+
+    def close(self, held: Array, log: EventLog) -> None:
+        """Sorts the writes into Siddhi's order and completes the new versions in `log`. `held` are the positions by key
+        before the batch.
+        """
+        end, none = log.end, np.empty(0, np.int64)
+        writes = sorted(self._writes, key=lambda w: w.rank)
+        self._root, self._key, self._writer, row = none, none, none, none
+        if len(writes) == 1:
+            self._root, self._key = writes[0].root, writes[0].key
+        elif writes:
+            sizes = [len(w.root) for w in writes]
+            root = np.concatenate([w.root for w in writes])
+            order = np.argsort(root, kind="stable")  # of one root, by rank
+            self._root, self._key = root[order], np.concatenate([w.key for w in writes])[order]
+            self._writer = np.repeat(np.arange(len(writes)), sizes)[order]
+            row = order - np.cumsum([0, *sizes])[self._writer]
+        self._ranks, kinds, added, changed = (
+            np.array([getattr(w, f) for w in writes], np.int64) for f in ("rank", "kind", "added", "changed")
+        )
+        every = np.array([w.mask for w in writes], np.int8).reshape(len(writes), self.attrs)
+        partly = np.flatnonzero((every != SET).any(axis=0))
+        masks = np.ascontiguousarray(every[:, partly])
+        prior = np.full((end - self.base, len(partly) if (masks >= ADD).any() else 0), -1, np.int64)
+        source = np.empty((end - self.base, len(partly)), np.int64)
+        self.line = np.full(end - self.base, -1, np.int64)
+        self.turn = np.empty(end - self.base, np.int64)
+        self._after = np.empty(len(self._root), np.int64)
+        self.held = held.copy()
+        self.refused, loose = _chain(
+            self._writer, row, self._key, kinds, added, changed, masks, self.base, self.held, source, prior, self.line,
+            self.turn, self._after,
+        )  # fmt: skip
+        self.loose = self._after[(self._key < 0) & (self._after >= 0)] if loose else none
+        self.closed = True
+        if any(w.made for w in writes):
+            self.programs.run(
+                [w.made for w in writes], every, self._writer, row, self._key, self._after, self.base, held, log
+            )
+        for i, a in enumerate(partly.tolist()):
+            if prior.shape[1] and (prior[:, i] >= 0).any():
+                what = np.broadcast_to(masks[0, i], len(self._key)) if len(masks) == 1 else masks[self._writer, i]
+                _accumulate(
+                    self._after, np.ascontiguousarray(what), prior[:, i], self.base, log.values(a), log.nulls(a)
+                )
+            if (masks[:, i] != KEEP).all():
+                continue
+            values, null = log.values(a), log.null_mask(a)
+            if values.dtype == object:
+                carried = np.flatnonzero((self.line >= 0) & (source[:, i] != np.arange(self.base, end)))
+                log.assign(a, self.base + carried, log.column(a, source[carried, i]))
+                continue
+            _carry(self.line, source[:, i], self.base, values.view(f"i{values.itemsize}"))
+            if null is not None:
+                _carry(self.line, source[:, i], self.base, null.view(np.int8))
+
+    def as_of(self, roots: Array, rank: int, keys: Array, held: Array) -> Array:
+        """The position under each of `keys` at each of `roots` for a reader of `rank`; `held` is the state before the
+        batch.
+        """
+        out = np.empty(len(roots), np.int64)
+        _as_of(
+            self._root, self._ranks, self._writer, self._key, self._after, roots, rank, keys, held.copy(), out
+        )
+        return out
+
+
+# ------------------------------------------------------------------------------------------- which tables can be noted
+
+
+_UNORDERED = nodes.Const(Type.BOOL, False)
+
+
+def key_equalities(on: Expr | None, table_slot: int) -> dict[int, Expr] | None:
+    """Attribute → value, where `on` is nothing but equalities between attributes of the table and other values."""
+    if isinstance(on, nodes.Logic) and on.op == "and":
+        left, right = key_equalities(on.left, table_slot), key_equalities(on.right, table_slot)
+        return None if left is None or right is None else {**left, **right}
+    if isinstance(on, nodes.Compare) and on.op == "==":
+        for mine, other in ((on.left, on.right), (on.right, on.left)):
+            if isinstance(mine, Ref) and mine.slot == table_slot and mine.type == other.type:
+                if not any(isinstance(e, Ref) and e.slot == table_slot for e in nodes.walk(other)):
+                    return {mine.attr: other}
+    return None
+
+
+@dataclass(frozen=True)
+class Noting:
+    """How a table's writes are buffered: by `key`, or as row lifetimes (`table_history`); and whether `set` expressions
+    over the table's own attributes are programs (`table_sets`)."""
+
+    key: tuple[int, ...] = ()
+    lives: bool = False
+    made: bool = False
+
+
+NOT_NOTED = Noting()
+
+
+def noted_tables(plan: nodes.Plan) -> dict[str, Noting]:
+    """The tables whose writes can be buffered, and how. Not those with an `@Index` other than the key, which would find
+    several rows in the order of their last changes.
+    """
+    reads = [r for q in plan.queries for r in _reads(q)]
+    timed = {t for q in plan.queries for t in _timed(q)}
+    out = {}
+    for t, d in plan.tables.items():
+        if d.stored:
+            continue
+        key = d.primary_key or _common_key(t, plan)
+        if any(key != (a,) for a in d.indexes):
+            key = ()
+        asked = [(condition, slot) for table, condition, slot in reads if table == t]
+        writers = [q for q in plan.queries if q.output.target.kind == "table" and q.output.target.id == t]
+        made = any(_makes(q, d) for q in writers)
+        if t in timed:  # a version of a row knows no time but its own
+            key = ()
+        if key and all(write_kind(q.output, q.select, d, key) is not None for q in writers):
+            programs = not made or all(_makeable(q, d, key) for q in writers)
+            if programs and all(c is not None and set(key) <= _equal_attrs(c, slot) for c, slot in asked):
+                out[t] = Noting(key, made=made)
+                continue
+        if has_history(d, [q.output for q in writers]) and all(c is not _UNORDERED for c, _ in asked):
+            out[t] = Noting(lives=True)
+    return out
+
+
+def _common_key(table: str, plan: nodes.Plan) -> tuple[int, ...]:
+    """The attributes by which the first writer finds its row, where they can be a key; empty if not."""
+    types = plan.tables[table].source.schema.types
+    for q in plan.queries:
+        if q.output.target.id == table and q.output.target.kind == "table" and not isinstance(q.output, nodes.Insert):
+            equal = key_equalities(q.output.on, TABLE) or {}
+            # A float may be no number, which equals nothing.
+            exact = all(types[a] not in (Type.OBJECT, Type.FLOAT, Type.DOUBLE) for a in equal)
+            return tuple(sorted(equal)) if exact else ()
+    return ()
+
+
+def _reads(query: nodes.Query) -> Iterator[tuple[str, Expr | None, int]]:
+    """The tables that a query looks into, with the condition (None: none, `_UNORDERED`: in a way that cannot be put in
+    order) and the table's slot in it.
+    """
+    inputs: tuple[nodes.StreamInput, ...] = ()
+    if isinstance(query.input, nodes.StreamInput):
+        inputs = (query.input,)
+    elif isinstance(query.input, nodes.JoinInput):
+        inputs = (query.input.left, query.input.right)
+        for s, side in enumerate(inputs):
+            if side.source.kind == "table":
+                yield side.source.id, query.input.on, s
+    filters = [x for i in inputs for s in i.steps if isinstance(s, nodes.FilterStep) for x in nodes.walk(s.condition)]
+    in_filters = [e for e in filters if isinstance(e, InTable)]
+    for e in in_filters:
+        yield e.table, e.condition, TABLE
+    everywhere = [e for x in expressions(query) for e in nodes.walk(x) if isinstance(e, InTable)]
+    if len(everywhere) > len(in_filters):
+        yield from ((e.table, _UNORDERED, TABLE) for e in everywhere)
+
+
+def _timed(query: nodes.Query) -> Iterator[str]:
+    """The tables of whose rows a join asks the timestamp, by `eventTimestamp(e)`."""
+    if isinstance(query.input, nodes.JoinInput):
+        sides = (query.input.left, query.input.right)
+        asked = {
+            e.args[0].slot
+            for x in expressions(query)
+            for e in nodes.walk(x)
+            if isinstance(e, nodes.Call) and e.function == "eventTimestamp" and e.args
+            if isinstance(e.args[0], nodes.EventRef)
+        }
+        yield from (side.source.id for s, side in enumerate(sides) if s in asked and side.source.kind == "table")
+
+
+def _equal_attrs(on: Expr | None, slot: int) -> set[int]:
+    """Attributes of the table that `on` asks to equal something; there may be further conditions."""
+    if isinstance(on, nodes.Logic) and on.op == "and":
+        return _equal_attrs(on.left, slot) | _equal_attrs(on.right, slot)
+    return set(key_equalities(on, slot) or ())
+
+
+def write_kind(
+    output: nodes.Output, select: nodes.Select, table: nodes.TableDef, key: tuple[int, ...]
+) -> int | None:
+    """The kind of write if it is by the whole key and depends on its own row alone; else None."""
+    if isinstance(output, nodes.Insert):
+        return INSERT if table.primary_key else None
+    equal = key_equalities(output.on, TABLE)
+    if equal is None or set(equal) != set(key):
+        return None
+    if isinstance(output, nodes.Delete):
+        return DELETE
+    changes = changed(output, select, table)
+    # The key that is looked up must be the key that the new row will have.
+    if any(a in changes and changes[a] != equal[a] for a in key):
+        return None
+    if any(may_fail(e) or (reads_table(e) and a in key) for a, e in changes.items()):
+        return None
+    if isinstance(output, nodes.Update):
+        return UPDATE
+    places = inserted_places(table.source.schema.names, select.schema.names)
+    for a in key:
+        e = equal[a]
+        if not (isinstance(e, Ref) and e.slot == OUTPUT and e.attr == places[a]):
+            return None
+    return UPSERT
+
+
+def changed(output: nodes.Update | nodes.Upsert, select: nodes.Select, table: nodes.TableDef) -> Mapping[int, Expr]:
+    """Attribute of the table → its new value: what `set` says, else the attributes of the select by name."""
+    if output.set is not None:
+        return {i.attr: i.value for i in output.set}
+    names, schema = select.schema.names, table.source.schema
+    return {
+        a: Ref(t, OUTPUT, names.index(n), n)
+        for a, (n, t) in enumerate(zip(schema.names, schema.types, strict=True))
+        if n in names
+    }
+
+
+def _makes(query: nodes.Query, table: nodes.TableDef) -> bool:
+    """Whether what the query sets takes more than to add to an attribute, or to take away from it."""
+    types = table.source.schema.types
+    steps = ((e, step(e, a, types[a])) for a, e in _changes(query, table).items())
+    return any(reads_table(e if by is None else by[1]) for e, by in steps)
+
+
+def _makeable(query: nodes.Query, table: nodes.TableDef, key: tuple[int, ...]) -> bool:
+    """Whether programs can make all that the query sets, if it reads the table for any of it; but the key."""
+    changes, types = _changes(query, table), table.source.schema.types
+    reads = any(map(reads_table, changes.values()))
+    return not reads or all(makeable(e, types[a]) for a, e in changes.items() if a not in key)
+
+
+def _changes(query: nodes.Query, table: nodes.TableDef) -> Mapping[int, Expr]:
+    """As `changed`; none where the query inserts or deletes."""
+    o = query.output
+    return changed(o, query.select, table) if isinstance(o, nodes.Update | nodes.Upsert) else {}
+
+
+def step(e: Expr, attr: int, type: Type) -> tuple[int, Expr] | None:
+    """(`ADD` or `TAKE`, what) where `e` is the table's attribute plus or minus something, in the attribute's type."""
+    if isinstance(e, nodes.Arith) and e.op in "+-" and e.type is type and type.numeric:
+        for own, other in ((e.left, e.right), (e.right, e.left)):
+            if isinstance(own, Ref) and own.slot == TABLE and own.attr == attr and (e.op == "+" or own is e.left):
+                return (ADD if e.op == "+" else TAKE), other
+    return None
+
+
+def inserted_places(table: tuple[str, ...], select: tuple[str, ...]) -> list[int]:
+    """For each attribute of the table its place in the select: by name where all names are there, else by place."""
+    return [select.index(n) for n in table] if set(table) <= set(select) else list(range(len(table)))

@@ -1,0 +1,199 @@
+"""`set` expressions over the table's own attributes, for buffered writes (`table_log`).
+
+A value that depends on the previous write of its key (`set T.high = maximum(T.high, price)`) cannot be computed over
+whole columns. The parts that do not refer to the table are; the rest is a program (`stack`) that runs for one write
+after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...plan.nodes import TABLE, Expr, Ref, walk
+from ...types import Type
+from ..columnar.columns import DTYPES, Array, Column
+from ..columnar.eventlog import EventLog
+from ..columnar.jit import kernel
+from ..columnar.rows import CURRENT
+from ..expressions import Env, Evaluator, compile_expr
+from ..expressions.stack import END, EVENT, FIRST, LOAD, REALS, Codes, NoProgram, holds
+from ..state.services import Services
+
+KEEP, SET, MADE, ADD, TAKE = range(5)
+"""What an update does to an attribute: nothing; gives it a value; has a program make one; adds a value to what it was,
+or takes one away."""
+
+NOTHING, GONE = -2, -1
+"""What is held under a key after a write that changes nothing (an update that finds no row, a row that the primary key
+refuses), and after a delete."""
+
+_NARROWER = {
+    Type.LONG: (Type.INT,), Type.FLOAT: (Type.INT, Type.LONG), Type.DOUBLE: (Type.INT, Type.LONG, Type.FLOAT),
+}  # fmt: skip
+"""Of which types a value is taken as one of a type without a look at it."""
+
+
+def reads_table(e: Expr) -> bool:
+    """Whether the expression reads the row that it changes."""
+    return any(isinstance(x, Ref) and x.slot == TABLE for x in walk(e))
+
+
+def makeable(e: Expr, type: Type) -> bool:
+    """Whether a program can compute a value of `type`."""
+    try:
+        _SetCodes(lambda text: 0, 0).assigned(e, type)
+    except NoProgram:
+        return False
+    return True
+
+
+class _SetCodes(Codes):
+    """The row that is written is `EVENT`, what it finds in the table `FIRST`. Columns are the table's attributes, of
+    which there are `attrs`, and behind them the parts without the table."""
+
+    def __init__(self, code: Callable[[str], int], attrs: int) -> None:
+        super().__init__(code)
+        self.attrs = attrs
+        self.derived: list[Expr] = []
+
+    def assigned(self, e: Expr, type: Type) -> list[int]:
+        """Codes that push `e` as a value of `type`."""
+        if e.type is not type and e.type not in _NARROWER.get(type, ()):
+            raise NoProgram
+        return self.push_as(e, type) if type.numeric else self.push(e)
+
+    def leaf(self, e: Expr) -> list[int] | None:
+        if e.type is Type.OBJECT:
+            raise NoProgram
+        if not reads_table(e):
+            self.derived.append(e)
+            return [LOAD, EVENT, self.attrs + len(self.derived) - 1]
+        return [LOAD, FIRST, e.attr] if isinstance(e, Ref) else None
+
+
+@kernel
+def _run(
+    query: Array, starts: Array, masks: Array, writer: Array, row: Array, key: Array, after: Array, base: int,
+    old: int, now: Array, involved: Array, item_of: Array, item_attr: Array, item_code: Array, all_codes: Array,
+    words: Array, reals: Array, nulls: Array, known: Array, known_real: Array, stack: Array, real: Array, null: Array,
+    none: Array, none_real: Array, nones: Array, nones_real: Array,
+) -> None:  # fmt: skip
+    """The values of all versions in the order of the writes (see `table_log._chain`). In `words`, by attribute, there
+    are those of the `old` rows, and behind them those of the versions. `now` is where the row under each key stands
+    there, -1 for none. By writer: `query`, -1 where it runs no program, and where its events stand in the columns of
+    parts without the table (`starts`)."""
+    for j in range(len(key)):
+        v = after[j]
+        if v == NOTHING:
+            continue
+        k = key[j]
+        before = now[k] if k >= 0 else -1
+        at = -1
+        if v >= base:
+            at = old + v - base
+            if before >= 0:
+                w = writer[j] if len(writer) else 0
+                for a in involved:
+                    if masks[w, a] in (KEEP, MADE):
+                        words[a, at] = words[a, before]
+                        nulls[a, at] = nulls[a, before]
+                if query[w] >= 0:
+                    event = starts[w] + (row[j] if len(row) else j)
+                    for item in range(item_of[query[w], 0], item_of[query[w], 1]):
+                        codes = all_codes[item_code[item] :]
+                        holds(
+                            CURRENT, 0, event, at, at, none, codes, words, reals, nulls, known, known_real, stack, real,
+                            null, none, none_real, nones, nones, nones_real, nones,
+                        )  # fmt: skip
+                        words[item_attr[item], at] = stack[0]
+                        nulls[item_attr[item], at] = null[0]
+        if k >= 0:
+            now[k] = at
+
+
+class SetPrograms:
+    """The programs of all queries that change a table of these types."""
+
+    def __init__(self, types: Sequence[Type], services: Services) -> None:
+        self.types, self._services = tuple(types), services
+        self._codes = _SetCodes(services.strings.code, len(self.types))
+        self._words: list[int] = []
+        self._items: list[tuple[int, int]] = []
+        """The attribute that is set, and where its codes begin."""
+        self._queries: list[tuple[int, int]] = []
+        """The items of each, from the first to the one behind the last."""
+        self._involved: set[int] = set()
+
+    def add(self, changes: Sequence[tuple[int, Expr]]) -> tuple[int, list[Evaluator]]:
+        """Takes what one query sets, in order: its number, and what evaluates the parts without the table."""
+        self._codes.derived = []
+        begin = len(self._items)
+        for attr, e in changes:
+            self._items.append((attr, len(self._words)))
+            self._words += [*self._codes.assigned(e, self.types[attr]), END]
+            self._involved |= {attr, *(x.attr for x in walk(e) if isinstance(x, Ref) and x.slot == TABLE)}
+        self._queries.append((begin, len(self._items)))
+        return len(self._queries) - 1, [compile_expr(e, self._services.context) for e in self._codes.derived]
+
+    def run(
+        self, made: Sequence[Made | None], masks: Array, writer: Array, row: Array, key: Array, after: Array, base: int,
+        held: Array, log: EventLog,
+    ) -> None:  # fmt: skip
+        """Gives the versions in `log` from position `base` on the values that programs make. By writer: what it has
+        them make (`made`), and what it does to each attribute (`masks`). `held` are the positions by key before."""
+        changes = np.zeros(len(held), np.bool_)
+        changes[key[key >= 0]] = True
+        keys = np.flatnonzero(changes & (held >= 0))
+        now = np.full(len(held), -1, np.int64)
+        now[keys] = np.arange(len(keys))
+        positions = np.concatenate([held[keys], np.arange(base, log.end)])
+        attrs, parts = len(self.types), max((len(m.parts) for m in made if m is not None), default=0)
+        starts = np.cumsum([0, *(0 if m is None else m.rows for m in made)])
+        words = np.zeros((attrs + parts, max(len(positions), int(starts[-1]))), np.int64)
+        reals, nulls = words.view(np.float64), np.zeros(words.shape, np.bool_)
+        involved = sorted(self._involved)
+        for a in involved:
+            column = log.column(a, positions)
+            _put(column, words[a, : len(positions)], nulls[a])
+        for start, m in zip(starts, made, strict=False):
+            for i, column in enumerate(() if m is None else m.parts):
+                _put(column, words[attrs + i, start : start + len(column)], nulls[attrs + i, start:])
+        known, stack = np.array([*self._codes.known, 0], np.int64), np.zeros(len(self._words), np.int64)
+        none, nones = np.zeros(0, np.int64), np.zeros((0, 0), np.int64)
+        items = np.array(self._items, np.int64)
+        _run(
+            np.array([-1 if m is None else m.query for m in made], np.int64), starts, masks, writer, row, key, after,
+            base, len(keys), now, np.array(involved, np.int64), np.array(self._queries, np.int64), items[:, 0].copy(),
+            items[:, 1].copy(), np.array(self._words, np.int64), words, reals, nulls, known, known.view(np.float64),
+            stack, stack.view(np.float64), np.zeros(len(stack), np.bool_), none, none.view(np.float64), nones,
+            nones.view(np.float64),
+        )  # fmt: skip
+        for a in sorted({a for a, _ in self._items}):
+            type, null = self.types[a], nulls[a, len(keys) : len(positions)]
+            values = (reals if type in REALS else words)[a, len(keys) : len(positions)].astype(DTYPES[type])
+            values[null] = -1 if type is Type.STRING else 0
+            log.assign(a, positions[len(keys) :], Column(type, values, null if null.any() else None))
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What the rows of one `_Writes` have programs make: those of `query`, over the values of the parts without the
+    table, for each of so many `rows`."""
+
+    query: int
+    parts: list[Column]
+    rows: int
+
+    @staticmethod
+    def over(env: Env, query: int, parts: Sequence[Evaluator]) -> Made:
+        return Made(query, [e(env) for e in parts], env.n)
+
+
+def _put(column: Column, words: Array, nulls: Array) -> None:
+    """The values of a column as words."""
+    (words.view(np.float64) if column.type in REALS else words)[:] = column.values
+    if column.null is not None:
+        nulls[: len(column)] = column.null
