@@ -7,7 +7,7 @@ from datetime import datetime
 
 from ..cluster import AppFolders, Attachable, Removed
 from .display import html, text
-from .tables import Figure, Grid, paragraph, size
+from .drawings.tables import Figure, Grid, paragraph, size
 
 _NONE_ATTACHABLE = "No app can be attached yet. %%siddhi NAME deploys the text of a cell."
 

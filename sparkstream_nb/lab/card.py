@@ -13,8 +13,8 @@ from ..plan.connectors.outside import outside_annotations, promise
 from ..plan.nodes import AggregationDef, Plan
 from ..plan.query_parts import connector_options, connector_type
 from ..plan.shard_safety.safety import depending
-from .levels import SIGNS, safety_of
-from .tables import MUTED, paragraph
+from .drawings.levels import SIGNS, safety_of
+from .drawings.tables import MUTED, paragraph
 
 _DOTS = {"running": "#009e73", "failed": "#d55e00"}
 

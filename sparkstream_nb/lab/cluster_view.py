@@ -6,10 +6,10 @@ import html
 
 from ..cluster.cluster_view import ClusterNode, ClusterSnapshot, Kind, LinkState
 from ..cluster.progress import span
-from . import cluster_map
-from .pictures import WIDTH, embedded
-from .roles import EVENTS, Lanes, Mark, role_bars, svg
-from .tables import MUTED, Count, Figure, Grid, Whole, counted, paragraph, when
+from .drawings import cluster_map
+from .drawings.pictures import WIDTH, embedded
+from .drawings.roles import EVENTS, Lanes, Mark, role_bars, svg
+from .drawings.tables import MUTED, Count, Figure, Grid, Whole, counted, paragraph, when
 
 _SIGN = {Kind.ELECTION: "◆", Kind.TAKEOVER: "▲"}
 _MOST_AHEAD = 3

@@ -8,9 +8,9 @@ import pandas as pd
 
 from ..cluster import Failover, FailoverStudy
 from ..cluster.progress import span
-from .costs import image as costs_image
-from .roles import image as roles_image
-from .tables import Count, Grid, paragraph, when
+from .drawings.costs import image as costs_image
+from .drawings.roles import image as roles_image
+from .drawings.tables import Count, Grid, paragraph, when
 
 
 def _grids(shown: Failover, limit: int) -> list[Grid]:

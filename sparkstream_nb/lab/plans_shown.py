@@ -11,8 +11,8 @@ from ..cluster.text_answers import AppGraph, Check, PlanText, RepairList
 from ..plan.nodes import Plan
 from ..plan.reports.repair import routes
 from .display import html, text
+from .drawings.tables import Grid, Whole, counted, escaped_lines, paragraph
 from .graph import drawing
-from .tables import Grid, Whole, counted, escaped_lines, paragraph
 
 
 @text.register

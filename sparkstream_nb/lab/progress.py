@@ -13,7 +13,7 @@ from IPython.display import DisplayHandle, display
 
 from ..cluster import Feed, FeedProgress
 from . import display as looks
-from .bars import bar_html
+from .drawings.bars import bar_html
 
 UPDATE_SECONDS = 0.25
 

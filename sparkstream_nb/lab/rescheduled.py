@@ -11,9 +11,9 @@ from ..cluster.progress import span
 from ..simulation.placements import RunSpan, leader_spans
 from ..simulation.timeline import Faulted
 from .display import html, limit_of, text
-from .pictures import embedded
-from .roles import Bar, Lanes, svg
-from .tables import Count, Grid, paragraph, when
+from .drawings.pictures import embedded
+from .drawings.roles import Bar, Lanes, svg
+from .drawings.tables import Count, Grid, paragraph, when
 
 # Okabe and Ito's colours, which the colour-blind tell apart; nodes beyond them begin anew.
 _LEADERS = 4

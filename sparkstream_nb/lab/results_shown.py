@@ -33,17 +33,17 @@ from ..cluster.divergence import VERDICTS
 from ..cluster.progress import span
 from ..cluster.reasons import group_reasons
 from ..spark.ingest import TEXT_OF_ROW
-from .bars import bar_html
 from .card import card_html, card_text
 from .cluster_view import cluster_html, cluster_text
 from .display import html, limit_of, text
+from .drawings.bars import bar_html
+from .drawings.heatmap import image as study_image
+from .drawings.tables import MUTED, Count, Figure, Grid, Whole, counted, escaped_lines, paragraph, text_of, when
+from .drawings.timeline import Timeline, whole, worst
+from .drawings.timeline import image as timeline_image
 from .failover import failover_html, failover_text, study_html, study_text
-from .heatmap import image as study_image
 from .stats import stats_html, stats_text
-from .tables import MUTED, Count, Figure, Grid, Whole, counted, escaped_lines, paragraph, text_of, when
 from .tail import tail_html, tail_text
-from .timeline import Timeline, whole, worst
-from .timeline import image as timeline_image
 
 # --------------------------------------------------------------------------------------------------------------- apps
 

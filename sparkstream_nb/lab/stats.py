@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..cluster.answers import NodeStats, Stats
 from ..spark.sources.intake import SourceFigures
 from ..spark.throughput import steps
-from .tables import MUTED, Figure, Grid, counted, paragraph, size, when
+from .drawings.tables import MUTED, Figure, Grid, counted, paragraph, size, when
 
 _WIDTH, _HEIGHT = 120, 24
 """Of a sparkline, in px."""

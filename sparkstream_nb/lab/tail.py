@@ -6,7 +6,7 @@ import html
 from datetime import UTC, datetime
 
 from ..cluster.tail import TailSnapshot
-from .tables import MUTED, Count, Grid, counted, is_missing, paragraph, text_of
+from .drawings.tables import MUTED, Count, Grid, counted, is_missing, paragraph, text_of
 
 
 def tail_text(shown: TailSnapshot) -> str:

@@ -18,9 +18,18 @@ from IPython.utils.capture import capture_output
 from sparkstream_nb.cluster.buckets import AggregationReader, InputStream, Shard
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
-from sparkstream_nb.lab.charts import Measure, Series, bucket_end, bucket_name, measures, short, ticks, time_ticks
-from sparkstream_nb.lab.drawing import scales_of, svg
-from sparkstream_nb.lab.tables import Grid, text_of, when
+from sparkstream_nb.lab.drawings.charts import (
+    Measure,
+    Series,
+    bucket_end,
+    bucket_name,
+    measures,
+    short,
+    ticks,
+    time_ticks,
+)
+from sparkstream_nb.lab.drawings.drawing import scales_of, svg
+from sparkstream_nb.lab.drawings.tables import Grid, text_of, when
 from sparkstream_nb.lab.widgets import aggregation, choices
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import AggDuration

@@ -19,8 +19,8 @@ from sparkstream_nb.cluster.cluster_view import (
     Topic,
 )
 from sparkstream_nb.errors import Misuse
-from sparkstream_nb.lab import cluster_map
 from sparkstream_nb.lab.cluster_view import cluster_html, cluster_text, timeline_svg
+from sparkstream_nb.lab.drawings import cluster_map
 from sparkstream_nb.lab.widgets.cluster import ClusterView, said
 from sparkstream_nb.simulation.faults import Cut, Kill, Pause, Restart, Scenario
 from sparkstream_nb.simulation.groups import Groups, groups_of

@@ -6,9 +6,9 @@ import base64
 import re
 from xml.etree import ElementTree
 
+from sparkstream_nb.lab.drawings.pictures import INK, embedded
+from sparkstream_nb.lab.drawings.roles import Bar, Lanes, svg
 from sparkstream_nb.lab.graph import drawing
-from sparkstream_nb.lab.pictures import INK, embedded
-from sparkstream_nb.lab.roles import Bar, Lanes, svg
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.reports.graph import graph_of
 

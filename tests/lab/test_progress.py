@@ -10,7 +10,7 @@ import pytest
 from IPython.utils.capture import capture_output
 
 from sparkstream_nb.cluster import FeedProgress
-from sparkstream_nb.lab.bars import bar_html
+from sparkstream_nb.lab.drawings.bars import bar_html
 from sparkstream_nb.lab.progress import FeedBar, show_live
 
 from .conftest import unbegun_feed

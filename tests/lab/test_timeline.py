@@ -15,8 +15,8 @@ import pytest
 from sparkstream_nb.cluster.divergence import Divergence, Truth
 from sparkstream_nb.cluster.study import Study
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
-from sparkstream_nb.lab import heatmap
-from sparkstream_nb.lab.timeline import svg, whole, worst
+from sparkstream_nb.lab.drawings import heatmap
+from sparkstream_nb.lab.drawings.timeline import svg, whole, worst
 from sparkstream_nb.lanes.tallies import Tally
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.spark.inbox import Inbox

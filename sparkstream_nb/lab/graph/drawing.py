@@ -7,8 +7,8 @@ import html
 import zlib
 
 from ...plan.reports.graph import AROUND, Graph, Node
-from ..levels import LEVELS, SIGNS, words_of
-from ..pictures import on_white
+from ..drawings.levels import LEVELS, SIGNS, words_of
+from ..drawings.pictures import on_white
 from .layout import Box, Layout, Path, layout_of
 
 # Okabe and Ito's colours, which the colour-blind tell apart, and a dash pattern for each.

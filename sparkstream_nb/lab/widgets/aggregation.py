@@ -15,10 +15,10 @@ from ...errors import Misuse, SparkStreamError, nearest
 from ...plan.nodes import AggDuration
 from ...stores import EVERY
 from ...types import Type
-from ..charts import Measure, Series, group_label, keys_of, measures, series
-from ..drawing import Scales, image, scales_of, svg
-from ..pictures import WIDTH
-from ..tables import MUTED, Grid, escaped_lines
+from ..drawings.charts import Measure, Series, group_label, keys_of, measures, series
+from ..drawings.drawing import Scales, image, scales_of, svg
+from ..drawings.pictures import WIDTH
+from ..drawings.tables import MUTED, Grid, escaped_lines
 from .choices import KeyMenu, key_menu, parse_token, parse_value
 from .following import INTERVAL, Following
 

@@ -11,11 +11,12 @@ from ...cluster.controls import LASTING, Cluster
 from ...cluster.listeners import Followed
 from ...errors import SparkStreamError
 from ...simulation.faults import Fault
-from .. import cluster_map, display
+from .. import display
 from ..cluster_view import head_html, log_html, tables_html, timeline_svg
-from ..pictures import WIDTH
-from ..roles import COLOURS
-from ..tables import when
+from ..drawings import cluster_map
+from ..drawings.pictures import WIDTH
+from ..drawings.roles import COLOURS
+from ..drawings.tables import when
 from .following import Following
 from .live import LiveOutput
 

@@ -12,9 +12,9 @@ from ...cluster.divergence import Divergence, Match
 from ...cluster.study import candidates
 from ...errors import SparkStreamError
 from ..display import bundle
+from ..drawings.tables import Grid
+from ..drawings.timeline import Mark, Timeline, svg, whole, worst
 from ..results_shown import divergence_html
-from ..tables import Grid
-from ..timeline import Mark, Timeline, svg, whole, worst
 from .live import LiveOutput
 
 _PINNED = 12

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..plan.nodes import Query, Safety
+from ...plan.nodes import Query, Safety
 
 LEVELS = {
     "stateless": "right on any node",

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from ..cluster.buckets import BucketValues, Group, Shard, merges_groups
-from ..plan.nodes import Agg, AggDuration, AggregationDef, Ref
-from ..plan.reports.show import show
-from ..stores import EVERY
-from ..types import Type
+from ...cluster.buckets import BucketValues, Group, Shard, merges_groups
+from ...plan.nodes import Agg, AggDuration, AggregationDef, Ref
+from ...plan.reports.show import show
+from ...stores import EVERY
+from ...types import Type
 from .tables import text_of
 
 ALL = "all groups"

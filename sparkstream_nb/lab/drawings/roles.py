@@ -6,8 +6,8 @@ import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..cluster.failover import Failover
-from ..simulation.timeline import Faulted, Role, RoleSpan, roles
+from ...cluster.failover import Failover
+from ...simulation.timeline import Faulted, Role, RoleSpan, roles
 from .charts import time_ticks
 from .pictures import INK, WIDTH, embedded, text_width
 from .tables import when
