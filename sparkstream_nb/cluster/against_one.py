@@ -8,7 +8,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from ..lanes.tallies import Tally
+from ..nodes.tallies import Tally
 from ..simulation.timeline import Happening
 from .frontend import Displayed
 

@@ -13,7 +13,7 @@ from ..engine.expressions import Context
 from ..engine.scripts import scripts_of
 from ..engine.state.batch import Answer, InputBatch
 from ..errors import Misuse, SiddhiRuntimeError, SparkStreamError, nearest, shown
-from ..lanes.distributed import Distributed
+from ..nodes.distributed import Distributed
 from ..plan import compile_retrieval, explain
 from ..plan.nodes import AggDuration, AggregationDef, Plan, Ref, Retrieval
 from ..plan.reports.graph import graph_of

@@ -10,7 +10,7 @@ from datetime import datetime
 import pandas as pd
 
 from ..errors import Misuse
-from ..lanes.distributed import Distributed
+from ..nodes.distributed import Distributed
 from ..simulation.faults import Cut, Fault, Kill, Pause, Restart, Slow
 from ..simulation.groups import Groups
 from .cluster_view import Action, ClusterReader, ClusterSnapshot

@@ -15,8 +15,8 @@ from typing import Any
 from ..engine.scripts import refuse_scripts
 from ..errors import Misuse, SparkStreamError, nearest, shown
 from ..interrupts import deferred, interruptible
-from ..lanes.distributed import Distributed
 from ..limits import Limits
+from ..nodes.distributed import Distributed
 from ..options import DAY
 from ..plan import compile_app
 from ..plan.distributed.layer import behind_layer, layer_of

@@ -9,9 +9,9 @@ from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from ..errors import Misuse, did_you_mean, nearest, shown
-from ..lanes.distributed import Distributed
 from ..lang.tree import find_annotation
 from ..limits import Limits
+from ..nodes.distributed import Distributed
 from ..options import ALERTS, CLOCKS, DAY, MODES
 from ..plan.nodes import Plan
 from ..plan.stored import StoredTableLayout

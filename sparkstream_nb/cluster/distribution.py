@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import Misuse, shown
-from ..lanes.distributed import Distributed, apps_of
 from ..lang.tree import find_annotation
+from ..nodes.distributed import Distributed, apps_of
 from ..plan.distributed.distribute import distribute
 from ..plan.distributed.placement import connected
 from ..plan.nodes import Plan

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import pandas as pd
 
-from ..lanes.pair import Loss, Takeover
-from ..lanes.tallies import Tally
+from ..nodes.pair import Loss, Takeover
+from ..nodes.tallies import Tally
 from ..simulation.groups import Groups
 from ..simulation.timeline import Happening, gap_before
 from ..spark.failover import Outcome

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..lanes.figures import GroupCounts, MemberFigures, TakeoverCounts
+from ..nodes.figures import GroupCounts, MemberFigures, TakeoverCounts
 from ..simulation.faults import Cut, Fault, Kill, Pause, Restart, Scenario, Slow
 from ..simulation.groups import Groups
 from ..simulation.high_availability import simulate

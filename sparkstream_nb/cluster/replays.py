@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import Misuse, SparkStreamError, shown
-from ..lanes.distributed import Distributed
+from ..nodes.distributed import Distributed
 from ..simulation.faults import Fault, members_of
 from ..simulation.groups import Groups
 from ..simulation.placements import run_spans

@@ -9,8 +9,8 @@ from functools import cached_property
 
 import pandas as pd
 
-from ..lanes.distributed import Distributed
-from ..lanes.tallies import Tally
+from ..nodes.distributed import Distributed
+from ..nodes.tallies import Tally
 from ..simulation.placements import RunSpan, run_spans
 from ..simulation.timeline import Happening
 from ..spark.rescheduled import DistributedOutcome

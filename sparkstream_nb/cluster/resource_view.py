@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-from ..lanes.app_figures import DistributedFigures
-from ..lanes.distributed import Distributed
+from ..nodes.app_figures import DistributedFigures
+from ..nodes.distributed import Distributed
 from ..simulation.faults import Cut, Fault, Kill, Pause, Restart
 from ..simulation.placements import Dropped, GivenUp, HeldBack, Joined, Leads, Placed, StartedUp
 from ..simulation.resource_manager import simulate_resources

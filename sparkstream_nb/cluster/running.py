@@ -18,7 +18,7 @@ import numpy as np
 from ..engine.state.batch import InputBatch, StreamRows
 from ..errors import Misuse, SparkStreamError, nearest, shown
 from ..interrupts import deferred, interruptible
-from ..lanes.distributed import Distributed
+from ..nodes.distributed import Distributed
 from ..options import DAY
 from ..plan.arrival_time import ByArrival
 from ..plan.distributed import placement

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ..engine.columnar.columns import Array
 from ..errors import Misuse, SiddhiBindError, SparkStreamError
-from ..lanes.partitioning import by_hash
+from ..nodes.partitioning import by_hash
 from ..plan.connectors.outside import CALLS, SINK_ID, OutsideSink, outside_sinks, promise
 from ..plan.nodes import Plan
 from ..plan.query_parts import template_attributes

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from ..errors import Misuse
-from ..lanes.tallies import Tally
+from ..nodes.tallies import Tally
 from ..plan.nodes import Plan
 from ..spark import feeds
 from ..spark.feed_check import check_source

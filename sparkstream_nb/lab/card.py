@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..cluster import App
 from ..cluster.hints import cut_by_joins
-from ..lanes.distributed import Distributed
+from ..nodes.distributed import Distributed
 from ..plan.connectors.incoming import TIME, incoming_annotations, taken
 from ..plan.connectors.outside import outside_annotations, promise
 from ..plan.nodes import AggregationDef, Plan

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from ..engine.expressions.checks import reason_of
 from ..engine.state.batch import EventError, InputBatch, Outputs
-from ..lanes.batches import between
+from ..nodes.batches import between
 from .ingest import python_values
 from .segments import Piece
 

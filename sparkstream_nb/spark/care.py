@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ..engine.state.batch import Outputs
 from ..errors import StoreError
-from ..lanes.batches import between
+from ..nodes.batches import between
 from ..system import lock, put_in_place, to_disk
 from .aside import errors_of, why_of
 from .entries import Entry, EventsEntry

@@ -12,11 +12,11 @@ from ..engine.columnar.columns import Array
 from ..engine.node import NodeEngine
 from ..engine.state.batch import InputBatch, Outputs
 from ..errors import SparkStreamError
-from ..lanes.batches import events_by_step
-from ..lanes.layer import GroupLane
-from ..lanes.pair import Report
-from ..lanes.tallies import Tally, table_of, tally_close
 from ..lang.parser import parse_on_demand
+from ..nodes.batches import events_by_step
+from ..nodes.layer import GroupLane
+from ..nodes.pair import Report
+from ..nodes.tallies import Tally, table_of, tally_close
 from ..plan import bind_retrieval
 from ..plan.nodes import Plan, Retrieval
 from ..simulation.faults import Fault

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from ..limits import Limits
 
 if TYPE_CHECKING:
-    from ..lanes.distributed import Distributed
+    from ..nodes.distributed import Distributed
     from ..plan.distributed.leader import Duty
     from ..plan.nodes import Plan
     from ..simulation.groups import Groups

@@ -29,10 +29,10 @@ from ..engine.node import NodeEngine
 from ..engine.state.batch import Answer, EventError, InputBatch, Outputs
 from ..engine.state.pieces import pieces
 from ..errors import SparkStreamError
-from ..lanes.distributed import Distributed
-from ..lanes.distributed_member import DistributedMember, NodesOutputs
-from ..lanes.member import PairMember
 from ..lang.parser import parse_on_demand
+from ..nodes.distributed import Distributed
+from ..nodes.distributed_member import DistributedMember, NodesOutputs
+from ..nodes.member import PairMember
 from ..plan import bind_retrieval
 from ..plan.distributed.placement import idle, nothing, split
 from ..plan.needed import needed

@@ -23,9 +23,9 @@ from ..engine.node import NodeEngine
 from ..engine.state.batch import Emitted, InputBatch, StreamRows
 from ..engine.state.services import Services
 from ..errors import SparkStreamError
-from ..lanes.partitioning import part
 from ..lang.parser import parse_on_demand
 from ..limits import Limits
+from ..nodes.partitioning import part
 from ..plan import bind_retrieval
 from ..plan.distributed.leader import Divided, divided, led_by
 from ..plan.nodes import AggregationDef, Plan

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from ..engine.node import NodeEngine
 from ..engine.state.batch import InputBatch
-from ..lanes.distributed import Distributed, DistributedLane
-from ..lanes.instance import InstanceReport
-from ..lanes.tallies import Tally
+from ..nodes.distributed import Distributed, DistributedLane
+from ..nodes.instance import InstanceReport
+from ..nodes.tallies import Tally
 from ..plan.nodes import Retrieval
 from ..simulation.faults import Fault
 from ..simulation.timeline import Happening

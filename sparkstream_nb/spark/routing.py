@@ -21,7 +21,7 @@ import numpy as np
 from ..engine.columnar.columns import Array
 from ..engine.state.batch import InputBatch
 from ..errors import Misuse, nearest, shown
-from ..lanes.partitioning import by_hash
+from ..nodes.partitioning import by_hash
 from ..types import Schema
 
 

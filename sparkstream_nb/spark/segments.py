@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from ..engine.columnar.columns import Array, nearly_distinct
 from ..engine.state.batch import InputBatch, LeftOut, StreamRows
-from ..lanes.batches import concatenated
-from ..lanes.partitioning import part, parts
+from ..nodes.batches import concatenated
+from ..nodes.partitioning import part, parts
 from ..types import Schema, Type
 from . import ingest, routing
 from .entries import EventsEntry, RowsEntry, StepsEntry

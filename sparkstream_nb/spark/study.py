@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import SparkStreamError
-from ..lanes.tallies import Tally, table_of, tally
+from ..nodes.tallies import Tally, table_of, tally
 from ..plan.nodes import Plan
 from ..types import Schema
 from .replay import ONE, Nodes, Recording, Replay, Way, recording, replayed

@@ -13,7 +13,7 @@ import pytest
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
-from sparkstream_nb.lanes.batches import between
+from sparkstream_nb.nodes.batches import between
 
 # Every event with v > 90 goes round and round.
 ROUND = """

@@ -13,9 +13,9 @@ from sparkstream_nb.cluster.resource_view import ResourceAdapter
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.lab.cluster_view import cluster_html, cluster_text, timeline_svg
-from sparkstream_nb.lanes.batches import between
-from sparkstream_nb.lanes.distributed import Distributed, apps_of
-from sparkstream_nb.lanes.distributed_member import DistributedMember
+from sparkstream_nb.nodes.batches import between
+from sparkstream_nb.nodes.distributed import Distributed, apps_of
+from sparkstream_nb.nodes.distributed_member import DistributedMember
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.distributed.distribute import distribute
 from sparkstream_nb.simulation.faults import Cut, Fault, Kill, Pause

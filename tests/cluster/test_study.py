@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sparkstream_nb.cluster import App, Reading
 from sparkstream_nb.cluster.study import Study, candidates
 from sparkstream_nb.errors import Misuse, SparkStreamError
-from sparkstream_nb.lanes.tallies import Tally, tally
+from sparkstream_nb.nodes.tallies import Tally, tally
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.spark.replay import Way
 from sparkstream_nb.spark.study import Outcome

@@ -18,7 +18,7 @@ from sparkstream_nb.engine.columnar.columns import Column, Unread, concat
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import InputBatch, LeftOut, StreamRows, taken
 from sparkstream_nb.errors import NotInThisBuild
-from sparkstream_nb.lanes.batches import between, concatenated
+from sparkstream_nb.nodes.batches import between, concatenated
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.needed import needed
 from sparkstream_nb.plan.nodes import Plan

@@ -14,7 +14,7 @@ from sparkstream_nb.cluster.controls import FaultJournal, Told
 from sparkstream_nb.cluster.pair_view import PairAdapter
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
-from sparkstream_nb.lanes.member import PairMember
+from sparkstream_nb.nodes.member import PairMember
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.simulation.faults import Fault
 from sparkstream_nb.simulation.groups import Groups

@@ -53,8 +53,8 @@ from sparkstream_nb.cluster.tail import StreamEnd, TailShape
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lab import display, rescheduled
-from sparkstream_nb.lanes.distributed import Distributed, apps_of
-from sparkstream_nb.lanes.tallies import Tally
+from sparkstream_nb.nodes.distributed import Distributed, apps_of
+from sparkstream_nb.nodes.tallies import Tally
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.distributed.distribute import distribute
 from sparkstream_nb.plan.reports.graph import Graph, Node

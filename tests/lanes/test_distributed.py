@@ -17,12 +17,12 @@ from profiles import examples
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SiddhiBindError, SiddhiRuntimeError
-from sparkstream_nb.lanes.batches import between
-from sparkstream_nb.lanes.distributed import Distributed, DistributedLane, apps_of
-from sparkstream_nb.lanes.instance import InstanceLane
-from sparkstream_nb.lanes.pair import Published
-from sparkstream_nb.lanes.spans import Spans
 from sparkstream_nb.lang.parser import parse_on_demand
+from sparkstream_nb.nodes.batches import between
+from sparkstream_nb.nodes.distributed import Distributed, DistributedLane, apps_of
+from sparkstream_nb.nodes.instance import InstanceLane
+from sparkstream_nb.nodes.pair import Published
+from sparkstream_nb.nodes.spans import Spans
 from sparkstream_nb.plan import bind_retrieval, compile_app
 from sparkstream_nb.plan.distributed.distribute import distribute
 from sparkstream_nb.plan.distributed.partial_apps import without_sources

@@ -24,8 +24,8 @@ from reference.parts import Case, failing
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import Outputs
 from sparkstream_nb.errors import Misuse, SiddhiBindError
-from sparkstream_nb.lanes.distributed import Distributed, DistributedLane, apps_of
 from sparkstream_nb.lang.tree import Annotation, AnnotationElement
+from sparkstream_nb.nodes.distributed import Distributed, DistributedLane, apps_of
 from sparkstream_nb.plan.distributed.distribute import Split, distribute
 from sparkstream_nb.plan.distributed.placement import connected
 from sparkstream_nb.plan.nodes import Partition, Plan, Query

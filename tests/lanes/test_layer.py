@@ -15,10 +15,10 @@ from profiles import examples
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import InputBatch, Outputs, StreamRows
 from sparkstream_nb.errors import Misuse
-from sparkstream_nb.lanes.batches import between
-from sparkstream_nb.lanes.layer import GroupLane, Share
-from sparkstream_nb.lanes.member import PairMember
-from sparkstream_nb.lanes.pair import Loss
+from sparkstream_nb.nodes.batches import between
+from sparkstream_nb.nodes.layer import GroupLane, Share
+from sparkstream_nb.nodes.member import PairMember
+from sparkstream_nb.nodes.pair import Loss
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.simulation.faults import Cut, Fault, Kill, Slow, random_schedule
 from sparkstream_nb.simulation.groups import Distribution, Groups, groups_of

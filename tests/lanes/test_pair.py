@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from profiles import THIRDS, examples, third
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import InputBatch, Outputs, StreamRows
-from sparkstream_nb.lanes.batches import between
-from sparkstream_nb.lanes.figures import MemberFigures, TakeoverCounts
-from sparkstream_nb.lanes.member import PairMember
-from sparkstream_nb.lanes.pair import Loss, PairLane, Published
-from sparkstream_nb.lanes.spans import Spans
+from sparkstream_nb.nodes.batches import between
+from sparkstream_nb.nodes.figures import MemberFigures, TakeoverCounts
+from sparkstream_nb.nodes.member import PairMember
+from sparkstream_nb.nodes.pair import Loss, PairLane, Published
+from sparkstream_nb.nodes.spans import Spans
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.simulation.faults import (
     Cut,

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.lanes.tallies import Tally, tally, tally_close
+from sparkstream_nb.nodes.tallies import Tally, tally, tally_close
 
 Rows = list[tuple[int, str | None, float | None]]
 rows = st.lists(

@@ -15,7 +15,7 @@ from sparkstream_nb.engine.cases import input_batch
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
-from sparkstream_nb.lanes.partitioning import by_hash
+from sparkstream_nb.nodes.partitioning import by_hash
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Partition, Plan, Query
 from sparkstream_nb.plan.stored import TableChanges, Terms, Values

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from profiles import examples
 from sparkstream_nb.engine.cases import run_case
-from sparkstream_nb.lanes.partitioning import by_hash
 from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.mapping import encoder
 from sparkstream_nb.mapping.decoding import decoder
 from sparkstream_nb.mapping.values import arrays
+from sparkstream_nb.nodes.partitioning import by_hash
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.connectors.incoming import incoming_sources
 from sparkstream_nb.plan.connectors.outside import outside_sinks
