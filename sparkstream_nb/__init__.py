@@ -51,7 +51,7 @@ __all__ = [
 def load_ipython_extension(shell: Any) -> None:
     """What `%load_ext sparkstream_nb` runs. Spark's JVM begins meanwhile, as a cell will need it soon."""
     from .lab import load_ipython_extension as load
-    from .spark import jvm
+    from .runners.spark import jvm
 
     threading.Thread(target=jvm.begin, name="begin-spark", daemon=True).start()
 
@@ -61,7 +61,7 @@ def load_ipython_extension(shell: Any) -> None:
 def unload_ipython_extension(shell: Any) -> None:
     """What `%unload_ext sparkstream_nb` runs: stops the apps that are still running."""
     from .lab import unload_ipython_extension as unload
-    from .spark import jvm
+    from .runners.spark import jvm
 
     unload(shell)
     jvm.drop()

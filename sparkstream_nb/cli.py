@@ -520,7 +520,7 @@ def _runner(on: str) -> Callable[[Case], Any]:
         from .engine.cases import run_case
 
         return run_case
-    from .spark.cases import run_case as run_on_spark
+    from .runners.spark.cases import run_case as run_on_spark
 
     return run_on_spark
 

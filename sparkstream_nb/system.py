@@ -3,7 +3,7 @@
 All that Unix alone has is looked up here, and may be missing: `fcntl`, `resource` and `pwd` are imported nowhere else
 (import-linter checks it), and the rest of the package runs where they, `os.fork` and Unix sockets are not there.
 `tests/test_systems.py` takes them away. Two programs are left out, which are run only where `CAN_FORK`: the server that
-Spark's processes are forked from (`spark/forks.py`), and what asks it for one (`spark/forked.py`).
+Spark's processes are forked from (`runners/spark/forks.py`), and what asks it for one (`runners/spark/forked.py`).
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from sparkstream_nb.runners import INLINE
-from sparkstream_nb.spark.java import find_java
-from sparkstream_nb.spark.settings import own_spark
+from sparkstream_nb.runners.spark.java import find_java
+from sparkstream_nb.runners.spark.settings import own_spark
 from tests.processes import ending_with_this, free_port
 
 SPARK = own_spark()

@@ -25,7 +25,7 @@ from pathlib import Path
 import pytest
 
 from sparkstream_nb.errors import SparkUnavailable
-from sparkstream_nb.spark.java import find_java
+from sparkstream_nb.runners.spark.java import find_java
 
 from .broker import kafka, skip_without_kafka
 from .masters import connect, standalone

@@ -16,8 +16,8 @@ import pyarrow.parquet
 
 from ..engine.bench import table_of
 from ..plan import compile_app
-from ..spark import bare
-from ..spark.session import spark_session
+from ..runners.spark import bare
+from ..runners.spark.session import spark_session
 from ..system import peak_memory
 from .deploying import deploy
 

@@ -20,7 +20,7 @@ from ..errors import Misuse
 from ..plan.nodes import Plan
 from ..plan.state_units import UnitChanges, unit_changes
 from ..runners import checkpoint_of, keep_checkpoint
-from ..spark.handover import left
+from ..runners.spark.handover import left
 from ..spark.inbox import entries_in
 from ..spark.outputs import OutputFiles
 from ..spark.private import private_folder

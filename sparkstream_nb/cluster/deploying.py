@@ -28,11 +28,11 @@ from ..plan.shard_safety.safety import depending, without
 from ..retention import Retention
 from ..runners import ahead_of, check_master, kind_of, session
 from ..runners.protocol import Session
+from ..runners.spark.handover import left
 from ..simulation.faults import Fault
 from ..simulation.groups import Groups
 from ..simulation.resources import ResourceCluster
 from ..simulation.topology import Pair
-from ..spark.handover import left
 from ..spark.routing import Route
 from ..spark.shared import shared_at
 from ..stores.duckdb import check_file

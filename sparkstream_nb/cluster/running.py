@@ -26,11 +26,11 @@ from ..plan.distributed.leader import LEADER, Parts
 from ..plan.nodes import Plan
 from ..plan.state_units import state_tokens
 from ..runners.protocol import Job, Session
+from ..runners.spark.handover import left
 from ..runners.stream import Stream
 from ..spark.commit import Commit, ErrorLimit, Progress
 from ..spark.entries import Entry, Reject
 from ..spark.feed_check import check_source
-from ..spark.handover import left
 from ..spark.inbox import Inbox, Ticket
 from ..spark.ingest import columns_of, too_late
 from ..spark.kept import Kept, clear_unnamed, missing

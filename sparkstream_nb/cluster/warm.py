@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import SparkUnavailable
-from ..spark.recording import recorded, recording
+from ..runners.spark.recording import recorded, recording
 from .deploying import deploy, stop_all
 
 APP = """

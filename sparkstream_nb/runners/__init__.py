@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import Misuse, SparkUnavailable
-from ..spark import settings
 from ..spark.checkpoints import Checkpoint as SparkCheckpoint
 from ..spark.shared import Shared
-from ..spark.versions import check_installed
 from .inline_checkpoint import InlineCheckpoint, copy_checkpoint
 from .protocol import Checkpoint, Session
+from .spark import settings
+from .spark.versions import check_installed
 
 INLINE = "inline"
 """The master of apps that run in this process."""
@@ -57,8 +57,8 @@ def session(master: str | None) -> Session:
         return InlineSession()
     try:
         check_installed()
-        from ..spark.session import spark_session
-        from .spark import SparkSessionOfApps
+        from .spark.runner import SparkSessionOfApps
+        from .spark.session import spark_session
     except ModuleNotFoundError as error:
         if error.name not in ("pyspark", "py4j"):
             raise

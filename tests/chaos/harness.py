@@ -293,9 +293,9 @@ def _kind_of(process: psutil.Process) -> str:
         words = " ".join(process.cmdline())
         if process.name() == "java":
             return "jvm"
-        if "sparkstream_nb.spark.forks" in words:
+        if "sparkstream_nb.runners.spark.forks" in words:
             parent = process.parent()
-            own = parent is not None and "sparkstream_nb.spark.forks" in " ".join(parent.cmdline())
+            own = parent is not None and "sparkstream_nb.runners.spark.forks" in " ".join(parent.cmdline())
             return "worker" if own else "forks"
         if "sparkstream_nb.spark.sources.kafka_process" in words:
             return "reader"

@@ -78,7 +78,7 @@ def gap(app: Any) -> float:
     """From the kill of a worker to the next commit, an event being there."""
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
-            if "sparkstream_nb.spark.forks" in " ".join(process.cmdline()) and not process.children():
+            if "sparkstream_nb.runners.spark.forks" in " ".join(process.cmdline()) and not process.children():
                 process.kill()
     return commit_seconds(app)
 

@@ -173,7 +173,7 @@ import sys
 from pathlib import Path
 from typing import Any
 from sparkstream_nb.cluster import deploy
-from sparkstream_nb.spark.session import spark_session
+from sparkstream_nb.runners.spark.session import spark_session
 from tests.cluster import test_changes as t
 from tests.cluster.crashing import die
 from tests.objects import settings

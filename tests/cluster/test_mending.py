@@ -22,7 +22,7 @@ from pyspark.errors.exceptions.base import PySparkException
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
-from sparkstream_nb.runners import spark as stream
+from sparkstream_nb.runners.spark.runner import runner as stream
 from sparkstream_nb.spark.care import Aside, Care, Steps, Trying
 from tests.profiles import one_of
 
@@ -132,7 +132,7 @@ def workers() -> list[psutil.Process]:
     found = []
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):  # it ended just now
-            if "sparkstream_nb.spark.forks" in " ".join(process.cmdline()) and not process.children():
+            if "sparkstream_nb.runners.spark.forks" in " ".join(process.cmdline()) and not process.children():
                 found.append(process)
     return found
 

@@ -25,7 +25,7 @@ from sparkstream_nb.lab import connect
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.distributed.leader import Parts
 from sparkstream_nb.retention import Retention
-from sparkstream_nb.spark import jvm
+from sparkstream_nb.runners.spark.runner import jvm
 from sparkstream_nb.spark.commit import Progress
 from sparkstream_nb.spark.feeds import Shape
 from sparkstream_nb.stores import DuckDBStore

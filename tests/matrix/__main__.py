@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-from sparkstream_nb.spark.versions import STATE_OVER_CONNECT
+from sparkstream_nb.runners.spark.versions import STATE_OVER_CONNECT
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "docs" / "spark-versions.md"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sparkstream_nb.errors import Misuse, SiddhiError, SparkStreamError, SparkUnavailable
-from sparkstream_nb.spark.settings import check_master, closed
+from sparkstream_nb.runners.spark.settings import check_master, closed
 
 LISTENING = """
 import os, sys

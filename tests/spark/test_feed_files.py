@@ -170,7 +170,7 @@ def test_types_of_columns_through_every_way_in(way: str, tmp_path: Path, request
         source = tmp_path / "a.parquet"
         pq.write_table(table, source)
     elif way == "spark":
-        from sparkstream_nb.runners.spark import SparkSessionOfApps
+        from sparkstream_nb.runners.spark.runner import SparkSessionOfApps
 
         spark = request.getfixturevalue("spark")
         where = SparkSessionOfApps(spark)

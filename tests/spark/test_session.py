@@ -17,10 +17,10 @@ import pytest
 from google.protobuf import runtime_version
 
 from sparkstream_nb.errors import SparkUnavailable
-from sparkstream_nb.spark import session
+from sparkstream_nb.runners.spark.runner import session
+from sparkstream_nb.runners.spark.session import spark_session
+from sparkstream_nb.runners.spark.settings import defaults, masters_of, on_this_machine
 from sparkstream_nb.spark.causes import cause_of
-from sparkstream_nb.spark.session import spark_session
-from sparkstream_nb.spark.settings import defaults, masters_of, on_this_machine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -127,7 +127,7 @@ def test_masters_on_this_machine(master: str, here: bool) -> None:
 @pytest.mark.parametrize("address", ["sc://127.0.0.1:1", "sc://nowhere.invalid"])
 def test_no_connect_server(address: str) -> None:
     # In a process of its own, because this one may have a session.
-    done = run("-c", f"from sparkstream_nb.spark.session import spark_session\nspark_session({address!r})")
+    done = run("-c", f"from sparkstream_nb.runners.spark.session import spark_session\nspark_session({address!r})")
     assert f"SparkUnavailable: No Spark Connect server answered at {address}: " in done.stderr
 
 
@@ -180,7 +180,7 @@ def test_a_context_that_ended_by_itself_is_none() -> None:
         "-c",
         """
 from sparkstream_nb.errors import SparkUnavailable
-from sparkstream_nb.spark.session import spark_session
+from sparkstream_nb.runners.spark.session import spark_session
 spark_session("local[1]").sparkContext._jsc.sc().stop()
 try:
     spark_session("spark://127.0.0.1:1")
@@ -212,7 +212,7 @@ def test_an_unknown_master_and_a_dead_jvm() -> None:
         """
 from pyspark import SparkContext
 from sparkstream_nb.errors import SparkUnavailable
-from sparkstream_nb.spark.session import spark_session
+from sparkstream_nb.runners.spark.session import spark_session
 def refused(master):
     try:
         spark_session(master)
@@ -244,7 +244,7 @@ print(spark_session("local[2]").range(4).count())
 def test_a_jvm_that_cannot_start_is_explained() -> None:
     done = run(
         "-c",
-        "from sparkstream_nb.spark.session import spark_session\n"
+        "from sparkstream_nb.runners.spark.session import spark_session\n"
         "spark_session('local[1]', conf={'spark.driver.memory': '1k'})",
     )
     assert "SparkUnavailable: Spark did not start on local[1]: " in done.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sparkstream_nb.errors import SparkUnavailable
-from sparkstream_nb.spark.versions import (
+from sparkstream_nb.runners.spark.versions import (
     DIFFERENCES,
     MOVED_CHECKPOINTS,
     TOLD_START,

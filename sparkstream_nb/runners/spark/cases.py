@@ -17,25 +17,25 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from ..engine.cases import events, input_batch, jsonable
-from ..engine.node import NodeEngine
-from ..engine.state.batch import Answer
-from ..errors import NotInThisBuild, SiddhiError, SparkStreamError
-from ..limits import Limits
-from ..plan import compile_app, compile_retrieval
-from ..plan.nodes import BatchClock, Partition, Plan, Retrieval, Safety
-from ..plan.shard_safety.safety import aggregation_safety
-from ..stores.duckdb import DuckDBStore
-from . import results, rows
-from .checkpoints import local
-from .entries import Ask, Entry
-from .inbox import Inbox
-from .node_spec import NodeSpec, NodeWork
+from ...engine.cases import events, input_batch, jsonable
+from ...engine.node import NodeEngine
+from ...engine.state.batch import Answer
+from ...errors import NotInThisBuild, SiddhiError, SparkStreamError
+from ...limits import Limits
+from ...plan import compile_app, compile_retrieval
+from ...plan.nodes import BatchClock, Partition, Plan, Retrieval, Safety
+from ...plan.shard_safety.safety import aggregation_safety
+from ...spark import results, rows
+from ...spark.checkpoints import local
+from ...spark.entries import Ask, Entry
+from ...spark.inbox import Inbox
+from ...spark.node_spec import NodeSpec, NodeWork
+from ...spark.retrieval import retrieve
+from ...spark.stateless import SourceApp, app_of, options_of
+from ...stores.duckdb import DuckDBStore
 from .processor import NodeProcessor
 from .query import carried, session_for
-from .retrieval import retrieve
 from .session import spark_session
-from .stateless import SourceApp, app_of, options_of
 
 _PARTITIONS = 2
 CASES_AT_ONCE = 200

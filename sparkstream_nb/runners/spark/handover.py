@@ -19,11 +19,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .checkpoints import Checkpoint, Files, LocalFiles
-from .commit import Commit
-from .results import from_ipc
-from .rows import from_table
-from .shared import Shared
+from ...spark.checkpoints import Checkpoint, Files, LocalFiles
+from ...spark.commit import Commit
+from ...spark.results import from_ipc
+from ...spark.rows import from_table
+from ...spark.shared import Shared
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..errors import SparkUnavailable
+from ...errors import SparkUnavailable
 
 TESTED = ((4, 0), (4, 1), (4, 2), (4, 3))
 """The versions that the tests of apps on Spark run on (`docs/spark-versions.md`)."""

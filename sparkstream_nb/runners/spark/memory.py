@@ -10,8 +10,8 @@ import contextlib
 import os
 from pathlib import Path
 
-from ..retention import bytes_of
-from ..system import limit_memory, memory_of_machine
+from ...retention import bytes_of
+from ...system import limit_memory, memory_of_machine
 
 VARIABLE = "SPARKSTREAM_WORKER_MEMORY"
 SHARE = 0.6

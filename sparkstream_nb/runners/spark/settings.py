@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
-from ..errors import Misuse, SparkUnavailable
+from ...errors import Misuse, SparkUnavailable
 from . import forks
 
 FILES = resources.files(__package__)

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from ..errors import SparkUnavailable
+from ...errors import SparkUnavailable
 from . import jvm
 from .remote import tame
 from .settings import defaults, local_master, masters_of, of_session

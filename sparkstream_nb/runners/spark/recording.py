@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from pyspark import SparkContext
 
-from ..system import put_in_place
+from ...system import put_in_place
 from . import classes
 from .java import find_java
 from .session import spark_session

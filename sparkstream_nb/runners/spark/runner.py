@@ -15,21 +15,21 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ..errors import SparkStreamError
-from ..spark.care import Care
-from ..spark.causes import SERVER_GONE, cause_of
-from ..spark.checkpoints import Checkpoint as SparkCheckpoint
-from ..spark.handover import Intake, clear, handover
-from ..spark.node_spec import NodeWork
-from ..spark.processor import NodeProcessor
-from ..spark.query import carried, session_for
-from ..spark.release import Callback, Runners, begins, begun, collect, release
-from ..spark.remote import is_remote
-from ..spark.resting import forget_resting
-from ..spark.stateless import app_of, options_at, options_of
-from ..spark.tasks import Task, TaskFailed
-from ..spark.versions import check_version, checkpoint_manager
-from .protocol import Job
+from ...errors import SparkStreamError
+from ...spark.care import Care
+from ...spark.causes import SERVER_GONE, cause_of
+from ...spark.checkpoints import Checkpoint as SparkCheckpoint
+from ...spark.node_spec import NodeWork
+from ...spark.resting import forget_resting
+from ...spark.stateless import app_of, options_at, options_of
+from ...spark.tasks import Task, TaskFailed
+from ..protocol import Job
+from .handover import Intake, clear, handover
+from .processor import NodeProcessor
+from .query import carried, session_for
+from .release import Callback, Runners, begins, begun, collect, release
+from .remote import is_remote
+from .versions import check_version, checkpoint_manager
 
 _CANCEL_SECONDS = 0.2
 _POLLING_SHARED_MS = 250

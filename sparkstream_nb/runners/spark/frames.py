@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from . import journal, rows
-from .node_spec import NodeState, NodeWork
-from .nodes import work_off
+from ...spark import journal, rows
+from ...spark.node_spec import NodeState, NodeWork
+from ...spark.nodes import work_off
 
 
 def worked_off(work: NodeWork, state: NodeState, key: int, frames: Iterator[pd.DataFrame]) -> pd.DataFrame:

@@ -23,7 +23,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from ..system import unix_socket
+from ...system import unix_socket
 from . import forks
 from .forked import NOTE
 from .reflection import CHANGED, field_of, value_of

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..caches import cache_folder
+from ...caches import cache_folder
 from .java import Java
 
 _MOST = 3

@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..caches import cache_folder
-from ..errors import SparkUnavailable
-from ..system import put_in_place
+from ...caches import cache_folder
+from ...errors import SparkUnavailable
+from ...system import put_in_place
 
 OLDEST = 17
 _MODULE = "--add-modules=jdk.incubator.vector"

@@ -26,10 +26,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..system import CAN_FORK, unix_socket
+from ...spark.private import UMASK
+from ...spark.temporary import temporary
+from ...system import CAN_FORK, unix_socket
 from .memory import apply_limit, limit
-from .private import UMASK
-from .temporary import temporary
 
 _IMPORTED = (
     "pyspark.worker",

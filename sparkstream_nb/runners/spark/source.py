@@ -15,12 +15,12 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from . import journal
-from .checkpoints import Checkpoint
-from .kept import Kept
-from .mirror import Mirrored
-from .planning import Offset, Planner, Share
-from .shared import Shared
+from ...spark import journal
+from ...spark.checkpoints import Checkpoint
+from ...spark.kept import Kept
+from ...spark.mirror import Mirrored
+from ...spark.planning import Offset, Planner, Share
+from ...spark.shared import Shared
 
 SCHEMA = f"key int, {journal.SCHEMA}"
 
@@ -95,7 +95,7 @@ class InboxReader(DataSourceStreamReader):
         return [Task(share) for share in self.planner.shares(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from .stateless import rows_at, rows_of  # the reader that only plans does not need the engine
+        from ...spark.stateless import rows_at, rows_of  # the reader that only plans does not need the engine
 
         assert isinstance(partition, Task)
         if self.shared is None:

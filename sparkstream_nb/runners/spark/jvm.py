@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import SparkUnavailable
-from ..system import WINDOWS
+from ...errors import SparkUnavailable
+from ...spark.private import UMASK
+from ...spark.temporary import temporary
+from ...system import WINDOWS
 from . import classes
 from .java import find_java
-from .private import UMASK
 from .settings import FILES, defaults, local_master, of_session, own_spark
-from .temporary import temporary
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway

@@ -13,9 +13,9 @@ from typing import Any
 from pyspark import __version__
 from pyspark.sql import SparkSession
 
-from .._version import __version__ as VERSION
-from ..errors import SparkUnavailable
-from .temporary import temporary
+from ..._version import __version__ as VERSION
+from ...errors import SparkUnavailable
+from ...spark.temporary import temporary
 from .versions import NEW_SESSION_OVER_CONNECT
 
 _PACKAGE = Path(__file__).parent.parent
@@ -109,7 +109,7 @@ def _seen_by_a_worker(session: SparkSession) -> str:
 
         for _ in batches:
             try:
-                from sparkstream_nb.spark.remote import fingerprint
+                from sparkstream_nb.runners.spark.remote import fingerprint
 
                 found = fingerprint()
             except ImportError:
