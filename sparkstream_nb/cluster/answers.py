@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from ..engine.columnar.columns import ARROW
 from ..engine.state.batch import Answer
+from ..journal.throughput import BatchFigures, BatchTimes, Rates
 from ..retention import Retention
 from ..spark.outputs import series_of
 from ..spark.sinks.delivery import SinkFigures
 from ..spark.sources.intake import SourceFigures
-from ..spark.throughput import BatchFigures, BatchTimes, Rates
 from ..types import Type
 from .frontend import Displayed
 from .listeners import OnCommit, always_running

@@ -13,6 +13,8 @@ from ..engine.expressions import Context
 from ..engine.scripts import scripts_of
 from ..engine.state.batch import Answer, InputBatch
 from ..errors import Misuse, SiddhiRuntimeError, SparkStreamError, nearest, shown
+from ..journal.entries import Ask
+from ..journal.results import Failed
 from ..nodes.distributed import Distributed
 from ..plan import compile_retrieval, explain
 from ..plan.nodes import AggDuration, AggregationDef, Plan, Ref, Retrieval
@@ -20,10 +22,8 @@ from ..plan.reports.graph import graph_of
 from ..plan.reports.repair import repairs
 from ..plan.reports.split_graph import split_graph
 from ..spark.arrivals import InboxReader
-from ..spark.entries import Ask
 from ..spark.feed_check import check_source
 from ..spark.reach import cuts
-from ..spark.results import Failed
 from ..spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from ..spark.value_formats import ValueFormat
 from ..types import Type

@@ -13,9 +13,9 @@ from enum import Enum
 from typing import Protocol
 
 from ..errors import SparkStreamError
+from ..journal.rows import NodeReport
 from ..simulation.faults import Fault
 from ..simulation.timeline import Role, RoleSpan
-from ..spark.rows import NodeReport
 from .frontend import Displayed
 from .listeners import OnCommit, always_running
 

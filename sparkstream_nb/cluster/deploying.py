@@ -15,6 +15,8 @@ from typing import Any
 from ..engine.scripts import refuse_scripts
 from ..errors import Misuse, SparkStreamError, nearest, shown
 from ..interrupts import deferred, interruptible
+from ..journal.routing import Route
+from ..journal.shared import shared_at
 from ..limits import Limits
 from ..nodes.distributed import Distributed
 from ..options import DAY
@@ -33,8 +35,6 @@ from ..simulation.faults import Fault
 from ..simulation.groups import Groups
 from ..simulation.resources import ResourceCluster
 from ..simulation.topology import Pair
-from ..spark.routing import Route
-from ..spark.shared import shared_at
 from ..stores.duckdb import check_file
 from . import frontend, given
 from .answers import Apps

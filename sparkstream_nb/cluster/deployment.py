@@ -9,6 +9,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from ..errors import Misuse, did_you_mean, nearest, shown
+from ..journal.shared import Shared
 from ..lang.tree import find_annotation
 from ..limits import Limits
 from ..nodes.distributed import Distributed
@@ -18,7 +19,6 @@ from ..plan.stored import StoredTableLayout
 from ..retention import Retention
 from ..runners import Kind
 from ..simulation.groups import Groups
-from ..spark.shared import Shared
 from ..stores.address import Database
 from .conf import DISTRIBUTED
 from .grants import Grants

@@ -17,11 +17,11 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from ..journal.routing import Route
 from ..plan.distributed.leader import LEADER
 from ..plan.nodes import Plan
 from ..plan.reports.lineage import LINEAGE, events_of, held_of
 from ..spark.replay import ONE, Merged, Nodes, Recording, Replay, Way, merged_rows, replayed
-from ..spark.routing import Route
 from ..spark.study import Input
 from .frontend import Displayed
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import StoreError
+from ..journal.private import private_file, private_folder
 from ..plan.nodes import AggregationDef
-from ..spark.private import private_file, private_folder
 from ..stores import Store
 from ..stores.address import MEMORY
 from .deployment import Deployment

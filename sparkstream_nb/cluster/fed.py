@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..spark.private import write_private
+from ..journal.private import write_private
 
 NOTED = "fed.json"
 """The file in an app's folder."""

@@ -21,13 +21,13 @@ import numpy as np
 
 from ..engine.columnar.columns import Array
 from ..errors import Misuse, SparkStreamError
+from ..journal.entries import Entry
+from ..journal.inbox import Inbox
+from ..journal.marks import Marks
 from ..plan.arrival_time import NOTHING, ByArrival
 from ..runners.protocol import Session
 from ..runners.stream import Stream
 from ..spark import feeds
-from ..spark.entries import Entry
-from ..spark.inbox import Inbox
-from ..spark.marks import Marks
 from ..spark.time_formats import looks_wrong
 from .answers import FeedReport
 from .deployment import utc

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..journal.inbox import Inbox
 from ..plan.distributed.leader import Parts
 from ..plan.distributed.placement import idle, split
 from ..plan.nodes import Plan
 from ..retention import Retention
 from ..spark.commit import Progress
-from ..spark.inbox import Inbox
 from ..spark.outputs import dropped
 from .answers import DiskStats, NodeStats, PartStats, StateSize, Stats
 from .folder import Life

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Misuse
+from ..journal.mirror import retire
+from ..journal.private import private_folder, write_private
+from ..journal.shared import Shared
 from ..plan.distributed.leader import LEADER
 from ..plan.nodes import Plan
 from ..plan.state_units import KeptUnit, relevant, unit_changes, units_of
 from ..runners import Kind
-from ..spark.mirror import retire
-from ..spark.private import private_folder, write_private
-from ..spark.shared import Shared
 from ..spark.sinks.position import unsent
 from ..system import put_in_place, to_disk
 from .changing import Changes, Fate, changed, put_aside, told, unsent_before

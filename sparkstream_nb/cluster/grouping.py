@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import Misuse, shown
+from ..journal.routing import Route
 from ..lang.tree import find_annotation
 from ..plan.distributed.layer import Divided
 from ..plan.nodes import Plan
@@ -14,7 +15,6 @@ from ..simulation.faults import Fault
 from ..simulation.groups import PARTITIONED, Distribution, Groups, groups_of
 from ..simulation.resources import ResourceCluster
 from ..simulation.topology import Pair
-from ..spark.routing import Route
 from ..types import Schema
 from .conf import DISTRIBUTED, NodeFile
 from .conf_pair import pair_of, pairs_of

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from ..errors import Misuse
-from ..spark.private import private_file, private_folder
+from ..journal.private import private_file, private_folder
 from ..system import WINDOWS, after_fork_in_child, is_locked, is_mine, lock
 
 LOCK = "lock"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ..journal.rows import NodeReport
 from ..nodes.figures import GroupCounts, MemberFigures, TakeoverCounts
 from ..simulation.faults import Cut, Fault, Kill, Pause, Restart, Scenario, Slow
 from ..simulation.groups import Groups
@@ -28,7 +29,6 @@ from ..simulation.timeline import (
     roles,
 )
 from ..simulation.topology import CLIENTS, DATABASE
-from ..spark.rows import NodeReport
 from .cluster_view import Action, ClusterNode, ClusterState, GroupState, Kind, Link, LinkState, Logged, Queue
 
 

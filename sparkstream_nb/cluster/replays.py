@@ -7,19 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import Misuse, SparkStreamError, shown
+from ..journal.entries import FaultEntry
+from ..journal.routing import Route
+from ..journal.rows import NodeReport
 from ..nodes.distributed import Distributed
 from ..simulation.faults import Fault, members_of
 from ..simulation.groups import Groups
 from ..simulation.placements import run_spans
 from ..simulation.resource_manager import simulate_resources
 from ..simulation.topology import Pair
-from ..spark.entries import FaultEntry
 from ..spark.failover import items_of, outcome_of, span_of, truth_of
 from ..spark.failover_study import failovers
 from ..spark.replay import NOT_KEPT, Nodes, Way, planned_faults
 from ..spark.rescheduled import distributed_outcome
-from ..spark.routing import Route
-from ..spark.rows import NodeReport
 from ..spark.study import Input
 from . import given
 from .cluster_view import ClusterAdapter, ClusterReader

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
+from ..journal.rows import NodeReport
 from ..nodes.app_figures import DistributedFigures
 from ..nodes.distributed import Distributed
 from ..simulation.faults import Cut, Fault, Kill, Pause, Restart
@@ -13,7 +14,6 @@ from ..simulation.resource_manager import simulate_resources
 from ..simulation.resources import MANAGERS
 from ..simulation.timeline import Deposed, Down, Elected, Faulted, Halted, Happening, Resumed, Role, RoleSpan
 from ..simulation.topology import CLIENTS, DATABASE
-from ..spark.rows import NodeReport
 from .cluster_view import Action, ClusterNode, ClusterState, GroupState, Kind, Link, LinkState, Logged, Topic
 
 _MANAGERS, _WORKERS = "managers", "resource nodes"

@@ -18,6 +18,15 @@ import numpy as np
 from ..engine.state.batch import InputBatch, StreamRows
 from ..errors import Misuse, SparkStreamError, nearest, shown
 from ..interrupts import deferred, interruptible
+from ..journal.entries import Entry, Reject
+from ..journal.inbox import Inbox, Ticket
+from ..journal.kept import Kept, clear_unnamed, missing
+from ..journal.marks import Marks
+from ..journal.mirror import Mirror
+from ..journal.planning import ROWS_PER_TRIGGER
+from ..journal.private import private_folder
+from ..journal.results import error_lines, errors_of
+from ..journal.routing import Route, assign
 from ..nodes.distributed import Distributed
 from ..options import DAY
 from ..plan.arrival_time import ByArrival
@@ -29,21 +38,12 @@ from ..runners.protocol import Job, Session
 from ..runners.spark.handover import left
 from ..runners.stream import Stream
 from ..spark.commit import Commit, ErrorLimit, Progress
-from ..spark.entries import Entry, Reject
 from ..spark.feed_check import check_source
-from ..spark.inbox import Inbox, Ticket
 from ..spark.ingest import columns_of, too_late
-from ..spark.kept import Kept, clear_unnamed, missing
 from ..spark.last_reports import LastReports
-from ..spark.marks import Marks
 from ..spark.merging import Merging
-from ..spark.mirror import Mirror
 from ..spark.node_spec import NodeSpec
 from ..spark.outputs import OutputFiles
-from ..spark.planning import ROWS_PER_TRIGGER
-from ..spark.private import private_folder
-from ..spark.results import error_lines, errors_of
-from ..spark.routing import Route, assign
 from ..spark.sinks.delivery import Source
 from ..spark.sinks.target import Place
 from ..spark.sources.intake import Entrance, Intakes

@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from ..engine.columnar.columns import Array
 from ..errors import Misuse, SiddhiBindError, SparkStreamError
+from ..journal.results import column_values, is_object
 from ..nodes.partitioning import by_hash
 from ..plan.connectors.outside import CALLS, SINK_ID, OutsideSink, outside_sinks, promise
 from ..plan.nodes import Plan
 from ..plan.query_parts import template_attributes
 from ..retention import bytes_of
 from ..spark.calls import Desks
-from ..spark.results import column_values, is_object
 from ..spark.sinks.delivery import Delivery, SinkFigures, SinkSetup, Source
 from ..spark.sinks.files import BatchFiles, FilePlace, GrowingFile, NamedFiles, ReplacedFile
 from ..spark.sinks.http import Calls

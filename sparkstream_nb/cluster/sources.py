@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ..errors import Misuse, SiddhiBindError, SparkStreamError, shown
+from ..journal.private import private_folder, write_private
 from ..mapping.decoding import Decoder, decoder
 from ..plan.connectors.incoming import FILE_MODES, RESPONSES, IncomingSource, incoming_sources
 from ..plan.connectors.kafka import CONFIGURATION, CONSUMER
@@ -18,7 +19,6 @@ from ..plan.connectors.mapping import JsonSource, PassThrough, SourceMapping
 from ..plan.connectors.outside import SINK_ID
 from ..plan.nodes import Plan
 from ..spark.calls import Desks
-from ..spark.private import private_folder, write_private
 from ..spark.sources.files import FilesPlace, FilesReader
 from ..spark.sources.http import HttpListener, HttpReader
 from ..spark.sources.intake import IntakeSetup

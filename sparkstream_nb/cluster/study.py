@@ -14,13 +14,13 @@ from typing import Any
 import pandas as pd
 
 from ..errors import Misuse
+from ..journal.inbox import Inbox
+from ..journal.routing import Route
 from ..nodes.tallies import Tally
 from ..plan.nodes import Plan
 from ..spark import feeds
 from ..spark.feed_check import check_source
-from ..spark.inbox import Inbox
 from ..spark.replay import Nodes, Way
-from ..spark.routing import Route
 from ..spark.study import Input, Outcome, studied
 from ..types import Schema, Type
 from . import feeding

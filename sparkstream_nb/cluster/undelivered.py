@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..engine.columnar.faults import ErrorObject, fault_stream
 from ..engine.state.batch import InputBatch, StreamRows
-from ..spark.inbox import Inbox
+from ..journal.inbox import Inbox
 from ..spark.sinks.delivery import SinkSetup
 from ..spark.sinks.messages import attribute_columns
 from ..spark.sinks.target import Place

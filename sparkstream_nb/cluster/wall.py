@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..errors import SparkStreamError
+from ..journal.rows import NodeReport
 from ..spark.commit import Progress
-from ..spark.rows import NodeReport
 
 WALL = "wall"
 """The value of `clock`."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import Misuse
-from ..spark.checkpoints import Reached
+from ..journal.checkpoints import Reached
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..cluster.answers import NodeStats, Stats
+from ..journal.throughput import steps
 from ..spark.sources.intake import SourceFigures
-from ..spark.throughput import steps
 from .drawings.tables import MUTED, Figure, Grid, counted, paragraph, size, when
 
 _WIDTH, _HEIGHT = 120, 24

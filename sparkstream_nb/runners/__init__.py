@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import Misuse, SparkUnavailable
-from ..spark.checkpoints import Checkpoint as SparkCheckpoint
-from ..spark.shared import Shared
+from ..journal.checkpoints import Checkpoint as SparkCheckpoint
+from ..journal.shared import Shared
 from .inline_checkpoint import InlineCheckpoint, copy_checkpoint
 from .protocol import Checkpoint, Session
 from .spark import settings

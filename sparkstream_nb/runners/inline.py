@@ -16,15 +16,15 @@ from contextvars import ContextVar
 import pyarrow as pa
 
 from ..errors import SparkStreamError
+from ..journal.causes import cause_of
+from ..journal.planning import Planner
+from ..journal.resting import forget_resting
+from ..journal.rows import Row
+from ..journal.tasks import Task, TaskFailed
 from ..spark import nodes
 from ..spark.care import Care, alone
-from ..spark.causes import cause_of
 from ..spark.node_spec import NodeWork
-from ..spark.planning import Planner
-from ..spark.resting import forget_resting
-from ..spark.rows import Row
 from ..spark.stateless import SourceApp, app_of, worked_off
-from ..spark.tasks import Task, TaskFailed
 from .inline_checkpoint import BufferedState, InlineCheckpoint, Planned
 from .protocol import Job
 

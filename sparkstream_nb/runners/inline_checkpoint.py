@@ -16,10 +16,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import SparkStreamError
-from ..spark.checkpoints import Reached
-from ..spark.journal import BEGIN_ANEW
-from ..spark.planning import Offset
-from ..spark.private import private_file, private_folder
+from ..journal.checkpoints import Reached
+from ..journal.journal import BEGIN_ANEW
+from ..journal.planning import Offset
+from ..journal.private import private_file, private_folder
 
 _FILE = "nodes.sqlite"
 _TABLES = """

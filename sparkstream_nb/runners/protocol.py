@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from ..journal.checkpoints import Reached
+from ..journal.mirror import Mirror
+from ..journal.planning import ROWS_PER_TRIGGER, Offset
+from ..journal.routing import keys_apart
+from ..journal.tasks import Tasks
 from ..retention import Retention
 from ..spark.care import Care
-from ..spark.checkpoints import Reached
 from ..spark.commit import Commit
-from ..spark.mirror import Mirror
 from ..spark.node_spec import NodeSpec
-from ..spark.planning import ROWS_PER_TRIGGER, Offset
-from ..spark.routing import keys_apart
-from ..spark.tasks import Tasks
 from ..types import Schema
 
 OLD_PARTITIONS = 32

@@ -13,12 +13,12 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from ..journal.inbox import Position
+from ..journal.journal import entries_of, lines_of, segments
+from ..journal.routing import Route, assign
+from ..journal.segments import load
 from ..types import Schema
-from .inbox import Position
-from .journal import entries_of, lines_of, segments
 from .outputs import series_of, stamps
-from .routing import Route, assign
-from .segments import load
 
 
 @dataclass(frozen=True, eq=False)

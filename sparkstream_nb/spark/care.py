@@ -19,13 +19,13 @@ from pathlib import Path
 
 from ..engine.state.batch import Outputs
 from ..errors import StoreError
+from ..journal.entries import Entry, EventsEntry
+from ..journal.marks import MARKS
+from ..journal.private import private_file, write_private
+from ..journal.segments import Piece
 from ..nodes.batches import between
 from ..system import lock, put_in_place, to_disk
 from .aside import errors_of, why_of
-from .entries import Entry, EventsEntry
-from .marks import MARKS
-from .private import private_file, write_private
-from .segments import Piece
 
 PARTS = 32
 """Into so many parts suspected steps are divided in a try."""

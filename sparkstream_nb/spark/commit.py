@@ -20,18 +20,18 @@ import pyarrow as pa
 from ..engine.aggregation import storable
 from ..engine.state.batch import Answer
 from ..errors import masked
+from ..journal.private import private_folder
+from ..journal.resting import write_resting
+from ..journal.results import Failed, errors_of
+from ..journal.rows import Answered, Errors, Logs, Mark, NodeReport, Partial, Row, StreamEvents, TableRow, from_table
+from ..journal.shared import Shared
+from ..journal.throughput import ArrivalCounts, BatchFigures, Throughput
 from ..plan.nodes import Plan
 from ..stores.protocol import ErrorRow, Store
 from .last_reports import LastReports
 from .merging import Merging
 from .outputs import OutputFiles
-from .private import private_folder
-from .resting import write_resting
-from .results import Failed, errors_of
-from .rows import Answered, Errors, Logs, Mark, NodeReport, Partial, Row, StreamEvents, TableRow, from_table
-from .shared import Shared
 from .spill import UNTAKEN
-from .throughput import ArrivalCounts, BatchFigures, Throughput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,6 +12,7 @@ from ..engine.columnar.columns import Array
 from ..engine.node import NodeEngine
 from ..engine.state.batch import InputBatch, Outputs
 from ..errors import SparkStreamError
+from ..journal.segments import join
 from ..lang.parser import parse_on_demand
 from ..nodes.batches import events_by_step
 from ..nodes.layer import GroupLane
@@ -23,7 +24,6 @@ from ..simulation.faults import Fault
 from ..simulation.groups import Groups
 from ..simulation.timeline import Happening
 from .replay import Nodes, Recording
-from .segments import join
 
 Item = InputBatch | Retrieval | Fault
 Tables = dict[str, pa.Table]

@@ -8,13 +8,13 @@ from functools import lru_cache
 
 import pyarrow as pa
 
+from ..journal.tasks import Tasks
 from ..simulation.faults import Scenario
 from ..simulation.groups import Groups
 from ..simulation.timeline import gap_before
 from .failover import Item, Outcome, Tables, items_of, outcome_of, truth_of
 from .replay import Nodes
 from .study import Hashed, Input, rows_of
-from .tasks import Tasks
 
 
 @dataclass(frozen=True)

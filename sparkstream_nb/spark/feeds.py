@@ -28,17 +28,17 @@ import pyarrow.parquet as pq
 
 from ..engine.columnar.columns import ARROW, Array
 from ..errors import SparkStreamError, shown
+from ..journal import results
+from ..journal.entries import Entry, Reject, RowsEntry
+from ..journal.inbox import Inbox, unwritten
+from ..journal.private import private_file, write_private
+from ..journal.shared import Shared
+from ..journal.tasks import TaskFailed, Tasks
 from ..limits import Limits
 from ..types import Schema, Type
-from . import results
 from .csvfile import MALFORMED
-from .entries import Entry, Reject, RowsEntry
 from .feed_files import FilePart, columns_of_file, parts_of, tables_of
-from .inbox import Inbox, unwritten
 from .ingest import check_object, fits, fits_time, one, times, type_rows, valid
-from .private import private_file, write_private
-from .shared import Shared
-from .tasks import TaskFailed, Tasks
 from .time_formats import BY_DEFAULT, DoubtCounts, TimeFormat
 from .value_formats import AS_WRITTEN, ValueFormat
 

@@ -8,9 +8,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from ..journal.private import write_private
+from ..journal.rows import NodeReport
 from ..system import put_in_place
-from .private import write_private
-from .rows import NodeReport
 
 
 class LastReports:

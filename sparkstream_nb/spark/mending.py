@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Protocol
 
 from ..errors import SparkStreamError
+from ..journal.journal import entries_from
 from .care import Care, Steps, died
-from .journal import entries_from
 
 PLAIN_TRIES = 2
 MOST_TRIES = 60

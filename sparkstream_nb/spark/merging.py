@@ -14,11 +14,11 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from ..journal.kept import DAY
+from ..journal.private import private_file
 from ..retention import Retention
 from ..system import put_in_place, to_disk
-from .kept import DAY
 from .outputs import OutputFile, OutputFiles, in_order, rows_of, sizes_of, table_of, with_sizes
-from .private import private_file
 
 TOGETHER = 64
 """Micro-batches whose small files are merged at once, at least."""

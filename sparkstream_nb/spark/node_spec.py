@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Protocol
 from ..limits import Limits
 
 if TYPE_CHECKING:
+    from ..journal.shared import Shared
     from ..nodes.distributed import Distributed
     from ..plan.distributed.leader import Duty
     from ..plan.nodes import Plan
     from ..simulation.groups import Groups
     from .care import Care
-    from .shared import Shared
 
 
 @dataclass(frozen=True)

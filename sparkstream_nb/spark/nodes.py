@@ -29,6 +29,14 @@ from ..engine.node import NodeEngine
 from ..engine.state.batch import Answer, EventError, InputBatch, Outputs
 from ..engine.state.pieces import pieces
 from ..errors import SparkStreamError
+from ..journal import journal, rows, segments
+from ..journal.checkpoints import LocalFiles
+from ..journal.division import JOINED_STEPS, files_of, pieces_of
+from ..journal.entries import Ask, Entry, EventsEntry, FaultEntry, Reject, SourceEntry
+from ..journal.leading import only
+from ..journal.marks import mark_node
+from ..journal.results import Failed
+from ..journal.rows import Row
 from ..lang.parser import parse_on_demand
 from ..nodes.distributed import Distributed
 from ..nodes.distributed_member import DistributedMember, NodesOutputs
@@ -39,17 +47,9 @@ from ..plan.needed import needed
 from ..plan.nodes import BatchClock, Plan
 from ..plan.state_units import bound_units, state_units
 from ..simulation.faults import fault_of
-from . import journal, rows, segments
 from .aside import taken
 from .care import DIED, Care, Place, Steps, Trying, alone, trying, with_care
-from .checkpoints import LocalFiles
-from .division import JOINED_STEPS, files_of, pieces_of
-from .entries import Ask, Entry, EventsEntry, FaultEntry, Reject, SourceEntry
-from .leading import only
-from .marks import mark_node
 from .node_spec import NodeSpec, NodeState, NodeWork
-from .results import Failed
-from .rows import Row
 from .spill import Spill
 
 if TYPE_CHECKING:

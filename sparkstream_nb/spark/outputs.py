@@ -26,10 +26,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import SparkStreamError
+from ..journal import results
+from ..journal.private import private_file, private_folder, write_private
+from ..journal.rows import StreamEvents
 from ..system import put_in_place
-from . import results
-from .private import private_file, private_folder, write_private
-from .rows import StreamEvents
 from .spill import UNTAKEN
 
 _DROPPED = "dropped.json"

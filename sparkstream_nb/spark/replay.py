@@ -23,6 +23,11 @@ from ..engine.node import NodeEngine
 from ..engine.state.batch import Emitted, InputBatch, StreamRows
 from ..engine.state.services import Services
 from ..errors import SparkStreamError
+from ..journal.entries import Ask, EventsEntry, FaultEntry
+from ..journal.journal import entries_of, lines
+from ..journal.leading import only
+from ..journal.routing import Route, assign
+from ..journal.segments import load
 from ..lang.parser import parse_on_demand
 from ..limits import Limits
 from ..nodes.partitioning import part
@@ -33,11 +38,6 @@ from ..plan.reports.lineage import LINEAGE, change_with_lineage, with_lineage
 from ..simulation.faults import Fault, fault_of
 from ..types import Schema, Type
 from .care import Care
-from .entries import Ask, EventsEntry, FaultEntry
-from .journal import entries_of, lines
-from .leading import only
-from .routing import Route, assign
-from .segments import load
 
 NOT_KEPT = (
     "The beginning of what came in is not kept any more: deploy the app with fresh=True and a larger retention, such "

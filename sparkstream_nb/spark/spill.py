@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from ..engine.state.batch import Emitted, Outputs
-from .private import private_file, private_folder
-from .results import emitted_table, error_lines, to_ipc
-from .rows import CurrentEvents, Errors, ExpiredEvents, Logs, Partial, Row, StreamEvents
-from .segments import Piece
+from ..journal.private import private_file, private_folder
+from ..journal.results import emitted_table, error_lines, to_ipc
+from ..journal.rows import CurrentEvents, Errors, ExpiredEvents, Logs, Partial, Row, StreamEvents
+from ..journal.segments import Piece
 
 INLINE_ROWS = 20_000
 """Rows of one kind up to which they pass through Spark themselves."""

@@ -17,6 +17,15 @@ import pyarrow as pa
 
 from ..engine.node import NodeEngine
 from ..engine.state.batch import Outputs
+from ..journal import journal, rows, segments
+from ..journal.division import divided, files_of
+from ..journal.entries import Entry, EventsEntry, StepsEntry, to_json
+from ..journal.marks import mark_task
+from ..journal.mirror import apps_at
+from ..journal.planning import ROWS_PER_TRIGGER, Share
+from ..journal.private import check_private, write_private
+from ..journal.rows import Row
+from ..journal.shared import Shared
 from ..limits import Limits
 from ..plan.distributed.placement import idle, split
 from ..plan.needed import needed
@@ -24,18 +33,9 @@ from ..plan.nodes import Plan
 from ..retention import Retention
 from ..system import put_in_place
 from ..types import Schema
-from . import journal, rows, segments
 from .aside import taken
 from .care import Care, Place, alone, with_care
-from .division import divided, files_of
-from .entries import Entry, EventsEntry, StepsEntry, to_json
-from .marks import mark_task
-from .mirror import apps_at
 from .node_spec import NodeSpec
-from .planning import ROWS_PER_TRIGGER, Share
-from .private import check_private, write_private
-from .rows import Row
-from .shared import Shared
 from .spill import Spill
 
 _APPS = "apps.pickle"

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import SparkStreamError
+from ..journal.tasks import Task, TaskFailed, Tasks
 from ..nodes.tallies import Tally, table_of, tally
 from ..plan.nodes import Plan
 from ..types import Schema
 from .replay import ONE, Nodes, Recording, Replay, Way, recording, replayed
-from .tasks import Task, TaskFailed, Tasks
 
 _SCHEMA = "way int, stream string, same long, lost long, spurious long, duplicated long, events array<long>"
 

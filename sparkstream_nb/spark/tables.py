@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import StoreError
+from ..journal.checkpoints import Files
 from ..plan.stored import StoredTableLayout, TableChanges, Terms, Values
 from ..stores.address import Database, Secret
-from .checkpoints import Files
 
 if TYPE_CHECKING:  # it loads SQLAlchemy
     from ..stores.tables import SqlTables, Turn

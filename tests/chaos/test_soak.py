@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from sparkstream_nb.cluster import deploy
-from sparkstream_nb.spark import inbox, merging
+from sparkstream_nb.journal import inbox
+from sparkstream_nb.spark import merging
 
 from .soak import APP, Sample, soak
 

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from sparkstream_nb.cluster import App
 from sparkstream_nb.cluster.divergence import VERDICTS, Alert, Divergence, MergedCheck, Truth, match
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.journal.entries import Ask
+from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.reports.lineage import events_of, held_of
-from sparkstream_nb.spark.entries import Ask
-from sparkstream_nb.spark.inbox import Inbox
 from sparkstream_nb.spark.replay import Merged, Nodes, Way
 from sparkstream_nb.spark.study import Input
 

@@ -14,10 +14,10 @@ from sparkstream_nb.cluster import attach, changes, deploy
 from sparkstream_nb.cluster.deployment import Deployment
 from sparkstream_nb.cluster.folder import Life, check_home, default_home, fingerprint, foreseen, open_folder
 from sparkstream_nb.errors import Misuse
+from sparkstream_nb.journal.private import private_folder
+from sparkstream_nb.journal.routing import keys_apart
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.runners.protocol import Layout
-from sparkstream_nb.spark.private import private_folder
-from sparkstream_nb.spark.routing import keys_apart
 
 APP = "define stream S (a int); @info(name = 'q') from S#window.length(3) select sum(a) as total insert into Out;"
 

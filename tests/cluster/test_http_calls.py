@@ -13,7 +13,7 @@ import pytest
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.errors import SparkStreamError
-from sparkstream_nb.spark.inbox import Inbox, Ticket
+from sparkstream_nb.journal.inbox import Inbox, Ticket
 
 from .flask_server import served
 from .waiting import rows, until

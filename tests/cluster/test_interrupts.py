@@ -21,7 +21,7 @@ import pytest
 import sparkstream_nb
 from sparkstream_nb.cluster import App, attach, deploy, get
 from sparkstream_nb.cluster.deploying import close_app
-from sparkstream_nb.spark.inbox import Ticket
+from sparkstream_nb.journal.inbox import Ticket
 from tests.profiles import examples
 
 Run = Callable[..., App]

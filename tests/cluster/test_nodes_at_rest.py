@@ -11,7 +11,7 @@ import pytest
 
 from sparkstream_nb.cluster import App, attach
 from sparkstream_nb.cluster.deploying import close_app
-from sparkstream_nb.spark import resting
+from sparkstream_nb.journal import resting
 
 Run = Callable[..., App]
 
@@ -66,7 +66,7 @@ def left_out(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[int]]:
         seen.append(resting.may_rest(*given))
         return seen[-1]
 
-    monkeypatch.setattr("sparkstream_nb.spark.planning.may_rest", noted)
+    monkeypatch.setattr("sparkstream_nb.journal.planning.may_rest", noted)
     return seen
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.errors import SparkStreamError
-from sparkstream_nb.spark.planning import Share
-from sparkstream_nb.spark.private import check_private
+from sparkstream_nb.journal.planning import Share
+from sparkstream_nb.journal.private import check_private
 from sparkstream_nb.spark.stateless import options_of, rows_of
 
 APP = """

@@ -7,10 +7,10 @@ from prometheus_client.samples import Sample
 
 from sparkstream_nb.cluster.answers import DiskStats, NodeStats, PartStats, StateSize, Stats
 from sparkstream_nb.cluster.prometheus import prometheus_text
+from sparkstream_nb.journal.throughput import BatchTimes
 from sparkstream_nb.retention import Retention
 from sparkstream_nb.spark.sinks.delivery import SinkFigures
 from sparkstream_nb.spark.sources.intake import SourceFigures
-from sparkstream_nb.spark.throughput import BatchTimes
 
 NAME = 'a "b" \\ c\nd'
 

@@ -12,6 +12,7 @@ from sparkstream_nb.cluster.cluster_view import ClusterSnapshot, ClusterState, L
 from sparkstream_nb.cluster.resource_view import ResourceAdapter
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.journal.rows import NodeReport
 from sparkstream_nb.lab.cluster_view import cluster_html, cluster_text, timeline_svg
 from sparkstream_nb.nodes.batches import between
 from sparkstream_nb.nodes.distributed import Distributed, apps_of
@@ -21,7 +22,6 @@ from sparkstream_nb.plan.distributed.distribute import distribute
 from sparkstream_nb.simulation.faults import Cut, Fault, Kill, Pause
 from sparkstream_nb.simulation.resources import ResourceCluster, ResourceNode, ResourceScenario
 from sparkstream_nb.simulation.timeline import Role
-from sparkstream_nb.spark.rows import NodeReport
 
 START = 1_717_236_000_000  # 2024-06-01 10:00 UTC
 PLAN = compile_app(

@@ -18,10 +18,10 @@ from sparkstream_nb.cluster import App
 from sparkstream_nb.cluster.whole import Found, check_whole
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import Misuse, SparkStreamError
-from sparkstream_nb.spark.checkpoints import Reached
-from sparkstream_nb.spark.inbox import Inbox
-from sparkstream_nb.spark.journal import entries_from, segment
-from sparkstream_nb.spark.kept import missing
+from sparkstream_nb.journal.checkpoints import Reached
+from sparkstream_nb.journal.inbox import Inbox
+from sparkstream_nb.journal.journal import entries_from, segment
+from sparkstream_nb.journal.kept import missing
 
 OLDER = "older"
 APP = """

@@ -14,11 +14,11 @@ from sparkstream_nb.cluster.controls import FaultJournal, Told
 from sparkstream_nb.cluster.pair_view import PairAdapter
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.journal.rows import NodeReport
 from sparkstream_nb.nodes.member import PairMember
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.simulation.faults import Fault
 from sparkstream_nb.simulation.groups import Groups
-from sparkstream_nb.spark.rows import NodeReport
 
 START = 1_717_236_000_000  # 2024-06-01 10:00 UTC
 PLAN = compile_app("define stream S (v int); from S select v insert into O;")

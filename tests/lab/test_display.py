@@ -52,6 +52,7 @@ from sparkstream_nb.cluster.removal import AppFolder, AppFolders
 from sparkstream_nb.cluster.tail import StreamEnd, TailShape
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.lab import display, rescheduled
 from sparkstream_nb.nodes.distributed import Distributed, apps_of
 from sparkstream_nb.nodes.tallies import Tally
@@ -64,7 +65,6 @@ from sparkstream_nb.simulation.placements import RunSpan
 from sparkstream_nb.simulation.resources import ResourceScenario
 from sparkstream_nb.spark.failover import outcome_of, truth_of
 from sparkstream_nb.spark.failover_study import FailoverCounts
-from sparkstream_nb.spark.inbox import Inbox
 from sparkstream_nb.spark.replay import Nodes, Way
 from sparkstream_nb.spark.rescheduled import distributed_outcome
 from sparkstream_nb.spark.sources.intake import SourceFigures

@@ -15,11 +15,11 @@ import pytest
 from sparkstream_nb.cluster.divergence import Divergence, Truth
 from sparkstream_nb.cluster.study import Study
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.lab.drawings import heatmap
 from sparkstream_nb.lab.drawings.timeline import svg, whole, worst
 from sparkstream_nb.nodes.tallies import Tally
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.spark.inbox import Inbox
 from sparkstream_nb.spark.replay import Nodes, Way
 from sparkstream_nb.spark.study import Input, Outcome
 

@@ -18,10 +18,10 @@ from reference import replay
 from reference.parts import Case, failing
 from sparkstream_nb.engine.cases import input_batch
 from sparkstream_nb.engine.state.batch import InputBatch
+from sparkstream_nb.journal.entries import StepsEntry
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.distributed.leader import divided, led_by
 from sparkstream_nb.plan.nodes import Plan
-from sparkstream_nb.spark.entries import StepsEntry
 from sparkstream_nb.spark.replay import ONE, Merged, Nodes, Recorded, Recording, Replay, Way, merged_rows, replayed
 
 from .shards import NODES, app_and_events, one_by_one

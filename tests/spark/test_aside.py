@@ -14,15 +14,16 @@ import sqlalchemy as sa
 from sparkstream_nb.engine.columnar import ordering
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import StoreError
+from sparkstream_nb.journal import rows
+from sparkstream_nb.journal.entries import Ask, EventsEntry
+from sparkstream_nb.journal.inbox import Inbox
+from sparkstream_nb.journal.journal import entries_from
+from sparkstream_nb.journal.results import Failed
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.state_units import state_tokens, units_of
-from sparkstream_nb.spark import nodes, rows
+from sparkstream_nb.spark import nodes
 from sparkstream_nb.spark.care import DIED, Aside, Care, Place, Steps, Trying, died, trying
-from sparkstream_nb.spark.entries import Ask, EventsEntry
-from sparkstream_nb.spark.inbox import Inbox
-from sparkstream_nb.spark.journal import entries_from
 from sparkstream_nb.spark.node_spec import NodeSpec, NodeWork
-from sparkstream_nb.spark.results import Failed
 
 APP = """
 define stream S (k string, o object);

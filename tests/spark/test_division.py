@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from profiles import examples
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
-from sparkstream_nb.spark import division, rows
-from sparkstream_nb.spark.entries import EventsEntry
-from sparkstream_nb.spark.inbox import Inbox
-from sparkstream_nb.spark.journal import entries_from, runs
-from sparkstream_nb.spark.parts import PARTS, forget_parts
-from sparkstream_nb.spark.segments import Piece, pieces
+from sparkstream_nb.journal import division, rows
+from sparkstream_nb.journal.entries import EventsEntry
+from sparkstream_nb.journal.inbox import Inbox
+from sparkstream_nb.journal.journal import entries_from, runs
+from sparkstream_nb.journal.parts import PARTS, forget_parts
+from sparkstream_nb.journal.segments import Piece, pieces
 from sparkstream_nb.types import Schema, Type
 
 SCHEMAS = {"S": Schema.of(("k", Type.STRING), ("v", Type.INT)), "T": Schema.of(("v", Type.INT))}

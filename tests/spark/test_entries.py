@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from sparkstream_nb.errors import SparkStreamError
-from sparkstream_nb.spark.entries import (
+from sparkstream_nb.journal.entries import (
     KINDS,
     Ask,
     Entry,

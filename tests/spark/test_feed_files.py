@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.journal import results
 from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.runners.protocol import Session
-from sparkstream_nb.spark import results
 from sparkstream_nb.spark.feed_check import check_source
 from sparkstream_nb.spark.feed_files import FilePart, columns_of_file, parts_of, tables_of
 from sparkstream_nb.spark.feeds import Shape, Typed, read_feed

@@ -8,15 +8,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from sparkstream_nb.journal import rows
+from sparkstream_nb.journal.checkpoints import Checkpoint
+from sparkstream_nb.journal.journal import COLUMNS
+from sparkstream_nb.journal.results import to_ipc
+from sparkstream_nb.journal.shared import Shared
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.runners.spark.handover import Intake, Taken, clear, left
-from sparkstream_nb.spark import rows
-from sparkstream_nb.spark.checkpoints import Checkpoint
 from sparkstream_nb.spark.commit import Commit, Progress
-from sparkstream_nb.spark.journal import COLUMNS
 from sparkstream_nb.spark.outputs import OutputFiles
-from sparkstream_nb.spark.results import to_ipc
-from sparkstream_nb.spark.shared import Shared
 from sparkstream_nb.stores import DuckDBStore
 
 PLAN = compile_app("define stream S (v int);")

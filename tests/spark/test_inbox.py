@@ -23,15 +23,15 @@ import pytest
 
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.journal.checkpoints import Checkpoint
+from sparkstream_nb.journal.entries import Ask, EventsEntry, RowsEntry, StepsEntry
+from sparkstream_nb.journal.inbox import INLINE_BYTES, Inbox, Ticket, entries_in
+from sparkstream_nb.journal.journal import entries_from, runs, segment, segments
+from sparkstream_nb.journal.rows import Entries, from_table
+from sparkstream_nb.journal.segments import ahead, join, load, pieces
 from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.runners.spark.source import InboxReader
-from sparkstream_nb.spark.checkpoints import Checkpoint
-from sparkstream_nb.spark.entries import Ask, EventsEntry, RowsEntry, StepsEntry
 from sparkstream_nb.spark.feeds import Shape, entries, in_order, read_feed
-from sparkstream_nb.spark.inbox import INLINE_BYTES, Inbox, Ticket, entries_in
-from sparkstream_nb.spark.journal import entries_from, runs, segment, segments
-from sparkstream_nb.spark.rows import Entries, from_table
-from sparkstream_nb.spark.segments import ahead, join, load, pieces
 from sparkstream_nb.spark.stateless import SourceApp, options_of
 from sparkstream_nb.types import Schema, Type
 
@@ -323,10 +323,10 @@ import numpy as np, pandas as pd, pyarrow as pa
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.runners.inline import InlineSession
-from sparkstream_nb.spark.entries import Ask
+from sparkstream_nb.journal.entries import Ask
 from sparkstream_nb.spark.feeds import Shape, read_feed
-from sparkstream_nb.spark.inbox import Inbox
-from sparkstream_nb.spark.journal import segment
+from sparkstream_nb.journal.inbox import Inbox
+from sparkstream_nb.journal.journal import segment
 from sparkstream_nb.types import Schema, Type
 
 inbox = Inbox(Path(sys.argv[1]))
@@ -369,7 +369,7 @@ class Disk:
         self.waiting, self.over = threading.Semaphore(0), threading.Semaphore(0)
         self.error: OSError | None = None
         self.waits = 0
-        monkeypatch.setattr("sparkstream_nb.spark.inbox.sync", self.wait)
+        monkeypatch.setattr("sparkstream_nb.journal.inbox.sync", self.wait)
 
     def wait(self, file: int) -> None:
         self.waits += 1
@@ -452,7 +452,7 @@ def test_what_is_in_is_on_the_disk_before_the_file_changes(
     elif end == "take_back":
         assert inbox.take_back(0) == {}
     else:
-        monkeypatch.setattr("sparkstream_nb.spark.inbox.SEGMENT_BYTES", 10)
+        monkeypatch.setattr("sparkstream_nb.journal.inbox.SEGMENT_BYTES", 10)
         inbox.put([entry(inbox)])
         assert len(segments(tmp_path)) == 2
     assert disk.waits == 1

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import Misuse
+from sparkstream_nb.journal import inbox as inbox_module
+from sparkstream_nb.journal.entries import Ask, Reject, RowsEntry, StepsEntry
+from sparkstream_nb.journal.inbox import Inbox
+from sparkstream_nb.journal.journal import entries_from, lines, segments
+from sparkstream_nb.journal.kept import Kept, clear_unnamed
 from sparkstream_nb.retention import GB, Retention
-from sparkstream_nb.spark import inbox as inbox_module
 from sparkstream_nb.spark.arrivals import InboxReader
-from sparkstream_nb.spark.entries import Ask, Reject, RowsEntry, StepsEntry
-from sparkstream_nb.spark.inbox import Inbox
-from sparkstream_nb.spark.journal import entries_from, lines, segments
-from sparkstream_nb.spark.kept import Kept, clear_unnamed
 from sparkstream_nb.types import Schema, Type
 
 SCHEMAS = {"S": Schema.of(("v", Type.INT))}

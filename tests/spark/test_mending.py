@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.journal.entries import StepsEntry
+from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.spark.care import Aside, Care, Place, Steps, Trying, trying
-from sparkstream_nb.spark.entries import StepsEntry
-from sparkstream_nb.spark.inbox import Inbox
 from sparkstream_nb.spark.mending import PLAIN_TRIES, Mending
 
 

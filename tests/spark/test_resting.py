@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from sparkstream_nb.engine.state.batch import InputBatch
+from sparkstream_nb.journal.entries import Ask
+from sparkstream_nb.journal.inbox import Inbox
+from sparkstream_nb.journal.planning import Planner, Share
+from sparkstream_nb.journal.resting import forget_resting, may_rest, write_resting
+from sparkstream_nb.journal.rows import NodeReport
 from sparkstream_nb.retention import Retention
-from sparkstream_nb.spark.entries import Ask
-from sparkstream_nb.spark.inbox import Inbox
-from sparkstream_nb.spark.planning import Planner, Share
-from sparkstream_nb.spark.resting import forget_resting, may_rest, write_resting
-from sparkstream_nb.spark.rows import NodeReport
 
 
 def report(due: int | None, *, rests: bool = True) -> NodeReport:

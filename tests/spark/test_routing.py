@@ -8,8 +8,8 @@ import pytest
 
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.journal.routing import Route, assign, keys_apart, spark_hash
 from sparkstream_nb.nodes.partitioning import by_hash, java_hash, part
-from sparkstream_nb.spark.routing import Route, assign, keys_apart, spark_hash
 from sparkstream_nb.types import Schema, Type
 
 TRADES = {"Trades": Schema.of(("symbol", Type.STRING), ("price", Type.DOUBLE))}

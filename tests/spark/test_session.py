@@ -17,10 +17,10 @@ import pytest
 from google.protobuf import runtime_version
 
 from sparkstream_nb.errors import SparkUnavailable
+from sparkstream_nb.journal.causes import cause_of
 from sparkstream_nb.runners.spark.runner import session
 from sparkstream_nb.runners.spark.session import spark_session
 from sparkstream_nb.runners.spark.settings import defaults, masters_of, on_this_machine
-from sparkstream_nb.spark.causes import cause_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

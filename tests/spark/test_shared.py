@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from sparkstream_nb.errors import Misuse, SparkStreamError
-from sparkstream_nb.spark.entries import Ask, Reject
-from sparkstream_nb.spark.inbox import Inbox
-from sparkstream_nb.spark.journal import entries_from
-from sparkstream_nb.spark.kept import Kept
-from sparkstream_nb.spark.mirror import Mirror, Mirrored, apps_at, digest_of, retire
-from sparkstream_nb.spark.shared import Shared, shared_at
+from sparkstream_nb.journal.entries import Ask, Reject
+from sparkstream_nb.journal.inbox import Inbox
+from sparkstream_nb.journal.journal import entries_from
+from sparkstream_nb.journal.kept import Kept
+from sparkstream_nb.journal.mirror import Mirror, Mirrored, apps_at, digest_of, retire
+from sparkstream_nb.journal.shared import Shared, shared_at
 from tests.servers import free_port
 
 FIRST = {"seq": 0, "at": 0, "skip": 0}

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from sparkstream_nb.spark.temporary import sweep, temporary
+from sparkstream_nb.journal.temporary import sweep, temporary
 
 MAKES = """
 import signal, sys
-from sparkstream_nb.spark.temporary import temporary
+from sparkstream_nb.journal.temporary import temporary
 (temporary("test") / "file").write_text("x")
 print(flush=True)
 signal.pause()
@@ -59,7 +59,7 @@ def test_all_that_spark_writes_beside_an_app_is_swept(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(here)}
     done = subprocess.run([sys.executable, "-c", KILLED], cwd=tmp_path, env=environment, check=False, timeout=110)
     assert done.returncode == -signal.SIGKILL
-    script = "from sparkstream_nb.spark.temporary import sweep; sweep()"
+    script = "from sparkstream_nb.journal.temporary import sweep; sweep()"
     subprocess.run([sys.executable, "-c", script], env=environment, check=True)
     left = [p.name for p in here.iterdir() if not p.name.startswith(("sparkstream-warehouse", "hsperfdata_"))]
     assert left == []

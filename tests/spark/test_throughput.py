@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
-from sparkstream_nb.spark import inbox as inboxes
-from sparkstream_nb.spark.entries import RowsEntry
-from sparkstream_nb.spark.inbox import Inbox
-from sparkstream_nb.spark.throughput import ArrivalCounts, BatchFigures, BatchTimes, Rates, Throughput, steps
+from sparkstream_nb.journal import inbox as inboxes
+from sparkstream_nb.journal.entries import RowsEntry
+from sparkstream_nb.journal.inbox import Inbox
+from sparkstream_nb.journal.throughput import ArrivalCounts, BatchFigures, BatchTimes, Rates, Throughput, steps
 
 
 def append(inbox: Inbox, events: int) -> int:

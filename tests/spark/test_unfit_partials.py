@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from sparkstream_nb.errors import StoreError
+from sparkstream_nb.journal import results, rows
 from sparkstream_nb.plan.nodes import Plan
-from sparkstream_nb.spark import results, rows
 from sparkstream_nb.spark.commit import Commit, Progress
 from sparkstream_nb.spark.outputs import OutputFiles
 from sparkstream_nb.stores import DuckDBStore

@@ -21,14 +21,14 @@ from ...engine.cases import events, input_batch, jsonable
 from ...engine.node import NodeEngine
 from ...engine.state.batch import Answer
 from ...errors import NotInThisBuild, SiddhiError, SparkStreamError
+from ...journal import results, rows
+from ...journal.checkpoints import local
+from ...journal.entries import Ask, Entry
+from ...journal.inbox import Inbox
 from ...limits import Limits
 from ...plan import compile_app, compile_retrieval
 from ...plan.nodes import BatchClock, Partition, Plan, Retrieval, Safety
 from ...plan.shard_safety.safety import aggregation_safety
-from ...spark import results, rows
-from ...spark.checkpoints import local
-from ...spark.entries import Ask, Entry
-from ...spark.inbox import Inbox
 from ...spark.node_spec import NodeSpec, NodeWork
 from ...spark.retrieval import retrieve
 from ...spark.stateless import SourceApp, app_of, options_of

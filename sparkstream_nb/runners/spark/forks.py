@@ -26,8 +26,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...spark.private import UMASK
-from ...spark.temporary import temporary
+from ...journal.private import UMASK
+from ...journal.temporary import temporary
 from ...system import CAN_FORK, unix_socket
 from .memory import apply_limit, limit
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from ...spark import journal, rows
+from ...journal import journal, rows
 from ...spark.node_spec import NodeState, NodeWork
 from ...spark.nodes import work_off
 

@@ -19,11 +19,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...spark.checkpoints import Checkpoint, Files, LocalFiles
+from ...journal.checkpoints import Checkpoint, Files, LocalFiles
+from ...journal.results import from_ipc
+from ...journal.rows import from_table
+from ...journal.shared import Shared
 from ...spark.commit import Commit
-from ...spark.results import from_ipc
-from ...spark.rows import from_table
-from ...spark.shared import Shared
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import SparkUnavailable
-from ...spark.private import UMASK
-from ...spark.temporary import temporary
+from ...journal.private import UMASK
+from ...journal.temporary import temporary
 from ...system import WINDOWS
 from . import classes
 from .java import find_java

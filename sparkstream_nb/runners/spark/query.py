@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from ...spark import journal
+from ...journal import journal
 from .processor import NodeProcessor
 from .remote import sibling
 from .settings import defaults

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from ..._version import __version__ as VERSION
 from ...errors import SparkUnavailable
-from ...spark.temporary import temporary
+from ...journal.temporary import temporary
 from .versions import NEW_SESSION_OVER_CONNECT
 
 _PACKAGE = Path(__file__).parent.parent

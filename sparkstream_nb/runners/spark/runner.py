@@ -16,13 +16,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ...errors import SparkStreamError
+from ...journal.causes import SERVER_GONE, cause_of
+from ...journal.checkpoints import Checkpoint as SparkCheckpoint
+from ...journal.resting import forget_resting
+from ...journal.tasks import Task, TaskFailed
 from ...spark.care import Care
-from ...spark.causes import SERVER_GONE, cause_of
-from ...spark.checkpoints import Checkpoint as SparkCheckpoint
 from ...spark.node_spec import NodeWork
-from ...spark.resting import forget_resting
 from ...spark.stateless import app_of, options_at, options_of
-from ...spark.tasks import Task, TaskFailed
 from ..protocol import Job
 from .handover import Intake, clear, handover
 from .processor import NodeProcessor

@@ -15,12 +15,12 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from ...spark import journal
-from ...spark.checkpoints import Checkpoint
-from ...spark.kept import Kept
-from ...spark.mirror import Mirrored
-from ...spark.planning import Offset, Planner, Share
-from ...spark.shared import Shared
+from ...journal import journal
+from ...journal.checkpoints import Checkpoint
+from ...journal.kept import Kept
+from ...journal.mirror import Mirrored
+from ...journal.planning import Offset, Planner, Share
+from ...journal.shared import Shared
 
 SCHEMA = f"key int, {journal.SCHEMA}"
 

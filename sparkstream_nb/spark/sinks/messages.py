@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...engine.columnar.columns import Array
+from ...journal.results import column_values, is_object
 from ...mapping import Dropped, Message, encoder
 from ...mapping.values import Values
 from ...plan.connectors.mapping import (
@@ -27,7 +28,6 @@ from ...plan.connectors.mapping import (
     XmlSink,
 )
 from ...types import Schema, Type
-from ..results import column_values, is_object
 
 CHUNK = 5_000
 """Events that are encoded at once, and that one message has at most."""

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import SparkStreamError
+from ...journal.private import private_file, private_folder
 from ...system import put_in_place, to_disk
 from ..outputs import OutputFiles
-from ..private import private_file, private_folder
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,14 @@ import numpy as np
 from ...engine.state.batch import InputBatch, StreamRows
 from ...engine.state.batch import taken as rows_of
 from ...errors import SparkStreamError, masked, printable, shown
+from ...journal.entries import Entry, Reject, SourceEntry
+from ...journal.inbox import Inbox
+from ...journal.results import error_lines
 from ...mapping.decoding import Decoded, Rejected
 from ...pauses import Pauses
 from ...types import Schema
 from .. import ingest
 from ..commit import Progress
-from ..entries import Entry, Reject, SourceEntry
-from ..inbox import Inbox
-from ..results import error_lines
 from .reader import Away, Behind, Reader, Taken
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0

@@ -17,8 +17,9 @@ from ..engine.columnar.columns import Array, nearly_distinct
 from ..engine.state.batch import InputBatch, LeftOut, StreamRows
 from ..nodes.batches import concatenated
 from ..nodes.partitioning import part, parts
+from ..spark import ingest
 from ..types import Schema, Type
-from . import ingest, routing
+from . import routing
 from .entries import EventsEntry, RowsEntry, StepsEntry
 
 T = TypeVar("T")
