@@ -13,6 +13,7 @@ from ..engine.expressions import Context
 from ..engine.scripts import scripts_of
 from ..engine.state.batch import Answer, InputBatch
 from ..errors import Misuse, SiddhiRuntimeError, SparkStreamError, nearest, shown
+from ..ingest.value_formats import ValueFormat
 from ..journal.entries import Ask
 from ..journal.results import Failed
 from ..nodes.distributed import Distributed
@@ -25,7 +26,6 @@ from ..spark.arrivals import InboxReader
 from ..spark.feed_check import check_source
 from ..spark.reach import cuts
 from ..spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
-from ..spark.value_formats import ValueFormat
 from ..types import Type
 from . import frontend, given
 from .answers import (

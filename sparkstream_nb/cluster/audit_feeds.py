@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from ..engine.state.batch import InputBatch, StreamRows
 from ..errors import SparkStreamError
+from ..ingest.feed_files import tables_of
+from ..ingest.ingest import Typed, type_rows
 from ..journal.inbox import Inbox
 from ..lang.tree import Annotation
 from ..plan import compile_app
 from ..plan.nodes import Plan
 from ..plan.query_parts import connector_type
 from ..plan.reports.repair import repairs
-from ..spark.feed_files import tables_of
-from ..spark.ingest import Typed, type_rows
 from ..spark.replay import Nodes, Way
 from ..spark.study import Input
 from .app import check_feed

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..engine.columnar.columns import Array
 from ..errors import Misuse, SparkStreamError
+from ..ingest.time_formats import looks_wrong
 from ..journal.entries import Entry
 from ..journal.inbox import Inbox
 from ..journal.marks import Marks
@@ -28,7 +29,6 @@ from ..plan.arrival_time import NOTHING, ByArrival
 from ..runners.protocol import Session
 from ..runners.stream import Stream
 from ..spark import feeds
-from ..spark.time_formats import looks_wrong
 from .answers import FeedReport
 from .deployment import utc
 from .frontend import Displayed

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..spark.ingest import BETWEEN_FAULTS, SPOILT
+from ..ingest.ingest import BETWEEN_FAULTS, SPOILT
 
 _UNFIT = re.compile(r"(?P<where>[^:]+): (?P<value>.+) (?P<what>is not an? .+)\Z", re.DOTALL)
 """The reason that `spark.ingest` gives for a value of the wrong type."""

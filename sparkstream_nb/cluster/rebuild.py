@@ -16,11 +16,11 @@ from ..engine.aggregation.calendar import PLURAL
 from ..engine.columnar.columns import Array
 from ..engine.rebuild import coarser, from_events, keys_of
 from ..errors import Misuse
+from ..ingest.feed_files import tables_of
+from ..ingest.ingest import type_rows
 from ..plan.nodes import AggDuration, AggregationDef, Expr, FilterStep, InTable, Plan, walk
 from ..spark.feed_check import check_source
-from ..spark.feed_files import tables_of
 from ..spark.feeds import Shape
-from ..spark.ingest import type_rows
 from ..stores import DuckDBStore, Store
 
 ALWAYS = (-(2**63), 2**63 - 1)

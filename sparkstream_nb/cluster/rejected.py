@@ -13,12 +13,12 @@ import pandas as pd
 from ..engine.columnar.columns import Array
 from ..engine.state.batch import InputBatch, StreamRows
 from ..errors import Misuse, SparkStreamError, shown
+from ..ingest.ingest import TEXT_OF_ROW, columns_of, event_times, too_late
+from ..ingest.value_formats import AS_WRITTEN, ValueFormat
 from ..limits import Limits
 from ..mapping.decoding import KEPT
 from ..spark.feeds import NOT_KEPT
-from ..spark.ingest import TEXT_OF_ROW, columns_of, event_times, too_late
 from ..spark.outputs import series_of
-from ..spark.value_formats import AS_WRITTEN, ValueFormat
 from ..stores import Store
 from ..types import Schema
 from .answers import Errors

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..engine.state.batch import InputBatch, StreamRows
 from ..errors import Misuse, SparkStreamError, nearest, shown
+from ..ingest.ingest import columns_of, too_late
 from ..interrupts import deferred, interruptible
 from ..journal.entries import Entry, Reject
 from ..journal.inbox import Inbox, Ticket
@@ -39,7 +40,6 @@ from ..runners.spark.handover import left
 from ..runners.stream import Stream
 from ..spark.commit import Commit, ErrorLimit, Progress
 from ..spark.feed_check import check_source
-from ..spark.ingest import columns_of, too_late
 from ..spark.last_reports import LastReports
 from ..spark.merging import Merging
 from ..spark.node_spec import NodeSpec

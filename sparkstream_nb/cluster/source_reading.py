@@ -27,9 +27,9 @@ class Reading:
 
     def shape(self, stream: str, schema: Schema) -> Shape:
         """What a source of `stream` is read as. Raises `Misuse` for an argument that is none."""
+        from ..ingest.time_formats import TimeFormat
+        from ..ingest.value_formats import ValueFormat
         from ..spark.feeds import Shape  # what only says how a feed is read loads nothing heavy
-        from ..spark.time_formats import TimeFormat
-        from ..spark.value_formats import ValueFormat
 
         for what in ("time", "time_format", "time_zone", "decimal"):
             given.text(what, getattr(self, what))

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 
 from ..engine.columnar.columns import Array, nearly_distinct
 from ..engine.state.batch import InputBatch, LeftOut, StreamRows
+from ..ingest import ingest
 from ..nodes.batches import concatenated
 from ..nodes.partitioning import part, parts
-from ..spark import ingest
 from ..types import Schema, Type
 from . import routing
 from .entries import EventsEntry, RowsEntry, StepsEntry

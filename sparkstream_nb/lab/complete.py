@@ -133,7 +133,7 @@ class Completer:
 
     def _columns(self, line: str, word: str) -> dict[str, Any]:
         """The columns of the source of a feed whose option ends at the cursor with the beginning `word` of one."""
-        from ..spark.feed_files import header_of_file  # it takes its time to load
+        from ..ingest.feed_files import header_of_file  # it takes its time to load
 
         words = line.split()
         source = words[3].strip("\"'") if len(words) > 3 else ""

@@ -32,7 +32,7 @@ from ..cluster.attaching import attachable_names
 from ..cluster.divergence import VERDICTS
 from ..cluster.progress import span
 from ..cluster.reasons import group_reasons
-from ..spark.ingest import TEXT_OF_ROW
+from ..ingest.ingest import TEXT_OF_ROW
 from .card import card_html, card_text
 from .cluster_view import cluster_html, cluster_text
 from .display import html, limit_of, text

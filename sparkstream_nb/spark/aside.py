@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 
 from ..engine.expressions.checks import reason_of
 from ..engine.state.batch import EventError, InputBatch, Outputs
+from ..ingest.ingest import python_values
 from ..journal.segments import Piece
 from ..nodes.batches import between
-from .ingest import python_values
 
 ASIDE = "set aside"
 """What the errors of events that were set aside begin with."""

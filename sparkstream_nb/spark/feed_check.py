@@ -13,9 +13,9 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import SparkStreamError, near_to
-from .feed_files import columns_of_file
+from ..ingest.feed_files import columns_of_file
+from ..ingest.ingest import columns_for
 from .feeds import Shape
-from .ingest import columns_for
 
 
 def check_source(source: Any, shape: Shape) -> None:

@@ -28,6 +28,11 @@ import pyarrow.parquet as pq
 
 from ..engine.columnar.columns import ARROW, Array
 from ..errors import SparkStreamError, shown
+from ..ingest.csvfile import MALFORMED
+from ..ingest.feed_files import FilePart, columns_of_file, parts_of, tables_of
+from ..ingest.ingest import check_object, fits, fits_time, one, times, type_rows, valid
+from ..ingest.time_formats import BY_DEFAULT, DoubtCounts, TimeFormat
+from ..ingest.value_formats import AS_WRITTEN, ValueFormat
 from ..journal import results
 from ..journal.entries import Entry, Reject, RowsEntry
 from ..journal.inbox import Inbox, unwritten
@@ -36,11 +41,6 @@ from ..journal.shared import Shared
 from ..journal.tasks import TaskFailed, Tasks
 from ..limits import Limits
 from ..types import Schema, Type
-from .csvfile import MALFORMED
-from .feed_files import FilePart, columns_of_file, parts_of, tables_of
-from .ingest import check_object, fits, fits_time, one, times, type_rows, valid
-from .time_formats import BY_DEFAULT, DoubtCounts, TimeFormat
-from .value_formats import AS_WRITTEN, ValueFormat
 
 CHUNK_ROWS = 250_000
 FINE_ROWS = 50_000

@@ -16,6 +16,7 @@ import pytest
 
 from sparkstream_nb.cluster import App, Feed, FeedProgress, all_feeds, feed_of
 from sparkstream_nb.errors import Misuse, SparkStreamError
+from sparkstream_nb.ingest.time_formats import DoubtCounts
 from sparkstream_nb.journal import planning
 from sparkstream_nb.journal.entries import Entry
 from sparkstream_nb.journal.inbox import Inbox
@@ -23,7 +24,6 @@ from sparkstream_nb.journal.journal import entries_from
 from sparkstream_nb.journal.marks import Marks, forget_tasks, mark_node, mark_task
 from sparkstream_nb.lab.display import text
 from sparkstream_nb.spark import feeds as reading
-from sparkstream_nb.spark.time_formats import DoubtCounts
 
 Run = Callable[..., App]
 SECONDS = 60

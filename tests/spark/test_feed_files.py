@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.ingest.feed_files import FilePart, columns_of_file, parts_of, tables_of
+from sparkstream_nb.ingest.ingest import convert, type_rows
 from sparkstream_nb.journal import results
 from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.runners.protocol import Session
 from sparkstream_nb.spark.feed_check import check_source
-from sparkstream_nb.spark.feed_files import FilePart, columns_of_file, parts_of, tables_of
 from sparkstream_nb.spark.feeds import Shape, Typed, read_feed
-from sparkstream_nb.spark.ingest import convert, type_rows
 from sparkstream_nb.types import Schema, Type
 
 SCHEMA = Schema.of(("k", Type.STRING), ("v", Type.INT))
@@ -121,7 +121,7 @@ def test_a_parquet_folder_is_read_in_order_by_several_tasks(tmp_path: Path, monk
         (folder / f"k=p{i}").mkdir(parents=True)
         values = pa.table({"v": list(range(10 * i, 10 * i + 10))})
         pq.write_table(values, folder / f"k=p{i}" / "a.parquet", row_group_size=4)
-    monkeypatch.setattr("sparkstream_nb.spark.feed_files.PART_ROWS", 8)
+    monkeypatch.setattr("sparkstream_nb.ingest.feed_files.PART_ROWS", 8)
     assert parts_of(folder) == [FilePart(0, 2), FilePart(2, 4), FilePart(4, 6), FilePart(6, 8), FilePart(8, 9)]
     assert columns_of_file(folder) == ["v", "k"]
     inbox = tmp_path / "inbox"

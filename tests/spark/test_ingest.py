@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.ingest.ingest import columns_of, convert, times, type_rows
 from sparkstream_nb.limits import Limits
-from sparkstream_nb.spark.ingest import columns_of, convert, times, type_rows
 from sparkstream_nb.types import Schema, Type
 
 SCHEMA = Schema.of(("symbol", Type.STRING), ("price", Type.DOUBLE), ("qty", Type.INT))

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkstream_nb.errors import Misuse
-from sparkstream_nb.spark.ingest import read_times, times
-from sparkstream_nb.spark.time_formats import TimeFormat, looks_wrong
+from sparkstream_nb.ingest.ingest import read_times, times
+from sparkstream_nb.ingest.time_formats import TimeFormat, looks_wrong
 
 BERLIN = "Europe/Berlin"
 

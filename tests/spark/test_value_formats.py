@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.errors import Misuse
+from sparkstream_nb.ingest.ingest import type_rows
+from sparkstream_nb.ingest.value_formats import ValueFormat
 from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.spark.feeds import Shape, read_feed
-from sparkstream_nb.spark.ingest import type_rows
-from sparkstream_nb.spark.value_formats import ValueFormat
 from sparkstream_nb.types import Schema, Type
 
 COMMA = ValueFormat.of(",", ["n/a", "-"])

@@ -22,9 +22,9 @@ import numpy as np
 
 from ...engine.columnar.columns import Array
 from ...engine.state.batch import taken
+from ...ingest.ingest import event_times
 from ...mapping.decoding import Decoded
 from ...mapping.values import Values, joined
-from ..ingest import event_times
 
 PATIENCE = 30.0
 """s that is waited for a partition which has messages and brings none, as one without a leader."""

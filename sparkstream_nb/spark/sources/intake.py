@@ -19,13 +19,13 @@ import numpy as np
 from ...engine.state.batch import InputBatch, StreamRows
 from ...engine.state.batch import taken as rows_of
 from ...errors import SparkStreamError, masked, printable, shown
+from ...ingest import ingest
 from ...journal.entries import Entry, Reject, SourceEntry
 from ...journal.inbox import Inbox
 from ...journal.results import error_lines
 from ...mapping.decoding import Decoded, Rejected
 from ...pauses import Pauses
 from ...types import Schema
-from .. import ingest
 from ..commit import Progress
 from .reader import Away, Behind, Reader, Taken
 
