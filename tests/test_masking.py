@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from profiles import examples
 from sparkstream_nb.errors import Misuse, SiddhiBindError, SiddhiError, SparkStreamError, SparkUnavailable, masked
 from sparkstream_nb.lang.parser import parse
+from sparkstream_nb.outputs.commit import Progress
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.connectors.incoming import incoming_sources
 from sparkstream_nb.plan.connectors.outside import outside_sinks
 from sparkstream_nb.plan.reports.graph import graph_of
-from sparkstream_nb.spark.commit import Progress
 
 KINDS = [SparkStreamError, Misuse, SparkUnavailable, SiddhiError, SiddhiBindError]
 PASSWORD = st.text(

@@ -14,8 +14,8 @@ import pyarrow as pa
 from ..engine.columnar.columns import ARROW
 from ..engine.state.batch import Answer
 from ..journal.throughput import BatchFigures, BatchTimes, Rates
+from ..outputs.outputs import series_of
 from ..retention import Retention
-from ..spark.outputs import series_of
 from ..spark.sinks.delivery import SinkFigures
 from ..spark.sources.intake import SourceFigures
 from ..types import Type

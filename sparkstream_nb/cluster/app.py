@@ -17,15 +17,15 @@ from ..ingest.value_formats import ValueFormat
 from ..journal.entries import Ask
 from ..journal.results import Failed
 from ..nodes.distributed import Distributed
+from ..outputs.arrivals import InboxReader
+from ..outputs.reach import cuts
+from ..outputs.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from ..plan import compile_retrieval, explain
 from ..plan.nodes import AggDuration, AggregationDef, Plan, Ref, Retrieval
 from ..plan.reports.graph import graph_of
 from ..plan.reports.repair import repairs
 from ..plan.reports.split_graph import split_graph
-from ..spark.arrivals import InboxReader
 from ..spark.feed_check import check_source
-from ..spark.reach import cuts
-from ..spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from ..types import Type
 from . import frontend, given
 from .answers import (

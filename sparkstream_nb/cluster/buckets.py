@@ -13,9 +13,9 @@ from ..engine.aggregation import Stored, from_table, merge_stored, view
 from ..engine.columnar.columns import Strings
 from ..engine.expressions import Context
 from ..engine.state.services import Services
+from ..outputs.open_buckets import closed_rows
 from ..plan.nodes import AggDuration, AggregationDef, walk
 from ..plan.nodes import Ref as Slot
-from ..spark.open_buckets import closed_rows
 from ..stores import BucketRange, Buckets, Groups, Store
 from ..types import Schema
 from .listeners import OnCommit, always_running

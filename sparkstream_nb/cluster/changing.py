@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Literal
 from ..errors import Misuse
 from ..journal.inbox import entries_in
 from ..journal.private import private_folder
+from ..outputs.outputs import OutputFiles
 from ..plan.nodes import Plan
 from ..plan.state_units import UnitChanges, unit_changes
 from ..runners import checkpoint_of, keep_checkpoint
 from ..runners.spark.handover import left
-from ..spark.outputs import OutputFiles
 from ..spark.sinks.position import unsent
 from ..stores.duckdb import forget_aggregations
 from ..system import put_in_place

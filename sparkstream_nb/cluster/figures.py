@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ..journal.inbox import Inbox
+from ..outputs.commit import Progress
+from ..outputs.outputs import dropped
 from ..plan.distributed.leader import Parts
 from ..plan.distributed.placement import idle, split
 from ..plan.nodes import Plan
 from ..retention import Retention
-from ..spark.commit import Progress
-from ..spark.outputs import dropped
 from .answers import DiskStats, NodeStats, PartStats, StateSize, Stats
 from .folder import Life
 

@@ -7,9 +7,9 @@ import numpy as np
 from ..engine.aggregation import within_range
 from ..engine.aggregation.calendar import PLURAL
 from ..errors import SiddhiRuntimeError
+from ..outputs.reach import Cut, Missed, cut_by, cuts, missed
 from ..plan.binding.inputs import per_duration
 from ..plan.nodes import Const, JoinInput, Plan, Retrieval
-from ..spark.reach import Cut, Missed, cut_by, cuts, missed
 from ..stores import Store
 
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..spark.commit import Progress
+from ..outputs.commit import Progress
 
 OnCommit = Callable[[int], None]
 """Takes how many micro-batches of the app are committed."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from ..errors import Misuse, StoreError
+from ..outputs.retrieval import retrieve
 from ..plan import compile_app, compile_retrieval
 from ..plan.nodes import Plan
-from ..spark.retrieval import retrieve
 from ..stores import DuckDBStore, Store
 from ..stores.patience import Patience
 from .answers import Result, frame_of

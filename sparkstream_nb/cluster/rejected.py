@@ -17,8 +17,8 @@ from ..ingest.ingest import TEXT_OF_ROW, columns_of, event_times, too_late
 from ..ingest.value_formats import AS_WRITTEN, ValueFormat
 from ..limits import Limits
 from ..mapping.decoding import KEPT
+from ..outputs.outputs import series_of
 from ..spark.feeds import NOT_KEPT
-from ..spark.outputs import series_of
 from ..stores import Store
 from ..types import Schema
 from .answers import Errors

@@ -30,6 +30,10 @@ from ..journal.results import error_lines, errors_of
 from ..journal.routing import Route, assign
 from ..nodes.distributed import Distributed
 from ..options import DAY
+from ..outputs.commit import Commit, ErrorLimit, Progress
+from ..outputs.last_reports import LastReports
+from ..outputs.merging import Merging
+from ..outputs.outputs import OutputFiles
 from ..plan.arrival_time import ByArrival
 from ..plan.distributed import placement
 from ..plan.distributed.leader import LEADER, Parts
@@ -38,12 +42,8 @@ from ..plan.state_units import state_tokens
 from ..runners.protocol import Job, Session
 from ..runners.spark.handover import left
 from ..runners.stream import Stream
-from ..spark.commit import Commit, ErrorLimit, Progress
 from ..spark.feed_check import check_source
-from ..spark.last_reports import LastReports
-from ..spark.merging import Merging
 from ..spark.node_spec import NodeSpec
-from ..spark.outputs import OutputFiles
 from ..spark.sinks.delivery import Source
 from ..spark.sinks.target import Place
 from ..spark.sources.intake import Entrance, Intakes

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..spark.arrivals import InboxReader
-from ..spark.commit import Progress
-from ..spark.outputs import OutputFiles
+from ..outputs.arrivals import InboxReader
+from ..outputs.commit import Progress
+from ..outputs.outputs import OutputFiles
 from .tail import MOST_KEYS, StreamEnd
 
 

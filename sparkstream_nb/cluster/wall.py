@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ..errors import SparkStreamError
 from ..journal.rows import NodeReport
-from ..spark.commit import Progress
+from ..outputs.commit import Progress
 
 WALL = "wall"
 """The value of `clock`."""

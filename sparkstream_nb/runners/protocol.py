@@ -17,9 +17,9 @@ from ..journal.mirror import Mirror
 from ..journal.planning import ROWS_PER_TRIGGER, Offset
 from ..journal.routing import keys_apart
 from ..journal.tasks import Tasks
+from ..outputs.commit import Commit
 from ..retention import Retention
 from ..spark.care import Care
-from ..spark.commit import Commit
 from ..spark.node_spec import NodeSpec
 from ..types import Schema
 

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 
 from ..errors import SparkStreamError
+from ..outputs.commit import Progress
 from ..spark.care import Care
-from ..spark.commit import Progress
 from ..spark.mending import Mending
 from .protocol import STOP_SECONDS, Checkpoint, Job, Runner
 

@@ -41,6 +41,7 @@ from ..lang.parser import parse_on_demand
 from ..nodes.distributed import Distributed
 from ..nodes.distributed_member import DistributedMember, NodesOutputs
 from ..nodes.member import PairMember
+from ..outputs.spill import Spill
 from ..plan import bind_retrieval
 from ..plan.distributed.placement import idle, nothing, split
 from ..plan.needed import needed
@@ -50,7 +51,6 @@ from ..simulation.faults import fault_of
 from .aside import taken
 from .care import DIED, Care, Place, Steps, Trying, alone, trying, with_care
 from .node_spec import NodeSpec, NodeState, NodeWork
-from .spill import Spill
 
 if TYPE_CHECKING:
     from .tables import NodeTables

@@ -27,6 +27,7 @@ from ..journal.private import check_private, write_private
 from ..journal.rows import Row
 from ..journal.shared import Shared
 from ..limits import Limits
+from ..outputs.spill import Spill
 from ..plan.distributed.placement import idle, split
 from ..plan.needed import needed
 from ..plan.nodes import Plan
@@ -36,7 +37,6 @@ from ..types import Schema
 from .aside import taken
 from .care import Care, Place, alone, with_care
 from .node_spec import NodeSpec
-from .spill import Spill
 
 _APPS = "apps.pickle"
 _apps_seen: dict[str, list[SourceApp | None]] = {}

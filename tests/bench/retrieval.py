@@ -18,9 +18,9 @@ from time import perf_counter
 import duckdb
 import sqlalchemy as sa
 
+from sparkstream_nb.outputs.retrieval import retrieve
 from sparkstream_nb.plan import compile_app, compile_retrieval
 from sparkstream_nb.plan.nodes import AggDuration
-from sparkstream_nb.spark.retrieval import retrieve
 from sparkstream_nb.stores import DuckDBStore, Store
 from sparkstream_nb.stores.dialects import DIALECTS
 from sparkstream_nb.stores.layout import Layout, layout_of

@@ -10,7 +10,7 @@ import pytest
 
 from sparkstream_nb.cluster import deploy
 from sparkstream_nb.journal import inbox
-from sparkstream_nb.spark import merging
+from sparkstream_nb.outputs import merging
 
 from .soak import APP, Sample, soak
 

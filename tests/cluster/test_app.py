@@ -22,8 +22,8 @@ from sparkstream_nb.cluster import App, FeedProgress, ProgressLine, apps, deploy
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import Misuse, NotInThisBuild, SiddhiError, SparkStreamError
 from sparkstream_nb.lab.display import text as text_of
-from sparkstream_nb.spark.commit import Commit
-from sparkstream_nb.spark.outputs import frame_rows
+from sparkstream_nb.outputs.commit import Commit
+from sparkstream_nb.outputs.outputs import frame_rows
 
 Run = Callable[..., App]
 

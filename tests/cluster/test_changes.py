@@ -123,7 +123,7 @@ from sparkstream_nb.cluster import deploy, folder
 from tests.cluster import test_changes as t
 from tests.cluster.crashing import die
 from tests.cluster.programs import master
-from sparkstream_nb.spark.commit import Commit
+from sparkstream_nb.outputs.commit import Commit
 home, place = Path(sys.argv[1]), sys.argv[2]
 app = deploy(t.STREAM + t.SUMS + t.KEPT + t.OTHER, name="app", home=home, master=master())
 t.send(app, 1, 2, 4)

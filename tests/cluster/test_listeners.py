@@ -12,7 +12,7 @@ import pytest
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.cluster.listeners import CommitListeners
-from sparkstream_nb.spark.commit import Progress
+from sparkstream_nb.outputs.commit import Progress
 
 Run = Callable[..., App]
 SECONDS = 30

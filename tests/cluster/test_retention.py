@@ -11,7 +11,7 @@ from sparkstream_nb.cluster import App
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.journal import inbox
 from sparkstream_nb.lab.display import text
-from sparkstream_nb.spark import merging
+from sparkstream_nb.outputs import merging
 
 Run = Callable[..., App]
 APP = "define stream S (k string, v int); from S#window.length(3) select k, sum(v) as s insert into O;"

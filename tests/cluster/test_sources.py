@@ -24,8 +24,8 @@ from sparkstream_nb.cluster.sources import SourcePlans
 from sparkstream_nb.errors import NotInThisBuild, SiddhiBindError, SparkStreamError
 from sparkstream_nb.journal.inbox import Ticket
 from sparkstream_nb.lab.display import text
+from sparkstream_nb.outputs.commit import Commit
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.spark.commit import Commit
 from sparkstream_nb.spark.sources import intake
 from sparkstream_nb.spark.sources.files import FilesReader
 from tests.servers import free_port

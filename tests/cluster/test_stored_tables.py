@@ -11,7 +11,7 @@ import pytest
 
 from sparkstream_nb.cluster import App
 from sparkstream_nb.errors import SiddhiBindError, SiddhiRuntimeError, StoreError
-from sparkstream_nb.spark.commit import Commit
+from sparkstream_nb.outputs.commit import Commit
 
 from .crashing import die
 from .programs import killed

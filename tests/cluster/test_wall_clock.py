@@ -13,8 +13,8 @@ from sparkstream_nb.cluster import deploy
 from sparkstream_nb.cluster.wall import Inlet, Tick, WallClock, WallTicker, next_tick
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.journal.rows import NodeReport
+from sparkstream_nb.outputs.commit import Progress
 from sparkstream_nb.plan.nodes import BatchClock
-from sparkstream_nb.spark.commit import Progress
 
 MS = 1_000_000
 

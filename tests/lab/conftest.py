@@ -22,11 +22,11 @@ from sparkstream_nb.cluster.deploying import _apps
 from sparkstream_nb.cluster.feeding import Feeds, Request, Target
 from sparkstream_nb.cluster.listeners import CommitListeners
 from sparkstream_nb.lab import connect
+from sparkstream_nb.outputs.commit import Progress
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.distributed.leader import Parts
 from sparkstream_nb.retention import Retention
 from sparkstream_nb.runners.spark.runner import jvm
-from sparkstream_nb.spark.commit import Progress
 from sparkstream_nb.spark.feeds import Shape
 from sparkstream_nb.stores import DuckDBStore
 from sparkstream_nb.types import Schema

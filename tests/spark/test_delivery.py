@@ -22,12 +22,12 @@ from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal.results import emitted_table, to_ipc
 from sparkstream_nb.journal.rows import StreamEvents
 from sparkstream_nb.mapping import Message
+from sparkstream_nb.outputs import merging
+from sparkstream_nb.outputs.commit import Progress
+from sparkstream_nb.outputs.merging import Merging
+from sparkstream_nb.outputs.outputs import OutputFiles
 from sparkstream_nb.plan.connectors.mapping import CsvSink, JsonSink, SinkMapping, Template, XmlSink
 from sparkstream_nb.retention import Retention
-from sparkstream_nb.spark import merging
-from sparkstream_nb.spark.commit import Progress
-from sparkstream_nb.spark.merging import Merging
-from sparkstream_nb.spark.outputs import OutputFiles
 from sparkstream_nb.spark.sinks import delivery as delivery_module
 from sparkstream_nb.spark.sinks import files
 from sparkstream_nb.spark.sinks.delivery import FIRST_PAUSE, LONGEST_PAUSE, Delivery, SinkSetup, Source, windows

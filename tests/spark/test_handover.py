@@ -13,10 +13,10 @@ from sparkstream_nb.journal.checkpoints import Checkpoint
 from sparkstream_nb.journal.journal import COLUMNS
 from sparkstream_nb.journal.results import to_ipc
 from sparkstream_nb.journal.shared import Shared
+from sparkstream_nb.outputs.commit import Commit, Progress
+from sparkstream_nb.outputs.outputs import OutputFiles
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.runners.spark.handover import Intake, Taken, clear, left
-from sparkstream_nb.spark.commit import Commit, Progress
-from sparkstream_nb.spark.outputs import OutputFiles
 from sparkstream_nb.stores import DuckDBStore
 
 PLAN = compile_app("define stream S (v int);")

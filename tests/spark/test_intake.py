@@ -21,8 +21,8 @@ from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.journal.journal import entries_from
 from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.mapping.decoding import Decoder, decoder
+from sparkstream_nb.outputs.commit import Progress
 from sparkstream_nb.plan.connectors.mappings import source_mapping
-from sparkstream_nb.spark.commit import Progress
 from sparkstream_nb.spark.sources import http, intake
 from sparkstream_nb.spark.sources.files import FilesPlace, FilesReader
 from sparkstream_nb.spark.sources.http import HttpListener, HttpReader

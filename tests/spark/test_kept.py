@@ -18,8 +18,8 @@ from sparkstream_nb.journal.entries import Ask, Reject, RowsEntry, StepsEntry
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.journal.journal import entries_from, lines, segments
 from sparkstream_nb.journal.kept import Kept, clear_unnamed
+from sparkstream_nb.outputs.arrivals import InboxReader
 from sparkstream_nb.retention import GB, Retention
-from sparkstream_nb.spark.arrivals import InboxReader
 from sparkstream_nb.types import Schema, Type
 
 SCHEMAS = {"S": Schema.of(("v", Type.INT))}

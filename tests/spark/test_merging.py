@@ -16,10 +16,10 @@ from profiles import examples
 from sparkstream_nb.engine.state.batch import Emitted
 from sparkstream_nb.journal.results import emitted_table, to_ipc
 from sparkstream_nb.journal.rows import StreamEvents
+from sparkstream_nb.outputs import merging as merging_module
+from sparkstream_nb.outputs.merging import TOGETHER, Merging
+from sparkstream_nb.outputs.outputs import OutputFiles
 from sparkstream_nb.retention import Retention
-from sparkstream_nb.spark import merging as merging_module
-from sparkstream_nb.spark.merging import TOGETHER, Merging
-from sparkstream_nb.spark.outputs import OutputFiles
 
 NAMES = ("node", "step", "o")
 ALL = 10**9

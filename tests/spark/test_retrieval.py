@@ -17,11 +17,11 @@ from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import NotInThisBuild, SiddhiRuntimeError
 from sparkstream_nb.lang.parser import parse_on_demand
+from sparkstream_nb.outputs import retrieval
+from sparkstream_nb.outputs.reach import missed
+from sparkstream_nb.outputs.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from sparkstream_nb.plan import bind_retrieval, compile_app, compile_retrieval
 from sparkstream_nb.plan.nodes import Plan
-from sparkstream_nb.spark import retrieval
-from sparkstream_nb.spark.reach import missed
-from sparkstream_nb.spark.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from sparkstream_nb.stores import DuckDBStore, Store
 
 APP = """

@@ -14,10 +14,10 @@ from sparkstream_nb.engine.state.batch import Answer, Emitted
 from sparkstream_nb.journal import results, rows
 from sparkstream_nb.journal.entries import Ask, to_json
 from sparkstream_nb.journal.journal import COLUMNS
+from sparkstream_nb.outputs.commit import Commit, ErrorLimit, Progress
+from sparkstream_nb.outputs.outputs import OutputFiles
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import BatchClock
-from sparkstream_nb.spark.commit import Commit, ErrorLimit, Progress
-from sparkstream_nb.spark.outputs import OutputFiles
 from sparkstream_nb.stores import DuckDBStore
 
 EVENTS = Emitted(("k",), np.array([0, 1]), np.array([5, 6]), [pa.array(["a", "b"])])

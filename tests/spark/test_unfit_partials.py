@@ -10,9 +10,9 @@ import pytest
 
 from sparkstream_nb.errors import StoreError
 from sparkstream_nb.journal import results, rows
+from sparkstream_nb.outputs.commit import Commit, Progress
+from sparkstream_nb.outputs.outputs import OutputFiles
 from sparkstream_nb.plan.nodes import Plan
-from sparkstream_nb.spark.commit import Commit, Progress
-from sparkstream_nb.spark.outputs import OutputFiles
 from sparkstream_nb.stores import DuckDBStore
 from sparkstream_nb.stores.address import Database
 from sparkstream_nb.stores.several import StoreSet

@@ -26,11 +26,11 @@ from ...journal.checkpoints import local
 from ...journal.entries import Ask, Entry
 from ...journal.inbox import Inbox
 from ...limits import Limits
+from ...outputs.retrieval import retrieve
 from ...plan import compile_app, compile_retrieval
 from ...plan.nodes import BatchClock, Partition, Plan, Retrieval, Safety
 from ...plan.shard_safety.safety import aggregation_safety
 from ...spark.node_spec import NodeSpec, NodeWork
-from ...spark.retrieval import retrieve
 from ...spark.stateless import SourceApp, app_of, options_of
 from ...stores.duckdb import DuckDBStore
 from .processor import NodeProcessor

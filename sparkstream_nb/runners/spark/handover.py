@@ -23,7 +23,7 @@ from ...journal.checkpoints import Checkpoint, Files, LocalFiles
 from ...journal.results import from_ipc
 from ...journal.rows import from_table
 from ...journal.shared import Shared
-from ...spark.commit import Commit
+from ...outputs.commit import Commit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -21,9 +21,9 @@ from ...engine.columnar.columns import Array
 from ...errors import masked, printable, shown
 from ...journal.results import column_values
 from ...mapping import Message
+from ...outputs.commit import Progress
+from ...outputs.outputs import OutputFiles, OutputsMoved
 from ...pauses import Pauses
-from ..commit import Progress
-from ..outputs import OutputFiles, OutputsMoved
 from .messages import CHUNK, Made, MessageWriter, Unwritten
 from .position import Position, read_position, write_position
 from .target import Away, Place, Places, Refused, Target

@@ -12,8 +12,8 @@ from typing import Any
 
 from ...errors import SparkStreamError
 from ...journal.private import private_file, private_folder
+from ...outputs.outputs import OutputFiles
 from ...system import put_in_place, to_disk
-from ..outputs import OutputFiles
 
 
 @dataclass(frozen=True)

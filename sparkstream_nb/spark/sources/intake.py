@@ -24,9 +24,9 @@ from ...journal.entries import Entry, Reject, SourceEntry
 from ...journal.inbox import Inbox
 from ...journal.results import error_lines
 from ...mapping.decoding import Decoded, Rejected
+from ...outputs.commit import Progress
 from ...pauses import Pauses
 from ...types import Schema
-from ..commit import Progress
 from .reader import Away, Behind, Reader, Taken
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
