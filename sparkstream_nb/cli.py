@@ -41,8 +41,8 @@ from .options import (
 if TYPE_CHECKING:
     from .cluster import App, FeedReport
     from .plan import Plan
-    from .spark.sinks.delivery import SinkFigures
-    from .spark.sources.intake import SourceFigures
+    from .sinks.delivery import SinkFigures
+    from .sources.intake import SourceFigures
 
 Case = dict[str, Any]
 

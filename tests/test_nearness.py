@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkstream_nb.errors import SparkStreamError, did_you_mean, near_to
-from sparkstream_nb.spark.feed_check import check_source
-from sparkstream_nb.spark.feeds import Shape
+from sparkstream_nb.sources.feed_check import check_source
+from sparkstream_nb.sources.feeds import Shape
 from sparkstream_nb.types import Attribute, Schema, Type
 
 FUNCTIONS = ("min", "max", "sum", "avg", "count", "distinctCount", "stdDev", "timeBatch", "length", "session")

@@ -16,8 +16,8 @@ from ..engine.state.batch import Answer
 from ..journal.throughput import BatchFigures, BatchTimes, Rates
 from ..outputs.outputs import series_of
 from ..retention import Retention
-from ..spark.sinks.delivery import SinkFigures
-from ..spark.sources.intake import SourceFigures
+from ..sinks.delivery import SinkFigures
+from ..sources.intake import SourceFigures
 from ..types import Type
 from .frontend import Displayed
 from .listeners import OnCommit, always_running

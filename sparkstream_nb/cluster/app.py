@@ -25,7 +25,7 @@ from ..plan.nodes import AggDuration, AggregationDef, Plan, Ref, Retrieval
 from ..plan.reports.graph import graph_of
 from ..plan.reports.repair import repairs
 from ..plan.reports.split_graph import split_graph
-from ..spark.feed_check import check_source
+from ..sources.feed_check import check_source
 from ..types import Type
 from . import frontend, given
 from .answers import (

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
+from ..connections.calls import Desk, Desks, ResponseSource
 from ..errors import SiddhiBindError, shown
 from ..plan.connectors.incoming import RESPONSES, IncomingSource, incoming_sources
 from ..plan.connectors.outside import CALLS, SINK_ID, outside_sinks
 from ..plan.nodes import Plan
-from ..spark.calls import Desk, Desks, ResponseSource
 
 
 def desks_of(plan: Plan) -> Desks:

@@ -24,7 +24,7 @@ from ..plan.nodes import Plan
 from ..plan.state_units import UnitChanges, unit_changes
 from ..runners import checkpoint_of, keep_checkpoint
 from ..runners.spark.handover import left
-from ..spark.sinks.position import unsent
+from ..sinks.position import unsent
 from ..stores.duckdb import forget_aggregations
 from ..system import put_in_place
 

@@ -28,7 +28,7 @@ from ..journal.marks import Marks
 from ..plan.arrival_time import NOTHING, ByArrival
 from ..runners.protocol import Session
 from ..runners.stream import Stream
-from ..spark import feeds
+from ..sources import feeds
 from .answers import FeedReport
 from .deployment import utc
 from .frontend import Displayed

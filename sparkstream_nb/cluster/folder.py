@@ -28,7 +28,7 @@ from ..plan.distributed.leader import LEADER
 from ..plan.nodes import Plan
 from ..plan.state_units import KeptUnit, relevant, unit_changes, units_of
 from ..runners import Kind
-from ..spark.sinks.position import unsent
+from ..sinks.position import unsent
 from ..system import put_in_place, to_disk
 from .changing import Changes, Fate, changed, put_aside, told, unsent_before
 from .deployment import Deployment

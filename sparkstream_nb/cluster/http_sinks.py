@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 from ..errors import Misuse, shown
 from ..plan.query_parts import template_attributes
-from ..spark.sinks.http import METHODS, OWN, Calls, HttpPlace, HttpTarget, forbidden
-from ..spark.sinks.http_client import HttpServer
-from ..spark.sinks.oauth import OAuthPlace
-from ..spark.sinks.target import Target
+from ..sinks.http import METHODS, OWN, Calls, HttpPlace, HttpTarget, forbidden
+from ..sinks.http_client import HttpServer
+from ..sinks.oauth import OAuthPlace
+from ..sinks.target import Target
 from .grants import Grants
 from .header_options import Header, headers_of
 from .secrets import KEPT_ELSEWHERE, References, check_password

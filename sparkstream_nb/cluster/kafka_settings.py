@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import Misuse, shown
 from ..plan.connectors.kafka import CONFIGURATION, client_settings
-from ..spark.sinks.kafka import compresses
+from ..sinks.kafka import compresses
 from .grants import Grants
 from .secrets import References, check_password
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from ..errors import Misuse, shown
 from ..plan.connectors.kafka import CONFIGURATION, PRODUCER
 from ..plan.query_parts import template_attributes
-from ..spark.sinks.kafka import KEY_HEADER, TIMEOUTS, TOPIC, KafkaPlace, KafkaTarget
-from ..spark.sinks.target import Target
+from ..sinks.kafka import KEY_HEADER, TIMEOUTS, TOPIC, KafkaPlace, KafkaTarget
+from ..sinks.target import Target
 from .grants import Grants
 from .header_options import headers_of
 from .kafka_settings import servers_of, settings_of

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ..errors import Misuse, shown
 from ..plan.query_parts import template_attributes
-from ..spark.sinks.mail import HEADERS, MailPlace, MailTarget, addresses_of
-from ..spark.sinks.target import Refused, Target
+from ..sinks.mail import HEADERS, MailPlace, MailTarget, addresses_of
+from ..sinks.target import Refused, Target
 from .grants import Grants
 from .secrets import References, check_password
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 
+from ..connections.nats_client import NatsServers
 from ..errors import Misuse, masked, shown
 from ..plan.query_parts import template_attributes
-from ..spark.nats_client import NatsServers
-from ..spark.sinks.nats import SUBJECT, NatsPlace, NatsTarget
-from ..spark.sinks.target import Target
-from ..spark.sources.nats import NatsSubject
+from ..sinks.nats import SUBJECT, NatsPlace, NatsTarget
+from ..sinks.target import Target
+from ..sources.nats import NatsSubject
 from .grants import Grants
 from .secrets import KEPT_ELSEWHERE, References, check_password
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from ..errors import Misuse, nearest, shown
-from ..spark.sinks.prometheus import BUCKETS, Metric, MetricType, PrometheusTarget
-from ..spark.sinks.target import Target
+from ..sinks.prometheus import BUCKETS, Metric, MetricType, PrometheusTarget
+from ..sinks.target import Target
 from ..types import Schema
 from .grants import Grants
 

@@ -19,8 +19,8 @@ from ..errors import Misuse
 from ..ingest.feed_files import tables_of
 from ..ingest.ingest import type_rows
 from ..plan.nodes import AggDuration, AggregationDef, Expr, FilterStep, InTable, Plan, walk
-from ..spark.feed_check import check_source
-from ..spark.feeds import Shape
+from ..sources.feed_check import check_source
+from ..sources.feeds import Shape
 from ..stores import DuckDBStore, Store
 
 ALWAYS = (-(2**63), 2**63 - 1)

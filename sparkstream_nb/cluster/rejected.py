@@ -18,7 +18,7 @@ from ..ingest.value_formats import AS_WRITTEN, ValueFormat
 from ..limits import Limits
 from ..mapping.decoding import KEPT
 from ..outputs.outputs import series_of
-from ..spark.feeds import NOT_KEPT
+from ..sources.feeds import NOT_KEPT
 from ..stores import Store
 from ..types import Schema
 from .answers import Errors

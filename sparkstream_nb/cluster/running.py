@@ -42,11 +42,11 @@ from ..plan.state_units import state_tokens
 from ..runners.protocol import Job, Session
 from ..runners.spark.handover import left
 from ..runners.stream import Stream
-from ..spark.feed_check import check_source
+from ..sinks.delivery import Source
+from ..sinks.target import Place
+from ..sources.feed_check import check_source
+from ..sources.intake import Entrance, Intakes
 from ..spark.node_spec import NodeSpec
-from ..spark.sinks.delivery import Source
-from ..spark.sinks.target import Place
-from ..spark.sources.intake import Entrance, Intakes
 from ..spark.tables import packed
 from ..stores import Store, shard_warnings
 from ..stores.address import MEMORY

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
+from ..connections.calls import Desks
 from ..engine.columnar.columns import Array
 from ..errors import Misuse, SiddhiBindError, SparkStreamError
 from ..journal.results import column_values, is_object
@@ -20,13 +21,12 @@ from ..plan.connectors.outside import CALLS, SINK_ID, OutsideSink, outside_sinks
 from ..plan.nodes import Plan
 from ..plan.query_parts import template_attributes
 from ..retention import bytes_of
-from ..spark.calls import Desks
-from ..spark.sinks.delivery import Delivery, SinkFigures, SinkSetup, Source
-from ..spark.sinks.files import BatchFiles, FilePlace, GrowingFile, NamedFiles, ReplacedFile
-from ..spark.sinks.http import Calls
-from ..spark.sinks.messages import MessageWriter
-from ..spark.sinks.target import Target
-from ..spark.sinks.turns import Turns
+from ..sinks.delivery import Delivery, SinkFigures, SinkSetup, Source
+from ..sinks.files import BatchFiles, FilePlace, GrowingFile, NamedFiles, ReplacedFile
+from ..sinks.http import Calls
+from ..sinks.messages import MessageWriter
+from ..sinks.target import Target
+from ..sinks.turns import Turns
 from ..system import path_of
 from ..types import Schema
 from .grants import Grants

@@ -11,7 +11,7 @@ from . import given
 from .sent import source_columns
 
 if TYPE_CHECKING:
-    from ..spark.feeds import Shape
+    from ..sources.feeds import Shape
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Reading:
         """What a source of `stream` is read as. Raises `Misuse` for an argument that is none."""
         from ..ingest.time_formats import TimeFormat
         from ..ingest.value_formats import ValueFormat
-        from ..spark.feeds import Shape  # what only says how a feed is read loads nothing heavy
+        from ..sources.feeds import Shape  # what only says how a feed is read loads nothing heavy
 
         for what in ("time", "time_format", "time_zone", "decimal"):
             given.text(what, getattr(self, what))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from ..connections.calls import Desks
 from ..errors import Misuse, SiddhiBindError, SparkStreamError, shown
 from ..journal.private import private_folder, write_private
 from ..mapping.decoding import Decoder, decoder
@@ -18,14 +19,13 @@ from ..plan.connectors.kafka import CONFIGURATION, CONSUMER
 from ..plan.connectors.mapping import JsonSource, PassThrough, SourceMapping
 from ..plan.connectors.outside import SINK_ID
 from ..plan.nodes import Plan
-from ..spark.calls import Desks
-from ..spark.sources.files import FilesPlace, FilesReader
-from ..spark.sources.http import HttpListener, HttpReader
-from ..spark.sources.intake import IntakeSetup
-from ..spark.sources.nats import NatsReader
-from ..spark.sources.reader import Reader
-from ..spark.sources.responses import ResponseReader
-from ..spark.sources.tcp import TcpPlace, TcpReader
+from ..sources.files import FilesPlace, FilesReader
+from ..sources.http import HttpListener, HttpReader
+from ..sources.intake import IntakeSetup
+from ..sources.nats import NatsReader
+from ..sources.reader import Reader
+from ..sources.responses import ResponseReader
+from ..sources.tcp import TcpPlace, TcpReader
 from ..stores.address import Secret, from_jdbc
 from ..system import path_of, put_in_place, to_disk
 from ..types import Schema
@@ -37,8 +37,8 @@ from .nats_places import NatsGate
 from .secrets import References, check_password
 
 if TYPE_CHECKING:
-    from ..spark.sources.cdc import CdcReader
-    from ..spark.sources.kafka import KafkaPlace
+    from ..sources.cdc import CdcReader
+    from ..sources.kafka import KafkaPlace
 
 TCP_PORT = 9892
 """The port of siddhi-io-tcp's server, which is a setting of the server for WSO2."""
@@ -120,7 +120,7 @@ class SourcePlans:
         schema = self._plan.schema(source.stream)
         given = _Options(source.options, f"the source of stream '{source.stream}'")
         if source.type == "kafka":
-            from ..spark.sources.kafka import EventTime, KafkaReader  # kafka-python is loaded where an app needs it
+            from ..sources.kafka import EventTime, KafkaReader  # kafka-python is loaded where an app needs it
 
             place = _kafka(given, self._grants, self._references)
             servers = ",".join(place.options["bootstrap_servers"])
@@ -208,7 +208,7 @@ def _kafka(o: _Options, grants: Grants, references: References) -> KafkaPlace:
     o.one_of("threading.option", ("single.thread", "topic.wise", "partition.wise"), "single.thread")
     o.flag("is.binary.message", False)
     o.flag("enable.async.commit", True)
-    from ..spark.sources.kafka import KafkaPlace
+    from ..sources.kafka import KafkaPlace
 
     options = settings_of(o.given.get(CONFIGURATION, ""), CONSUMER, references, o.what)
     options["bootstrap_servers"] = list(servers)
@@ -310,7 +310,7 @@ def _path(o: _Options, text: str) -> Path:
 def _polled(
     o: _Options, mapping: SourceMapping, schema: Schema, grants: Grants, references: References
 ) -> tuple[str, CdcReader]:
-    from ..spark.sources.cdc import CdcReader  # they load SQLAlchemy
+    from ..sources.cdc import CdcReader  # they load SQLAlchemy
     from ..stores.polling import PolledTable
 
     url, written = o.text("url"), o.given["password"].strip()

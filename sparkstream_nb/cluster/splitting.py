@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from ..connections.kafka_topics import make_topics
 from ..errors import Misuse, SiddhiError, shown
 from ..lang.parser import parse
 from ..lang.tree import find_annotation
 from ..plan import compile_app
 from ..plan.distributed.distribute import Topic, distribute
 from ..plan.distributed.partial_texts import PartialText, partial_texts
-from ..spark.kafka_topics import make_topics
-from ..spark.sinks.kafka import TOPIC
+from ..sinks.kafka import TOPIC
 from . import given
 from .app import App
 from .deploying import close_app, deploy

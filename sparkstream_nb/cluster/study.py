@@ -18,8 +18,8 @@ from ..journal.inbox import Inbox
 from ..journal.routing import Route
 from ..nodes.tallies import Tally
 from ..plan.nodes import Plan
-from ..spark import feeds
-from ..spark.feed_check import check_source
+from ..sources import feeds
+from ..sources.feed_check import check_source
 from ..spark.replay import Nodes, Way
 from ..spark.study import Input, Outcome, studied
 from ..types import Schema, Type

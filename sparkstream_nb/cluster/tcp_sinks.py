@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..errors import Misuse, masked, shown
-from ..spark.sinks.target import Target
-from ..spark.sinks.tcp import TcpServer, TcpTarget
+from ..sinks.target import Target
+from ..sinks.tcp import TcpServer, TcpTarget
 from .grants import Grants
 
 _URL = re.compile(r"tcp://(?P<server>[^/]+)/(?P<channel>\S+)")

@@ -11,9 +11,9 @@ import pyarrow as pa
 from ..engine.columnar.faults import ErrorObject, fault_stream
 from ..engine.state.batch import InputBatch, StreamRows
 from ..journal.inbox import Inbox
-from ..spark.sinks.delivery import SinkSetup
-from ..spark.sinks.messages import attribute_columns
-from ..spark.sinks.target import Place
+from ..sinks.delivery import SinkSetup
+from ..sinks.messages import attribute_columns
+from ..sinks.target import Place
 from .folder import Life
 
 _PATIENCE = 0.2

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..cluster.answers import NodeStats, Stats
 from ..journal.throughput import steps
-from ..spark.sources.intake import SourceFigures
+from ..sources.intake import SourceFigures
 from .drawings.tables import MUTED, Figure, Grid, counted, paragraph, size, when
 
 _WIDTH, _HEIGHT = 120, 24

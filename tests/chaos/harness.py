@@ -297,7 +297,7 @@ def _kind_of(process: psutil.Process) -> str:
             parent = process.parent()
             own = parent is not None and "sparkstream_nb.runners.spark.forks" in " ".join(parent.cmdline())
             return "worker" if own else "forks"
-        if "sparkstream_nb.spark.sources.kafka_process" in words:
+        if "sparkstream_nb.sources.kafka_process" in words:
             return "reader"
         if "pyspark" in words:
             return "worker"

@@ -36,8 +36,8 @@ def deployed(address: str) -> dict[str, Any]:
 
 def main(home: str, address: str, place: str) -> None:
     from sparkstream_nb.cluster import deploy
-    from sparkstream_nb.spark.sources.cdc import CdcReader
-    from sparkstream_nb.spark.sources.intake import Intake
+    from sparkstream_nb.sources.cdc import CdcReader
+    from sparkstream_nb.sources.intake import Intake
     from tests.cluster.programs import master
 
     enter, kept = Intake._enter, CdcReader.kept

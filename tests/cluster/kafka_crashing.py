@@ -24,8 +24,8 @@ def app_text(broker: str, topic: str) -> str:
 
 def main(home: str, broker: str, topic: str, place: str) -> None:
     from sparkstream_nb.cluster import deploy
-    from sparkstream_nb.spark.sources.intake import Intake
-    from sparkstream_nb.spark.sources.kafka import KafkaReader
+    from sparkstream_nb.sources.intake import Intake
+    from sparkstream_nb.sources.kafka import KafkaReader
     from tests.cluster.programs import master
 
     enter, kept = Intake._enter, KafkaReader.kept

@@ -52,10 +52,10 @@ def work(app: Any) -> None:
 def main(home: str, out: str, url: str, place: str, broker: str = "", topic: str = "") -> None:
     from sparkstream_nb.cluster import deploy
     from sparkstream_nb.cluster.undelivered import FaultStreams
-    from sparkstream_nb.spark.sinks import files
-    from sparkstream_nb.spark.sinks.delivery import Delivery
-    from sparkstream_nb.spark.sinks.http import HttpTarget
-    from sparkstream_nb.spark.sinks.kafka import KafkaTarget
+    from sparkstream_nb.sinks import files
+    from sparkstream_nb.sinks.delivery import Delivery
+    from sparkstream_nb.sinks.http import HttpTarget
+    from sparkstream_nb.sinks.kafka import KafkaTarget
     from tests.cluster.programs import master
 
     posts = [0]

@@ -16,7 +16,7 @@ import servers
 from sparkstream_nb.cluster import App, deploy
 from sparkstream_nb.cluster.sources import SourcePlans
 from sparkstream_nb.errors import NotInThisBuild, SiddhiBindError
-from sparkstream_nb.spark.sources import cdc
+from sparkstream_nb.sources import cdc
 from sparkstream_nb.stores.dialects import DIALECTS
 from tests.marks import thorough
 

@@ -23,7 +23,7 @@ from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.journal.journal import entries_from
 from sparkstream_nb.journal.marks import Marks, forget_tasks, mark_node, mark_task
 from sparkstream_nb.lab.display import text
-from sparkstream_nb.spark import feeds as reading
+from sparkstream_nb.sources import feeds as reading
 
 Run = Callable[..., App]
 SECONDS = 60

@@ -14,9 +14,9 @@ from sparkstream_nb.cluster import App
 from sparkstream_nb.cluster.undelivered import FaultStreams
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lab.display import html, text
-from sparkstream_nb.spark.sinks.http_client import HttpServer
-from sparkstream_nb.spark.sinks.oauth import OAuthPlace, TokenSource
-from sparkstream_nb.spark.sinks.position import unsent
+from sparkstream_nb.sinks.http_client import HttpServer
+from sparkstream_nb.sinks.oauth import OAuthPlace, TokenSource
+from sparkstream_nb.sinks.position import unsent
 
 from .oauth_server import oauth_server
 from .receiver import receiver

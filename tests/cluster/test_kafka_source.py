@@ -12,7 +12,7 @@ from kafka.admin import KafkaAdminClient, NewPartitions
 from kafka.structs import OffsetAndMetadata
 
 from sparkstream_nb.cluster import App
-from sparkstream_nb.spark.sources.reader import PLACE
+from sparkstream_nb.sources.reader import PLACE
 from tests.broker import Broker
 from tests.marks import thorough
 

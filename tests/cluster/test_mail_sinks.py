@@ -20,8 +20,8 @@ from sparkstream_nb.cluster import App
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lab.display import text
 from sparkstream_nb.mapping import Message as SinkMessage
-from sparkstream_nb.spark.sinks.mail import MailPlace, MailTarget
-from sparkstream_nb.spark.sinks.target import Away, Place
+from sparkstream_nb.sinks.mail import MailPlace, MailTarget
+from sparkstream_nb.sinks.target import Away, Place
 from tests.certificates import self_signed
 from tests.servers import free_port
 

@@ -9,8 +9,8 @@ from sparkstream_nb.cluster.answers import DiskStats, NodeStats, PartStats, Stat
 from sparkstream_nb.cluster.prometheus import prometheus_text
 from sparkstream_nb.journal.throughput import BatchTimes
 from sparkstream_nb.retention import Retention
-from sparkstream_nb.spark.sinks.delivery import SinkFigures
-from sparkstream_nb.spark.sources.intake import SourceFigures
+from sparkstream_nb.sinks.delivery import SinkFigures
+from sparkstream_nb.sources.intake import SourceFigures
 
 NAME = 'a "b" \\ c\nd'
 

@@ -13,8 +13,8 @@ from servers import free_port
 from sparkstream_nb.cluster import App
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.mapping import Message
-from sparkstream_nb.spark.sinks.prometheus import Metric, PrometheusTarget
-from sparkstream_nb.spark.sinks.target import Away, Place, Refused
+from sparkstream_nb.sinks.prometheus import Metric, PrometheusTarget
+from sparkstream_nb.sinks.target import Away, Place, Refused
 
 
 def read(url: str) -> list[str]:
@@ -98,7 +98,7 @@ def test_what_a_page_in_a_browser_gets() -> None:
 
 
 def test_what_a_metric_cannot_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparkstream_nb.spark.sinks.prometheus.MOST_SERIES", 2)
+    monkeypatch.setattr("sparkstream_nb.sinks.prometheus.MOST_SERIES", 2)
     target = PrometheusTarget(Metric("m", "counter", "help", "v", ("k",)), "localhost", free_port())
 
     def send(*bodies: bytes) -> int:

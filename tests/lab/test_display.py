@@ -63,11 +63,11 @@ from sparkstream_nb.simulation.faults import Scenario
 from sparkstream_nb.simulation.groups import Groups
 from sparkstream_nb.simulation.placements import RunSpan
 from sparkstream_nb.simulation.resources import ResourceScenario
+from sparkstream_nb.sources.intake import SourceFigures
 from sparkstream_nb.spark.failover import outcome_of, truth_of
 from sparkstream_nb.spark.failover_study import FailoverCounts
 from sparkstream_nb.spark.replay import Nodes, Way
 from sparkstream_nb.spark.rescheduled import distributed_outcome
-from sparkstream_nb.spark.sources.intake import SourceFigures
 from sparkstream_nb.spark.study import Input, Outcome
 
 from .clusters import fed

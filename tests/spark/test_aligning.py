@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkstream_nb.mapping.decoding import Decoded, Rejected
-from sparkstream_nb.spark.sources.aligning import NO_TIME, PATIENCE, Aligned, Alignment, Portion, times_of
+from sparkstream_nb.sources.aligning import NO_TIME, PATIENCE, Aligned, Alignment, Portion, times_of
 
 Message = tuple[int, list[int]]
 """Its offset, and the times of its events; without one it is rejected."""

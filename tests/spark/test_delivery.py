@@ -28,14 +28,14 @@ from sparkstream_nb.outputs.merging import Merging
 from sparkstream_nb.outputs.outputs import OutputFiles
 from sparkstream_nb.plan.connectors.mapping import CsvSink, JsonSink, SinkMapping, Template, XmlSink
 from sparkstream_nb.retention import Retention
-from sparkstream_nb.spark.sinks import delivery as delivery_module
-from sparkstream_nb.spark.sinks import files
-from sparkstream_nb.spark.sinks.delivery import FIRST_PAUSE, LONGEST_PAUSE, Delivery, SinkSetup, Source, windows
-from sparkstream_nb.spark.sinks.files import FILE_NAME, FilePlace, GrowingFile, NamedFiles
-from sparkstream_nb.spark.sinks.messages import MessageWriter, Unwritten
-from sparkstream_nb.spark.sinks.position import Position, read_position, write_position
-from sparkstream_nb.spark.sinks.target import Away, Place, Refused
-from sparkstream_nb.spark.sinks.turns import AT_ONCE, Turns
+from sparkstream_nb.sinks import delivery as delivery_module
+from sparkstream_nb.sinks import files
+from sparkstream_nb.sinks.delivery import FIRST_PAUSE, LONGEST_PAUSE, Delivery, SinkSetup, Source, windows
+from sparkstream_nb.sinks.files import FILE_NAME, FilePlace, GrowingFile, NamedFiles
+from sparkstream_nb.sinks.messages import MessageWriter, Unwritten
+from sparkstream_nb.sinks.position import Position, read_position, write_position
+from sparkstream_nb.sinks.target import Away, Place, Refused
+from sparkstream_nb.sinks.turns import AT_ONCE, Turns
 from sparkstream_nb.types import Attribute, Schema, Type
 
 SCHEMA = Schema((Attribute("v", Type.INT),))

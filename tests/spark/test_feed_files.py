@@ -18,8 +18,8 @@ from sparkstream_nb.ingest.ingest import convert, type_rows
 from sparkstream_nb.journal import results
 from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.runners.protocol import Session
-from sparkstream_nb.spark.feed_check import check_source
-from sparkstream_nb.spark.feeds import Shape, Typed, read_feed
+from sparkstream_nb.sources.feed_check import check_source
+from sparkstream_nb.sources.feeds import Shape, Typed, read_feed
 from sparkstream_nb.types import Schema, Type
 
 SCHEMA = Schema.of(("k", Type.STRING), ("v", Type.INT))

@@ -7,8 +7,8 @@ import socket
 import pytest
 
 from sparkstream_nb.mapping import Message
-from sparkstream_nb.spark.sinks.http import HttpPlace, HttpTarget
-from sparkstream_nb.spark.sinks.target import Away, Place
+from sparkstream_nb.sinks.http import HttpPlace, HttpTarget
+from sparkstream_nb.sinks.target import Away, Place
 
 
 def test_a_server_that_takes_a_request_and_stays_silent() -> None:

@@ -31,7 +31,7 @@ from sparkstream_nb.journal.rows import Entries, from_table
 from sparkstream_nb.journal.segments import ahead, join, load, pieces
 from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.runners.spark.source import InboxReader
-from sparkstream_nb.spark.feeds import Shape, entries, in_order, read_feed
+from sparkstream_nb.sources.feeds import Shape, entries, in_order, read_feed
 from sparkstream_nb.spark.stateless import SourceApp, options_of
 from sparkstream_nb.types import Schema, Type
 
@@ -324,7 +324,7 @@ from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.journal.entries import Ask
-from sparkstream_nb.spark.feeds import Shape, read_feed
+from sparkstream_nb.sources.feeds import Shape, read_feed
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.journal.journal import segment
 from sparkstream_nb.types import Schema, Type

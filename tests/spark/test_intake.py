@@ -23,11 +23,11 @@ from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.mapping.decoding import Decoder, decoder
 from sparkstream_nb.outputs.commit import Progress
 from sparkstream_nb.plan.connectors.mappings import source_mapping
-from sparkstream_nb.spark.sources import http, intake
-from sparkstream_nb.spark.sources.files import FilesPlace, FilesReader
-from sparkstream_nb.spark.sources.http import HttpListener, HttpReader
-from sparkstream_nb.spark.sources.intake import Entrance, Intake, IntakeSetup
-from sparkstream_nb.spark.sources.reader import Behind, Reader, Taken
+from sparkstream_nb.sources import http, intake
+from sparkstream_nb.sources.files import FilesPlace, FilesReader
+from sparkstream_nb.sources.http import HttpListener, HttpReader
+from sparkstream_nb.sources.intake import Entrance, Intake, IntakeSetup
+from sparkstream_nb.sources.reader import Behind, Reader, Taken
 from sparkstream_nb.types import Attribute, Schema, Type
 from tests.servers import free_port
 

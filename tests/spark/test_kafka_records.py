@@ -17,7 +17,7 @@ from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.util import calc_crc32c
 
-from sparkstream_nb.spark.sources.kafka_records import (
+from sparkstream_nb.sources.kafka_records import (
     Messages,
     _Batches,
     _BatchesWithProperties,

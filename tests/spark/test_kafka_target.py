@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from sparkstream_nb.mapping import Message
-from sparkstream_nb.spark.sinks import kafka as kafka_module
-from sparkstream_nb.spark.sinks.kafka import KEY_HEADER, KafkaPlace, KafkaTarget
-from sparkstream_nb.spark.sinks.target import Away, Place, Refused
+from sparkstream_nb.sinks import kafka as kafka_module
+from sparkstream_nb.sinks.kafka import KEY_HEADER, KafkaPlace, KafkaTarget
+from sparkstream_nb.sinks.target import Away, Place, Refused
 from tests.broker import Broker
 
 

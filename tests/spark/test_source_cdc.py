@@ -18,9 +18,9 @@ from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.mapping.decoding import decoder
 from sparkstream_nb.plan.connectors.mapping import SourceMapping
 from sparkstream_nb.plan.connectors.mappings import source_mapping
-from sparkstream_nb.spark.sources import cdc
-from sparkstream_nb.spark.sources.cdc import CdcReader
-from sparkstream_nb.spark.sources.reader import PLACE, Away, Taken
+from sparkstream_nb.sources import cdc
+from sparkstream_nb.sources.cdc import CdcReader
+from sparkstream_nb.sources.reader import PLACE, Away, Taken
 from sparkstream_nb.stores.address import Database, Secret, from_jdbc
 from sparkstream_nb.stores.dialects import DIALECTS
 from sparkstream_nb.stores.polling import PolledTable, Row

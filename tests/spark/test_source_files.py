@@ -18,9 +18,9 @@ import pytest
 from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.mapping.decoding import decoder
 from sparkstream_nb.plan.connectors.mappings import source_mapping
-from sparkstream_nb.spark.sources import files, folder
-from sparkstream_nb.spark.sources.files import FilesPlace, FilesReader, Mode
-from sparkstream_nb.spark.sources.reader import Away
+from sparkstream_nb.sources import files, folder
+from sparkstream_nb.sources.files import FilesPlace, FilesReader, Mode
+from sparkstream_nb.sources.reader import Away
 from sparkstream_nb.types import Attribute, Schema, Type
 
 SCHEMA = Schema((Attribute("k", Type.STRING), Attribute("v", Type.INT)))

@@ -15,12 +15,12 @@ from kafka.errors import KafkaError, StaleMetadata
 
 from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.plan.connectors.mappings import source_mapping
-from sparkstream_nb.spark.sources import kafka, kafka_process
-from sparkstream_nb.spark.sources.aligning import PATIENCE
-from sparkstream_nb.spark.sources.kafka import EventTime, KafkaPlace, KafkaReader
-from sparkstream_nb.spark.sources.kafka_frames import Begin, Hold, Kept, Read, ReadPart, read_frame
-from sparkstream_nb.spark.sources.kafka_process import Process
-from sparkstream_nb.spark.sources.reader import PLACE, Away
+from sparkstream_nb.sources import kafka, kafka_process
+from sparkstream_nb.sources.aligning import PATIENCE
+from sparkstream_nb.sources.kafka import EventTime, KafkaPlace, KafkaReader
+from sparkstream_nb.sources.kafka_frames import Begin, Hold, Kept, Read, ReadPart, read_frame
+from sparkstream_nb.sources.kafka_process import Process
+from sparkstream_nb.sources.reader import PLACE, Away
 from sparkstream_nb.types import Attribute, Schema, Type
 from tests.broker import Broker
 

@@ -12,7 +12,7 @@ from sparkstream_nb.errors import Misuse
 from sparkstream_nb.ingest.ingest import type_rows
 from sparkstream_nb.ingest.value_formats import ValueFormat
 from sparkstream_nb.runners.inline import InlineSession
-from sparkstream_nb.spark.feeds import Shape, read_feed
+from sparkstream_nb.sources.feeds import Shape, read_feed
 from sparkstream_nb.types import Schema, Type
 
 COMMA = ValueFormat.of(",", ["n/a", "-"])

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...errors import shown
-from ...mapping import Message
-from ...system import PLAINLY, lock, put_in_place, sync, to_disk, write_at
+from ..errors import shown
+from ..mapping import Message
+from ..system import PLAINLY, lock, put_in_place, sync, to_disk, write_at
 from .target import Away, Place, Refused
 
 FILE_NAME = "file.uri"

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from ...mapping import Message
-from ...plan.query_parts import template_attributes
-from ..calls import POLL, Desk, Response
+from ..connections.calls import POLL, Desk, Response
+from ..mapping import Message
+from ..plan.query_parts import template_attributes
 from .http_client import HttpAnswer, HttpClient, HttpServer
 from .oauth import OAuthPlace, TokenSource
 from .target import Away, Place, Refused

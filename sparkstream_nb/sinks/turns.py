@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...mapping import Message
+from ..mapping import Message
 from .target import Away, Place, Refused, Target
 
 LEFT_ALONE = 5.0

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...engine.columnar.columns import Array
-from ...journal.results import column_values, is_object
-from ...mapping import Dropped, Message, encoder
-from ...mapping.values import Values
-from ...plan.connectors.mapping import (
+from ..engine.columnar.columns import Array
+from ..journal.results import column_values, is_object
+from ..mapping import Dropped, Message, encoder
+from ..mapping.values import Values
+from ..plan.connectors.mapping import (
     Avro,
     Binary,
     CsvSink,
@@ -27,7 +27,7 @@ from ...plan.connectors.mapping import (
     TextSink,
     XmlSink,
 )
-from ...types import Schema, Type
+from ..types import Schema, Type
 
 CHUNK = 5_000
 """Events that are encoded at once, and that one message has at most."""

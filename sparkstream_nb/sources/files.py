@@ -26,10 +26,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...ingest import ingest
-from ...mapping.decoding import Decoded, Decoder, Rejected, cut
-from ...mapping.values import misfit
-from ...types import Attribute, Schema
+from ..ingest import ingest
+from ..mapping.decoding import Decoded, Decoder, Rejected, cut
+from ..mapping.values import misfit
+from ..types import Attribute, Schema
 from .folder import Folder, Linked
 from .reached import ALL_OF_LINES, Reached, Stretch, has_mark, mark_of
 from .reader import Away, Behind, Taken

@@ -17,9 +17,9 @@ from http import HTTPStatus
 from typing import Any, Literal
 from urllib.parse import parse_qsl
 
-from ...errors import printable
-from ...mapping import Message
-from ...serving import Answer, Limits, Listener, Request
+from ..errors import printable
+from ..mapping import Message
+from ..serving import Answer, Limits, Listener, Request
 from .target import Away, Place, Refused
 
 MetricType = Literal["counter", "gauge", "histogram", "summary"]

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
-from ...logins import Logins
-from ...mapping.decoding import Decoder
-from ...serving import LEAVE_SECONDS, Answer, Limits, Listener
-from ...serving import Request as HttpRequest
+from ..logins import Logins
+from ..mapping.decoding import Decoder
+from ..serving import LEAVE_SECONDS, Answer, Limits, Listener
+from ..serving import Request as HttpRequest
 from .reader import Away, Behind, Taken
 
 MOST_REQUESTS = 1_000

@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from ...errors import SparkStreamError
-from ...journal.private import private_file, private_folder
-from ...outputs.outputs import OutputFiles
-from ...system import put_in_place, to_disk
+from ..errors import SparkStreamError
+from ..journal.private import private_file, private_folder
+from ..outputs.outputs import OutputFiles
+from ..system import put_in_place, to_disk
 
 
 @dataclass(frozen=True)

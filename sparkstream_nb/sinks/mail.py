@@ -19,9 +19,9 @@ from email.policy import SMTP
 from email.utils import getaddresses
 from typing import Any
 
-from ...errors import printable, shown
-from ...mapping import Message
-from ...plan.query_parts import template_attributes
+from ..errors import printable, shown
+from ..mapping import Message
+from ..plan.query_parts import template_attributes
 from .target import Away, Place, Refused
 
 HEADERS = ("subject", "to", "cc", "bcc")

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, overload
 
-from ...engine.columnar.columns import Array
-from ...mapping import Message
+from ..engine.columnar.columns import Array
+from ..mapping import Message
 
 
 class Away(Exception):

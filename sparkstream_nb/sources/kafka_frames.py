@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from ...mapping.decoding import Decoded
-from ...plan.connectors.mapping import SourceMapping
-from ...types import Schema
+from ..mapping.decoding import Decoded
+from ..plan.connectors.mapping import SourceMapping
+from ..types import Schema
 from .aligning import Portion
 
 _LENGTH = struct.Struct("<Q")

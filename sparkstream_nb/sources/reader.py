@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ...mapping.decoding import Decoded
+from ..mapping.decoding import Decoded
 
 PLACE = "@place"
 """The part of a position that says of what it is: the cluster of a broker, a database. A position without one is from

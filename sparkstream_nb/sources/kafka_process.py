@@ -18,7 +18,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError, LeaderNotAvailableError
 from kafka.structs import OffsetAndMetadata
 
-from ...mapping.decoding import Decoded, Decoder, Rejected, decoder
+from ..mapping.decoding import Decoded, Decoder, Rejected, decoder
 from .aligning import Portion, times_of
 from .kafka import consumer_options, part_of
 from .kafka_cluster import cluster_id, offsets_of, topic_ids, without_leader

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import masked, printable
-from ...mapping import Message
-from ...plan.query_parts import template_attributes
+from ..errors import masked, printable
+from ..mapping import Message
+from ..plan.query_parts import template_attributes
 from .target import Away, Place, Refused
 
 KEY_HEADER = "Idempotency-Key"

@@ -26,9 +26,9 @@ from typing import IO, Any
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from ...mapping.decoding import decoder
-from ...plan.connectors.mapping import SourceMapping
-from ...types import Schema
+from ..mapping.decoding import decoder
+from ..plan.connectors.mapping import SourceMapping
+from ..types import Schema
 from .aligning import Alignment
 from .kafka_cluster import cluster_id, offsets_of, topic_ids, without_leader
 from .kafka_frames import Begin, Failed, Hold, Kept, Read, ReadPart, read_frame, write_frame
@@ -315,7 +315,7 @@ class KafkaReader:
         path = os.environ.get("PYTHONPATH", "")
         process = subprocess.Popen(
             # -P: a kafka.py beside the notebook is not what is meant.
-            [sys.executable, "-P", "-m", "sparkstream_nb.spark.sources.kafka_process"],
+            [sys.executable, "-P", "-m", "sparkstream_nb.sources.kafka_process"],
             # A thread in a buffered read aborts a Python that ends.
             # In a session of its own: a notebook's Stop button signals the kernel's group.
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True,

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...mapping.decoding import Decoded, Decoder, Rejected
-from ..nats_client import NatsConnection, NatsFailed, NatsServers
+from ..connections.nats_client import NatsConnection, NatsFailed, NatsServers
+from ..mapping.decoding import Decoded, Decoder, Rejected
 from .reader import Away, Behind, Taken
 
 MOST_WAITING = 10_000

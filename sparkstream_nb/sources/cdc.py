@@ -23,15 +23,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...engine.columnar.columns import ARROW, Array
-from ...errors import StoreError, shown
-from ...ingest import ingest
-from ...mapping.decoding import Decoded, Rejected, cut
-from ...mapping.values import misfit
-from ...plan.connectors.mapping import SourceMapping
-from ...stores.polling import PolledTable, Row
-from ...stores.unread import Unread
-from ...types import Schema, Type
+from ..engine.columnar.columns import ARROW, Array
+from ..errors import StoreError, shown
+from ..ingest import ingest
+from ..mapping.decoding import Decoded, Rejected, cut
+from ..mapping.values import misfit
+from ..plan.connectors.mapping import SourceMapping
+from ..stores.polling import PolledTable, Row
+from ..stores.unread import Unread
+from ..types import Schema, Type
 from .reader import PLACE, Away, Behind, Taken
 
 PORTION = 10_000

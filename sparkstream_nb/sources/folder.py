@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from ...system import PLAINLY, put_in_place, sync
+from ..system import PLAINLY, put_in_place, sync
 from .reader import Away
 
 _BELOW = {os.open, os.stat, os.unlink, os.rename} <= os.supports_dir_fd and hasattr(os, "O_PATH")

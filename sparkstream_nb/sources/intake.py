@@ -16,17 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.state.batch import InputBatch, StreamRows
-from ...engine.state.batch import taken as rows_of
-from ...errors import SparkStreamError, masked, printable, shown
-from ...ingest import ingest
-from ...journal.entries import Entry, Reject, SourceEntry
-from ...journal.inbox import Inbox
-from ...journal.results import error_lines
-from ...mapping.decoding import Decoded, Rejected
-from ...outputs.commit import Progress
-from ...pauses import Pauses
-from ...types import Schema
+from ..engine.state.batch import InputBatch, StreamRows
+from ..engine.state.batch import taken as rows_of
+from ..errors import SparkStreamError, masked, printable, shown
+from ..ingest import ingest
+from ..journal.entries import Entry, Reject, SourceEntry
+from ..journal.inbox import Inbox
+from ..journal.results import error_lines
+from ..mapping.decoding import Decoded, Rejected
+from ..outputs.commit import Progress
+from ..pauses import Pauses
+from ..types import Schema
 from .reader import Away, Behind, Reader, Taken
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0

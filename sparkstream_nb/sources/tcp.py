@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import shown
-from ...mapping.decoding import Decoder
-from ...serving import run_to_end
-from ..tcp_frames import HEAD, MOST_BYTES, PROTOCOL, opened
+from ..connections.tcp_frames import HEAD, MOST_BYTES, PROTOCOL, opened
+from ..errors import shown
+from ..mapping.decoding import Decoder
+from ..serving import run_to_end
 from .reader import Away, Behind, Taken
 
 MOST_WAITING = 1_000

@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from ...mapping.decoding import Decoder
-from ..calls import Desk, Response
+from ..connections.calls import Desk, Response
+from ..mapping.decoding import Decoder
 from .reader import Behind, Taken
 
 

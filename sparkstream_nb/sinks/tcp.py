@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...mapping import Message
-from ..tcp_frames import MOST_BYTES, frame
+from ..connections.tcp_frames import MOST_BYTES, frame
+from ..mapping import Message
 from .target import Away, Place, Refused
 
 

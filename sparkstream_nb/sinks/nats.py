@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...errors import printable
-from ...mapping import Message
-from ...plan.query_parts import template_attributes
-from ..nats_client import NatsConnection, NatsFailed, NatsServers
+from ..connections.nats_client import NatsConnection, NatsFailed, NatsServers
+from ..errors import printable
+from ..mapping import Message
+from ..plan.query_parts import template_attributes
 from .target import Away, Place, Refused
 
 ID_HEADER = "Nats-Msg-Id"

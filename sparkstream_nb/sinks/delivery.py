@@ -17,13 +17,13 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from ...engine.columnar.columns import Array
-from ...errors import masked, printable, shown
-from ...journal.results import column_values
-from ...mapping import Message
-from ...outputs.commit import Progress
-from ...outputs.outputs import OutputFiles, OutputsMoved
-from ...pauses import Pauses
+from ..engine.columnar.columns import Array
+from ..errors import masked, printable, shown
+from ..journal.results import column_values
+from ..mapping import Message
+from ..outputs.commit import Progress
+from ..outputs.outputs import OutputFiles, OutputsMoved
+from ..pauses import Pauses
 from .messages import CHUNK, Made, MessageWriter, Unwritten
 from .position import Position, read_position, write_position
 from .target import Away, Place, Places, Refused, Target
