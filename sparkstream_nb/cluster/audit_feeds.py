@@ -22,8 +22,8 @@ from ..plan import compile_app
 from ..plan.nodes import Plan
 from ..plan.query_parts import connector_type
 from ..plan.reports.repair import repairs
-from ..spark.replay import Nodes, Way
-from ..spark.study import Input
+from ..replay.replay import Nodes, Way
+from ..replay.study import Input
 from .app import check_feed
 from .audit_answers import FeedFiles, Measured, Measurement
 from .divergence import VERDICTS, Truth

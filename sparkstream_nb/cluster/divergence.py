@@ -21,8 +21,8 @@ from ..journal.routing import Route
 from ..plan.distributed.leader import LEADER
 from ..plan.nodes import Plan
 from ..plan.reports.lineage import LINEAGE, events_of, held_of
-from ..spark.replay import ONE, Merged, Nodes, Recording, Replay, Way, merged_rows, replayed
-from ..spark.study import Input
+from ..replay.replay import ONE, Merged, Nodes, Recording, Replay, Way, merged_rows, replayed
+from ..replay.study import Input
 from .frontend import Displayed
 
 Verdict = Literal["same", "lost", "spurious", "late", "duplicated"]

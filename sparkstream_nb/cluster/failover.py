@@ -10,9 +10,9 @@ import pandas as pd
 
 from ..nodes.pair import Loss, Takeover
 from ..nodes.tallies import Tally
+from ..replay.failover import Outcome
 from ..simulation.groups import Groups
 from ..simulation.timeline import Happening, gap_before
-from ..spark.failover import Outcome
 from .against_one import AgainstOneNode
 
 

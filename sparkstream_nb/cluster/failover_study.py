@@ -12,9 +12,9 @@ from typing import Any
 import pandas as pd
 
 from ..errors import Misuse, nearest, shown
+from ..replay.failover_study import FailoverCounts
 from ..simulation.faults import Fault, Kill, Scenario
 from ..simulation.topology import Coordination, Pair
-from ..spark.failover_study import FailoverCounts
 from . import given
 from .fault_schedule import planned
 from .frontend import Displayed

@@ -11,16 +11,16 @@ from ..journal.entries import FaultEntry
 from ..journal.routing import Route
 from ..journal.rows import NodeReport
 from ..nodes.distributed import Distributed
+from ..replay.failover import items_of, outcome_of, span_of, truth_of
+from ..replay.failover_study import failovers
+from ..replay.replay import NOT_KEPT, Nodes, Way, planned_faults
+from ..replay.rescheduled import distributed_outcome
+from ..replay.study import Input
 from ..simulation.faults import Fault, members_of
 from ..simulation.groups import Groups
 from ..simulation.placements import run_spans
 from ..simulation.resource_manager import simulate_resources
 from ..simulation.topology import Pair
-from ..spark.failover import items_of, outcome_of, span_of, truth_of
-from ..spark.failover_study import failovers
-from ..spark.replay import NOT_KEPT, Nodes, Way, planned_faults
-from ..spark.rescheduled import distributed_outcome
-from ..spark.study import Input
 from . import given
 from .cluster_view import ClusterAdapter, ClusterReader
 from .controls import Cluster, FaultJournal, Told

@@ -11,9 +11,9 @@ import pandas as pd
 
 from ..nodes.distributed import Distributed
 from ..nodes.tallies import Tally
+from ..replay.rescheduled import DistributedOutcome
 from ..simulation.placements import RunSpan, run_spans
 from ..simulation.timeline import Happening
-from ..spark.rescheduled import DistributedOutcome
 from .against_one import AgainstOneNode
 
 

@@ -18,10 +18,10 @@ from ..journal.inbox import Inbox
 from ..journal.routing import Route
 from ..nodes.tallies import Tally
 from ..plan.nodes import Plan
+from ..replay.replay import Nodes, Way
+from ..replay.study import Input, Outcome, studied
 from ..sources import feeds
 from ..sources.feed_check import check_source
-from ..spark.replay import Nodes, Way
-from ..spark.study import Input, Outcome, studied
 from ..types import Schema, Type
 from . import feeding
 from .frontend import Displayed

@@ -21,8 +21,8 @@ from ..journal.planning import Planner
 from ..journal.resting import forget_resting
 from ..journal.rows import Row
 from ..journal.tasks import Task, TaskFailed
+from ..recovery.care import Care, alone
 from ..spark import nodes
-from ..spark.care import Care, alone
 from ..spark.node_spec import NodeWork
 from ..spark.stateless import SourceApp, app_of, worked_off
 from .inline_checkpoint import BufferedState, InlineCheckpoint, Planned

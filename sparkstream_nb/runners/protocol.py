@@ -18,8 +18,8 @@ from ..journal.planning import ROWS_PER_TRIGGER, Offset
 from ..journal.routing import keys_apart
 from ..journal.tasks import Tasks
 from ..outputs.commit import Commit
+from ..recovery.care import Care
 from ..retention import Retention
-from ..spark.care import Care
 from ..spark.node_spec import NodeSpec
 from ..types import Schema
 

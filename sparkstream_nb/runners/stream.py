@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from ..errors import SparkStreamError
 from ..outputs.commit import Progress
-from ..spark.care import Care
-from ..spark.mending import Mending
+from ..recovery.care import Care
+from ..recovery.mending import Mending
 from .protocol import STOP_SECONDS, Checkpoint, Job, Runner
 
 

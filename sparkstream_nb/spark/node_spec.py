@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ..nodes.distributed import Distributed
     from ..plan.distributed.leader import Duty
     from ..plan.nodes import Plan
+    from ..recovery.care import Care
     from ..simulation.groups import Groups
-    from .care import Care
 
 
 @dataclass(frozen=True)

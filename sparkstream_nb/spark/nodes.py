@@ -47,9 +47,9 @@ from ..plan.distributed.placement import idle, nothing, split
 from ..plan.needed import needed
 from ..plan.nodes import BatchClock, Plan
 from ..plan.state_units import bound_units, state_units
+from ..recovery.aside import taken
+from ..recovery.care import DIED, Care, Place, Steps, Trying, alone, trying, with_care
 from ..simulation.faults import fault_of
-from .aside import taken
-from .care import DIED, Care, Place, Steps, Trying, alone, trying, with_care
 from .node_spec import NodeSpec, NodeState, NodeWork
 
 if TYPE_CHECKING:

@@ -31,11 +31,11 @@ from ..outputs.spill import Spill
 from ..plan.distributed.placement import idle, split
 from ..plan.needed import needed
 from ..plan.nodes import Plan
+from ..recovery.aside import taken
+from ..recovery.care import Care, Place, alone, with_care
 from ..retention import Retention
 from ..system import put_in_place
 from ..types import Schema
-from .aside import taken
-from .care import Care, Place, alone, with_care
 from .node_spec import NodeSpec
 
 _APPS = "apps.pickle"

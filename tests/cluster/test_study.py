@@ -18,8 +18,8 @@ from sparkstream_nb.cluster.study import Study, candidates
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.nodes.tallies import Tally, tally
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.spark.replay import Way
-from sparkstream_nb.spark.study import Outcome
+from sparkstream_nb.replay.replay import Way
+from sparkstream_nb.replay.study import Outcome
 
 ROW = st.tuples(
     st.integers(0, 1), st.sampled_from(["a", "b", None]), st.sampled_from([1.0, 0.0, -0.0, float("nan"), None])

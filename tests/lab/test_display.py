@@ -59,16 +59,16 @@ from sparkstream_nb.nodes.tallies import Tally
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.distributed.distribute import distribute
 from sparkstream_nb.plan.reports.graph import Graph, Node
+from sparkstream_nb.replay.failover import outcome_of, truth_of
+from sparkstream_nb.replay.failover_study import FailoverCounts
+from sparkstream_nb.replay.replay import Nodes, Way
+from sparkstream_nb.replay.rescheduled import distributed_outcome
+from sparkstream_nb.replay.study import Input, Outcome
 from sparkstream_nb.simulation.faults import Scenario
 from sparkstream_nb.simulation.groups import Groups
 from sparkstream_nb.simulation.placements import RunSpan
 from sparkstream_nb.simulation.resources import ResourceScenario
 from sparkstream_nb.sources.intake import SourceFigures
-from sparkstream_nb.spark.failover import outcome_of, truth_of
-from sparkstream_nb.spark.failover_study import FailoverCounts
-from sparkstream_nb.spark.replay import Nodes, Way
-from sparkstream_nb.spark.rescheduled import distributed_outcome
-from sparkstream_nb.spark.study import Input, Outcome
 
 from .clusters import fed
 from .conftest import HOUR, TRADES, StandIn, unbegun_feed

@@ -20,8 +20,8 @@ from sparkstream_nb.lab.drawings import heatmap
 from sparkstream_nb.lab.drawings.timeline import svg, whole, worst
 from sparkstream_nb.nodes.tallies import Tally
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.spark.replay import Nodes, Way
-from sparkstream_nb.spark.study import Input, Outcome
+from sparkstream_nb.replay.replay import Nodes, Way
+from sparkstream_nb.replay.study import Input, Outcome
 
 SECONDS = 1_717_200_000_000 + 1000 * np.arange(6)
 SVG = "{http://www.w3.org/2000/svg}"

@@ -22,7 +22,7 @@ from sparkstream_nb.journal.entries import StepsEntry
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.distributed.leader import divided, led_by
 from sparkstream_nb.plan.nodes import Plan
-from sparkstream_nb.spark.replay import ONE, Merged, Nodes, Recorded, Recording, Replay, Way, merged_rows, replayed
+from sparkstream_nb.replay.replay import ONE, Merged, Nodes, Recorded, Recording, Replay, Way, merged_rows, replayed
 
 from .shards import NODES, app_and_events, one_by_one
 

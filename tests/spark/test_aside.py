@@ -21,8 +21,8 @@ from sparkstream_nb.journal.journal import entries_from
 from sparkstream_nb.journal.results import Failed
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.state_units import state_tokens, units_of
+from sparkstream_nb.recovery.care import DIED, Aside, Care, Place, Steps, Trying, died, trying
 from sparkstream_nb.spark import nodes
-from sparkstream_nb.spark.care import DIED, Aside, Care, Place, Steps, Trying, died, trying
 from sparkstream_nb.spark.node_spec import NodeSpec, NodeWork
 
 APP = """

@@ -8,8 +8,8 @@ from pathlib import Path
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal.entries import StepsEntry
 from sparkstream_nb.journal.inbox import Inbox
-from sparkstream_nb.spark.care import Aside, Care, Place, Steps, Trying, trying
-from sparkstream_nb.spark.mending import PLAIN_TRIES, Mending
+from sparkstream_nb.recovery.care import Aside, Care, Place, Steps, Trying, trying
+from sparkstream_nb.recovery.mending import PLAIN_TRIES, Mending
 
 
 class Query:

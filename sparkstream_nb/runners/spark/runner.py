@@ -20,7 +20,7 @@ from ...journal.causes import SERVER_GONE, cause_of
 from ...journal.checkpoints import Checkpoint as SparkCheckpoint
 from ...journal.resting import forget_resting
 from ...journal.tasks import Task, TaskFailed
-from ...spark.care import Care
+from ...recovery.care import Care
 from ...spark.node_spec import NodeWork
 from ...spark.stateless import app_of, options_at, options_of
 from ..protocol import Job

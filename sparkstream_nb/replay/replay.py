@@ -35,9 +35,9 @@ from ..plan import bind_retrieval
 from ..plan.distributed.leader import Divided, divided, led_by
 from ..plan.nodes import AggregationDef, Plan
 from ..plan.reports.lineage import LINEAGE, change_with_lineage, with_lineage
+from ..recovery.care import Care
 from ..simulation.faults import Fault, fault_of
 from ..types import Schema, Type
-from .care import Care
 
 NOT_KEPT = (
     "The beginning of what came in is not kept any more: deploy the app with fresh=True and a larger retention, such "
