@@ -39,15 +39,15 @@ from ..plan.distributed import placement
 from ..plan.distributed.leader import LEADER, Parts
 from ..plan.nodes import Plan
 from ..plan.state_units import state_tokens
+from ..runners.node_spec import NodeSpec
 from ..runners.protocol import Job, Session
 from ..runners.spark.handover import left
 from ..runners.stream import Stream
+from ..runners.tables import packed
 from ..sinks.delivery import Source
 from ..sinks.target import Place
 from ..sources.feed_check import check_source
 from ..sources.intake import Entrance, Intakes
-from ..spark.node_spec import NodeSpec
-from ..spark.tables import packed
 from ..stores import Store, shard_warnings
 from ..stores.address import MEMORY
 from ..stores.patience import Patience

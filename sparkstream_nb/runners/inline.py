@@ -22,11 +22,11 @@ from ..journal.resting import forget_resting
 from ..journal.rows import Row
 from ..journal.tasks import Task, TaskFailed
 from ..recovery.care import Care, alone
-from ..spark import nodes
-from ..spark.node_spec import NodeWork
-from ..spark.stateless import SourceApp, app_of, worked_off
+from . import node_work as nodes
 from .inline_checkpoint import BufferedState, InlineCheckpoint, Planned
+from .node_spec import NodeWork
 from .protocol import Job
+from .stateless import SourceApp, app_of, worked_off
 
 ABOUT = "Runs in this process, without Spark (master='inline'): meant for tests, CI and a first look."
 _ENDING_SECONDS = 60.0

@@ -20,8 +20,8 @@ from ..journal.tasks import Tasks
 from ..outputs.commit import Commit
 from ..recovery.care import Care
 from ..retention import Retention
-from ..spark.node_spec import NodeSpec
 from ..types import Schema
+from .node_spec import NodeSpec
 
 OLD_PARTITIONS = 32
 """The partitions of an app that earlier versions began, where it began with as many nodes or more."""

@@ -61,8 +61,8 @@ def die() -> None:
 def main(home: str, master: str, place: str, batch: int, shared: str | None = None) -> None:
     from sparkstream_nb.cluster import deploy
     from sparkstream_nb.outputs.commit import Commit
+    from sparkstream_nb.runners import node_work as nodes
     from sparkstream_nb.runners.inline_checkpoint import InlineCheckpoint
-    from sparkstream_nb.spark import nodes
     from sparkstream_nb.stores.duckdb import DuckDBStore
     from tests.objects import settings
 

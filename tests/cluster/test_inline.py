@@ -18,8 +18,8 @@ from sparkstream_nb.cluster import App, changes
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal import journal
 from sparkstream_nb.journal.journal import entries_from
+from sparkstream_nb.runners import node_work as nodes
 from sparkstream_nb.runners.inline_checkpoint import InlineCheckpoint
-from sparkstream_nb.spark import nodes
 
 from .programs import ran
 from .waiting import until

@@ -15,7 +15,8 @@ import pytest
 from sparkstream_nb.cluster import App
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan.nodes import Plan
-from sparkstream_nb.spark import nodes, stateless
+from sparkstream_nb.runners import node_work as nodes
+from sparkstream_nb.runners import stateless
 
 Run = Callable[..., App]
 APP = """@app:playback

@@ -15,7 +15,7 @@ from sparkstream_nb.cluster import App
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal.planning import Share
 from sparkstream_nb.journal.private import check_private
-from sparkstream_nb.spark.stateless import options_of, rows_of
+from sparkstream_nb.runners.stateless import options_of, rows_of
 
 APP = """
 define stream S (k string, v int);

@@ -22,8 +22,8 @@ from sparkstream_nb.journal.results import Failed
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.state_units import state_tokens, units_of
 from sparkstream_nb.recovery.care import DIED, Aside, Care, Place, Steps, Trying, died, trying
-from sparkstream_nb.spark import nodes
-from sparkstream_nb.spark.node_spec import NodeSpec, NodeWork
+from sparkstream_nb.runners import node_work as nodes
+from sparkstream_nb.runners.node_spec import NodeSpec, NodeWork
 
 APP = """
 define stream S (k string, o object);

@@ -14,7 +14,7 @@ from sparkstream_nb.runners.spark.runner import forks
 
 SAY = """
 import os, sys
-import sparkstream_nb.spark.nodes
+import sparkstream_nb.runners.node_work
 print(sys.argv[1:], os.getcwd(), os.environ.get("WORD"), __name__, sys.executable, input())
 print("wrong", file=sys.stderr)
 sys.exit(7)

@@ -31,8 +31,8 @@ from sparkstream_nb.journal.rows import Entries, from_table
 from sparkstream_nb.journal.segments import ahead, join, load, pieces
 from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.runners.spark.source import InboxReader
+from sparkstream_nb.runners.stateless import SourceApp, options_of
 from sparkstream_nb.sources.feeds import Shape, entries, in_order, read_feed
-from sparkstream_nb.spark.stateless import SourceApp, options_of
 from sparkstream_nb.types import Schema, Type
 
 START = {"seq": 0, "at": 0, "skip": 0}

@@ -30,9 +30,9 @@ from ...outputs.retrieval import retrieve
 from ...plan import compile_app, compile_retrieval
 from ...plan.nodes import BatchClock, Partition, Plan, Retrieval, Safety
 from ...plan.shard_safety.safety import aggregation_safety
-from ...spark.node_spec import NodeSpec, NodeWork
-from ...spark.stateless import SourceApp, app_of, options_of
 from ...stores.duckdb import DuckDBStore
+from ..node_spec import NodeSpec, NodeWork
+from ..stateless import SourceApp, app_of, options_of
 from .processor import NodeProcessor
 from .query import carried, session_for
 from .session import spark_session

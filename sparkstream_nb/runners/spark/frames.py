@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pandas as pd
 
 from ...journal import journal, rows
-from ...spark.node_spec import NodeState, NodeWork
-from ...spark.nodes import work_off
+from ..node_spec import NodeState, NodeWork
+from ..node_work import work_off
 
 
 def worked_off(work: NodeWork, state: NodeState, key: int, frames: Iterator[pd.DataFrame]) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from ...spark.node_spec import NodeWork
+from ..node_spec import NodeWork
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,9 +21,9 @@ from ...journal.checkpoints import Checkpoint as SparkCheckpoint
 from ...journal.resting import forget_resting
 from ...journal.tasks import Task, TaskFailed
 from ...recovery.care import Care
-from ...spark.node_spec import NodeWork
-from ...spark.stateless import app_of, options_at, options_of
+from ..node_spec import NodeWork
 from ..protocol import Job
+from ..stateless import app_of, options_at, options_of
 from .handover import Intake, clear, handover
 from .processor import NodeProcessor
 from .query import carried, session_for

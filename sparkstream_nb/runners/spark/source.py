@@ -95,7 +95,7 @@ class InboxReader(DataSourceStreamReader):
         return [Task(share) for share in self.planner.shares(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from ...spark.stateless import rows_at, rows_of  # the reader that only plans does not need the engine
+        from ..stateless import rows_at, rows_of  # the reader that only plans does not need the engine
 
         assert isinstance(partition, Task)
         if self.shared is None:
