@@ -58,7 +58,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 $(SPARK_STAMP): $(STAMP)
 	@echo "Starting Spark once, so that it starts in half the time from now on (under a minute on two cores) ..."
-	@$(BIN)/python -m sparkstream_nb.cluster.warm
+	@$(BIN)/python -m sparkstream_nb.app.warm
 	@touch $@
 
 lab: setup ## Start JupyterLab on the first notebook, on this machine only

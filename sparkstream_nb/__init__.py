@@ -6,7 +6,7 @@ In a notebook, `%load_ext sparkstream_nb` gives the magics `%siddhi` and `%%sidd
     app.feed("Trades", frame, time="timestamp")
     app.query("from TradeAggregation within '2013-**-** **:**:**' per 'hours' select *")
 
-These functions come from `sparkstream_nb.cluster`, which is loaded on their first use, so importing a lower layer, such
+These functions come from `sparkstream_nb.app`, which is loaded on their first use, so importing a lower layer, such
 as `sparkstream_nb.plan`, loads neither Spark nor IPython. `sparkstream_nb.lab` is then the front end: it displays apps
 and their results.
 """
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from .cluster import (
+    from .app import (
         App,
         Coordination,
         Cut,
@@ -72,7 +72,7 @@ if not TYPE_CHECKING:  # for a type checker, there is what is imported above, an
     def __getattr__(name):
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from . import cluster
+        from . import app as cluster
         from .lab import connect
 
         connect()

@@ -39,7 +39,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from .cluster import App, FeedReport
+    from .app import App, FeedReport
     from .plan import Plan
     from .sinks.delivery import SinkFigures
     from .sources.intake import SourceFigures
@@ -291,7 +291,7 @@ def _add_manager(c: Options) -> None:
 
 def manager(options: Any) -> int:
     """`sparkstream manager`."""
-    from .cluster.manager_command import ManagerOptions, run_manager
+    from .app.manager.manager_command import ManagerOptions, run_manager
 
     o = options
     return run_manager(ManagerOptions(o.conf, o.host, o.port, o.tls_cert, o.tls_key, o.watch, o.allow_env))
@@ -299,11 +299,11 @@ def manager(options: Any) -> int:
 
 def store(options: Any) -> int:
     """`sparkstream store`. No node of the app may run meanwhile."""
-    from .cluster.folder import default_home
-    from .cluster.grants import Grants
-    from .cluster.rebuild import Log
-    from .cluster.secrets import References
-    from .cluster.upkeep import StoredApp, upkeep
+    from .app.config.grants import Grants
+    from .app.config.secrets import References
+    from .app.deployment.folder import default_home
+    from .app.stored.rebuild import Log
+    from .app.stored.upkeep import StoredApp, upkeep
 
     file_given = options.origin is not None and Path(options.origin).suffix in (".csv", ".parquet")
     expected = {"rename": 2, "delete": 1, "add-shard-id": 1}.get(options.action, 0)
@@ -343,11 +343,11 @@ def query(options: Any) -> int:
     """`sparkstream query`. It only reads; nodes that write to a database may run meanwhile."""
     from dataclasses import replace
 
-    from .cluster.folder import default_home, document_home
-    from .cluster.grants import Grants
-    from .cluster.reading import query_stored
-    from .cluster.secrets import References
-    from .cluster.upkeep import StoredApp
+    from .app.config.grants import Grants
+    from .app.config.secrets import References
+    from .app.deployment.folder import default_home, document_home
+    from .app.stored.reading import query_stored
+    from .app.stored.upkeep import StoredApp
     from .lab import connect
 
     connect()
@@ -364,7 +364,7 @@ def query(options: Any) -> int:
 
 def split_app(options: Any) -> int:
     """`sparkstream split`. Without --into and --make-topics it says what the apps and topics are."""
-    from .cluster.splitting import split
+    from .app.audit.splitting import split
 
     file = Path("app" if options.app == "-" else options.app)
     text = read_text(options.app)  # once: standard input is gone then
@@ -395,7 +395,7 @@ def _compiled(options: Any, text: str | None = None) -> Plan:
 
 def apps(options: Any) -> int:
     """`sparkstream apps`."""
-    from .cluster import app_folders, empty_trash_of, remove_app
+    from .app import app_folders, empty_trash_of, remove_app
     from .lab import connect
     from .lab.attachable import removed_text
 
@@ -496,7 +496,7 @@ def bench(options: Any) -> int:
 
             lines = [engine.run(workload, options.events, options.batch or engine.BATCH)]
         else:
-            from .cluster import bench as cluster
+            from .app import bench as cluster
 
             lines = cluster.run(workload, options.events, options.batch)
         for line in lines:
@@ -556,10 +556,10 @@ def _answer(case: Case, run_case: Callable[[Case], Any]) -> Case:
 def run_app(options: Any) -> int:
     """`sparkstream run`. What can be told of app, feeds and options before Spark starts is told before."""
     plan = _compiled(options)
-    from .cluster import Reading, check_feed, deploy
-    from .cluster.fed import FedBefore
-    from .cluster.folder import document_home, document_name
-    from .cluster.sent import columns_of_streams
+    from .app import Reading, check_feed, deploy
+    from .app.deployment.fed import FedBefore
+    from .app.deployment.folder import document_home, document_name
+    from .app.running.sent import columns_of_streams
     from .lab import connect
     from .lab.card import warnings_of
     from .plan import compile_retrieval

@@ -59,7 +59,7 @@ def _opener(options: Any) -> Callable[[str], _Checked]:
     variables = dict(options.param)
     around = None
     if options.conf:
-        from .cluster.checking import Surroundings  # it takes its time to load
+        from .app.audit.checking import Surroundings  # it takes its time to load
 
         around = Surroundings.of(variables, options.conf, options.allow_env)
 
@@ -146,7 +146,7 @@ def _head(options: Any, path: str) -> None:
 
 
 def _repaired(options: Any) -> int:
-    from .cluster import repair
+    from .app import repair
     from .lab import connect
 
     connect()
@@ -184,11 +184,11 @@ def _drawn(options: Any) -> int:
 
 def audit(options: Any) -> int:
     """`sparkstream audit`. Feeds that cannot be read and reports that cannot be written are errors of use."""
-    from .cluster.audit_answers import FeedFiles
-    from .cluster.auditing import AppAudit, AuditReport, as_json, as_sarif, audited
-    from .cluster.conf import node_files
-    from .cluster.secrets import References
-    from .cluster.source_reading import Reading
+    from .app.audit.audit_answers import FeedFiles
+    from .app.audit.auditing import AppAudit, AuditReport, as_json, as_sarif, audited
+    from .app.config.conf import node_files
+    from .app.config.secrets import References
+    from .app.running.source_reading import Reading
     from .lab import connect
     from .lab.plans_shown import page
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reference import replay
+from sparkstream_nb.app.audit.auditing import AppAudit, AuditReport, as_json, as_sarif, audited
 from sparkstream_nb.cli import main
-from sparkstream_nb.cluster.auditing import AppAudit, AuditReport, as_json, as_sarif, audited
 from sparkstream_nb.lab.display import text
 from sparkstream_nb.lab.plans_shown import page
 from sparkstream_nb.plan.reports.audit import Finding

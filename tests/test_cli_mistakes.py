@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import sparkstream_nb.cluster  # noqa: F401  # its modules are patched below
+import sparkstream_nb.app  # noqa: F401  # its modules are patched below
 from sparkstream_nb import cli
 
 LONGEST = 500
@@ -159,7 +159,7 @@ def test_a_mistake_is_one_message(
     def started(master: str | None) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr(sys.modules["sparkstream_nb.cluster.deploying"], "_session", started)
+    monkeypatch.setattr(sys.modules["sparkstream_nb.app.deploying"], "_session", started)
     assert cli.main(words.split()) == code
     shown = capsys.readouterr()
     assert shown.out == ""

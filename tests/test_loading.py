@@ -49,7 +49,7 @@ def loaded(program: str, folder: Path, *arguments: str) -> frozenset[str]:
 
 
 def test_the_package_loads_nothing_heavy(tmp_path: Path) -> None:
-    assert not loaded("import sparkstream_nb, sparkstream_nb.cli, sparkstream_nb.cluster", tmp_path)
+    assert not loaded("import sparkstream_nb, sparkstream_nb.cli, sparkstream_nb.app", tmp_path)
     assert not loaded("from sparkstream_nb import Coordination, Kill, Limits, Pair, Retention", tmp_path)
     program = f"from sparkstream_nb import check, explain; print(check({APP!r}), explain({APP!r}))"
     assert loaded(program, tmp_path) == PARSER | {"yaml"}
@@ -63,7 +63,7 @@ def test_a_command_loads_what_it_needs(command: list[str], needed: frozenset[str
     assert loaded(program, tmp_path, *given) == needed
 
 
-@pytest.mark.parametrize("package", ["sparkstream_nb", "sparkstream_nb.cluster"])
+@pytest.mark.parametrize("package", ["sparkstream_nb", "sparkstream_nb.app"])
 def test_names_of_a_package_are_complete(package: str) -> None:
     """What a type checker sees, what can be used and what is listed is the same."""
     module = import_module(package)

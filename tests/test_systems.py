@@ -78,9 +78,9 @@ assert app.query("from A within 0L, 9999999999999L per 'min' select sum(total) a
 app.close()
 again = sparkstream_nb.deploy(text + "from S select k insert into Keys;", **how)
 assert again.redeployed
-sparkstream_nb.cluster.stop_all()
-print(sparkstream_nb.cluster.app_folders())
-sparkstream_nb.cluster.remove_app("app")
+sparkstream_nb.app.stop_all()
+print(sparkstream_nb.app.app_folders())
+sparkstream_nb.app.remove_app("app")
 """
 
 

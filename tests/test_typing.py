@@ -25,10 +25,10 @@ sparkstream_nb.deploy("", noodes=3)
 sparkstream_nb.deplo
 """
 TOLD = [
-    'note: Revealed type is "sparkstream_nb.cluster.app.App"',
-    'note: Revealed type is "sparkstream_nb.cluster.answers.Result"',
+    'note: Revealed type is "sparkstream_nb.app.running.app.App"',
+    'note: Revealed type is "sparkstream_nb.app.results.answers.Result"',
     'note: Revealed type is "Any"',
-    'note: Revealed type is "dict[str, sparkstream_nb.cluster.answers.NodeStats]"',
+    'note: Revealed type is "dict[str, sparkstream_nb.app.results.answers.NodeStats]"',
     'note: Revealed type is "float"',
     'note: Revealed type is "sparkstream_nb.errors.SiddhiError | None"',
     'error: Unexpected keyword argument "noodes" for "deploy"; did you mean "nodes"?  [call-arg]',

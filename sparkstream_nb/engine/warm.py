@@ -2,7 +2,7 @@
 
 The apps below run on a few events each; the loops that they use are compiled into numba's cache (see `jit.py`), which
 all processes of this machine share. `make setup` does this once, and elsewhere the first deployment does
-(`cluster/first_use.py`). A loop that no app here uses is compiled when it is first used; a loop that many apps use
+(`app/results/first_use.py`). A loop that no app here uses is compiled when it is first used; a loop that many apps use
 belongs in `QUERIES`. The windows are those that are declared.
 """
 

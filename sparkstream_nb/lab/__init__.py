@@ -27,6 +27,6 @@ def load_ipython_extension(shell: Any) -> None:
 
 def unload_ipython_extension(shell: Any) -> None:
     """Stops the apps of this process."""
-    from ..cluster import stop_all
+    from ..app import stop_all
 
     stop_all()

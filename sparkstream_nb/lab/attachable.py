@@ -5,7 +5,7 @@ from __future__ import annotations
 import html as markup
 from datetime import datetime
 
-from ..cluster import AppFolders, Attachable, Removed
+from ..app import AppFolders, Attachable, Removed
 from .display import html, text
 from .drawings.tables import Figure, Grid, paragraph, size
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from ..cluster import App
-from ..cluster.hints import cut_by_joins
+from ..app import App
+from ..app.results.hints import cut_by_joins
 from ..nodes.distributed import Distributed
 from ..plan.connectors.incoming import TIME, incoming_annotations, taken
 from ..plan.connectors.outside import outside_annotations, promise

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 
-from ..cluster.cluster_view import ClusterNode, ClusterSnapshot, Kind, LinkState
-from ..cluster.progress import span
+from ..app.results.progress import span
+from ..app.views.cluster_view import ClusterNode, ClusterSnapshot, Kind, LinkState
 from .drawings import cluster_map
 from .drawings.pictures import WIDTH, embedded
 from .drawings.roles import EVENTS, Lanes, Mark, role_bars, svg

@@ -9,8 +9,8 @@ from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
-from .. import cluster
-from ..cluster.attaching import attachable_names
+from .. import app as cluster
+from ..app.attaching import attachable_names
 from ..options import MODES, Options
 from ..plan.nodes import DURATIONS
 from .completion import Query, at_cursor

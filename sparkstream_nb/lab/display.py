@@ -12,7 +12,7 @@ from functools import singledispatch
 from importlib import import_module
 from typing import Any
 
-from ..cluster.frontend import Displayed
+from ..app.results.frontend import Displayed
 
 # Rows shown where neither the call nor `%config SiddhiMagic.displaylimit` says otherwise.
 DISPLAY_LIMIT = 20

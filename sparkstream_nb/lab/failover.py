@@ -6,8 +6,8 @@ import html
 
 import pandas as pd
 
-from ..cluster import Failover, FailoverStudy
-from ..cluster.progress import span
+from ..app import Failover, FailoverStudy
+from ..app.results.progress import span
 from .drawings.costs import image as costs_image
 from .drawings.roles import image as roles_image
 from .drawings.tables import Count, Grid, paragraph, when

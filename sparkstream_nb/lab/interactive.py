@@ -7,7 +7,7 @@ from typing import Any
 
 from IPython.display import display
 
-from ..cluster import Cluster, Displayed, Divergence, Feed, Stats, Tail
+from ..app import Cluster, Displayed, Divergence, Feed, Stats, Tail
 from . import display as looks
 from .progress import show_live
 

@@ -18,10 +18,10 @@ from typing import Any, TypeVar
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from traitlets import Int, List, Unicode, observe
 
-from .. import cluster
-from ..cluster import App, Errors, Events
-from ..cluster.deployment import milliseconds
-from ..cluster.fed import FedBefore
+from .. import app as cluster
+from ..app import App, Errors, Events
+from ..app.deployment.deployment import milliseconds
+from ..app.deployment.fed import FedBefore
 from ..errors import Misuse, SiddhiError, did_you_mean, nearest
 from ..lang.format import format_text
 from ..options import HelpAsked, Options, deployment_of, read_text, reading_of, write_text

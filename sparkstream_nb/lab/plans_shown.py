@@ -5,9 +5,9 @@ from __future__ import annotations
 import html as markup
 from collections.abc import Sequence
 
-from ..cluster.audit_answers import measurement_text
-from ..cluster.auditing import AppAudit, AuditReport
-from ..cluster.text_answers import AppGraph, Check, PlanText, RepairList
+from ..app.audit.audit_answers import measurement_text
+from ..app.audit.auditing import AppAudit, AuditReport
+from ..app.results.text_answers import AppGraph, Check, PlanText, RepairList
 from ..plan.nodes import Plan
 from ..plan.reports.repair import routes
 from .display import html, text

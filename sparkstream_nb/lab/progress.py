@@ -11,7 +11,7 @@ from typing import Any
 
 from IPython.display import DisplayHandle, display
 
-from ..cluster import Feed, FeedProgress
+from ..app import Feed, FeedProgress
 from . import display as looks
 from .drawings.bars import bar_html
 

@@ -6,8 +6,8 @@ import html as markup
 from collections.abc import Sequence
 from itertools import groupby
 
-from ..cluster import DistributedFailover
-from ..cluster.progress import span
+from ..app import DistributedFailover
+from ..app.results.progress import span
 from ..simulation.placements import RunSpan, leader_spans
 from ..simulation.timeline import Faulted
 from .display import html, limit_of, text

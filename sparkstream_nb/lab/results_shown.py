@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..cluster import (
+from ..app import (
     App,
     Apps,
     Cluster,
@@ -28,10 +28,10 @@ from ..cluster import (
     Tail,
     TailSnapshot,
 )
-from ..cluster.attaching import attachable_names
-from ..cluster.divergence import VERDICTS
-from ..cluster.progress import span
-from ..cluster.reasons import group_reasons
+from ..app.attaching import attachable_names
+from ..app.results.divergence import VERDICTS
+from ..app.results.progress import span
+from ..app.results.reasons import group_reasons
 from ..ingest.ingest import TEXT_OF_ROW
 from .card import card_html, card_text
 from .cluster_view import cluster_html, cluster_text

@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..cluster import frontend
-from ..cluster.frontend import Displayed, ProgressDisplay, StatusDisplay, View
-from ..cluster.progress import ProgressLine
+from ..app.results import frontend
+from ..app.results.frontend import Displayed, ProgressDisplay, StatusDisplay, View
+from ..app.results.progress import ProgressLine
 from . import display
 
 if TYPE_CHECKING:
-    from ..cluster.buckets import AggregationReader
+    from ..app.results.buckets import AggregationReader
 
 
 class Screen:

@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..cluster.answers import NodeStats, Stats
+from ..app.results.answers import NodeStats, Stats
 from ..journal.throughput import steps
 from ..sources.intake import SourceFigures
 from .drawings.tables import MUTED, Figure, Grid, counted, paragraph, size, when

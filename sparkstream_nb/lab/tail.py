@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from datetime import UTC, datetime
 
-from ..cluster.tail import TailSnapshot
+from ..app.results.tail import TailSnapshot
 from .drawings.tables import MUTED, Count, Grid, counted, is_missing, paragraph, text_of
 
 

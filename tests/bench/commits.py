@@ -18,7 +18,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sparkstream_nb.cluster import App, deploy
+from sparkstream_nb.app import App, deploy
 
 TEXT = """
 define stream T (k string, v double, at long);

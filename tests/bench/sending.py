@@ -13,7 +13,7 @@ import threading
 import time
 from pathlib import Path
 
-from sparkstream_nb.cluster import App, deploy
+from sparkstream_nb.app import App, deploy
 
 TEXT = "define stream T (k string, v double); from T[v > 1e9] select k, v insert into High;"
 START = 1_700_000_000_000

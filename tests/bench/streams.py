@@ -146,7 +146,7 @@ def bare_job(session: Any, broker: Broker, topic: str, partitions: int, events: 
 def app_seconds(broker: Broker, topic: str, events: int, queries: str, folder: Path) -> tuple[float, list[list[int]]]:
     """Seconds of an app, from its deployment to the commit of the last event, and the lag of each partition (messages)
     when a quarter, a half and three quarters had been read."""
-    from sparkstream_nb.cluster import deploy
+    from sparkstream_nb.app import deploy
 
     text = f"""
     @source(type='kafka', bootstrap.servers='{broker.address}', topic.list='{topic}', group.id='{folder.name}',

@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 import sparkstream_nb
-from sparkstream_nb import cluster
+from sparkstream_nb import app as cluster
 
 APP = """define stream Departures (tailnum string, carrier string, origin string, dep_delay double);
 define aggregation Delays from Departures select carrier, count() as n, avg(dep_delay) as delay group by carrier

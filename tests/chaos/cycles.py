@@ -93,7 +93,7 @@ def settled(jvm: psutil.Process, seconds: float = 5) -> Counter[str]:
 
 def main() -> None:
     """Prints what is held at some of the cycles."""
-    from sparkstream_nb.cluster import deploy
+    from sparkstream_nb.app import deploy
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cycles", nargs="?", type=int, default=SHOWN[-1])

@@ -43,7 +43,7 @@ def found(app: Any) -> dict[str, pd.DataFrame]:
 
 
 def main(home: str, master: str, nodes: int, broker: str, topic: str, events: int) -> None:
-    from sparkstream_nb.cluster import deploy
+    from sparkstream_nb.app import deploy
 
     app = deploy(
         APP.format(broker=broker, topic=topic, group=Path(home).name), name="chaos", home=Path(home), master=master,

@@ -34,7 +34,7 @@ FED = 2_000_000
 
 def deployed(home: Path, length: int) -> Any:
     """The app with a window of so many events."""
-    from sparkstream_nb.cluster import deploy
+    from sparkstream_nb.app import deploy
 
     return deploy(APP.format(length=length), name="recovery", home=home, master="local[2]")
 

@@ -162,7 +162,7 @@ def _size(file: Path) -> int:
 
 def main() -> None:
     """The command."""
-    from sparkstream_nb.cluster import deploy
+    from sparkstream_nb.app import deploy
 
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.soak")
     parser.add_argument("--seconds", type=float, default=3600)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.cluster import deploy
+from sparkstream_nb.app import deploy
 from sparkstream_nb.journal import inbox
 from sparkstream_nb.outputs import merging
 

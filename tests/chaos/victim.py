@@ -115,7 +115,7 @@ def leave(home: Path, found: dict[str, pd.DataFrame]) -> None:
 
 
 def main(home: str, master: str, nodes: int, rows: int = 0) -> None:
-    from sparkstream_nb.cluster import deploy
+    from sparkstream_nb.app import deploy
 
     text = LARGE + APP + OF_LARGE.format(rows=rows) if rows else APP
     app = deploy(text, name="chaos", home=Path(home), master=master, nodes=nodes)

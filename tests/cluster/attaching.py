@@ -47,7 +47,7 @@ def write_files(came: Path, numbers: range) -> None:
 
 
 def main(home: str, came: str, out: str, events: str) -> None:
-    from sparkstream_nb.cluster import deploy
+    from sparkstream_nb.app import deploy
     from tests.cluster.programs import master
 
     os.chdir(out)

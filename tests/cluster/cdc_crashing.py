@@ -35,7 +35,7 @@ def deployed(address: str) -> dict[str, Any]:
 
 
 def main(home: str, address: str, place: str) -> None:
-    from sparkstream_nb.cluster import deploy
+    from sparkstream_nb.app import deploy
     from sparkstream_nb.sources.cdc import CdcReader
     from sparkstream_nb.sources.intake import Intake
     from tests.cluster.programs import master

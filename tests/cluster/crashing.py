@@ -59,7 +59,7 @@ def die() -> None:
 
 
 def main(home: str, master: str, place: str, batch: int, shared: str | None = None) -> None:
-    from sparkstream_nb.cluster import deploy
+    from sparkstream_nb.app import deploy
     from sparkstream_nb.outputs.commit import Commit
     from sparkstream_nb.runners import node_work as nodes
     from sparkstream_nb.runners.inline_checkpoint import InlineCheckpoint

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sparkstream_nb.cluster import App, deploy
+from sparkstream_nb.app import App, deploy
 from sparkstream_nb.runners.spark.session import spark_session
 from tests.objects import settings
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from sparkstream_nb.cluster import apps, deploy
+from sparkstream_nb.app import apps, deploy
 from sparkstream_nb.errors import SparkStreamError
 
 APP = "define stream S (v int); from S#window.length(2) select sum(v) as s insert into O;"

@@ -23,7 +23,7 @@ def app_text(broker: str, topic: str) -> str:
 
 
 def main(home: str, broker: str, topic: str, place: str) -> None:
-    from sparkstream_nb.cluster import deploy
+    from sparkstream_nb.app import deploy
     from sparkstream_nb.sources.intake import Intake
     from sparkstream_nb.sources.kafka import KafkaReader
     from tests.cluster.programs import master

@@ -50,8 +50,8 @@ def work(app: Any) -> None:
 
 
 def main(home: str, out: str, url: str, place: str, broker: str = "", topic: str = "") -> None:
-    from sparkstream_nb.cluster import deploy
-    from sparkstream_nb.cluster.undelivered import FaultStreams
+    from sparkstream_nb.app import deploy
+    from sparkstream_nb.app.running.undelivered import FaultStreams
     from sparkstream_nb.sinks import files
     from sparkstream_nb.sinks.delivery import Delivery
     from sparkstream_nb.sinks.http import HttpTarget

@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.cluster import App, FeedProgress, ProgressLine, apps, deploy
+from sparkstream_nb.app import App, FeedProgress, ProgressLine, apps, deploy
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import Misuse, NotInThisBuild, SiddhiError, SparkStreamError
 from sparkstream_nb.lab.display import text as text_of

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App
-from sparkstream_nb.cluster.answers import Came
+from sparkstream_nb.app import App
+from sparkstream_nb.app.results.answers import Came
 from sparkstream_nb.lab.display import text
 from sparkstream_nb.retention import Retention
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.nodes.batches import between
 

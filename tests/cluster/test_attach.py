@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App, apps, attach, attachable, deploy, get, stop_all
+from sparkstream_nb.app import App, apps, attach, attachable, deploy, get, stop_all
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.lab.display import text
 from sparkstream_nb.runners import INLINE

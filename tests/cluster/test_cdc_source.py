@@ -13,8 +13,8 @@ import pytest
 import sqlalchemy as sa
 
 import servers
-from sparkstream_nb.cluster import App, deploy
-from sparkstream_nb.cluster.sources import SourcePlans
+from sparkstream_nb.app import App, deploy
+from sparkstream_nb.app.connectors.sources import SourcePlans
 from sparkstream_nb.errors import NotInThisBuild, SiddhiBindError
 from sparkstream_nb.sources import cdc
 from sparkstream_nb.stores.dialects import DIALECTS
@@ -284,8 +284,8 @@ def test_a_database_that_is_not_allowed(tmp_path: Path) -> None:
 
 
 def test_options_that_mean_nothing_here_are_taken(tmp_path: Path) -> None:
-    from sparkstream_nb.cluster.grants import Grants
-    from sparkstream_nb.cluster.secrets import References
+    from sparkstream_nb.app.config.grants import Grants
+    from sparkstream_nb.app.config.secrets import References
     from sparkstream_nb.plan import compile_app
 
     text = text_of(jdbc_driver_name="org.postgresql.Driver", operation="Insert, update", polling_interval="5")

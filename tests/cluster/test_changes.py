@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.cluster import App, stop_all
+from sparkstream_nb.app import App, stop_all
 from sparkstream_nb.errors import SparkStreamError
 from tests.masters import masters
 from tests.profiles import one_of
@@ -119,7 +119,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from typing import Any
-from sparkstream_nb.cluster import deploy, folder
+from sparkstream_nb.app import deploy, folder
 from tests.cluster import test_changes as t
 from tests.cluster.crashing import die
 from tests.cluster.programs import master
@@ -145,7 +145,7 @@ if place == "aside":
 if place == "switched":
     folder.Life.write = dying(folder.Life.write, False)
 if place == "opened":
-    from sparkstream_nb.cluster import running
+    from sparkstream_nb.app import running
     running.clear_up = dying(running.clear_up, False)
 deploy(t.STREAM + t.KEPT + t.ADDED, name="app", home=home, master=master())
 """
@@ -172,7 +172,7 @@ ELSEWHERE = """
 import sys
 from pathlib import Path
 from typing import Any
-from sparkstream_nb.cluster import deploy
+from sparkstream_nb.app import deploy
 from sparkstream_nb.runners.spark.session import spark_session
 from tests.cluster import test_changes as t
 from tests.cluster.crashing import die

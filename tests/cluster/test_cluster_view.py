@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sparkstream_nb.cluster import App, Kill, Pair
-from sparkstream_nb.cluster.cluster_view import Action, Kind
+from sparkstream_nb.app import App, Kill, Pair
+from sparkstream_nb.app.views.cluster_view import Action, Kind
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.lab.display import html, text
 from sparkstream_nb.simulation.timeline import Active

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkstream_nb.cluster.conf import HA, NodeFile, node_files, read_node
-from sparkstream_nb.cluster.conf_pair import pair_of, pairs_of
-from sparkstream_nb.cluster.grants import Grants
-from sparkstream_nb.cluster.secrets import References
-from sparkstream_nb.cluster.stores import address, databases_of
+from sparkstream_nb.app.config.conf import HA, NodeFile, node_files, read_node
+from sparkstream_nb.app.config.conf_pair import pair_of, pairs_of
+from sparkstream_nb.app.config.grants import Grants
+from sparkstream_nb.app.config.secrets import References
+from sparkstream_nb.app.connectors.stores import address, databases_of
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.simulation.topology import Coordination, Pair

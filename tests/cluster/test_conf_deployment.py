@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import sparkstream_nb
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.runners import INLINE
 

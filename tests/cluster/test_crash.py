@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 
 from . import crashing
 from .programs import killed

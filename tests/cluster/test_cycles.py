@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from tests.chaos.cycles import APP, held, jvm_of
 
 WARM, CYCLES = 4, 12

@@ -7,8 +7,8 @@ import inspect
 
 import pytest
 
-from sparkstream_nb.cluster import Deployment, deploy, get
-from sparkstream_nb.cluster.deployment import mode_of
+from sparkstream_nb.app import Deployment, deploy, get
+from sparkstream_nb.app.deployment.deployment import mode_of
 from sparkstream_nb.errors import Misuse, SparkStreamError
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App, Cut, DistributedFailover, Kill, ResourceCluster, ResourceNode, Restart
+from sparkstream_nb.app import App, Cut, DistributedFailover, Kill, ResourceCluster, ResourceNode, Restart
 from sparkstream_nb.errors import Misuse, SiddhiBindError, SiddhiRuntimeError
 from sparkstream_nb.lab.display import html, text
 

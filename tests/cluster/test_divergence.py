@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkstream_nb.cluster import App
-from sparkstream_nb.cluster.divergence import VERDICTS, Alert, Divergence, MergedCheck, Truth, match
+from sparkstream_nb.app import App
+from sparkstream_nb.app.results.divergence import VERDICTS, Alert, Divergence, MergedCheck, Truth, match
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.journal.entries import Ask
 from sparkstream_nb.journal.inbox import Inbox

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.cluster.deployment import Deployment
-from sparkstream_nb.cluster.emptied import outside_stores
-from sparkstream_nb.cluster.stores import open_store
+from sparkstream_nb.app.connectors.stores import open_store
+from sparkstream_nb.app.deployment.deployment import Deployment
+from sparkstream_nb.app.deployment.emptied import outside_stores
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import StoreError

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App, FailoverStudy, Kill, Pair
-from sparkstream_nb.cluster.failover_study import Wanted, runs_of
+from sparkstream_nb.app import App, FailoverStudy, Kill, Pair
+from sparkstream_nb.app.results.failover_study import Wanted, runs_of
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.lab.drawings.costs import svg
 from sparkstream_nb.replay.failover_study import FailoverCounts

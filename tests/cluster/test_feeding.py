@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App, Feed, FeedProgress, all_feeds, feed_of
+from sparkstream_nb.app import App, Feed, FeedProgress, all_feeds, feed_of
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.ingest.time_formats import DoubtCounts
 from sparkstream_nb.journal import planning
@@ -219,7 +219,7 @@ def test_a_feed_that_fails_says_why(run: Run, tmp_path: Path, monkeypatch: pytes
     app = run(SUMS)
     with pytest.raises(SparkStreamError, match=r"file not found: .*none\.csv"):
         app.feed("S", tmp_path / "none.csv", background=True)
-    monkeypatch.setattr("sparkstream_nb.cluster.running.check_source", lambda source, shape: None)  # it goes later
+    monkeypatch.setattr("sparkstream_nb.app.running.running.check_source", lambda source, shape: None)  # it goes later
     feed = app.feed("S", tmp_path / "gone.csv", background=True)
     with pytest.raises(SparkStreamError, match=r"gone\.csv"):
         feed.wait(SECONDS)
@@ -268,7 +268,7 @@ PROGRAM = f'''
 import time
 from pathlib import Path
 import numpy as np, pandas as pd
-from sparkstream_nb.cluster import deploy
+from sparkstream_nb.app import deploy
 app = deploy("""{SUMS}""", name="ends", home=Path("home"))
 feed = app.feed("S", pd.DataFrame({{"a": np.zeros(3_000_000, int)}}), background=True)
 while not feed.progress.done:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkstream_nb.cluster import first_use, frontend
+from sparkstream_nb.app.results import first_use, frontend
 from sparkstream_nb.engine import warm
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.cluster import attach, changes, deploy
-from sparkstream_nb.cluster.deployment import Deployment
-from sparkstream_nb.cluster.folder import Life, check_home, default_home, fingerprint, foreseen, open_folder
+from sparkstream_nb.app import attach, changes, deploy
+from sparkstream_nb.app.deployment.deployment import Deployment
+from sparkstream_nb.app.deployment.folder import Life, check_home, default_home, fingerprint, foreseen, open_folder
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.journal.private import private_folder
 from sparkstream_nb.journal.routing import keys_apart

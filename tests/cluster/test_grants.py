@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from sparkstream_nb.cluster.grants import Grants, NotAllowed
+from sparkstream_nb.app.config.grants import Grants, NotAllowed
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.stores.address import from_jdbc
 

@@ -11,7 +11,7 @@ from typing import Any
 import flask
 import pytest
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal.inbox import Inbox, Ticket
 

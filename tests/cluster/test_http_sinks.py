@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.cluster import App
-from sparkstream_nb.cluster.undelivered import FaultStreams
+from sparkstream_nb.app import App
+from sparkstream_nb.app.running.undelivered import FaultStreams
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lab.display import html, text
 from sparkstream_nb.sinks.http_client import HttpServer

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sparkstream_nb.cluster import App
-from sparkstream_nb.cluster.idle import IdleTicker
+from sparkstream_nb.app import App
+from sparkstream_nb.app.config.idle import IdleTicker
 from sparkstream_nb.plan.nodes import IdleClock
 
 Run = Callable[..., App]
@@ -22,7 +22,7 @@ define stream S (v int);
 
 def test_the_clock_is_due_after_the_idle_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("sparkstream_nb.cluster.idle.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("sparkstream_nb.app.config.idle.time.monotonic", lambda: now[0])
     ticker = IdleTicker(IdleClock(idle=1500, increment=10), lambda ms: None)
     ticker.sent()
     assert ticker.left(100.0) == 1.5

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App, changes
+from sparkstream_nb.app import App, changes
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal import journal
 from sparkstream_nb.journal.journal import entries_from
@@ -69,12 +69,12 @@ assert len(app.output("Sums")) == 1001
 assert app.query("from A within 0L, 9999999999999L per 'min' select sum(total) as n").rows
 assert app.divergence().counts is not None
 assert app.study(nodes=[1, 2]).best is not None
-sparkstream_nb.cluster.stop_all()
+sparkstream_nb.app.stop_all()
 again = sparkstream_nb.attach("app", home=home / "app")
 again.send("S", ["a", 1])
 again.flush()
 assert len(again.output("Sums")) == 1002
-sparkstream_nb.cluster.stop_all()
+sparkstream_nb.app.stop_all()
 loaded = {name.split(".")[0] for name in sys.modules}
 assert not loaded & {*MISSING, "sqlalchemy", "kafka"}, loaded
 try:
@@ -170,7 +170,7 @@ POISONED = """
 import os, signal, sys
 from pathlib import Path
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.cluster import deploy
+from sparkstream_nb.app import deploy
 
 step = NodeEngine.step
 

@@ -19,8 +19,8 @@ import pandas as pd
 import pytest
 
 import sparkstream_nb
-from sparkstream_nb.cluster import App, attach, deploy, get
-from sparkstream_nb.cluster.deploying import close_app
+from sparkstream_nb.app import App, attach, deploy, get
+from sparkstream_nb.app.deploying import close_app
 from sparkstream_nb.journal.inbox import Ticket
 from tests.profiles import examples
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from sparkstream_nb.errors import SparkStreamError
 from tests.broker import Broker
 

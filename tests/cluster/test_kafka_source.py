@@ -11,7 +11,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewPartitions
 from kafka.structs import OffsetAndMetadata
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from sparkstream_nb.sources.reader import PLACE
 from tests.broker import Broker
 from tests.marks import thorough

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App, Limits
+from sparkstream_nb.app import App, Limits
 from sparkstream_nb.errors import Misuse, SparkStreamError
 
 Run = Callable[..., App]

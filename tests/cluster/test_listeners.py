@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.cluster import App
-from sparkstream_nb.cluster.listeners import CommitListeners
+from sparkstream_nb.app import App
+from sparkstream_nb.app.results.listeners import CommitListeners
 from sparkstream_nb.outputs.commit import Progress
 
 Run = Callable[..., App]

@@ -16,7 +16,7 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, LoginPassword
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lab.display import text
 from sparkstream_nb.mapping import Message as SinkMessage

@@ -20,9 +20,11 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb import cli, cluster
-from sparkstream_nb.cluster.answers import Stats
-from sparkstream_nb.cluster.manager import (
+from sparkstream_nb import app as cluster
+from sparkstream_nb import cli
+from sparkstream_nb.app.config.manager_conf import read_manager
+from sparkstream_nb.app.config.secrets import References
+from sparkstream_nb.app.manager.manager import (
     MOST_BYTES,
     MOST_STATEMENTS,
     ClusterDeployer,
@@ -31,10 +33,9 @@ from sparkstream_nb.cluster.manager import (
     Manager,
     checked_app,
 )
-from sparkstream_nb.cluster.manager_command import ManagerOptions, running
-from sparkstream_nb.cluster.manager_conf import read_manager
-from sparkstream_nb.cluster.manager_http import Credentials, ManagerServer, address_of
-from sparkstream_nb.cluster.secrets import References
+from sparkstream_nb.app.manager.manager_command import ManagerOptions, running
+from sparkstream_nb.app.manager.manager_http import Credentials, ManagerServer, address_of
+from sparkstream_nb.app.results.answers import Stats
 from sparkstream_nb.errors import Misuse, SparkStreamError, StoreError
 from tests.certificates import self_signed
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkstream_nb.cluster.manager import MOST_BYTES, Manager, checked_app
-from sparkstream_nb.cluster.manager_watch import WatchedDirectory
+from sparkstream_nb.app.manager.manager import MOST_BYTES, Manager, checked_app
+from sparkstream_nb.app.manager.manager_watch import WatchedDirectory
 from sparkstream_nb.errors import Misuse, StoreError
 
 from .test_manager import APP, StandIn

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import sparkstream_nb
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from tests.run_servers import ServerOf
 
 from .programs import ROOT, killed

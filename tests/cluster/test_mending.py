@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors.exceptions.base import PySparkException
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.recovery.care import Aside, Care, Steps, Trying
 from sparkstream_nb.runners.spark.runner import runner as stream
@@ -52,7 +52,7 @@ PROGRAM = """
 import json, sys
 from pathlib import Path
 import pandas as pd
-from sparkstream_nb.cluster import deploy
+from sparkstream_nb.app import deploy
 
 app = deploy(sys.argv[2], home=Path(sys.argv[1]), name="app", nodes=int(sys.argv[3]))
 app.send("S", ["a", 1], at=1)
@@ -97,7 +97,7 @@ def test_an_event_that_ends_its_process_is_set_aside(tmp_path: Path, app: str, n
 FLOOD = """
 import json, sys
 from pathlib import Path
-from sparkstream_nb.cluster import deploy
+from sparkstream_nb.app import deploy
 
 app = deploy(
     "define stream S (k string, v int); @info(name = 'none') from every not S[v > 100] for 1 sec select 1 as x "

@@ -13,7 +13,7 @@ from pathlib import Path
 import nats
 import pytest
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from sparkstream_nb.errors import SparkStreamError
 from tests.servers import free_port
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan.nodes import Plan
 from sparkstream_nb.runners import node_work as nodes

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App, attach
-from sparkstream_nb.cluster.deploying import close_app
+from sparkstream_nb.app import App, attach
+from sparkstream_nb.app.deploying import close_app
 from sparkstream_nb.journal import resting
 
 Run = Callable[..., App]

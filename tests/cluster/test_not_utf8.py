@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.ingest.ingest import python_values, type_rows
 from sparkstream_nb.recovery.aside import errors_of

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from sparkstream_nb.cluster import App
-from sparkstream_nb.cluster.owner import own
+from sparkstream_nb.app import App
+from sparkstream_nb.app.deployment.owner import own
 from sparkstream_nb.errors import Misuse
 
 APP = "define stream S (v int); from S select v insert into O;"
 HOLDS = """
 import sys
 from pathlib import Path
-from sparkstream_nb.cluster.owner import own
+from sparkstream_nb.app.deployment.owner import own
 from sparkstream_nb.errors import Misuse
 try:
     kept = own(Path(sys.argv[1]), "other")
@@ -31,7 +31,7 @@ except Misuse as e:
 CHILDREN = """
 import os, subprocess, sys
 from pathlib import Path
-from sparkstream_nb.cluster.owner import own
+from sparkstream_nb.app.deployment.owner import own
 kept = own(Path(sys.argv[1]), "one")
 if os.fork() == 0:
     os.write(1, b"forked\\n")

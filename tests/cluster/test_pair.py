@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App, Cut, Kill, Pair, Pause, Restart, Slow
-from sparkstream_nb.cluster.fault_schedule import schedule_of
+from sparkstream_nb.app import App, Cut, Kill, Pair, Pause, Restart, Slow
+from sparkstream_nb.app.config.fault_schedule import schedule_of
 from sparkstream_nb.errors import Misuse, SiddhiRuntimeError, SparkStreamError
 from sparkstream_nb.lab.display import html, text
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from sparkstream_nb.stores.dialects import DIALECTS
 from tests.broker import Broker
 from tests.run_servers import ServerOf

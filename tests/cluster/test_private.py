@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal.planning import Share
 from sparkstream_nb.journal.private import check_private
@@ -64,7 +64,7 @@ def test_an_inbox_where_others_can_write_is_not_read(tmp_path: Path, up: int) ->
 
 
 SHADOWED = """
-from sparkstream_nb.cluster import deploy, stop_all
+from sparkstream_nb.app import deploy, stop_all
 app = deploy("define stream S (v int); from S#window.length(2) select sum(v) as s insert into O;", home="home")
 app.send("S", [1])
 app.flush()

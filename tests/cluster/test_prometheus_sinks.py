@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from servers import free_port
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.mapping import Message
 from sparkstream_nb.sinks.prometheus import Metric, PrometheusTarget

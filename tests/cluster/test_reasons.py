@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from sparkstream_nb.cluster import App
-from sparkstream_nb.cluster.reasons import ReasonGroup, group_reasons
+from sparkstream_nb.app import App
+from sparkstream_nb.app.results.reasons import ReasonGroup, group_reasons
 from sparkstream_nb.lab.display import text
 
 Run = Callable[..., App]

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.cluster import attachable, deploy
-from sparkstream_nb.cluster.attaching import attach, attachable_names
-from sparkstream_nb.cluster.deployment import Deployment
-from sparkstream_nb.cluster.folder import Life, default_home, former_life, open_folder
-from sparkstream_nb.cluster.owner import own
-from sparkstream_nb.cluster.record import Record
+from sparkstream_nb.app import attachable, deploy
+from sparkstream_nb.app.attaching import attach, attachable_names
+from sparkstream_nb.app.config.record import Record
+from sparkstream_nb.app.deployment.deployment import Deployment
+from sparkstream_nb.app.deployment.folder import Life, default_home, former_life, open_folder
+from sparkstream_nb.app.deployment.owner import own
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.limits import Limits
 from sparkstream_nb.plan import compile_app

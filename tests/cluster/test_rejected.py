@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.lab.display import text
 

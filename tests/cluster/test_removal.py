@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sparkstream_nb import cli
-from sparkstream_nb.cluster import App, app_folders, apps, attachable, deploy, empty_trash_of, remove_app
-from sparkstream_nb.cluster.owner import own
+from sparkstream_nb.app import App, app_folders, apps, attachable, deploy, empty_trash_of, remove_app
+from sparkstream_nb.app.deployment.owner import own
 from sparkstream_nb.errors import Misuse
 
 TEXT = """

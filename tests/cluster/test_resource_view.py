@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.cluster.cluster_view import ClusterSnapshot, ClusterState, LinkState
-from sparkstream_nb.cluster.resource_view import ResourceAdapter
+from sparkstream_nb.app.views.cluster_view import ClusterSnapshot, ClusterState, LinkState
+from sparkstream_nb.app.views.resource_view import ResourceAdapter
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.journal.rows import NodeReport

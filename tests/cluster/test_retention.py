@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.journal import inbox
 from sparkstream_nb.lab.display import text

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App, Cut, Kill, Restart
+from sparkstream_nb.app import App, Cut, Kill, Restart
 from sparkstream_nb.errors import Misuse, SiddhiBindError, SiddhiRuntimeError, SparkStreamError
 from sparkstream_nb.lab.display import html, text
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from tests.broker import Broker
 from tests.marks import thorough
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from sparkstream_nb.errors import SparkStreamError
 
 EVENTS = "define stream S (k string, v int);\n"

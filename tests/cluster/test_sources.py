@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sparkstream_nb.cluster import App, deploy
-from sparkstream_nb.cluster.grants import Grants
-from sparkstream_nb.cluster.secrets import References
-from sparkstream_nb.cluster.sources import SourcePlans
+from sparkstream_nb.app import App, deploy
+from sparkstream_nb.app.config.grants import Grants
+from sparkstream_nb.app.config.secrets import References
+from sparkstream_nb.app.connectors.sources import SourcePlans
 from sparkstream_nb.errors import NotInThisBuild, SiddhiBindError, SparkStreamError
 from sparkstream_nb.journal.inbox import Ticket
 from sparkstream_nb.lab.display import text

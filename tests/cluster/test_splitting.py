@@ -14,8 +14,8 @@ import pytest
 from kafka.admin import KafkaAdminClient
 
 from sparkstream_nb import cli
-from sparkstream_nb.cluster import App, SplitApp, split
-from sparkstream_nb.cluster.grants import NotAllowed
+from sparkstream_nb.app import App, SplitApp, split
+from sparkstream_nb.app.config.grants import NotAllowed
 from sparkstream_nb.errors import Misuse, SiddhiBindError, SparkStreamError
 from sparkstream_nb.lab.display import html, text
 from sparkstream_nb.plan import compile_app
@@ -61,7 +61,7 @@ def events() -> pd.DataFrame:
 @pytest.fixture
 def parts(spark: Any, tmp_path: Path) -> Iterator[Callable[..., dict[str, App]]]:
     """Deploys the apps of a split in a temporary folder; they are stopped after the test."""
-    from sparkstream_nb.cluster import stop_all
+    from sparkstream_nb.app import stop_all
 
     def start(found: SplitApp, **arguments: Any) -> dict[str, App]:
         return found.deploy(home=tmp_path / "parts", **arguments)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from sparkstream_nb.errors import SiddhiBindError, SiddhiRuntimeError, StoreError
 from sparkstream_nb.outputs.commit import Commit
 
@@ -84,7 +84,7 @@ def fill(app: App, *, killed: bool = False) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from sparkstream_nb.cluster import deploy
+from sparkstream_nb.app import deploy
 from tests.cluster.programs import master
 from tests.cluster.test_stored_tables import fill, text
 home, database = map(Path, sys.argv[1:])

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkstream_nb.cluster import App, Reading
-from sparkstream_nb.cluster.study import Study, candidates
+from sparkstream_nb.app import App, Reading
+from sparkstream_nb.app.running.study import Study, candidates
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.nodes.tallies import Tally, tally
 from sparkstream_nb.plan import compile_app

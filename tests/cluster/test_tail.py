@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App
-from sparkstream_nb.cluster.tail import LOOKED_AT, MOST_KEYS, StreamEnd, Tail, TailCursor, TailShape
+from sparkstream_nb.app import App
+from sparkstream_nb.app.results.tail import LOOKED_AT, MOST_KEYS, StreamEnd, Tail, TailCursor, TailShape
 from sparkstream_nb.errors import Misuse
 
 Run = Callable[..., App]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 from sparkstream_nb.errors import SparkStreamError
 from tests.servers import free_port
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App
-from sparkstream_nb.cluster.wall import WallClock, WallTicker
+from sparkstream_nb.app import App
+from sparkstream_nb.app.running.wall import WallClock, WallTicker
 
 Run = Callable[..., App]
 BEGIN = 1_700_000_000_000
@@ -39,7 +39,7 @@ class Machine:
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     """The machine's clock of apps that are deployed."""
     found = Machine()
-    monkeypatch.setattr("sparkstream_nb.cluster.running.WallClock", found.clock)
+    monkeypatch.setattr("sparkstream_nb.app.running.running.WallClock", found.clock)
     return found
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkstream_nb.cluster import deploy
-from sparkstream_nb.cluster.wall import Inlet, Tick, WallClock, WallTicker, next_tick
+from sparkstream_nb.app import deploy
+from sparkstream_nb.app.running.wall import Inlet, Tick, WallClock, WallTicker, next_tick
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.journal.rows import NodeReport
 from sparkstream_nb.outputs.commit import Progress

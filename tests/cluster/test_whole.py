@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.cluster import App
-from sparkstream_nb.cluster.whole import Found, check_whole
+from sparkstream_nb.app import App
+from sparkstream_nb.app.deployment.whole import Found, check_whole
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.journal.checkpoints import Reached

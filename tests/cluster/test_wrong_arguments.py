@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App, deploy
+from sparkstream_nb.app import App, deploy
 from sparkstream_nb.errors import SparkStreamError, printable
 
 APP = "define stream S (o object, d double); from S select d insert into O;"

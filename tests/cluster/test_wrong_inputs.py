@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sparkstream_nb.cluster import App, deploy, get, stop_all
+from sparkstream_nb.app import App, deploy, get, stop_all
 from sparkstream_nb.errors import SiddhiError, SparkStreamError
 from sparkstream_nb.runners import INLINE
 

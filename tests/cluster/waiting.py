@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sparkstream_nb.cluster import App
+from sparkstream_nb.app import App
 
 
 def until(app: App, found: Callable[[], bool], seconds: float = 60.0) -> None:

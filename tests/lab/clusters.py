@@ -8,10 +8,10 @@ from threading import RLock
 import numpy as np
 import pyarrow as pa
 
-from sparkstream_nb.cluster import Cluster
-from sparkstream_nb.cluster.cluster_view import ClusterReader
-from sparkstream_nb.cluster.controls import FaultJournal, Told
-from sparkstream_nb.cluster.pair_view import PairAdapter
+from sparkstream_nb.app import Cluster
+from sparkstream_nb.app.views.cluster_view import ClusterReader
+from sparkstream_nb.app.views.controls import FaultJournal, Told
+from sparkstream_nb.app.views.pair_view import PairAdapter
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.journal.rows import NodeReport

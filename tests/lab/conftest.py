@@ -15,12 +15,12 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.testing.globalipapp import start_ipython
 
-from sparkstream_nb import cluster
-from sparkstream_nb.cluster import App, Deployment, Errors, Events, Feed, FeedReport, Result, Sent, Stats
-from sparkstream_nb.cluster.answers import DiskStats, NodeStats, PartStats
-from sparkstream_nb.cluster.deploying import _apps
-from sparkstream_nb.cluster.feeding import Feeds, Request, Target
-from sparkstream_nb.cluster.listeners import CommitListeners
+from sparkstream_nb import app as cluster
+from sparkstream_nb.app import App, Deployment, Errors, Events, Feed, FeedReport, Result, Sent, Stats
+from sparkstream_nb.app.deploying import _apps
+from sparkstream_nb.app.results.answers import DiskStats, NodeStats, PartStats
+from sparkstream_nb.app.results.listeners import CommitListeners
+from sparkstream_nb.app.running.feeding import Feeds, Request, Target
 from sparkstream_nb.lab import connect
 from sparkstream_nb.outputs.commit import Progress
 from sparkstream_nb.plan import compile_app

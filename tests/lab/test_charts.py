@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from IPython.utils.capture import capture_output
 
-from sparkstream_nb.cluster.buckets import AggregationReader, InputStream, Shard
+from sparkstream_nb.app.results.buckets import AggregationReader, InputStream, Shard
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.lab.drawings.charts import (

@@ -113,7 +113,7 @@ def test_a_restart_a_cut_and_a_pause(lab: Lab, page: Any) -> None:
 
 
 def test_errors_are_one_line_in_the_view(lab: Lab, page: Any) -> None:
-    lab.run(page, 'sparkstream_nb.cluster.stop_all()\nprint("all", "stopped")')
+    lab.run(page, 'sparkstream_nb.app.stop_all()\nprint("all", "stopped")')
     page.wait_for_selector(".jp-OutputArea-output >> text=all stopped", timeout=60_000)
     node(page, "node-2").locator("button.kill").click()
     failed = page.locator(f"{CLUSTER} .failed", has_text="this app 'Rooms' is closed")

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sparkstream_nb.cluster.cluster_view import (
+from sparkstream_nb.app.views.cluster_view import (
     Action,
     ClusterNode,
     ClusterSnapshot,

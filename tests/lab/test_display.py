@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import sparkstream_nb
-from sparkstream_nb.cluster import (
+from sparkstream_nb.app import (
     AppGraph,
     Apps,
     AuditReport,
@@ -40,16 +40,16 @@ from sparkstream_nb.cluster import (
     Study,
     Tail,
     check,
-    frontend,
     repair,
-)  # fmt: skip
-from sparkstream_nb.cluster.attaching import Attachable, FoundApp
-from sparkstream_nb.cluster.auditing import audited
-from sparkstream_nb.cluster.divergence import Truth
-from sparkstream_nb.cluster.failover_study import Wanted, runs_of
-from sparkstream_nb.cluster.record import Record
-from sparkstream_nb.cluster.removal import AppFolder, AppFolders
-from sparkstream_nb.cluster.tail import StreamEnd, TailShape
+)
+from sparkstream_nb.app.attaching import Attachable, FoundApp
+from sparkstream_nb.app.audit.auditing import audited
+from sparkstream_nb.app.config.record import Record
+from sparkstream_nb.app.removal import AppFolder, AppFolders
+from sparkstream_nb.app.results import frontend  # fmt: skip
+from sparkstream_nb.app.results.divergence import Truth
+from sparkstream_nb.app.results.failover_study import Wanted, runs_of
+from sparkstream_nb.app.results.tail import StreamEnd, TailShape
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal.inbox import Inbox
@@ -346,7 +346,7 @@ def test_without_ipython_results_print_as_text() -> None:
 import sys
 sys.modules["IPython"] = None  # an import of it fails
 import sparkstream_nb
-from sparkstream_nb.cluster import Result, frontend
+from sparkstream_nb.app import Result, frontend
 print(sparkstream_nb.check("@app:name('T') " + {TRADES!r}))
 print(Result([("k", "string")], [["a"]]))
 print(type(frontend.current().progress()).__name__)

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from sparkstream_nb import cluster
+from sparkstream_nb import app as cluster
 from tests.masters import EACH_RUNNER
 
 from .conftest import HOUR, TRADES

@@ -25,7 +25,7 @@ from S#window.length(1000) select a, sum(a) as total group by a insert into Out;
 """
 UNTIL_IT_FEEDS = """
 import time
-from sparkstream_nb.cluster import all_feeds
+from sparkstream_nb.app import all_feeds
 feed = next(iter(all_feeds().values()))
 while not feed.progress.done:
     time.sleep(0.05)

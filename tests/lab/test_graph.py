@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sparkstream_nb import cli, cluster
+from sparkstream_nb import app as cluster
+from sparkstream_nb import cli
 from sparkstream_nb.errors import SiddhiError
 from sparkstream_nb.lab import display
 from sparkstream_nb.lab.graph import drawing

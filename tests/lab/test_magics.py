@@ -14,12 +14,12 @@ import pandas as pd
 import pytest
 from IPython.core.completer import provisionalcompleter
 
-from sparkstream_nb import cluster
-from sparkstream_nb.cluster.answers import FeedReport
-from sparkstream_nb.cluster.deployment import Deployment, milliseconds
-from sparkstream_nb.cluster.fed import NOTED, FedBefore
-from sparkstream_nb.cluster.folder import default_home, open_folder
-from sparkstream_nb.cluster.record import Record
+from sparkstream_nb import app as cluster
+from sparkstream_nb.app.config.record import Record
+from sparkstream_nb.app.deployment.deployment import Deployment, milliseconds
+from sparkstream_nb.app.deployment.fed import NOTED, FedBefore
+from sparkstream_nb.app.deployment.folder import default_home, open_folder
+from sparkstream_nb.app.results.answers import FeedReport
 from sparkstream_nb.errors import Misuse, SiddhiBindError, SiddhiSyntaxError
 from sparkstream_nb.lab.arguments import line_options, overview
 from sparkstream_nb.lab.magics import Interrupted, literal, with_body
@@ -393,7 +393,7 @@ def test_an_app_without_a_name_is_called_after_its_notebook(shell: Any, monkeypa
     text = "define stream S (a int); from S select a insert into O;"
 
     def deployed(text: str, name: str | None = None) -> tuple[str, Path]:
-        monkeypatch.setattr(sys.modules["sparkstream_nb.cluster.deploying"], "_start", lambda d, plans, master: d)
+        monkeypatch.setattr(sys.modules["sparkstream_nb.app.deploying"], "_start", lambda d, plans, master: d)
         deployment: Any = cluster.deploy(text, name=name)
         return deployment.name, deployment.home
 

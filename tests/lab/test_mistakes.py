@@ -15,7 +15,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.testing.globalipapp import start_ipython
 
-from sparkstream_nb import cluster
+from sparkstream_nb import app as cluster
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.runners import INLINE
 
@@ -223,7 +223,7 @@ def test_a_mistake_is_told_before_spark_starts(
     def started(master: str | None) -> None:
         raise AssertionError("Spark was started")
 
-    module = sys.modules["sparkstream_nb.cluster.deploying"]
+    module = sys.modules["sparkstream_nb.app.deploying"]
     monkeypatch.setattr(module, "_apps", {})
     monkeypatch.setattr(module, "_session", started)
     check(shell, text, message)

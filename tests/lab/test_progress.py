@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from IPython.utils.capture import capture_output
 
-from sparkstream_nb.cluster import FeedProgress
+from sparkstream_nb.app import FeedProgress
 from sparkstream_nb.lab.drawings.bars import bar_html
 from sparkstream_nb.lab.progress import FeedBar, show_live
 

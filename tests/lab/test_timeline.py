@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from sparkstream_nb.cluster.divergence import Divergence, Truth
-from sparkstream_nb.cluster.study import Study
+from sparkstream_nb.app.results.divergence import Divergence, Truth
+from sparkstream_nb.app.running.study import Study
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.lab.drawings import heatmap

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reference import replay
-from sparkstream_nb.cluster.auditing import AuditReport, as_json, as_sarif, audited
+from sparkstream_nb.app.audit.auditing import AuditReport, as_json, as_sarif, audited
 from sparkstream_nb.lab.display import html, text
 from sparkstream_nb.plan import compile_app, explain
 from sparkstream_nb.plan.shard_safety.known_faults import FAULTS, KnownFault, known_faults

@@ -17,7 +17,7 @@ from sparkstream_nb.runners.spark.settings import check_master, closed
 LISTENING = """
 import os, sys
 from pathlib import Path
-from sparkstream_nb.cluster import deploy, stop_all
+from sparkstream_nb.app import deploy, stop_all
 
 app = deploy("define stream S (v int); from S#window.length(2) select sum(v) as s insert into O;", nodes=2, home="home")
 for i in range(3):

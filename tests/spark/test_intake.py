@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.cluster.sources import _Token
+from sparkstream_nb.app.connectors.sources import _Token
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.journal.journal import entries_from

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.cluster.hints import why_empty
+from sparkstream_nb.app.results.hints import why_empty
 from sparkstream_nb.engine.columnar.columns import ARROW
 from sparkstream_nb.engine.expressions import Context
 from sparkstream_nb.engine.node import NodeEngine

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 import servers
-from sparkstream_nb.cluster.sources import _rows_as_json
+from sparkstream_nb.app.connectors.sources import _rows_as_json
 from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.mapping.decoding import decoder
 from sparkstream_nb.plan.connectors.mapping import SourceMapping

@@ -43,7 +43,7 @@ def test_a_killed_process_leaves_nothing_for_long(tmp_path: Path, monkeypatch: p
 
 KILLED = """
 import os, signal
-from sparkstream_nb.cluster import deploy
+from sparkstream_nb.app import deploy
 app = deploy("define stream S (v int); from S#window.length(2) select sum(v) as s insert into O;", home="home")
 app.send("S", [1])
 app.flush()

@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from sparkstream_nb.cluster.rebuild import Log, finer_of, from_finer, from_log
+from sparkstream_nb.app.stored.rebuild import Log, finer_of, from_finer, from_log
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.plan.nodes import DURATIONS, BatchClock, Plan
 from sparkstream_nb.stores import Store

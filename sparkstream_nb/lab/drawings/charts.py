@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...cluster.buckets import BucketValues, Group, Shard, merges_groups
+from ...app.results.buckets import BucketValues, Group, Shard, merges_groups
 from ...plan.nodes import Agg, AggDuration, AggregationDef, Ref
 from ...plan.reports.show import show
 from ...stores import EVERY

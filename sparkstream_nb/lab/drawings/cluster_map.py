@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Sequence
 
-from ...cluster.cluster_view import ClusterNode, ClusterSnapshot, Link, LinkState
+from ...app.views.cluster_view import ClusterNode, ClusterSnapshot, Link, LinkState
 from ...simulation.timeline import Role
 from .pictures import INK, WIDTH, embedded, text_width
 from .roles import COLOURS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 
-from ...cluster.failover_study import FailoverStudy
+from ...app.results.failover_study import FailoverStudy
 from .charts import short
 from .pictures import INK, WIDTH, embedded, text_width
 

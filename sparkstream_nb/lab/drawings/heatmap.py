@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 
-from ...cluster.study import Study
+from ...app.running.study import Study
 from .charts import short
 from .pictures import INK, WIDTH, embedded, text_width
 

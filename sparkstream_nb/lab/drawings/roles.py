@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...cluster.failover import Failover
+from ...app.results.failover import Failover
 from ...simulation.timeline import Faulted, Role, RoleSpan, roles
 from .charts import time_ticks
 from .pictures import INK, WIDTH, embedded, text_width

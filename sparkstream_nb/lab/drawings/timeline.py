@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ...cluster.divergence import VERDICTS, Alert, Divergence, Match, Verdict
+from ...app.results.divergence import VERDICTS, Alert, Divergence, Match, Verdict
 from .charts import time_ticks
 from .pictures import INK, WIDTH, embedded, text_width
 from .tables import counted, text_of, when

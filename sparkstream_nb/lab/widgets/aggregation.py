@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...cluster.buckets import AggregationReader, BucketQuery, Group, InputStream
-from ...cluster.listeners import Followed
+from ...app.results.buckets import AggregationReader, BucketQuery, Group, InputStream
+from ...app.results.listeners import Followed
 from ...errors import Misuse, SparkStreamError, nearest
 from ...plan.nodes import AggDuration
 from ...stores import EVERY

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...cluster.cluster_view import ACTION_KINDS, Action, ClusterNode, ClusterSnapshot
-from ...cluster.controls import LASTING, Cluster
-from ...cluster.listeners import Followed
+from ...app.results.listeners import Followed
+from ...app.views.cluster_view import ACTION_KINDS, Action, ClusterNode, ClusterSnapshot
+from ...app.views.controls import LASTING, Cluster
 from ...errors import SparkStreamError
 from ...simulation.faults import Fault
 from .. import display

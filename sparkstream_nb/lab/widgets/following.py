@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...cluster.listeners import Followed
+from ...app.results.listeners import Followed
 from ...errors import SparkStreamError
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...cluster.answers import LiveStats, Stats
-from ...cluster.listeners import Followed
+from ...app.results.answers import LiveStats, Stats
+from ...app.results.listeners import Followed
 from .. import display
 from ..stats import head_html, tables_html, tiles_html
 from .following import FollowingView

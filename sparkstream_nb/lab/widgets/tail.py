@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...cluster.listeners import Followed
-from ...cluster.tail import Tail, TailCursor
+from ...app.results.listeners import Followed
+from ...app.results.tail import Tail, TailCursor
 from .. import display
 from ..tail import grid, headline, note, number_text
 from .following import FollowingView

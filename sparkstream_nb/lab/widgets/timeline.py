@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...cluster.divergence import Divergence, Match
-from ...cluster.study import candidates
+from ...app.results.divergence import Divergence, Match
+from ...app.running.study import candidates
 from ...errors import SparkStreamError
 from ..display import bundle
 from ..drawings.tables import Grid

@@ -1,0 +1,147 @@
+"""Deployments of apps on simulated nodes: `deploy(text, nodes=3, mode="active-active")`.
+
+app = deploy(text)
+app.send("TradeStream", ["WSO2", 30.0])
+app.query("from TradeAggregation within '2014-**-** **:**:**' per 'sec' select symbol, total").frame
+
+Names are loaded on their first use: what only looks at texts loads nothing that runs apps.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..lazy import on_first_use
+
+if TYPE_CHECKING:
+    from ..limits import Limits
+    from ..retention import Retention
+    from ..simulation.faults import Cut, Kill, Pause, Restart, Slow
+    from ..simulation.resources import ResourceCluster, ResourceNode
+    from ..simulation.topology import Coordination, Pair
+    from .attaching import Attachable, FoundApp, attach, attachable
+    from .audit.auditing import AppAudit, AuditReport
+    from .audit.checking import check, explain, graph, repair
+    from .audit.splitting import SplitApp, split
+    from .deploying import apps, changes, deploy, get, stop_all
+    from .deployment.changing import Changes
+    from .deployment.deployment import Deployment
+    from .removal import AppFolders, Removed, app_folders, empty_trash_of, remove_app
+    from .results.answers import Apps, Errors, Events, FeedReport, Result, Sent, Stats
+    from .results.divergence import Divergence
+    from .results.failover import Failover
+    from .results.failover_study import FailoverStudy
+    from .results.frontend import Displayed
+    from .results.progress import FeedProgress, ProgressLine
+    from .results.rescheduling import DistributedFailover
+    from .results.tail import Tail, TailSnapshot
+    from .results.text_answers import AppGraph, Check, PlanText, RepairList
+    from .running.app import App, check_feed
+    from .running.feeding import Feed, Feeds, all_feeds, feed_of
+    from .running.source_reading import Reading
+    from .running.study import Study
+    from .views.cluster_view import ClusterSnapshot
+    from .views.controls import Cluster
+
+__all__ = [
+    "App",
+    "AppAudit",
+    "AppFolders",
+    "AppGraph",
+    "Apps",
+    "Attachable",
+    "AuditReport",
+    "Changes",
+    "Check",
+    "Cluster",
+    "ClusterSnapshot",
+    "Coordination",
+    "Cut",
+    "Deployment",
+    "Displayed",
+    "DistributedFailover",
+    "Divergence",
+    "Errors",
+    "Events",
+    "Failover",
+    "FailoverStudy",
+    "Feed",
+    "FeedProgress",
+    "FeedReport",
+    "Feeds",
+    "FoundApp",
+    "Kill",
+    "Limits",
+    "Pair",
+    "Pause",
+    "PlanText",
+    "ProgressLine",
+    "Reading",
+    "Removed",
+    "RepairList",
+    "ResourceCluster",
+    "ResourceNode",
+    "Restart",
+    "Result",
+    "Retention",
+    "Sent",
+    "Slow",
+    "SplitApp",
+    "Stats",
+    "Study",
+    "Tail",
+    "TailSnapshot",
+    "all_feeds",
+    "app_folders",
+    "apps",
+    "attach",
+    "attachable",
+    "changes",
+    "check",
+    "check_feed",
+    "deploy",
+    "empty_trash_of",
+    "explain",
+    "feed_of",
+    "get",
+    "graph",
+    "remove_app",
+    "repair",
+    "split",
+    "stop_all",
+]
+
+if not TYPE_CHECKING:  # for a type checker, there is what is imported above, and nothing else
+    __getattr__, __dir__ = on_first_use(
+        __name__,
+        {
+            "..limits": ["Limits"],
+            "..retention": ["Retention"],
+            "..simulation.faults": ["Cut", "Kill", "Pause", "Restart", "Slow"],
+            "..simulation.resources": ["ResourceCluster", "ResourceNode"],
+            "..simulation.topology": ["Coordination", "Pair"],
+            ".results.answers": ["Apps", "Errors", "Events", "FeedReport", "Result", "Sent", "Stats"],
+            ".running.app": ["App", "check_feed"],
+            ".attaching": ["Attachable", "FoundApp", "attach", "attachable"],
+            ".audit.auditing": ["AppAudit", "AuditReport"],
+            ".deployment.changing": ["Changes"],
+            ".audit.checking": ["check", "explain", "graph", "repair"],
+            ".views.cluster_view": ["ClusterSnapshot"],
+            ".views.controls": ["Cluster"],
+            ".deploying": ["apps", "changes", "deploy", "get", "stop_all"],
+            ".deployment.deployment": ["Deployment"],
+            ".results.divergence": ["Divergence"],
+            ".results.failover": ["Failover"],
+            ".results.failover_study": ["FailoverStudy"],
+            ".running.feeding": ["Feed", "Feeds", "all_feeds", "feed_of"],
+            ".results.frontend": ["Displayed"],
+            ".results.progress": ["FeedProgress", "ProgressLine"],
+            ".removal": ["AppFolders", "Removed", "app_folders", "empty_trash_of", "remove_app"],
+            ".results.rescheduling": ["DistributedFailover"],
+            ".running.source_reading": ["Reading"],
+            ".audit.splitting": ["SplitApp", "split"],
+            ".running.study": ["Study"],
+            ".results.tail": ["Tail", "TailSnapshot"],
+            ".results.text_answers": ["AppGraph", "Check", "PlanText", "RepairList"],
+        },
+    )

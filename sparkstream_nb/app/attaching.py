@@ -1,0 +1,188 @@
+"""Going on with an app that another process deployed: what can be attached, and attaching it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import Misuse, did_you_mean
+from ..interrupts import deferred, interruptible
+from .config import given
+from .config.record import Record
+from .deploying import apps, attaching, deploy
+from .deployment.folder import apps_folder, default_home, document_home, former_life, has_app
+from .deployment.owner import owner_of, same_folder
+from .results import frontend
+from .results.frontend import Displayed
+from .running.app import App
+
+_MOST_NAMED = 8
+"""Names in a message."""
+
+
+@dataclass(frozen=True)
+class FoundApp:
+    """An app in its folder: what it was deployed with last, and who owns the folder (None: nobody)."""
+
+    home: Path
+    record: Record
+    owner: str | None
+
+    @property
+    def name(self) -> str:
+        """The name to attach it by."""
+        return self.record.name
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Attachable(Displayed, Sequence[FoundApp]):
+    """The apps that were deployed before, by name; those of this process too."""
+
+    found: tuple[FoundApp, ...]
+
+    def __getitem__(self, at):  # type: ignore[no-untyped-def]
+        return self.found[at]
+
+    def __iter__(self) -> Iterator[FoundApp]:
+        return iter(self.found)
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def summary(self) -> str:
+        return f"<Attachable: {', '.join(f.name for f in self) or 'none'}>"
+
+
+def attach(
+    name: str,
+    home: str | Path | None = None,
+    *,
+    variables: Mapping[str, str] | None = None,
+    master: str | None = None,
+) -> App:
+    """Goes on with the app `name`, which was deployed before, as if nothing had happened; returns it.
+
+    It is deployed with what its folder keeps of the last deployment: text, nodes, sources, sinks, limits and all else,
+    and with its state. Secrets are looked up anew by their references. What it was granted it is granted again;
+    `App.redeployed` says what that is. An app of this process is returned as it is. `home`: the app's folder, where it
+    was deployed into one of its own. `variables`: values of `${...}` that are not kept, as they may be secrets, or are
+    to be others. `master`: another Spark.
+
+    Raises `Misuse` where no such app is there, another process owns it, or its state does not fit any more, and what
+    `deploy` raises.
+    """
+    given.name("name", name)
+    given.a_text("name", name)
+    given.path("home", home)
+    given.mapping("variables", variables)
+    folder, record = _named(name, None if home is None else Path(home))
+    running = apps().get(name)
+    if running is not None and not running.closed and same_folder(running.home, folder):
+        return running
+    try:
+        arguments = record.deployment()
+    except (KeyError, TypeError):
+        raise _unreadable(folder) from None
+    arguments["variables"] = {**arguments["variables"], **(variables or {})}
+    arguments["master"] = arguments["master"] if master is None else master
+    with deferred(), attaching(), interruptible():
+        app = deploy(**arguments, home=folder)
+    if record.scaled is not None and tuple(record.scaled) != app.shard_ids:
+        app.scale(shard_ids=record.scaled)
+    app.lines_before = record.lines_before
+    app.remember(variable=record.variable, lines_before=record.lines_before)
+    app.redeployed = " ".join([app.redeployed or "", _granted(record)]).strip()
+    return app
+
+
+def attachable(home: str | Path | None = None) -> Attachable:
+    """The apps that can be attached: of the folder `home`, or where apps are by default."""
+    given.path("home", home)
+    folders = _folders() if home is None else [Path(home)]
+    found = [(folder, record) for folder in folders if (record := _record(folder)) is not None]
+    found.sort(key=lambda f: (f[1].name, str(f[0])))
+    return Attachable(tuple(FoundApp(folder, record, owner_of(folder)) for folder, record in found))
+
+
+def found_app(name: str, home: Path | None) -> FoundApp:
+    """The app `name` that was deployed before, in the folder `home` or where apps are by default. Raises `Misuse` where
+    there is none."""
+    folder, record = _named(name, home)
+    return FoundApp(folder, record, owner_of(folder))
+
+
+def attachable_names() -> list[str]:
+    """The names of the apps where apps are by default, for completion: asks for no locks."""
+    return sorted({record.name for folder in _folders() if (record := _record(folder)) is not None})
+
+
+def _granted(record: Record) -> str:
+    granted = record.granted()
+    return f"Granted again: {', '.join(granted)}." if granted else ""
+
+
+def _folders() -> list[Path]:
+    """The folders of apps that were deployed without a folder of their own."""
+    folder = apps_folder()
+    return sorted(p for p in folder.iterdir() if p.is_dir()) if folder.is_dir() else []
+
+
+def _named(name: str, home: Path | None) -> tuple[Path, Record]:
+    """The folder and the record of an app. Raises `Misuse`, with the names that there are, where there is none."""
+    if home is not None:
+        if not has_app(home):
+            raise Misuse(f"{home} is no app's folder: it has no app.json of an app. {_known()}")
+        record = former_life(home).deployed
+        if record is None:
+            raise _unrecorded(home)
+        if record.name != name:
+            raise Misuse(f"the app in {home} is '{record.name}', not '{name}': attach it by that name")
+        return home, record
+    own = default_home(name)
+    document = frontend.current().document()
+    likely = [own] if document is None else [document_home(document), own]
+    places = dict.fromkeys([*likely, *_folders()])
+    found = [(place, r) for place in places if (r := _record(place)) is not None and r.name == name]
+    if not found:
+        if has_app(own):
+            former_life(own)
+            raise _unrecorded(own)
+        raise Misuse(f"no app '{name}' was deployed here before. {_known(name)}")
+    if len(found) > 1 and found[0][0] not in likely:
+        homes = ", ".join(str(place) for place, _ in found)
+        raise Misuse(f"several apps are called '{name}': say which by home (--home), one of {homes}")
+    return found[0]
+
+
+def _known(name: str = "") -> str:
+    """The names that can be attached: the nearest one, or some."""
+    names = attachable_names()
+    if not names:
+        return "No app can be attached yet: deploy one first, or give its folder as home (--home)"
+    near = did_you_mean(name, names)
+    if near:
+        return near
+    listed, more = ", ".join(names[:_MOST_NAMED]), len(names) - _MOST_NAMED
+    rest = f" and {more} more" if more > 0 else ""
+    return f"Can be attached: {listed}{rest}. Of an app in a folder of its own, give that as home (--home)"
+
+
+def _record(folder: Path) -> Record | None:
+    """The record of the app in `folder`; None where there is none, or it cannot be read."""
+    try:
+        found = json.loads((folder / "app.json").read_text(encoding="utf-8")).get("deployed")
+        return None if found is None else Record.read(found)
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _unrecorded(home: Path) -> Misuse:
+    return Misuse(
+        f"the app in {home} was deployed by an earlier version, which kept no record to attach it by: deploy it again"
+    )
+
+
+def _unreadable(home: Path) -> Misuse:
+    return Misuse(f"{home / 'app.json'} was changed, and does not tell how the app was deployed: deploy it again")

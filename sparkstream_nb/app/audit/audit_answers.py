@@ -1,0 +1,72 @@
+"""What an audit is given to replay, and what it has measured: plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ...plan.nodes import Plan
+from ..running.sent import columns_of_streams
+from ..running.source_reading import AS_IT_IS, Reading
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How the outputs of `nodes` under a routing compare with one node's: outputs of each verdict by query (by
+    trigger for its events). `repaired`: of the app with its repairs."""
+
+    nodes: int
+    routing: str
+    repaired: bool
+    queries: Mapping[str, Mapping[str, int]]
+    aggregations: Mapping[str, int] = field(default_factory=dict)
+    """Merged rows that differ, by aggregation."""
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs there are, in the truth or of the nodes."""
+        return sum(sum(v.values()) for v in self.queries.values())
+
+    @property
+    def differing(self) -> int:
+        """How many outputs and merged rows are not the same."""
+        lost = sum(n for v in self.queries.values() for verdict, n in v.items() if verdict != "same")
+        return lost + sum(self.aggregations.values())
+
+
+@dataclass(frozen=True)
+class FeedFiles:
+    """Files to replay, as (stream, path), and how they are read. `columns` are those of all streams."""
+
+    files: Sequence[tuple[str, str]]
+    reading: Reading = AS_IT_IS
+    columns: Mapping[str, str] | None = None
+
+    def by_stream(self, plan: Plan) -> dict[str, Reading]:
+        """By stream, how its files are read. Raises `Misuse` for an attribute that none has."""
+        schemas = {s: plan.schema(s) for s, _ in self.files if s in plan.streams}
+        found = columns_of_streams(schemas, self.columns)
+        return {s: replace(self.reading, columns=columns) for s, columns in found.items()}
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What the feeds show: `ways`, or the reason why they could not be replayed; and the rows that do not fit."""
+
+    ways: Sequence[Measured] = ()
+    failure: str | None = None
+    rejected: int = 0
+
+
+def measurement_text(m: Measured) -> str:
+    """`3 nodes, round_robin: 4 differ from one node's (q: 3 lost, 1 spurious)`."""
+    text = f"{'repaired, ' if m.repaired else ''}{m.nodes} nodes, {m.routing}: "
+    if not m.differing:
+        return f"{text}{m.outputs:,} outputs, all as one node's"
+    causes = []
+    for query, verdicts in m.queries.items():
+        counts = [f"{n:,} {verdict}" for verdict, n in verdicts.items() if verdict != "same" and n]
+        if counts:
+            causes.append(f"{query}: {', '.join(counts)}")
+    causes += [f"{a}: {n:,} merged rows other" for a, n in m.aggregations.items() if n]
+    return f"{text}{m.differing:,} differ from one node's ({'; '.join(causes)})"

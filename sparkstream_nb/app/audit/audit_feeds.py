@@ -1,0 +1,125 @@
+"""Feeds of an audit: how many outputs of several nodes differ from one node's. The nodes are replayed; Spark is not
+started."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from ...engine.state.batch import InputBatch, StreamRows
+from ...errors import SparkStreamError
+from ...ingest.feed_files import tables_of
+from ...ingest.ingest import Typed, type_rows
+from ...journal.inbox import Inbox
+from ...lang.tree import Annotation
+from ...plan import compile_app
+from ...plan.nodes import Plan
+from ...plan.query_parts import connector_type
+from ...plan.reports.repair import repairs
+from ...replay.replay import Nodes, Way
+from ...replay.study import Input
+from ..results.divergence import VERDICTS, Truth
+from ..running.app import check_feed
+from ..running.source_reading import AS_IT_IS
+from .audit_answers import FeedFiles, Measured, Measurement
+
+NODES = (2, 3, 4)
+"""Numbers of nodes that a feed is replayed on."""
+
+
+def measure(name: str, plan: Plan, feeds: FeedFiles, variables: Mapping[str, str]) -> Measurement:
+    """Replays the feeds whose streams the app has, on `NODES` under round robin, and the repaired app under the routing
+    that most of its queries ask for. Raises SparkStreamError for a feed that cannot be read."""
+    readings = feeds.by_stream(plan)
+    for stream, path in feeds.files:
+        check_feed(plan, stream, Path(path), readings.get(stream, AS_IT_IS))
+    batch, rejected = _batch(plan, feeds)
+    if not len(batch.clock):
+        return Measurement(failure="no row of the feeds fits its stream", rejected=rejected)
+    with tempfile.TemporaryDirectory(prefix="sparkstream-audit-") as folder:
+        inbox = Inbox(Path(folder) / "inbox")
+        inbox.append([inbox.batch(batch, "round_robin")])
+        inbox.close()
+        try:
+            ways = _replays(name, plan, [Way(n, "round_robin") for n in NODES], folder, repaired=False)
+            ways += _repaired(name, plan, folder, variables)
+        except SparkStreamError as e:
+            return Measurement(failure=str(e), rejected=rejected)
+    return Measurement(ways, rejected=rejected)
+
+
+def _offline(plan: Plan) -> Plan:
+    """Without connections to other systems: the feed is what comes in, and nothing is published."""
+
+    def kept(a: Annotation) -> bool:
+        return a.name.lower() not in ("source", "sink") or connector_type(a, plan.properties).lower() == "inmemory"
+
+    streams = {id_: replace(s, annotations=tuple(filter(kept, s.annotations))) for id_, s in plan.streams.items()}
+    return replace(plan, streams=streams)
+
+
+def _repaired(name: str, plan: Plan, folder: str, variables: Mapping[str, str]) -> list[Measured]:
+    """The repaired app under the routing that most of its queries ask for, on the largest number of nodes."""
+    text = repairs(plan, plan.text, variables).rewritten
+    better = plan if text is None else compile_app(text, plan.properties, variables)
+    keys = Counter(a for q in better.queries for a in {a for _, a in q.safety.keys})
+    if not keys:
+        return []
+    key = keys.most_common(1)[0][0]
+    return _replays(name, better, [Way(NODES[-1], f"hash:{key}")], folder, repaired=True)
+
+
+def _replays(name: str, plan: Plan, ways: Sequence[Way], folder: str, *, repaired: bool) -> list[Measured]:
+    schemas = {s: d.source.schema for s, d in plan.streams.items()}
+    source = Input(str(Path(folder) / "inbox"), schemas, 1, 1)
+    truth = Truth(name, source, Nodes(_offline(plan)), ["node-1"])
+    found = []
+    for way in ways:
+        divergence = truth.against(way)
+        queries: dict[str, Counter[str]] = {}
+        for row in divergence.counts.to_dict("records"):
+            counts = queries.setdefault(str(row["query"] or row["stream"]), Counter())
+            counts.update({v: int(row[v]) for v in VERDICTS})
+        differing = {a: len(check.differing) for a, check in divergence.merged.items()}
+        by_query = {q: dict(c) for q, c in queries.items()}
+        found.append(Measured(way.nodes, way.route or "", repaired, by_query, differing))
+    return found
+
+
+def _batch(plan: Plan, feeds: FeedFiles) -> tuple[InputBatch, int]:
+    """The events of all feeds in order of time, a step each; and how many rows do not fit."""
+    streams: list[str] = []
+    typed: list[Typed] = []
+    rejected = 0
+    for stream, path in feeds.files:
+        schema = plan.schema(stream)
+        shape = feeds.by_stream(plan)[stream].shape(stream, schema)
+        tables = list(tables_of(Path(path), shape.names))
+        table = pa.concat_tables(tables) if tables else pa.table({n: [] for n in shape.names})
+        found = type_rows(
+            table, schema, time=shape.time, written=shape.written, values=shape.values, columns=shape.columns
+        )
+        rejected += len(found.rejected)
+        streams.append(stream)
+        typed.append(found)
+    clocks = [np.arange(len(t), dtype=np.int64) if t.ts is None else t.ts for t in typed]
+    times = np.concatenate([np.empty(0, np.int64), *clocks])
+    order = np.argsort(times, kind="stable")
+    steps = np.empty(len(order), np.int64)
+    steps[order] = np.arange(len(order))
+    bounds = np.cumsum([0, *map(len, clocks)])
+    rows: dict[str, StreamRows] = {}
+    for stream in dict.fromkeys(streams):
+        files = [i for i, s in enumerate(streams) if s == stream]
+        step = np.concatenate([steps[bounds[i] : bounds[i + 1]] for i in files])
+        columns = [pa.concat_arrays(parts) for parts in zip(*(typed[i].columns for i in files), strict=True)]
+        by_step = np.argsort(step)
+        ts = np.concatenate([clocks[i] for i in files])[by_step]
+        rows[stream] = StreamRows(step[by_step], ts, [c.take(pa.array(by_step)) for c in columns])
+    return InputBatch(times[order], rows), rejected

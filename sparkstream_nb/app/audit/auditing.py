@@ -1,0 +1,177 @@
+"""Audits of apps for several nodes: findings, with a feed also what was measured, and their forms for machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from ...errors import SiddhiError, SparkStreamError
+from ...plan import compile_app
+from ...plan.nodes import Plan
+from ...plan.open_names import taken
+from ...plan.reports.audit import Finding, audit
+from ..config.conf import NodeFile
+from ..results.frontend import Displayed
+from .audit_answers import FeedFiles, Measurement
+from .checking import Surroundings
+
+_LEVELS = {"safe": "none", "keyed": "note", "node-dependent": "warning"}
+SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+@dataclass(frozen=True, repr=False)
+class AppAudit(Displayed):
+    """The findings of an app, or the `error` of it or its file; `measured`: what feeds of the streams `fed` show."""
+
+    path: str
+    findings: Sequence[Finding] = ()
+    error: SparkStreamError | None = None
+    measured: Measurement | None = None
+    fed: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+    @property
+    def failing(self) -> list[Finding]:
+        """What depends on the node and is not accepted."""
+        return [f for f in self.findings if f.fails]
+
+    @property
+    def keyed(self) -> list[Finding]:
+        """What is right only where events are routed by a key, and is not accepted."""
+        return [f for f in self.findings if f.level == "keyed" and f.accepted is None]
+
+    @property
+    def routing(self) -> dict[str, str] | None:
+        """By stream, the attribute by which it must be routed for all that is keyed; None where that contradicts
+        itself."""
+        keys = {key for f in self.keyed for key in f.keys}
+        found = dict(sorted(keys))
+        return found if len(found) == len(keys) else None
+
+    @property
+    def exit_code(self) -> int:
+        """2 where the app is wrong, 1 where something depends on the node under every routing and is not accepted."""
+        if self.error is not None:
+            return 2
+        return 1 if self.failing or self.routing is None else 0
+
+    def summary(self) -> str:
+        return f"<AppAudit of {self.path}: {len(self.findings)} findings, {len(self.failing)} depend on the node>"
+
+
+@dataclass(frozen=True, repr=False)
+class AuditReport(Displayed):
+    """The audits of several apps."""
+
+    apps: Sequence[AppAudit]
+
+    @property
+    def exit_code(self) -> int:
+        """The worst of the apps': 2, 1, or 0."""
+        return max((a.exit_code for a in self.apps), default=0)
+
+    def summary(self) -> str:
+        return f"<AuditReport of {len(self.apps)} apps>"
+
+
+def audited(
+    path: str,
+    text: str,
+    files: Sequence[NodeFile] = (),
+    variables: Mapping[str, str] | None = None,
+    feeds: FeedFiles | None = None,
+) -> AppAudit:
+    """Audits an app's text as the nodes of `files` would run it; without files, as several nodes of an active-active
+    deployment would. Those of `feeds` that it has streams for are measured; raises SparkStreamError for one that cannot
+    be read."""
+    try:
+        plan, open_ = Surroundings(variables or {}, files).compiled(text)
+    except SiddhiError as e:
+        return AppAudit(path, error=e)
+    values = taken(variables or {}, open_)
+    plan = _as_deployed(plan, text, files, values)
+    own = [] if feeds is None else [(s, p) for s, p in feeds.files if s in plan.streams]
+    measured = None
+    if feeds is not None and own:
+        from .audit_feeds import measure  # it loads the engine
+
+        measured = measure(path, plan, replace(feeds, files=own), values)
+    notes = [x.note() for x in open_]
+    return AppAudit(path, audit(plan, text, values), measured=measured, fed=[s for s, _ in own], notes=notes)
+
+
+def _as_deployed(plan: Plan, text: str, files: Sequence[NodeFile], variables: Mapping[str, str]) -> Plan:
+    """The plan of the first node; an aggregation is by shard where it is on all nodes."""
+    properties = [{"shardId": f.shard_id, **f.properties} for f in files[1:]]
+    plans = [plan, *(compile_app(text, properties=p, variables=variables) for p in properties)]
+    by_shard = {
+        id_: replace(a, partitioned=all(p.aggregations[id_].partitioned for p in plans))
+        for id_, a in plan.aggregations.items()
+    }
+    return replace(plan, aggregations=by_shard)
+
+
+def as_json(report: AuditReport) -> str:
+    """The report as JSON: a list of apps, each with its findings and what was measured."""
+    return json.dumps([_plain(a) for a in report.apps], indent=2)
+
+
+def _plain(a: AppAudit) -> dict[str, Any]:
+    out: dict[str, Any] = {"app": a.path, "findings": [{**asdict(f), "fails": f.fails} for f in a.findings]}
+    if a.error is not None:
+        out["error"] = str(a.error)
+    if a.notes:
+        out["notes"] = list(a.notes)
+    if a.measured is not None:
+        out["measured"] = asdict(a.measured)
+    return out
+
+
+def as_sarif(report: AuditReport) -> str:
+    """The report as SARIF 2.1.0 (OASIS), for code hosts: a result for each finding that is not safe."""
+    kinds = ("query", "table", "window", "trigger", "aggregation", "sink")
+    rules = [
+        {"id": f"scale-out/{k}", "shortDescription": {"text": f"What several nodes do to a {k}"}}
+        for k in (*kinds, "error")
+    ]
+    rules.append({"id": "known-fault", "shortDescription": {"text": "What WSO2's servers answer otherwise"}})
+    results = []
+    for a in report.apps:
+        path = Path(a.path)
+        uri = path.as_uri() if path.is_absolute() else quote(path.as_posix())
+        if a.error is not None:
+            said = str(a.error).splitlines()[0]
+            results.append(_result("scale-out/error", "error", said, uri, _line(a.error)))
+        for f in a.findings:
+            if f.level == "safe":
+                continue
+            if f.level == "known-fault":
+                said = f"{f.kind} {f.name}: {f.effect}. It is {f.cause}."
+                results.append(_result("known-fault", "note", said, uri, f.line))
+                continue
+            level = "note" if f.accepted is not None else _LEVELS[f.level]
+            said = f"{f.kind} {f.name} {f.effect}: {f.cause}. Repair: {f.repair}."
+            result = _result(f"scale-out/{f.kind}", level, said, uri, f.line)
+            if f.accepted is not None:
+                result["suppressions"] = [{"kind": "inSource", "justification": f.accepted}]
+            results.append(result)
+    tool = {"driver": {"name": "sparkstream audit", "rules": rules}}
+    return json.dumps({"$schema": SARIF, "version": "2.1.0", "runs": [{"tool": tool, "results": results}]}, indent=2)
+
+
+def _line(error: SparkStreamError) -> int:
+    return error.span.line if isinstance(error, SiddhiError) else 1
+
+
+def _result(rule: str, level: str, message: str, uri: str, line: int) -> dict[str, Any]:
+    place = {"artifactLocation": {"uri": uri}, "region": {"startLine": max(1, line)}}
+    return {
+        "ruleId": rule,
+        "level": level,
+        "message": {"text": message},
+        "locations": [{"physicalLocation": place}],
+    }

@@ -1,0 +1,138 @@
+"""Checking and explaining an app's text, without a deployment."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...errors import SiddhiError
+from ...plan import compile_app
+from ...plan.distributed.distribute import distribute
+from ...plan.nodes import Plan
+from ...plan.open_names import OpenName, check_data_sources, compile_open, taken
+from ...plan.reports.explain import explain as explain_plan
+from ...plan.reports.graph import graph_of
+from ...plan.reports.repair import repairs
+from ...plan.reports.split_graph import split_graph
+from ..config.conf import DISTRIBUTED, HA, NodeFile, node_files
+from ..config.secrets import References
+from ..results.text_answers import AppGraph, Check, PlanText, RepairList
+
+_ONE_NODE = {"shardId": "node-1"}
+"""A deployment gives every node its shard id; an app that is only checked is taken as one of them."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a deployment would add to an app's text: values of `${NAME}`, and the nodes' deployment files. Without
+    files, what only these can say is left open."""
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    files: Sequence[NodeFile] = ()
+
+    @staticmethod
+    def of(
+        variables: Mapping[str, str] | None = None,
+        conf: str | Path | Sequence[str | Path] | None = None,
+        allow_env: Sequence[str] = (),
+    ) -> Surroundings:
+        """Those of the arguments of `deploy`. Raises `Misuse` for deployment files that cannot be read."""
+        values = dict(variables or {})
+        if conf is None or (isinstance(conf, Sequence) and not conf):
+            return Surroundings(values)
+        return Surroundings(values, node_files(conf, ("", HA, DISTRIBUTED), References(values, tuple(allow_env))))
+
+    def compiled(self, text: str) -> tuple[Plan, tuple[OpenName, ...]]:
+        """The plan of the first node, and the names that are left open. Raises `SiddhiError`, with the text, for an app
+        that is wrong on any node."""
+        if not self.files:
+            return compile_open(text, _ONE_NODE, self.variables)
+        plans = []
+        for file in self.files:
+            plans.append(compile_app(text, {"shardId": file.shard_id, **file.properties}, self.variables))
+            check_data_sources(plans[-1], file.sources)
+        return plans[0], ()
+
+
+def check(
+    text: str,
+    *,
+    variables: Mapping[str, str] | None = None,
+    conf: str | Path | Sequence[str | Path] | None = None,
+    allow_env: Sequence[str] = (),
+    lines_before: int = 0,
+) -> Check:
+    """Whether `text` is a right app: syntax, names, types and rules. Nothing starts. True in a condition if it is.
+
+    An app that this build cannot run yet is right too: `Check.gaps` says what it cannot run. Without `conf`, the nodes'
+    deployment files, a `ref`, a data source or a `${NAME}` without a value is a note (`Check.notes`); with it, an
+    error. Numbers of lines count the `lines_before` the text.
+    """
+    around = Surroundings.of(variables, conf, allow_env)
+    try:
+        plan, open_ = around.compiled(text)
+        return Check(plan, None, lines_before, tuple(x.note(lines_before) for x in open_))
+    except SiddhiError as error:
+        return Check(None, error.below(lines_before), lines_before)
+
+
+def explain(
+    text: str,
+    *,
+    variables: Mapping[str, str] | None = None,
+    conf: str | Path | Sequence[str | Path] | None = None,
+    allow_env: Sequence[str] = (),
+    lines_before: int = 0,
+) -> PlanText:
+    """The plan of an app's text, with the notes of `check`. Nothing starts. Raises `SiddhiError` where the text is
+    wrong. `conf` as in `check`; numbers of lines count the `lines_before` the text.
+    """
+    with _below(lines_before):
+        plan, open_ = Surroundings.of(variables, conf, allow_env).compiled(text)
+        notes = "".join(f"note: {x.note(lines_before)}\n" for x in open_)
+        return PlanText(explain_plan(plan, lines_before) + notes)
+
+
+def repair(
+    text: str,
+    *,
+    variables: Mapping[str, str] | None = None,
+    conf: str | Path | Sequence[str | Path] | None = None,
+    allow_env: Sequence[str] = (),
+    lines_before: int = 0,
+) -> RepairList:
+    """What would make each query of an app's text right on several nodes. Nothing starts. Raises `SiddhiError` where
+    the text is wrong. `conf` as in `check`; numbers of lines count the `lines_before` the text.
+    """
+    with _below(lines_before):
+        around = Surroundings.of(variables, conf, allow_env)
+        plan, open_ = around.compiled(text)
+        found = repairs(plan, text, taken(around.variables, open_))
+        return RepairList(found, lines_before, tuple(x.note(lines_before) for x in open_))
+
+
+def graph(
+    text: str,
+    *,
+    variables: Mapping[str, str] | None = None,
+    conf: str | Path | Sequence[str | Path] | None = None,
+    allow_env: Sequence[str] = (),
+    lines_before: int = 0,
+    mode: str | None = None,
+) -> AppGraph:
+    """The graph of an app's text; with `mode` "distributed" that of its execution groups and topics. Nothing starts.
+    Raises `SiddhiError` where the text is wrong, as `explain` does. `conf` as in `check`."""
+    with _below(lines_before):
+        plan, open_ = Surroundings.of(variables, conf, allow_env).compiled(text)
+        found = split_graph(plan, distribute(plan)) if mode == DISTRIBUTED else graph_of(plan)
+        return AppGraph(found, tuple(x.note(lines_before) for x in open_))
+
+
+@contextlib.contextmanager
+def _below(lines_before: int) -> Iterator[None]:
+    try:
+        yield
+    except SiddhiError as error:
+        raise error.below(lines_before) from None

@@ -1,0 +1,295 @@
+"""Deployment files: a node's `deployment.yaml`, as operators of WSO2's servers and of Siddhi Runner have it.
+
+What means something here becomes a `NodeFile`. Other keys are kept, and named in `unknown`; they are never an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...errors import Misuse, SparkStreamError, nearest
+from .conf_yaml import load_yaml
+from .secrets import References
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """A database under `wso2.datasources`. `password` is as written: mostly a reference such as `${sec:alias}`."""
+
+    name: str
+    url: str
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    pool: int = 5
+
+
+@dataclass(frozen=True)
+class NodeFile:
+    """What a deployment file says of its node.
+
+    `id`: that of `wso2.carbon`. `properties`: those of `siddhi`, and what `siddhi: refs` defines as `NAME.option`.
+    `kind`: the type of `deployment.config` ("ha", "distributed"), empty where there is none. `unknown`: the keys that
+    mean nothing here, as paths. `sections`: the file, as it is, for the sections of coordination.
+    """
+
+    path: Path
+    id: str
+    properties: Mapping[str, str]
+    sources: Mapping[str, DataSource]
+    kind: str = ""
+    unknown: tuple[str, ...] = ()
+    sections: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def shard_id(self) -> str:
+        """`siddhi: properties: shardId`, or the node's id."""
+        return self.properties.get("shardId") or self.id
+
+
+_STRATEGY = ("heartbeatInterval", "heartbeatMaxRetry", "eventPollingInterval")
+_PERSISTENCE = ("enabled", "intervalInMin", "revisionsToKeep")
+_KNOWN: Mapping[str, Sequence[str] | None] = {
+    "wso2.carbon": ("id", "name"),
+    "siddhi": ("properties", "refs"),
+    "wso2.datasources": ("dataSources",),
+    "cluster.config": ("enabled", "groupId", "strategyConfig", *_STRATEGY),
+    "auth.configs": ("type", "userManager"),
+    "state.persistence": _PERSISTENCE,
+    "statePersistence": _PERSISTENCE,
+    "dataSources": None,
+    "refs": None,
+    "properties": None,
+}
+"""The sections that mean something, with their keys; None where all do. The last four are those of Siddhi Runner."""
+_RUNNER = ("statePersistence", "dataSources", "refs", "properties")
+_DEPLOYMENT: Mapping[str, Sequence[str]] = {
+    "": ("type",),
+    "ha": ("type", "eventByteBufferQueueCapacity"),
+    "distributed": (
+        "type",
+        "httpsInterface",
+        "heartbeatInterval",
+        "heartbeatMaxRetry",
+        "minResourceCount",
+        "isReceiverNode",
+        "leaderRetryInterval",
+        "resourceManagers",
+    ),
+}
+"""The keys of `deployment.config` that mean something, by its type."""
+
+
+HA, DISTRIBUTED = "ha", "distributed"
+"""The types of the deployment files of minimum HA, and of a fully distributed deployment."""
+
+
+def node_files(
+    conf: str | Path | Sequence[str | Path], kinds: Sequence[str] = ("",), references: References | None = None
+) -> list[NodeFile]:
+    """The nodes of a deployment: of a file, of files in order, or of the `.yaml` files of a folder by name. Ids of
+    nodes and shards may be `${...}` of `references`.
+
+    Raises `Misuse` where there are none, where two have one shard id, for a file that is not one of these, and where
+    they are of another kind than `kinds`, or of several.
+    """
+    given = [Path(conf)] if isinstance(conf, str | Path) else [Path(p) for p in conf]
+    paths: list[Path] = []
+    for path in given:
+        if path.is_dir():
+            paths += sorted(p for p in path.iterdir() if p.suffix in (".yaml", ".yml"))
+        else:
+            paths.append(path)
+    if not paths:
+        raise Misuse(f"there is no .yaml file in {', '.join(map(str, given)) or 'the list of deployment files'}")
+    nodes = [read_node(path, references) for path in paths]
+    first: dict[str, NodeFile] = {}
+    for node in nodes:
+        other = first.setdefault(node.shard_id, node)
+        if other is not node:
+            raise Misuse(
+                f"{other.path} and {node.path} have one shard id, '{node.shard_id}'. Every node needs one of its own: "
+                "siddhi: properties: shardId, or wso2.carbon: id"
+            )
+    for node in nodes:
+        if node.kind not in kinds:
+            kind = f"another kind of deployment ({_named(node.kind)}) than {_named(kinds[0])}"
+            raise Misuse(f"{node.path} describes {kind}")
+        if node.kind != nodes[0].kind and (HA not in kinds or DISTRIBUTED in (node.kind, nodes[0].kind)):
+            raise Misuse(f"{node.path} is of kind {_named(node.kind)}, and {nodes[0].path} of {_named(nodes[0].kind)}")
+    return nodes
+
+
+def _named(kind: str) -> str:
+    return {"": "active-active", HA: "minimum HA", DISTRIBUTED: "fully distributed"}.get(kind, kind)
+
+
+def read_node(path: Path, references: References | None = None) -> NodeFile:
+    """One deployment file, whose ids may be `${...}` of `references`. Raises `Misuse`, with file and line where they
+    are known, for what cannot be read."""
+    loaded = load_yaml(path)
+    if not isinstance(loaded, dict):
+        raise Misuse(f"{path} is not a deployment file: it has no sections such as wso2.carbon")
+    return _node(path, loaded, references or References())
+
+
+def _node(path: Path, loaded: Mapping[str, Any], references: References) -> NodeFile:
+    siddhi = _section(path, loaded, "siddhi")
+    properties: dict[str, str] = {}
+    for within, section in (("siddhi", siddhi), ("", loaded)):
+        for key, value in _section(path, section, "properties", within).items():
+            properties[str(key)] = _text(path, value, f"{_path(within, 'properties')}: {key}")
+    shard = properties.get("shardId")
+    if shard is not None:
+        properties["shardId"] = references.resolve(shard, f"{path}: shardId")
+    if properties.get("partitionById", "false").lower() not in ("true", "false"):
+        raise Misuse(f"{path}: siddhi: properties: partitionById is true or false, not '{properties['partitionById']}'")
+    for within, section in (("siddhi", siddhi), ("", loaded)):
+        properties |= _refs(path, section, _path(within, "refs"))
+    kind = _kind(path, loaded)
+    sections = loaded
+    if "statePersistence" in loaded and "state.persistence" not in loaded:
+        sections = {**loaded, "state.persistence": _section(path, loaded, "statePersistence")}
+    id_ = _id(path, loaded, properties.get("shardId"), references)
+    return NodeFile(path, id_, properties, _sources(path, loaded), kind, tuple(_unknown(loaded, kind)), sections)
+
+
+def _id(path: Path, loaded: Mapping[str, Any], shard: str | None, references: References) -> str:
+    """The node's id; of a file of Siddhi Runner without one the shard's, or the file's name."""
+    carbon = _section(path, loaded, "wso2.carbon")
+    given = carbon.get("id")
+    if given is None and not carbon and any(key in loaded for key in _RUNNER):
+        return shard or path.stem
+    if given is None or not str(given).strip():
+        raise Misuse(f"{path}: wso2.carbon: id is missing; it names the node")
+    return references.resolve(_text(path, given, "wso2.carbon: id"), f"{path}: wso2.carbon: id")
+
+
+def _refs(path: Path, section: Mapping[str, Any], place: str) -> dict[str, str]:
+    """What `refs` of a section defines, as `NAME.option`."""
+    properties: dict[str, str] = {}
+    for i, item in enumerate(_list(path, section.get("refs"), place)):
+        ref = item.get("ref", item) if isinstance(item, dict) else {}
+        name = ref.get("name") if isinstance(ref, dict) else None
+        if not name:
+            raise Misuse(f"{path}: entry {i + 1} of {place} has no name")
+        name = _text(path, name, f"name of entry {i + 1} of {place}")
+        if ref.get("type") is not None:
+            properties[f"{name}.type"] = _text(path, ref["type"], f"type of '{name}' in {place}")
+        for key, value in _mapping(path, ref.get("properties"), f"properties of '{name}' in {place}").items():
+            properties[f"{name}.{key}"] = _text(path, value, f"'{key}' of '{name}' in {place}")
+    return properties
+
+
+def _kind(path: Path, loaded: Mapping[str, Any]) -> str:
+    found = _section(path, loaded, "deployment.config").get("type")
+    return "" if found is None else _text(path, found, "deployment.config: type")
+
+
+def _sources(path: Path, loaded: Mapping[str, Any]) -> dict[str, DataSource]:
+    out: dict[str, DataSource] = {}
+    for within, section in (("wso2.datasources", _section(path, loaded, "wso2.datasources")), ("", loaded)):
+        place = _path(within, "dataSources")
+        for i, item in enumerate(_list(path, section.get("dataSources"), place)):
+            name = item.get("name") if isinstance(item, dict) else None
+            if not name:
+                raise Misuse(f"{path}: entry {i + 1} of {place} has no name")
+            name = _text(path, name, f"name of entry {i + 1} of {place}")
+            found = _source(path, name, item.get("definition"))
+            if found is not None:
+                out[name] = found
+    return out
+
+
+def _source(path: Path, name: str, given: Any) -> DataSource | None:
+    """A data source by its definition; None where it is of another kind than databases."""
+    definition = _mapping(path, given, f"definition of {name}")
+    options = _mapping(path, definition.get("configuration"), f"configuration of {name}")
+    if not options.get("jdbcUrl"):
+        return None
+    pool = options.get("maxPoolSize", 5)
+    if not isinstance(pool, int) or isinstance(pool, bool) or pool < 1:
+        raise Misuse(f"{path}: maxPoolSize of {name} is a number above 0, not '{_short(pool)}'")
+    url, user, password = (
+        None if options.get(key) is None else _text(path, options[key], f"{key} of {name}")
+        for key in ("jdbcUrl", "username", "password")
+    )
+    return DataSource(name, str(url), user, password, pool)
+
+
+def data_source(node: NodeFile, name: str) -> DataSource:
+    """A data source of a node by its name. Raises SparkStreamError where the file has none of this name."""
+    found = node.sources.get(name)
+    if found is None:
+        raise SparkStreamError(nearest(f"{node.path} has no data source '{name}'", name, node.sources))
+    return found
+
+
+def _section(path: Path, loaded: Mapping[str, Any], name: str, within: str = "") -> Mapping[str, Any]:
+    found = loaded.get(name)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise Misuse(f"{path}: {_path(within, name)} has no keys: it is '{_short(found)}'")
+    return found
+
+
+def _path(within: str, name: str) -> str:
+    return f"{within}: {name}" if within else name
+
+
+def _mapping(path: Path, value: Any, what: str) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise Misuse(f"{path}: {what} has no keys: it is a {_kind_of(value)}")
+    return value
+
+
+def _list(path: Path, value: Any, what: str) -> Sequence[Any]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise Misuse(f"{path}: {what} is a list, not a {_kind_of(value)}")
+    return value
+
+
+def _text(path: Path, value: Any, what: str) -> str:
+    """The text of a value, which may be a secret. Raises `Misuse` for a list or mapping."""
+    if isinstance(value, dict | list | set | bytes):
+        raise Misuse(f"{path}: {what} is a text or a number, not a {_kind_of(value)}")
+    if value is None:
+        return "None"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _kind_of(value: Any) -> str:
+    return {dict: "mapping", list: "list", str: "text", bool: "bool", int: "number", float: "number"}.get(
+        type(value), type(value).__name__
+    )
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+_SHOWN = 60
+
+
+def _unknown(loaded: Mapping[str, Any], kind: str) -> list[str]:
+    out = []
+    for name, section in loaded.items():
+        known = _DEPLOYMENT.get(kind, ()) if name == "deployment.config" else _KNOWN.get(name, ())
+        if known is None:
+            continue
+        if name not in _KNOWN and name != "deployment.config":
+            out.append(str(name))
+        elif isinstance(section, dict):
+            out += [f"{name}: {key}" for key in section if key not in known]
+            strategy = section.get("strategyConfig")
+            if isinstance(strategy, dict) and name == "cluster.config":
+                out += [f"{name}: strategyConfig: {key}" for key in strategy if key not in _STRATEGY]
+    return out

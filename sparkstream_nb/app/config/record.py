@@ -1,0 +1,162 @@
+"""What an app was deployed with, as plain data: enough to deploy the same again in another process.
+
+It is part of `app.json`, which only its owner can read. Secrets are not in it: references such as `${sec:alias}` stay
+references, values of variables that stand where passwords do are left out, and so is the token of a Spark address.
+Deployment files are kept by their paths, as they may have passwords in them.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import masked
+from ...limits import Limits
+from ...retention import Retention
+from ...simulation.faults import Fault, fault_of, members_of
+from ...simulation.resources import ResourceCluster, ResourceNode
+from ...simulation.topology import Coordination, Pair
+from ...stores.address import MEMORY
+
+_PLAIN = (
+    "nodes", "mode", "routing", "shard_ids", "allow_scripts", "allow_env", "rows_per_micro_batch", "start", "clock",
+    "timezone", "max_ahead", "alerts", "seed", "shared",
+)  # fmt: skip
+"""Arguments of `deploy` that are numbers, texts or lists of texts."""
+_SECRET_NAME = re.compile(r"(?i)pass(word|wd|phrase)?|pwd|secret|token|credential|api_?key")
+_TOKEN = re.compile(r"(?i);token=[^;]*")
+
+
+@dataclass(frozen=True)
+class Record:
+    """A deployment as `app.json` keeps it.
+
+    `arguments` are those of `deploy` as JSON has them. `at`: when it was deployed (ms since 1970). `withheld`: the
+    variables whose values are not kept, as they may be secrets. `scaled`: the shard ids since `App.scale` changed them
+    by their number, of an app with deployment files. `variable`: that of the notebook which holds the app, and
+    `lines_before` as `App` has it.
+    """
+
+    name: str
+    text: str = field(repr=False)
+    arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    at: int = 0
+    withheld: tuple[str, ...] = ()
+    scaled: tuple[str, ...] | None = None
+    variable: str | None = None
+    lines_before: int = 0
+
+    @staticmethod
+    def of(name: str, asked: Mapping[str, Any]) -> Record:
+        """The record of a deployment under `name`; `asked` are the arguments of `deploy`, `start` in ms."""
+        text, variables = asked["text"], dict(asked["variables"] or {})
+        kept = {v: value for v, value in variables.items() if not _may_be_secret(v, text)}
+        arguments = {
+            **{key: _plain(asked[key]) for key in _PLAIN},
+            "master": None if asked["master"] is None else _TOKEN.sub("", asked["master"]),
+            "conf": _paths(asked["conf"]),
+            "store": _path(asked["store"]),
+            "variables": kept,
+            "allow": [_grant(text) for text in asked["allow"] or ()],
+            "pair": None if asked["pair"] is None else asdict(asked["pair"]),
+            "resources": None if asked["resources"] is None else asdict(asked["resources"]),
+            "faults": _faults(asked["faults"]),
+            "retention": asdict(Retention.of(asked["retention"])),
+            "limits": str(Limits.of(asked["limits"])),
+        }
+        withheld = tuple(v for v in variables if v not in kept)
+        return Record(name, text, arguments, int(time.time() * 1000), withheld)
+
+    @staticmethod
+    def read(found: Mapping[str, Any]) -> Record:
+        """The record in the members of an `app.json`. Raises KeyError and TypeError for what is none."""
+        lists = {k: None if found[k] is None else tuple(found[k]) for k in ("withheld", "scaled")}
+        return Record(**{**found, **lists})
+
+    def deployment(self) -> dict[str, Any]:
+        """The arguments of `deploy` that deploy the same again, but for `home` and what is withheld.
+
+        Raises KeyError and TypeError where the record was changed by hand.
+        """
+        a = dict(self.arguments)
+        faults = a["faults"]
+        return {
+            **a,
+            "text": self.text,
+            "name": self.name,
+            "pair": None if a["pair"] is None else _pair(a["pair"]),
+            "resources": None if a["resources"] is None else _resources(a["resources"]),
+            "faults": [fault_of(f) for f in faults] if isinstance(faults, list) else faults,
+            "retention": Retention(**a["retention"]),
+        }
+
+    def granted(self) -> list[str]:
+        """What the app may reach and do, in words that show no passwords."""
+        a = self.arguments
+        out = [masked(grant) for grant in a["allow"]]
+        out += [f"environment variable {name}" for name in a["allow_env"]]
+        return [*out, *(["scripts"] if a["allow_scripts"] else [])]
+
+    def with_nodes(self, shard_ids: Sequence[str], conf: Any) -> Record:
+        """The record of a deployment that was scaled to these shards, by the deployment files `conf` if there are."""
+        if conf is not None:
+            return replace(self, arguments={**self.arguments, "nodes": None, "conf": _paths(conf)}, scaled=None)
+        if self.arguments["conf"] is not None:
+            return replace(self, scaled=tuple(shard_ids))
+        changed = {"nodes": len(shard_ids), "shard_ids": list(shard_ids), "mode": "active-active"}
+        return replace(self, arguments={**self.arguments, **changed})
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _may_be_secret(variable: str, text: str) -> bool:
+    """Whether the value of a variable may be a secret: by its name, by what stands around it in the app's text, or
+    because only deployment files use it."""
+    if _SECRET_NAME.search(variable):
+        return True
+    mark = f"value-of-{variable}"
+    shown = masked(text.replace(f"${{{variable}}}", mark))
+    return shown.count(mark) < max(1, text.count(f"${{{variable}}}"))
+
+
+def _path(given: Any) -> str | None:
+    return None if given is None else str(given) if str(given) == MEMORY else str(Path(given).absolute())
+
+
+def _paths(conf: Any) -> list[str] | None:
+    if conf is None:
+        return None
+    return [str(Path(p).absolute()) for p in ([conf] if isinstance(conf, str | Path) else conf)]
+
+
+def _grant(text: str) -> str:
+    """A grant of a folder names it in full: another process may be elsewhere."""
+    kind, _, what = text.partition("=")
+    return f"file={Path(what.strip()).expanduser().absolute()}" if kind.strip() == "file" else text
+
+
+def _faults(faults: Any) -> Any:
+    if isinstance(faults, Path) or (isinstance(faults, str) and faults.endswith((".yaml", ".yml"))):
+        return str(Path(faults).absolute())
+    if faults is None or isinstance(faults, str):
+        return faults
+    return [members_of(f) for f in faults if isinstance(f, Fault)]
+
+
+def _pair(found: Mapping[str, Any]) -> Pair:
+    return Pair(**{**found, "nodes": tuple(found["nodes"]), "coordination": Coordination(**found["coordination"])})
+
+
+def _resources(found: Mapping[str, Any]) -> ResourceCluster:
+    made = {
+        "workers": tuple(ResourceNode(**w) for w in found["workers"]),
+        "managers": tuple(found["managers"]),
+        "coordination": Coordination(**found["coordination"]),
+    }
+    return ResourceCluster(**{**found, **made})

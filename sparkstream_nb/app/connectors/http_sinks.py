@@ -1,0 +1,135 @@
+"""The options of `http` sinks as servers that an app may post to: grants, headers, secrets from outside the text."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from ...errors import Misuse, shown
+from ...plan.query_parts import template_attributes
+from ...sinks.http import METHODS, OWN, Calls, HttpPlace, HttpTarget, forbidden
+from ...sinks.http_client import HttpServer
+from ...sinks.oauth import OAuthPlace
+from ...sinks.target import Target
+from ..config.grants import Grants
+from ..config.secrets import KEPT_ELSEWHERE, References, check_password
+from .header_options import Header, headers_of
+
+_CLIENTS = ("consumer.key", "body.consumer.key", "oauth.username")
+_LONGEST_TIMEOUT = 600_000
+"""ms."""
+
+
+@dataclass(frozen=True)
+class HttpGate:
+    """Makes targets of the options of `what`, a sink in words, as far as `grants` allow. `key` begins the
+    Idempotency-Keys of its messages, `calls` takes the responses."""
+
+    grants: Grants
+    references: References
+    what: str
+    key: str
+    calls: Calls | None = None
+
+    def target(self, options: Mapping[str, str], content_type: str) -> tuple[str, Target]:
+        """(the server as it may be shown, the target for messages of this MIME type). Raises `Misuse` for options that
+        are wrong, or have a secret that is no reference, and NotAllowed where the address is not granted."""
+        written = options["publisher.url"]
+        if "${" in urlsplit(written).netloc or written.startswith("${"):
+            raise Misuse(f"{self.what}: the server in publisher.url cannot be a reference such as ${{sec:...}}")
+        # No secret is looked up for an address that is not allowed.
+        self.grants.check_url(written, f"{self.what} posts to")
+        url = self.grants.check_url(self._resolved(written), f"{self.what} posts to")
+        found = urlsplit(url.text)
+        path = (found.path or "/") + (f"?{found.query}" if found.query else "")
+        if not path.isascii():
+            raise Misuse(f"{self.what}: write the path of publisher.url percent-encoded")
+        oauth = self._oauth(options)
+        given = list(self._headers(options.get("headers", "")))
+        headers = {h.name: h.value for h in given if not h.dynamic} | self._login(options)
+        templates = {h.name: h.value for h in given if h.dynamic}
+        if not any(h.name.lower() == "content-type" for h in given):
+            headers["Content-Type"] = content_type
+        method = options.get("method", "POST")
+        if not template_attributes(method) and method.upper() not in METHODS:
+            raise Misuse(f"{self.what}: method is one of {', '.join(sorted(METHODS))}, not {shown(method)}")
+        place = HttpPlace(
+            url.scheme, url.host, url.port, path, tuple(headers.items()), tuple(templates.items()), method,
+            self._timeout(options), self.key, oauth,
+        )  # fmt: skip
+        # The query may hold a key, and so may a path that has a reference.
+        return url.base if "${" in written else url.base + (found.path or "/"), HttpTarget(place, self.calls)
+
+    def _resolved(self, text: str) -> str:
+        return self.references.resolve(text, self.what)
+
+    def _headers(self, text: str) -> Iterator[Header]:
+        for header in headers_of(text, OWN, self.references, self.what):
+            wrong = forbidden(header.fixed)
+            if wrong is not None:
+                raise Misuse(f"{self.what}: the header {header.name} {wrong}")
+            yield header
+
+    def _login(self, options: Mapping[str, str]) -> dict[str, str]:
+        user, password = options.get("basic.auth.username"), options.get("basic.auth.password")
+        if user is None and password is None:
+            return {}
+        if not user or not password:
+            raise Misuse(f"{self.what}: basic.auth.username and basic.auth.password go together: give both")
+        check_password(password, self.what, f"basic.auth.{KEPT_ELSEWHERE}")
+        user = self._resolved(user)
+        if ":" in user:
+            raise Misuse(f"{self.what}: basic.auth.username cannot have a colon")
+        login = f"{user}:{self._resolved(password)}".encode()
+        return {"Authorization": f"Basic {base64.b64encode(login).decode()}"}
+
+    def _oauth(self, options: Mapping[str, str]) -> OAuthPlace | None:
+        """Where access tokens come from; None where none is asked for."""
+        client = self._pair(options, "consumer.key", "consumer.secret")
+        in_body = self._pair(options, "body.consumer.key", "body.consumer.secret")
+        user = self._pair(options, "oauth.username", "oauth.password")
+        written = options.get("token.url", "").strip()
+        if client is None and in_body is None and user is None:
+            if written:
+                raise Misuse(f"{self.what}: token.url needs {' or '.join(_CLIENTS)}: give both of a pair")
+            return None
+        if not written:
+            raise Misuse(f"{self.what}: {' or '.join(_CLIENTS)} need a token.url, where access tokens come from")
+        if options.get("basic.auth.username"):
+            raise Misuse(f"{self.what}: basic.auth.username and token.url do not go together: keep one")
+        if "${" in written:
+            raise Misuse(f"{self.what}: token.url cannot have a reference such as ${{sec:...}} in it")
+        url = self.grants.check_url(written, f"{self.what} asks for access tokens at")
+        found = urlsplit(url.text)
+        path = (found.path or "/") + (f"?{found.query}" if found.query else "")
+        refresh = options.get("refresh.token", "").strip()
+        if refresh:
+            check_password(refresh, self.what, "refresh.token='${sec:NAME}'")
+        scope = options.get("oauth.scope", "").strip()
+        server = HttpServer(url.scheme, url.host, url.port, self._timeout(options))
+        return OAuthPlace(
+            server, path, self._resolved_pair(client), self._resolved_pair(in_body), self._resolved_pair(user),
+            self._resolved(refresh), "" if scope == "default" else scope,
+        )  # fmt: skip
+
+    def _pair(self, options: Mapping[str, str], name: str, secret: str) -> tuple[str, str] | None:
+        """Two options that go together, of which the second is a secret; None where neither is given."""
+        first, second = options.get(name, "").strip(), options.get(secret, "").strip()
+        if not first and not second:
+            return None
+        if not first or not second:
+            raise Misuse(f"{self.what}: {name} and {secret} go together: give both")
+        check_password(second, self.what, f"{secret}='${{sec:NAME}}'")
+        return first, second
+
+    def _resolved_pair(self, pair: tuple[str, str] | None) -> tuple[str, str] | None:
+        return None if pair is None else (self._resolved(pair[0]), self._resolved(pair[1]))
+
+    def _timeout(self, options: Mapping[str, str]) -> float:
+        """In seconds."""
+        text = options.get("socket.idle.timeout", "6000")
+        if not text.isdecimal() or not 0 < int(text) <= _LONGEST_TIMEOUT:
+            raise Misuse(f"{self.what}: socket.idle.timeout is 1 to {_LONGEST_TIMEOUT:,} ms, not {shown(text)}")
+        return int(text) / 1000

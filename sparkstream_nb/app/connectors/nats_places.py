@@ -1,0 +1,78 @@
+"""The options of `nats` sources and sinks as servers and subjects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from ...connections.nats_client import NatsServers
+from ...errors import Misuse, masked, shown
+from ...plan.query_parts import template_attributes
+from ...sinks.nats import SUBJECT, NatsPlace, NatsTarget
+from ...sinks.target import Target
+from ...sources.nats import NatsSubject
+from ..config.grants import Grants
+from ..config.secrets import KEPT_ELSEWHERE, References, check_password
+
+_DEFAULT = "nats://localhost:4222"
+_URL = re.compile(r"(nats://)?(?P<server>[^/@\s]+?)(?P<port>:\d+)?/?")
+_PATTERN = re.compile(r"[^\s.\x00-\x1f\x7f]+(\.[^\s.\x00-\x1f\x7f]+)*")
+
+
+@dataclass(frozen=True)
+class NatsGate:
+    """Makes places of the options of `what`, a source or sink in words, as far as `grants` allow."""
+
+    grants: Grants
+    references: References
+    what: str
+
+    def target(self, options: Mapping[str, str], key: str) -> tuple[str, Target]:
+        """(the subject as it may be shown, the target of a sink). `key` begins the ids of its messages. Raises `Misuse`
+        for options that are wrong, or have a secret that is no reference, and NotAllowed for a server that is not
+        granted."""
+        servers, subject = self._servers(options, "sends to"), self._destination(options)
+        if not template_attributes(subject) and not SUBJECT.fullmatch(subject):
+            raise Misuse(f"{self.what}: destination is a subject such as alerts.rooms, not {shown(subject)}")
+        return f"{subject} at {servers}", NatsTarget(NatsPlace(servers, subject, key))
+
+    def subject(self, options: Mapping[str, str]) -> NatsSubject:
+        """What a source subscribes to. Raises as `target` does."""
+        servers, subject = self._servers(options, "reads from"), self._destination(options)
+        if not _PATTERN.fullmatch(subject):
+            raise Misuse(f"{self.what}: destination is a subject such as trades.*, not {shown(subject)}")
+        return NatsSubject(servers, subject, options.get("queue.group.name", "").strip())
+
+    def _destination(self, options: Mapping[str, str]) -> str:
+        subject = options["destination"].strip()
+        if "${" in subject:
+            raise Misuse(f"{self.what}: destination cannot have a reference such as ${{sec:...}} in it: it is shown")
+        return subject
+
+    def _servers(self, options: Mapping[str, str], does: str) -> NatsServers:
+        if find_spec("nats") is None:
+            raise Misuse(f"{self.what} needs nats-py: pip install 'sparkstream-nb[nats]'")
+        addresses = []
+        for text in options.get("server.urls", options.get("bootstrap.servers", _DEFAULT)).split(","):
+            found = _URL.fullmatch(text.strip())
+            if found is None:
+                raise Misuse(f"{self.what}: server.urls are nats://HOST:PORT, with commas, not {shown(masked(text))}")
+            server = found["server"] + (found["port"] or ":4222")
+            addresses.append(self.grants.check_server("nats", server, f"{self.what} {does}"))
+        kind = options.get("auth.type", "").strip().lower()
+        if kind == "":
+            return NatsServers(tuple(addresses))
+        if kind not in ("user", "token"):
+            raise Misuse(f"{self.what}: auth.type is 'user' or 'token', not {shown(kind)}")
+        needed = ("username", "password") if kind == "user" else ("token",)
+        for name in needed:
+            if not options.get(name, "").strip():
+                raise Misuse(f"{self.what}: auth.type='{kind}' needs {' and '.join(needed)}")
+        check_password(options[needed[-1]].strip(), self.what, KEPT_ELSEWHERE.replace("password", needed[-1], 1))
+        # No secret is looked up for a server that is not allowed.
+        found_values = [self.references.resolve(options[name].strip(), self.what) for name in needed]
+        if kind == "token":
+            return NatsServers(tuple(addresses), token=found_values[0])
+        return NatsServers(tuple(addresses), user=found_values[0], password=found_values[1])

@@ -1,0 +1,276 @@
+"""The sinks of a deployment: what an app's annotations, grants and secrets make of them, and their threads."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from ...connections.calls import Desks
+from ...engine.columnar.columns import Array
+from ...errors import Misuse, SiddhiBindError, SparkStreamError
+from ...journal.results import column_values, is_object
+from ...nodes.partitioning import by_hash
+from ...plan.connectors.outside import CALLS, SINK_ID, OutsideSink, outside_sinks, promise
+from ...plan.nodes import Plan
+from ...plan.query_parts import template_attributes
+from ...retention import bytes_of
+from ...sinks.delivery import Delivery, SinkFigures, SinkSetup, Source
+from ...sinks.files import BatchFiles, FilePlace, GrowingFile, NamedFiles, ReplacedFile
+from ...sinks.http import Calls
+from ...sinks.messages import MessageWriter
+from ...sinks.target import Target
+from ...sinks.turns import Turns
+from ...system import path_of
+from ...types import Schema
+from ..config.grants import Grants
+from ..config.secrets import References
+from .http_sinks import HttpGate
+from .kafka_sinks import KafkaGate
+from .mail_sinks import MailGate
+from .nats_places import NatsGate
+from .prometheus_sinks import PrometheusGate
+from .tcp_sinks import TcpGate
+
+DISTRIBUTED = "distributed"
+_FAILING = ("ha", "scalable", DISTRIBUTED)
+_OWN = {"file": "file", "prometheus": "metric.name"}
+"""The types of sinks that do not share what they write to."""
+_TRUTH = {"true": True, "false": False}
+_MOST_ROLL = 1 << 50
+
+
+class SinkPlans:
+    """The sinks that an app was deployed with, and what they may reach: targets are made of it, as often as an app is
+    opened. Raises SiddhiBindError, at the annotation, for a sink that is wrong, not allowed, or that has a secret in
+    the app's text; `Misuse` where two sinks write to one file."""
+
+    def __init__(self, plan: Plan, grants: Grants, references: References, desks: Desks | None = None) -> None:
+        """`desks`: where responses to calls go."""
+        self._plan, self._grants, self._references = plan, grants, references
+        self._desks = desks or Desks()
+        self._sinks = outside_sinks(plan)
+        self.setups("0" * 12)
+
+    def __len__(self) -> int:
+        return len(self._sinks)
+
+    def setups(self, run: str) -> list[SinkSetup]:
+        """The sinks of the life `run` of the app, one for each target."""
+        out: list[SinkSetup] = []
+        for sink in self._sinks:
+            try:
+                out += self._of(sink, run)
+            except SiddhiBindError:
+                raise
+            except SparkStreamError as error:
+                wrong = SiddhiBindError(str(error), sink.span)
+                raise (wrong.with_source(self._plan.text) if self._plan.text else wrong) from None
+        own = Counter((s.type, s.shown) for s in out if s.type in _OWN)
+        twice = next((place for place, count in own.items() if count > 1), None)
+        if twice is not None:
+            raise Misuse(f"two sinks of this app write to {twice[1]}: give each a {_OWN[twice[0]]} of its own")
+        return out
+
+    def _of(self, sink: OutsideSink, run: str) -> list[SinkSetup]:
+        schema = self._plan.schema(sink.stream)
+        writer = MessageWriter(sink.mapping, schema)
+        name = f"{quote(sink.stream, safe='')}-{sink.type}-{sink.number}"
+        what = f"the sink of stream '{sink.stream}'"
+        if sink.type == "file":
+            made = [self._file(what, options, writer, run) for options in sink.destinations]
+        elif sink.type == "kafka":
+            topics = KafkaGate(self._grants, self._references, what, f"{run}-{name}")
+            made = [topics.target(options) for options in sink.destinations]
+        elif sink.type == "email":
+            mails = MailGate(self._grants, self._references, what, f"{run}-{name}")
+            made = [mails.target(options) for options in sink.destinations]
+        elif sink.type == "tcp":
+            made = [TcpGate(self._grants, what).target(options) for options in sink.destinations]
+        elif sink.type == "nats":
+            subjects = NatsGate(self._grants, self._references, what)
+            made = [subjects.target(options, f"{run}-{name}") for options in sink.destinations]
+        elif sink.type == "prometheus":
+            metrics = PrometheusGate(self._grants, what, sink.stream, schema)
+            made = [metrics.target(options) for options in sink.destinations]
+        else:
+            calls = self._calls(sink, schema) if sink.type in CALLS else None
+            gate = HttpGate(self._grants, self._references, what, f"{run}-{name}", calls)
+            made = [gate.target(options, writer.content_type) for options in sink.destinations]
+        if sink.strategy == "roundRobin":
+            made = [(", ".join(shown for shown, _ in made), Turns([target for _, target in made]))]
+        several = len(made) > 1
+        return [
+            SinkSetup(
+                name=f"{name}-{i}" if several else name,
+                stream=sink.stream,
+                type=sink.type,
+                shown=shown,
+                promise=promise(sink.type),
+                on_error=self._on_error(sink),
+                writer=MessageWriter(sink.mapping, schema, target.templates),
+                target=target,
+                share=_share(sink, schema, i - 1, len(made)),
+            )
+            for i, (shown, target) in enumerate(made, 1)
+        ]
+
+    def _calls(self, sink: OutsideSink, schema: Schema) -> Calls:
+        desk = self._desks.of(sink.destinations[0][SINK_ID].strip())
+        return Calls(desk, tuple(name for name in schema.names if name in desk.names))
+
+    def _on_error(self, sink: OutsideSink) -> str:
+        """What becomes of an event that cannot be delivered. STREAM leaves it to `@OnError` of the stream, as Siddhi's
+        `StreamJunction.handleError` does: without one it is logged."""
+        if sink.on_error != "STREAM":
+            return sink.on_error
+        return self._plan.streams[sink.stream].on_error or "LOG"
+
+    def _file(self, what: str, options: Mapping[str, str], writer: MessageWriter, run: str) -> tuple[str, Target]:
+        uri = options["file.uri"]
+        if "${" in uri:
+            raise Misuse(f"{what}: file.uri cannot have a reference such as ${{sec:...}} in it: paths are shown")
+        if "\0" in uri or any(c < " " or c == "\x7f" for c in uri):
+            raise Misuse(f"{what}: file.uri has a control character in it")
+        if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", uri):
+            raise Misuse(f"{what}: file.uri is a path of this machine, not an address: {uri.split('://')[0]}://...")
+        separated = _flag(options, "add.line.separator", True, what) and not writer.breaks
+        between = b"\n" if separated else b""
+        if template_attributes(uri):
+            return self._named_files(what, options, writer.head, between)
+        path = path_of(uri).expanduser().absolute()
+        folder = uri.endswith("/") or path.is_dir()
+        root = self._grants.folder_of(path, f"{what} writes to", file=not folder)
+        append = _flag(options, "append", True, what)
+        place = FilePlace(path.resolve(), root, writer.head, between)
+        roll = options.get("roll.size")
+        if roll is not None and not folder:
+            raise Misuse(f"{what}: roll.size is for a folder: end file.uri with '/'")
+        if not append and folder:
+            raise Misuse(f"{what}: append='false' is for a file, and {uri} is a folder")
+        if not append:
+            return str(place.path), ReplacedFile(place)
+        if not folder:
+            return str(place.path), GrowingFile(place)
+        if roll is None:
+            return f"{place.path}/", BatchFiles(place, run, writer.extension)
+        size = bytes_of(f"{what}: roll.size", roll)
+        if not 0 < size < _MOST_ROLL:
+            raise Misuse(f"{what}: roll.size is a size such as 64MB, not '{roll}'")
+        return f"{place.path}/", GrowingFile(place, size, run, writer.extension)
+
+
+    def _named_files(self, what: str, options: Mapping[str, str], head: bytes, between: bytes) -> tuple[str, Target]:
+        """The target of a `file.uri` that depends on the event: what is before that names the folder."""
+        uri = options["file.uri"].removeprefix("file:")
+        before, _, _ = uri.partition("{{")
+        folder, slash, _ = before.rpartition("/")
+        template = uri[len(folder) + len(slash) :]
+        if not folder or template.endswith("/"):
+            raise Misuse(f"{what}: a file.uri that depends on the event is FOLDER/NAME, as 'out/{{{{symbol}}}}.csv'")
+        if "roll.size" in options:
+            raise Misuse(f"{what}: roll.size is for a folder, and file.uri names files")
+        if any(part.startswith(".") or not part for part in template.split("/")):
+            raise Misuse(f"{what}: the names in file.uri cannot be empty or begin with a dot")
+        path = Path(folder).expanduser().absolute()
+        root = self._grants.folder_of(path / "x", f"{what} writes to")
+        place = FilePlace(path.resolve(), root, head, between)
+        return f"{place.path}/{template}", NamedFiles(place, template, _flag(options, "append", True, what))
+
+
+def check_sinks(plan: Plan, mode: str) -> None:
+    """Raises SiddhiBindError for a sink, in mode distributed, on a stream that comes in from outside: it would be part
+    of several partial apps; and, in modes whose nodes fail, for one that sends to a fault stream: one node alone would
+    take an event that its copies, and its state after a failure, know nothing of."""
+    written = {q.output.target.id for q in plan.queries} | set(plan.triggers)
+    for sink in outside_sinks(plan):
+        if mode == DISTRIBUTED and sink.stream not in written:
+            error = SiddhiBindError(
+                f"mode distributed has no sinks on streams that come in from outside, such as '{sink.stream}'",
+                sink.span,
+                hint=f"Let a query write what is to be published: from {sink.stream} select * insert into ...",
+            )
+            raise error.with_source(plan.text) if plan.text else error
+        if mode == DISTRIBUTED and sink.type in CALLS:
+            error = SiddhiBindError(
+                f"mode distributed has no sink of type '{sink.type}': no source runs there that takes its responses",
+                sink.span,
+                hint="Deploy in another mode, or use a sink of type 'http'.",
+            )
+            raise error.with_source(plan.text) if plan.text else error
+        if mode in _FAILING and (sink.on_error, plan.streams[sink.stream].on_error) == ("STREAM", "STREAM"):
+            error = SiddhiBindError(
+                f"mode {mode} has no on.error='STREAM' of a sink of type '{sink.type}'",
+                sink.span,
+                hint="Write on.error='STORE', or deploy in mode active-active.",
+            )
+            raise error.with_source(plan.text) if plan.text else error
+
+
+def _flag(options: Mapping[str, str], key: str, default: bool, what: str) -> bool:
+    value = options.get(key)
+    if value is None:
+        return default
+    if value.lower() not in _TRUTH:
+        raise Misuse(f"{what}: {key} is 'true' or 'false', not '{value}'")
+    return _TRUTH[value.lower()]
+
+
+def _share(sink: OutsideSink, schema: Schema, number: int, of: int) -> Callable[[pa.Table], Array] | None:
+    """Which rows go to destination `number` (from 0) of a partitioned sink: those with one remainder of Java's hash of
+    the key. None: all do."""
+    if sink.key is None or of == 1:
+        return None
+    return partial(_of_key, schema.names.index(sink.key), schema, number, of)
+
+
+def _of_key(key: int, schema: Schema, number: int, of: int, table: pa.Table) -> Array:
+    field, column = table.schema.field(3 + key), table.column(3 + key)
+    values = column_values(column, field) if is_object(field) else column.combine_chunks()
+    found: Array = by_hash(values, schema[key].type, of) == number
+    return found
+
+
+class Deliveries:
+    """The running sinks of an app."""
+
+    def __init__(self, setups: Sequence[SinkSetup], source: Source, begin: int) -> None:
+        """`begin`: the micro-batch with which a sink begins that has no position yet."""
+        self._all = [Delivery(setup, source, begin) for setup in setups]
+        self._source = source
+        source.outputs.followers = list(self._all)
+
+    def start(self) -> None:
+        """Starts those that do not run."""
+        for delivery in self._all:
+            delivery.start()
+
+    def stop(self) -> None:
+        """Ends all; a call that is under way has a second to end."""
+        for delivery in self._all:
+            delivery.end()
+        for delivery in self._all:
+            delivery.stop()
+
+    def close(self) -> None:
+        """Ends all, and waits until they have let go of their targets."""
+        self.stop()
+        for delivery in self._all:
+            delivery.join()
+
+    def drain(self, seconds: float) -> int:
+        """Waits until all that is committed is delivered, so long at most; how many outputs are still to be sent."""
+        deadline, batch = time.monotonic() + seconds, self._source.progress.batch
+        for delivery in self._all:
+            delivery.drain(batch, deadline)
+        return sum(f.pending for f in self.figures())
+
+    def figures(self) -> tuple[SinkFigures, ...]:
+        """How far each is."""
+        return tuple(d.figures() for d in self._all)

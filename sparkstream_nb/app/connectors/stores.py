@@ -1,0 +1,231 @@
+"""Which database each aggregation and each table of a deployment is in.
+
+Deployment files are of the person who deploys, and so are the databases that they name. An address in an app's text
+needs a grant, as those of sources and sinks do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+from ...errors import NOWHERE, Misuse, SiddhiBindError, SparkStreamError, StoreError
+from ...lang.tree import Annotation, find_annotation
+from ...plan.nodes import AggregationDef, Plan, TableDef
+from ...plan.query_parts import connector_options
+from ...plan.stored import StoredTableLayout, layout_of
+from ...stores import DuckDBStore, Store
+from ...stores.address import FILE_OPTIONS, Database, Secret, from_jdbc, relative_to
+from ...stores.patience import Patience
+from ...stores.several import StoreSet
+from ..config.conf import NodeFile, data_source
+from ..config.grants import Grants, NotAllowed
+from ..config.secrets import References, check_password
+
+_BEFORE_OPTIONS = re.compile(r"(?:\$\{[^}]*\}|[^?])*")
+"""Of an address, all but the options behind its `?`; one in a reference is none."""
+
+
+def databases_of(
+    plans: Sequence[Plan], nodes: Sequence[NodeFile], references: References, grants: Grants
+) -> dict[str, Database]:
+    """The database of each aggregation with a `@store`, by the aggregation's id.
+
+    `nodes` are the deployment files, one for each plan, or none. Raises SiddhiBindError, at the annotation, for a
+    `@store` that names no database, or that means different ones on different nodes; for an address in the text that
+    is not granted, and a password in it that is no reference; and, where there are deployment files, for an aggregation
+    that is partitioned by id and has none.
+    """
+    stores = _Stores(plans, nodes, references, grants)
+    out: dict[str, Database] = {}
+    for name, definition in plans[0].aggregations.items():
+        store = find_annotation(definition.annotations, "store")
+        if store is None:
+            if nodes and definition.partitioned:
+                raise _at(
+                    plans[0], definition,
+                    f"aggregation '{name}' is partitioned by id and has no @store: on servers, each node would keep it "
+                    "in its own memory",
+                    "Write @store(type='rdbms', datasource='NAME').",
+                )  # fmt: skip
+            continue
+        out[name] = stores.database(definition, store)
+    return out
+
+
+Tables = Mapping[Database, tuple[StoredTableLayout, ...]]
+"""The tables in each database."""
+
+
+def tables_of(plans: Sequence[Plan], nodes: Sequence[NodeFile], references: References, grants: Grants) -> Tables:
+    """The tables with a `@store`, by database. Parameters and errors are those of `databases_of`."""
+    stores = _Stores(plans, nodes, references, grants)
+    out: dict[Database, tuple[StoredTableLayout, ...]] = {}
+    for definition in plans[0].tables.values():
+        store = find_annotation(definition.annotations, "store")
+        if store is not None:
+            database = stores.database(definition, store)
+            try:
+                layout = layout_of(definition, plans[0].properties)
+            except SiddhiBindError as error:
+                raise error.with_source(plans[0].text) from None
+            out[database] = (*out.get(database, ()), layout)
+    return out
+
+
+def prepare_tables(tables: Tables, patience: Patience) -> None:
+    """Makes the tables that are missing. Raises StoreError where a database cannot be reached, or has others."""
+    for database, layouts in tables.items():
+        from ...stores.tables import SqlTables  # it loads SQLAlchemy
+
+        opened = SqlTables(database, layouts, patience)
+        try:
+            opened.prepare()
+        finally:
+            opened.close()
+
+
+def _named(definition: AggregationDef | TableDef) -> str:
+    return f"{definition.source.kind} '{definition.source.id}'"
+
+
+def open_store(
+    own: Path | str, databases: Mapping[str, Database], patience: Patience, threads: int | None = None
+) -> Store:
+    """The store of an app: `own` is a DuckDB file, which is read and written by so many `threads`. Raises StoreError
+    where a database cannot be opened."""
+    opened: dict[Database, Store] = {}
+    try:
+        for database in databases.values():
+            if database not in opened:
+                opened[database] = _opened(database, patience)
+        base = DuckDBStore(own, threads=threads)
+    except StoreError:
+        for store in opened.values():
+            store.close()
+        raise
+    return StoreSet(base, {name: opened[d] for name, d in databases.items()}) if opened else base
+
+
+def _opened(database: Database, patience: Patience) -> Store:
+    if database.kind == "duckdb":
+        return DuckDBStore(database.name)
+    from ...stores.sql import SqlStore  # it loads SQLAlchemy
+
+    return SqlStore(database, patience)
+
+
+@dataclass(frozen=True)
+class _Stores:
+    """What the `@store`s of a deployment mean: its plans, its deployment files (one for each, or none), and what the
+    app may read and reach."""
+
+    plans: Sequence[Plan]
+    nodes: Sequence[NodeFile]
+    references: References
+    grants: Grants
+
+    def database(self, definition: AggregationDef | TableDef, store: Annotation) -> Database:
+        """The database that `@store` means on all nodes."""
+        nodes: Sequence[NodeFile | None] = self.nodes or [None] * len(self.plans)
+        found = [self._on(plan, node, definition, store) for plan, node in zip(self.plans, nodes, strict=True)]
+        different = next((d for d in found if d != found[0]), None)
+        if different is not None:
+            raise _at(
+                self.plans[0], definition,
+                f"the nodes' @store of {_named(definition)} differ: {found[0]} and {different}",
+                "All nodes of an active-active deployment write to one database.",
+            )  # fmt: skip
+        return found[0]
+
+    def _on(
+        self, plan: Plan, node: NodeFile | None, definition: AggregationDef | TableDef, store: Annotation
+    ) -> Database:
+        options = {k.lower(): v for k, v in connector_options(store, plan.properties).items()}
+        what = f"@store of {_named(definition)}"
+        type_ = options.get("type", "")
+        if type_.lower() != "rdbms":
+            raise _at(plan, definition, f"{what} has type '{type_}', which this build cannot use", "Use type='rdbms'.")
+        named, url = options.get("datasource"), options.get("jdbc.url")
+        try:
+            if named is not None:
+                if node is None:
+                    raise Misuse(
+                        f"{what} names the data source '{named}', and no deployment file defines one: deploy with "
+                        "conf=, or --conf"
+                    )
+                source = data_source(node, named)
+                place = f"{node.path}: data source {named}"
+                url, user, password, pool = source.url, source.user, source.password, source.pool
+            elif url is not None:
+                place, user, password, pool = what, options.get("username"), options.get("password"), 5
+                if store.get("jdbc.url") is not None:  # else it is a deployment file's, by ref
+                    self._check_address(url, what)
+                if store.get("password") is not None:
+                    _check_password(password, what)
+            else:
+                raise Misuse(f"{what} names no database: give it datasource='NAME' or jdbc.url='jdbc:...'")
+            return address(url, user, password, self.references, place=place, pool=pool)
+        except SparkStreamError as e:
+            raise _at(plan, definition, str(e)) from None
+
+    def _check_address(self, url: str, what: str) -> None:
+        """Raises `Misuse` for an address in an app's text that is not granted, or has a password in it.
+
+        No password is looked up for an address that is not granted, and no message shows what a reference stands for.
+        """
+        written = _BEFORE_OPTIONS.findall(url)[0]
+        options = parse_qsl(url[len(written) + 1 :])
+        _check_password(dict(options).get("password"), what)
+        found = self.references.resolve(written, what)
+        try:
+            database = relative_to(from_jdbc(found), Path.cwd())
+        except StoreError:
+            if found == written:
+                raise
+            raise Misuse(
+                f"{what}: '{written}' stands for no address such as jdbc:postgresql://HOST:5432/DATABASE"
+            ) from None
+        try:
+            self.grants.check_store(database, f"{what} opens")
+        except NotAllowed:
+            if found == written:
+                raise
+            option = "file=DIR" if database.is_file else f"jdbc={database.kind}://HOST:PORT/DATABASE"
+            raise NotAllowed(f"what '{written}' stands for, which {what} opens,", option) from None
+        for name, value in options:
+            resolved = self.references.resolve(value, what) if name.lower() in FILE_OPTIONS else ""
+            try:
+                self.grants.check_options([(name, resolved)], f"{what} opens {written} with")
+            except NotAllowed:
+                if resolved == value:
+                    raise
+                raise NotAllowed(f"what {name}='{value}' of {what} stands for", "file=DIR") from None
+
+
+def _check_password(password: str | None, what: str) -> None:
+    """As `check_password`; local databases may have none, or an empty one."""
+    if password:
+        check_password(password.strip(), what)
+
+
+def address(
+    url: str, user: str | None, password: str | None, references: References, *, place: str, pool: int = 5
+) -> Database:
+    """The database of a JDBC address whose parts may hold references. Raises `Misuse` and StoreError, with `place`
+    where a reference has no value; the path of a file is below the working directory."""
+    resolved = {k: None if v is None else references.resolve(v, place) for k, v in {"u": user, "p": password}.items()}
+    secret = None if resolved["p"] is None else Secret(resolved["p"])
+    return relative_to(from_jdbc(references.resolve(url, place), resolved["u"], secret, pool=pool), Path.cwd())
+
+
+def _at(plan: Plan, definition: AggregationDef | TableDef, message: str, hint: str | None = None) -> SiddhiBindError:
+    a = find_annotation(definition.annotations, "store") or find_annotation(definition.annotations, "PartitionById")
+    own = definition.span if isinstance(definition, AggregationDef) else NOWHERE
+    span = own if a is None else a.span
+    error = SiddhiBindError(message, span, hint=hint)
+    error.with_source(plan.text)
+    return error

@@ -1,0 +1,505 @@
+"""Deploying, finding and stopping apps."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ..engine.scripts import refuse_scripts
+from ..errors import Misuse, SparkStreamError, nearest, shown
+from ..interrupts import deferred, interruptible
+from ..journal.routing import Route
+from ..journal.shared import shared_at
+from ..limits import Limits
+from ..nodes.distributed import Distributed
+from ..options import DAY
+from ..plan import compile_app
+from ..plan.distributed.layer import behind_layer, layer_of
+from ..plan.distributed.leader import LEADER, led_by
+from ..plan.distributed.partial_apps import without_sources
+from ..plan.gaps import refuse
+from ..plan.nodes import Plan
+from ..plan.shard_safety.safety import depending, without
+from ..retention import Retention
+from ..runners import ahead_of, check_master, kind_of, session
+from ..runners.protocol import Session
+from ..runners.spark.handover import left
+from ..simulation.faults import Fault
+from ..simulation.groups import Groups
+from ..simulation.resources import ResourceCluster
+from ..simulation.topology import Pair
+from ..stores.duckdb import check_file
+from .config import given
+from .config.conf import DISTRIBUTED, NodeFile, node_files
+from .config.grants import Grants
+from .config.record import Record
+from .config.secrets import References
+from .connectors.calls import desks_of
+from .connectors.sinks import SinkPlans, check_sinks
+from .connectors.sources import SourcePlans
+from .connectors.stores import databases_of, tables_of
+from .deployment.changing import Changes, pending
+from .deployment.deployment import (
+    HA,
+    SCALABLE,
+    Deployment,
+    check_alerts,
+    check_clock,
+    check_zone,
+    milliseconds,
+    mode_of,
+    playback,
+    shards_of,
+)
+from .deployment.distribution import distributed_for, resource_cluster
+from .deployment.folder import (
+    check_home,
+    default_home,
+    document_home,
+    document_name,
+    foreseen,
+    has_app,
+    life_to_change,
+    open_folder,
+    text_home,
+)
+from .deployment.grouping import (
+    Layer,
+    Trial,
+    check_groups,
+    check_stateless,
+    groups_for,
+    mode_of_files,
+    nodes_of_groups,
+    refs_of_layer,
+)
+from .deployment.owner import own, same_folder
+from .results import frontend
+from .results.answers import Apps
+from .results.first_use import prepare
+from .running.app import App
+
+_apps: dict[str, App] = {}
+_lock = threading.RLock()
+_attaching: ContextVar[bool] = ContextVar("attaching", default=False)
+_foreseeing: ContextVar[bool] = ContextVar("foreseeing", default=False)
+
+
+class _Foreseen(Exception):
+    """What would be deployed; raised in place of deploying it."""
+
+    def __init__(self, deployment: Deployment, plan: Plan) -> None:
+        self.deployment, self.plan = deployment, plan
+
+
+@contextmanager
+def attaching() -> Iterator[None]:
+    """What is deployed inside goes on with its state, or is refused. Begins and ends in a `deferred` part."""
+    with _set(_attaching):
+        yield
+
+
+@contextmanager
+def _set(variable: ContextVar[bool]) -> Iterator[None]:
+    """`variable` is true inside."""
+    token = variable.set(True)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+def deploy(
+    text: str,
+    *,
+    name: str | None = None,
+    nodes: int | None = None,
+    mode: str | None = None,
+    routing: str = "round_robin",
+    shard_ids: Sequence[str] | None = None,
+    master: str | None = None,
+    conf: str | Path | Sequence[str | Path] | None = None,
+    store: str | Path | None = None,
+    fresh: bool = False,
+    variables: Mapping[str, str] | None = None,
+    allow_scripts: bool = False,
+    allow_env: Sequence[str] = (),
+    allow: Sequence[str] = (),
+    home: str | Path | None = None,
+    shared: str | None = None,
+    rows_per_micro_batch: int | None = None,
+    start: int | str | datetime | None = None,
+    clock: str = "virtual",
+    timezone: str = "UTC",
+    max_ahead: int | None = DAY,
+    alerts: str = "on",
+    pair: Pair | None = None,
+    resources: ResourceCluster | None = None,
+    faults: str | Path | Sequence[Fault] | None = None,
+    seed: int = 0,
+    retention: Retention | str | None = None,
+    limits: Limits | str | None = None,
+) -> App:
+    """Deploys a SiddhiQL app on `nodes` simulated nodes (default: 1), on Spark, and starts it.
+
+    - `name`: the app's name, by default that of `@app:name`, else that of the notebook, or `app` where it is not known:
+      an app without a name takes the place of the one that this notebook had. An app of that name in this process is
+      stopped.
+    - `nodes`, `mode`: "single" (one node), or "active-active", the default for several nodes: every node runs the whole
+      app on its share of the events, and writes aggregations under its shard id. "ha" is minimum high availability:
+      two nodes, of which one is active and the other takes over; tables and aggregations are in their memory.
+      "scalable" is several such pairs behind a layer that divides events over them, by `routing="hash:ATTRIBUTE"` or as
+      a @distribution on the input stream says; without either, nodes in turn, for apps that keep nothing.
+      "distributed" splits the app into partial apps as `@dist(execGroup, parallel)` says, which managers place on
+      `nodes` resource nodes.
+    - `routing`: which node gets an event: "round_robin", "hash:ATTRIBUTE", "node:K" (K from 1), "random:SEED", or
+      "sticky": each input stream has its node.
+    - `shard_ids`: one for each node, by default node-1, node-2, ...
+    - `conf`: the nodes' deployment files, as WSO2's servers have them (`deployment.yaml`): one for each node, or the
+      folder that they are in. They give the shard ids, `partitionById`, and the data sources that `@store` names; those
+      of minimum HA (`deployment.config: type: ha`) also the mode, and the figures of the pair, or of
+      several pairs by `groupId`; those of a fully distributed deployment the mode, managers, resource nodes, figures.
+    - `master`: a Spark master or Connect address; Spark on this machine by default. "inline" runs the app in this
+      process, without Spark and Java: meant for tests, CI and a first look.
+    - `store`: the DuckDB file of the aggregations, by default one in the app's folder.
+    - `fresh`: forget the state and the aggregations of an earlier deployment under this name. Otherwise they are kept;
+      where the text changed, those of what is unchanged. `App.redeployed` says what became of them; `changes` of the
+      same arguments says it before. From a `store` elsewhere and from databases, aggregations of these names go,
+      whoever wrote them: `App.warnings` says which; a DuckDB file is copied to the trash of the app's folder first.
+    - `variables`: values of `${NAME}` in the text; the environment is never looked at.
+    - `allow_scripts`: functions that the app defines as scripts may run, with limits on time and memory.
+    - `allow_env`: the environment variables that `${...}` of the deployment files and of `@store` may read.
+    - `allow`: what the app may reach outside: "file=DIR", "http=URL-PREFIX", "kafka=HOST:PORT",
+      "smtp=HOST:PORT", "tcp=HOST:PORT",
+      "jdbc=postgresql://HOST:PORT/DATABASE". By default nothing: a source, a sink or a `@store` with an address that
+      reaches elsewhere is refused, with the text to add here. What `conf` and `store` name needs no grant.
+    - `home`: the app's folder, by default `$SPARKSTREAM_HOME`, or the user's cache folder, then `apps`, then the name.
+    - `shared`: an address such as "s3://bucket/folder", where Spark's machines and this one meet if they do not see the
+      app's folder under one path. Spark's checkpoint is there, and what is under way; all else stays in `home`.
+    - `rows_per_micro_batch`: how many events of a backlog are committed at once, at most.
+    - `start`: where the app's clock starts: ms since 1970, a datetime or an ISO text. By default it starts with the
+      first event or tick; with 0 it starts in 1970, as Siddhi's playback does. A pattern that begins with an absent
+      state waits from there on, and a trigger at 'start' has that time.
+    - `clock`: what moves the app's clock. "virtual": times of events, and `App.tick`. "wall": this machine's clock too:
+      an event that is sent without a time has its time, and timers fire when they are due, though no event comes. The
+      clock starts with the deployment then, and never goes back. Not in modes ha, scalable and distributed, nor with
+      @app:playback or `start`.
+    - `timezone`: the time zone of cron expressions and of the buckets of aggregations, such as "Europe/Berlin". A
+      deployment file's `aggTimeZone` comes before it.
+    - `max_ahead`: an event whose time is more than so many ms (by default a day) after this machine's is an error of
+      the app, since the clock would stay there for all later ones. None, and `@app:playback` in the app: any time is
+      taken.
+    - `alerts`: what becomes of the queries of several nodes whose outputs depend on which node sees which event, under
+      this routing; the app's card says which. "off" switches them off. "leader" has one further node run them, which
+      takes all events; its shard id is `leader`.
+    - `pair`: modes ha and scalable: the figures of two nodes, a `Pair`, by default those of WSO2's servers.
+    - `resources`: mode distributed: managers, resource nodes and their figures, by default two of each with those of
+      WSO2's servers.
+    - `faults`: modes ha, scalable and distributed: what happens to the nodes, counted from the first event: a list of
+      `Kill`, `Restart`, `Pause`, `Cut` and (not in mode distributed) `Slow`; a schedule file; "random", or "random:N"
+      for N in ten minutes (in each group of a scaled-out app); or an incident that operators know. Of the first group:
+      "two-active", "both-passive", "repeated-outputs", "sent-to-passive", "queue-overflow"; of mode distributed:
+      "old-revision", "two-copies", "lost-leader", "paused-leader", "below-minimum". `App.cluster` adds more.
+    - `seed`: modes ha, scalable and distributed: what nodes' loops and random faults follow: the same one gives the
+      same outputs.
+    - `retention`: how much of what came in and of what was put out the app's folder keeps, and how many errors: a
+      `Retention`, or a text such as "recording=500MB,outputs=5GB,days=7,errors=5000". By default 1 GB, 10 GB and
+      100,000; the oldest goes first, and what went is counted.
+    - `limits`: what one event may ask for, more of which is an error of that event: a `Limits`, or a text such as
+      "characters=1MB,nesting=100,firings=1e6". By default 16 million characters of a text that a function makes, 200
+      levels of an object, 1 million firings of a trigger in one step. What is replayed has the limits of now.
+
+    Raises SiddhiError for a wrong app before Spark is started, NotInThisBuild for a declared gap, SparkUnavailable
+    without a usable Spark, and SparkStreamError for arguments that do not fit together.
+    """
+    asked = dict(locals())
+    given.a_text("text", text)
+    for what, value in {"mode": mode, "master": master, "shared": shared}.items():
+        given.text(what, value)
+    for what, value in {"routing": routing, "timezone": timezone, "alerts": alerts, "clock": clock}.items():
+        given.a_text(what, value)
+    given.name("name", name)
+    for what, at in {"store": store, "home": home, "conf": conf if isinstance(conf, str | Path) else None}.items():
+        given.path(what, at)
+    given.texts("shard_ids", shard_ids)
+    given.texts("allow_env", allow_env)
+    given.mapping("variables", variables)
+    given.whole("rows_per_micro_batch", rows_per_micro_batch, 1)
+    given.whole("max_ahead", max_ahead, 0)
+    if conf is not None and not isinstance(conf, str | Path | Sequence):
+        raise Misuse(f"conf is a path, or several, not {shown(conf)}")
+    references = References(dict(variables or {}), tuple(allow_env))
+    files = () if conf is None else tuple(node_files(conf, ("", HA, DISTRIBUTED), references))
+    mode = mode_of_files(files) if mode is None else mode
+    refs = refs_of_layer(files) if mode == SCALABLE else {}
+    divided = layer_of(compile_app(text, properties=refs, variables=variables)) if mode == SCALABLE else {}
+    layer = Layer(routing, divided)
+    cluster = None
+    if mode == DISTRIBUTED:
+        if nodes is not None:
+            mode_of(mode, nodes)
+        cluster = resource_cluster(files, resources, nodes, shard_ids)
+        nodes, shard_ids = len(cluster.nodes), cluster.nodes
+    elif mode == SCALABLE and layer.keyed:
+        nodes, shard_ids = nodes_of_groups(layer, files, nodes, shard_ids)
+    else:
+        nodes, shard_ids = _nodes(files, nodes, shard_ids)
+    mode, nodes = mode_of(mode, nodes)
+    clock_start = None if start is None else milliseconds(start, "start")
+    shards = shards_of(shard_ids, nodes)
+    check_zone(timezone)
+    check_master(master, shared)
+    meeting = shared_at(shared)
+    if store is not None:
+        check_file(store)
+    own = {"timezone": timezone, **({"partitionById": "true"} if mode == "active-active" and not files else {})}
+    properties = [{**refs, **f.properties} for f in files if f.shard_id in shards] or [{}] * nodes
+    plans = [
+        compile_app(text, properties={"aggTimeZone": timezone, **g, "shardId": s, **own}, variables=variables)
+        for g, s in zip(properties, shards, strict=True)
+    ]
+    plans = [behind_layer(plan, layer.divided) for plan in plans]
+    name, folder = _name_and_home(name or plans[0].name, text)
+    trial = Trial(pair, resources, faults, seed)
+    groups: Groups | Distributed | None = None
+    if cluster is not None:
+        trial.check(mode)
+        groups = distributed_for(plans[0], name, cluster, trial)
+        plans = [without_sources(plan) for plan in plans]
+    refuse(plans[0])
+    refuse_scripts(plans[0], allow_scripts)
+    inputs = {s: d.source.schema for s, d in plans[0].streams.items() if d.kind == "defined"}
+    Route.parse(routing, nodes, inputs)
+    routing = layer.route
+    if mode == SCALABLE and not layer.keyed:
+        check_stateless(plans[0], trial)
+    elif groups is None:
+        groups = groups_for(mode, shards, files, trial, layer.streams(inputs))
+    check_alerts(alerts)
+    check_clock(clock, mode, plans[0], clock_start)
+    off = tuple(depending(plans[0], routing)) if alerts == "off" and nodes > 1 else ()
+    plans = [without(plan, off) for plan in plans]
+    led = led_by(plans[0], routing) if alerts == "leader" and mode == "active-active" else None
+    if led is not None and LEADER in shards:
+        raise Misuse(f"a shard id is '{LEADER}', which is that of the node for alerts='leader': give the shard another")
+    if groups is not None:
+        check_groups(plans[0], mode, routing, alerts)
+    grants = Grants.of(allow)
+    desks = desks_of(plans[0])
+    sinks = SinkPlans(plans[0], grants, references, desks)
+    if sinks and groups is not None:
+        check_sinks(plans[0], mode)
+    folder = folder if home is None else Path(home)
+    check_home(folder)
+    sources = SourcePlans(plans[0], grants, references, folder, files, desks)
+    databases = databases_of(plans, files, references, grants)
+    tables = tables_of(plans, files, references, grants)
+    deployment = Deployment(
+        name=name,
+        mode=mode,
+        routing=routing,
+        shard_ids=shards,
+        home=folder,
+        shared=meeting,
+        runner=kind_of(master),
+        store=store,
+        fresh=fresh,
+        allow_scripts=allow_scripts,
+        rows_per_micro_batch=rows_per_micro_batch,
+        start=clock_start,
+        clock=clock,
+        timezone=timezone,
+        max_ahead=None if playback(plans[0]) else max_ahead,
+        databases=databases,
+        tables=tables,
+        references=references,
+        grants=grants,
+        sinks=sinks,
+        sources=sources,
+        alerts=alerts,
+        switched_off=off,
+        led=led,
+        retention=Retention.of(retention),
+        limits=Limits.of(limits),
+        groups=groups,
+        record=Record.of(name, {**asked, "start": clock_start}),
+        attached=_attaching.get(),
+    )
+    if _foreseeing.get():
+        raise _Foreseen(deployment, plans[0])
+    if meeting is not None:
+        meeting.check()
+    app = _start(deployment, plans, master)
+    for file in files:
+        if file.unknown:
+            app.note(f"{file.path.name}: these keys mean nothing here: {', '.join(file.unknown)}")
+    return app
+
+
+def changes(text: str, **how: Any) -> Changes:
+    """What `deploy` of the same arguments would keep of the state that the app has, begin anew and drop, and why.
+
+    Nothing is touched, and Spark is not started. Raises what `deploy` raises of the arguments.
+    """
+    try:
+        with deferred(), _set(_foreseeing), interruptible():
+            deploy(text, **how)
+    except _Foreseen as found:
+        return foreseen(found.deployment, found.plan)
+    raise AssertionError("what is foreseen is not deployed")
+
+
+def _nodes(
+    files: Sequence[NodeFile], nodes: int | None, shard_ids: Sequence[str] | None
+) -> tuple[int | None, Sequence[str] | None]:
+    """How many nodes there are (None: as the mode has it), and their shard ids where they are given."""
+    if not files:
+        return nodes, shard_ids
+    if nodes is not None and nodes != len(files):
+        raise Misuse(f"there are {len(files)} deployment files, one for each node, and nodes={nodes}: leave nodes out")
+    if shard_ids is not None:
+        raise Misuse("the deployment files give the shard ids (siddhi: properties: shardId): leave shard_ids out")
+    return len(files), [f.shard_id for f in files]
+
+
+def _name_and_home(name: str | None, text: str) -> tuple[str, Path]:
+    """The name of an app, and its folder by default. Without a name it is called after the notebook."""
+    if name is not None:
+        return name, default_home(name)
+    document = frontend.current().document()
+    return ("app", text_home(text)) if document is None else (document_name(document), document_home(document))
+
+
+def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) -> App:
+    """The running app, in place of a former one of its name, which goes on where this one does not start."""
+    with _lock, deferred():
+        with interruptible():
+            _finish_elsewhere(deployment, plans[0], master)
+        former = _apps.get(deployment.name)
+        owner = None
+        if former is not None and not former.closed and same_folder(former.home, deployment.home):
+            owner = former.owner
+        held = owner or own(deployment.home, deployment.name)
+        try:
+            with interruptible():
+                prepare(ahead_of(master))
+                where = _session(master)
+            if former is not None and owner is not None:
+                _finish(former, deployment, plans[0])
+        except BaseException:
+            if owner is None:
+                held.release()
+            raise
+        if former is not None:
+            if owner is not None:
+                former.owner = None  # it keeps nobody else out when it is closed: this deployment has the folder
+            former.stop()
+            former.close()
+            del _apps[deployment.name]
+        try:
+            life, said = open_folder(deployment, plans[0], min(where.places, deployment.nodes))
+            # Only virtual clocks have a start that is given; one that has begun is the state's.
+            app = App(replace(deployment, start=life.start), plans, life, where, said)
+        except BaseException:
+            held.release()
+            raise
+        app.owner = held
+        _apps[deployment.name] = app
+        app.start()
+        app.wait_tried()
+        return app
+
+
+def _finish(former: App, deployment: Deployment, plan: Plan) -> None:
+    """Lets an app that is changed commit what came in before. Raises `Misuse` where it cannot: it stays as it is."""
+    if life_to_change(deployment, plan) is None:
+        return
+    try:
+        with interruptible():
+            former.finish()
+    except KeyboardInterrupt:
+        with suppress(SparkStreamError):
+            former.start()
+        raise
+    except SparkStreamError as error:
+        with suppress(SparkStreamError):
+            former.start()
+        raise Misuse(
+            f"{deployment.name} is not changed, as what came in before is not committed: {str(error).rstrip('.')}. "
+            "fresh=True (--fresh) begins anew"
+        ) from None
+
+
+def _finish_elsewhere(deployment: Deployment, plan: Plan, master: str | None) -> None:
+    """Deploys what another process deployed before, where an app is changed that has not committed all that came in:
+    the former app has to, and at the same Connect server where that has handed something over. Does nothing where this
+    process has the app."""
+    running = _apps.get(deployment.name)
+    if running is not None and not running.closed and same_folder(running.home, deployment.home):
+        return
+    former = life_to_change(deployment, plan)
+    if former is None or former.deployed is None or not pending(deployment.home, former):
+        return
+    how = former.deployed.deployment()
+    how["variables"] = {**how["variables"], **deployment.references.variables}
+    if master is None or left(former.folder(deployment.home), former.meeting) or former.runner != kind_of(master):
+        master = how["master"]
+    with deferred(), attaching(), interruptible():
+        deploy(**{**how, "name": deployment.name, "master": master}, home=deployment.home)
+
+
+def _session(master: str | None) -> Session:
+    """Where the app runs. Spark's handler for Ctrl-C, which cancels the work of every app, is not left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        return session(master)
+    former = signal.getsignal(signal.SIGINT)
+    try:
+        return session(master)
+    finally:
+        signal.signal(signal.SIGINT, former)
+
+
+def apps() -> Apps:
+    """The apps of this process by name, stopped ones too."""
+    return Apps(dict(_apps))
+
+
+def get(name: str) -> App:
+    """The app of this process that was deployed under `name`. Raises `Misuse` where there is none."""
+    given.a_text("name", name)
+    found = _apps.get(name)
+    if found is None:
+        if has_app(default_home(name)):
+            raise Misuse(
+                f"'{name}' was deployed before, and is not in this process: %siddhi attach {name}, in Python "
+                f"sparkstream_nb.attach('{name}'), goes on with it"
+            )
+        if not _apps:
+            raise Misuse(f"no app is called '{name}': none is deployed yet, deploy one first")
+        raise Misuse(nearest(f"no app is called '{name}'", name, _apps))
+    return found
+
+
+def close_app(name: str) -> None:
+    """Stops an app, lets go of its store, and forgets it; its folder stays. Raises `Misuse` as `get` does."""
+    with _lock, deferred():
+        app = get(name)
+        app.stop()
+        app.close()
+        del _apps[name]
+
+
+def stop_all() -> None:
+    """Stops every app and lets go of its store."""
+    with _lock, deferred():
+        for app in list(_apps.values()):
+            app.stop()
+            app.close()
+        _apps.clear()

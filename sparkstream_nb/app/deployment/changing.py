@@ -1,0 +1,177 @@
+"""An app that is deployed again with another text: what of its life goes on, and what begins anew.
+
+The life goes on with its journal, checkpoint, ledger, and positions of sources and sinks. All that came in is committed
+by the former app first (`pending`), so entries and micro-batches before the change are of the former app, those after
+it of the new one. Then `app.json` is replaced: that is the moment of the change. What has to be removed is in it too,
+and is removed when the app is opened, as often as a crash demands (`clear_up`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from ...errors import Misuse
+from ...journal.inbox import entries_in
+from ...journal.private import private_folder
+from ...outputs.outputs import OutputFiles
+from ...plan.nodes import Plan
+from ...plan.state_units import UnitChanges, unit_changes
+from ...runners import checkpoint_of, keep_checkpoint
+from ...runners.spark.handover import left
+from ...sinks.position import unsent
+from ...stores.duckdb import forget_aggregations
+from ...system import put_in_place
+
+if TYPE_CHECKING:
+    from .folder import Life
+
+_MOST_NAMED = 12
+"""Names of one kind in a sentence."""
+
+
+def pending(home: Path, life: Life) -> bool:
+    """Whether anything that came in during a life is not committed: the app must not be changed before that."""
+    folder = life.folder(home)
+    found = checkpoint_of(life.runner, folder, life.meeting).reached()
+    return bool(
+        found.planned != found.done or entries_in(folder / "inbox") > found.reached or left(folder, life.meeting)
+    )
+
+
+def changed(home: Path, former: Life, plan: Plan, schemas: Life) -> tuple[Life, UnitChanges]:
+    """The life of an app from its change to `plan` on, and what becomes of its units. `schemas` is a life that begins
+    with the plan. Raises `Misuse` where something that came in is not committed."""
+    if pending(home, former):
+        raise Misuse(
+            f"{home} cannot go on with another app: some of what came in is not committed. Deploy the former app, let "
+            "it finish (app.flush()), and deploy this one then; fresh=True (--fresh) begins anew"
+        )
+    reached = checkpoint_of(former.runner, former.folder(home), former.meeting).reached()
+    number = former.change + 1
+    found = unit_changes(former.units, plan, number)
+    others = [s for s in {*former.schemas, *schemas.schemas} if former.schemas.get(s) != schemas.schemas.get(s)]
+    anew = [key.partition(" ") for key in (*found.added, *found.changed, *found.bound, *found.removed)]
+    life = replace(
+        former,
+        plan=schemas.plan,
+        units=found.units,
+        schemas=schemas.schemas,
+        change=number,
+        changed=reached.reached,
+        fresh=tuple(name for kind, _, name in anew if kind == "aggregation"),
+        entries={**former.entries, **dict.fromkeys(others, reached.reached)},
+        batches={**former.batches, **dict.fromkeys(others, reached.planned + 1)},
+        aside=uuid.uuid4().hex[:12],
+    )
+    return life, found
+
+
+def put_aside(home: Path, former: Life, life: Life, place: Path) -> None:
+    """Copies into the trash, at `place`, what the change drops: the nodes' states, and the store if some of it goes."""
+    shutil.copy2(home / "app.json", place / "app.json")  # first: copies that are cut short need not be kept
+    kept = private_folder(place / f"life-{former.run}") / "checkpoint"
+    if former.meeting is not None:
+        try:
+            former.meeting.below("checkpoint").copy_to(kept)
+        except OSError as error:
+            raise former.meeting.unreached(error) from None
+    else:
+        keep_checkpoint(former.runner, former.folder(home), kept)
+    for name in ("store.duckdb", "store.duckdb.wal"):
+        if life.fresh and (home / name).exists():
+            shutil.copy2(home / name, place / name)
+
+
+def clear_up(home: Path, app: str, life: Life, *, own_store: bool) -> None:
+    """Removes what the last change of an app began anew: outputs of streams that have other attributes since, which go
+    to the trash, and aggregations of the app's own store. Again without effect."""
+    if not life.change:
+        return
+    outputs = OutputFiles(life.folder(home) / "outputs", life.shards)
+    for stream, first in life.batches.items():
+        old = [f for f in outputs.files(stream) if f.last < first]
+        if old:
+            outputs.forget(stream)
+        place = home / "trash" / str(life.aside) / "outputs" / outputs.stream_folder(stream).name
+        for file in old:
+            with contextlib.suppress(FileNotFoundError):
+                put_in_place(file.path, private_folder(place) / file.path.name)
+    store = home / "store.duckdb"
+    if own_store and life.fresh and store.exists():
+        forget_aggregations(store, (app, f"{life.run}/change", life.change), life.fresh)
+
+
+def unsent_before(home: Path, former: Life, life: Life) -> int:
+    """How many outputs sinks have not sent that are of streams with other attributes from now on: they are not sent."""
+    streams = {s for s in life.batches if life.batches[s] != former.batches.get(s)}
+    return unsent(former.folder(home), streams)
+
+
+Fate = Literal["kept", "changed", "dropped"]
+"""What becomes of an app's state."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a deployment makes of the state that an app has: there is none yet (`begun`), all of it goes on (`kept`) or
+    what `units` say (`changed`), or all is `dropped`, for a `reason`."""
+
+    app: str
+    becomes: Fate | Literal["begun"]
+    reason: str | None = None
+    units: UnitChanges | None = None
+
+    def __repr__(self) -> str:
+        if self.becomes == "begun":
+            return f"{self.app} has no state yet: it begins."
+        if self.becomes == "kept":
+            return f"{self.app} goes on with all of its state: it means what it meant before."
+        if self.units is None:
+            return f"{self.app} begins anew, and all of its state is dropped: {self.reason}."
+        return "\n  ".join([f"{self.app} goes on where it is, with what is unchanged.", *_lines(self.units)])
+
+
+def _lines(changes: UnitChanges) -> list[str]:
+    """What becomes of the parts of an app that is changed, a line for each kind of fate."""
+    fates = (
+        ("Kept", changes.kept),
+        ("Begun anew, as they changed", changes.changed),
+        ("Begun anew, as they count on the events of a named window that begins anew or is read anew", changes.bound),
+        ("New", changes.added),
+        ("Dropped", changes.removed),
+    )
+    return [f"{words}: {_listed(keys)}." for words, keys in fates if keys]
+
+
+def told(changes: UnitChanges, trash: Path, left: int) -> str:
+    """What becomes of the state of an app that is changed, in words."""
+    out = ["The app was changed, and goes on where it was.", *_lines(changes)]
+    if changes.changed or changes.bound or changes.removed:
+        out.append(f"What was dropped is in {trash}.")
+    if left:
+        out.append(
+            f"Outputs that sinks had not sent, of streams whose attributes changed ({left:,}), will not be sent."
+        )
+    return " ".join(out)
+
+
+def _listed(keys: Sequence[str]) -> str:
+    """Units by kind: `queries a, b, table T`."""
+    by_kind: dict[str, list[str]] = {}
+    for key in keys:
+        kind, _, name = key.partition(" ")
+        by_kind.setdefault(kind, []).append(name)
+    return ", ".join(_some(kind, names) for kind, names in by_kind.items())
+
+
+def _some(kind: str, names: Iterable[str]) -> str:
+    names = list(names)
+    several = {"query": "queries"}.get(kind, f"{kind}s") if len(names) > 1 else kind
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{several} {', '.join(names[:_MOST_NAMED])}{more}"

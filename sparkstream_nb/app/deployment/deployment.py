@@ -1,0 +1,195 @@
+"""How an app is deployed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from ...errors import Misuse, did_you_mean, nearest, shown
+from ...journal.shared import Shared
+from ...lang.tree import find_annotation
+from ...limits import Limits
+from ...nodes.distributed import Distributed
+from ...options import ALERTS, CLOCKS, DAY, MODES
+from ...plan.nodes import Plan
+from ...plan.stored import StoredTableLayout
+from ...retention import Retention
+from ...runners import Kind
+from ...simulation.groups import Groups
+from ...stores.address import Database
+from ..config.conf import DISTRIBUTED
+from ..config.grants import Grants
+from ..config.record import Record
+from ..config.secrets import References
+from ..connectors.sinks import SinkPlans
+from ..connectors.sources import SourcePlans
+
+HA = "ha"
+"""The mode of two nodes, of which one takes over from the other (minimum high availability)."""
+SCALABLE = "scalable"
+"""The mode of nodes in turn where an app keeps nothing, and of such pairs behind a partitioning layer where it does."""
+MOST_NODES = 1_000
+"""Nodes that one app simulates."""
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What `deploy` was asked for, with its defaults filled in. See `deploy` for what each field means.
+
+    `databases`: by aggregation, those that `@store` names; `tables`: the tables in each database.
+    `references`: where values of `${...}` come from. `switched_off`: the queries that do not run, as `alerts` is "off".
+    `led`: those that a leader runs, as `alerts` is "leader"; None where there is no leader. `groups`: nodes of which
+    one takes over from another (modes ha, scalable and distributed), and what happens to them; None where there are
+    none. `grants`: what the app may reach outside, `sinks` what publishes there, and `sources` what reads there.
+    `shared`: where Spark's machines and this one meet. `runner`: what runs it. `record`: what another process deploys
+    the same again with. `attached`: whether this one does so; the state must fit then.
+    """
+
+    name: str
+    mode: str
+    routing: str
+    shard_ids: tuple[str, ...]
+    home: Path
+    store: str | Path | None = None
+    fresh: bool = False
+    allow_scripts: bool = False
+    rows_per_micro_batch: int | None = None
+    start: int | None = None
+    timezone: str = "UTC"
+    databases: Mapping[str, Database] = field(default_factory=dict)
+    tables: Mapping[Database, tuple[StoredTableLayout, ...]] = field(default_factory=dict)
+    references: References = field(default_factory=References, repr=False)
+    max_ahead: int | None = DAY
+    alerts: str = "on"
+    switched_off: tuple[str, ...] = ()
+    led: tuple[str, ...] | None = None
+    retention: Retention = field(default_factory=Retention)
+    limits: Limits = field(default_factory=Limits)
+    groups: Groups | Distributed | None = None
+    grants: Grants = field(default_factory=Grants)
+    sinks: SinkPlans | None = field(default=None, repr=False)
+    clock: str = CLOCKS[0]
+    sources: SourcePlans | None = field(default=None, repr=False)
+    record: Record | None = field(default=None, repr=False)
+    attached: bool = False
+    shared: Shared | None = None
+    runner: Kind = "spark"
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes are simulated."""
+        return len(self.shard_ids)
+
+
+def playback(plan: Plan) -> bool:
+    """Whether the app's clock is that of its events by its own words (`@app:playback`)."""
+    return find_annotation(plan.annotations, "playback") is not None
+
+
+def check_alerts(alerts: str) -> str:
+    """Raises `Misuse` for anything but "on", "off" and "leader"."""
+    if alerts not in ALERTS:
+        raise Misuse(nearest(f"alerts='{alerts}' is none of 'on', 'off' and 'leader'", alerts, ALERTS))
+    return alerts
+
+
+def check_clock(clock: str, mode: str, plan: Plan, start: int | None) -> str:
+    """Raises `Misuse` for anything but "virtual" and "wall", and for "wall" where time is simulated or set."""
+    if clock not in CLOCKS:
+        raise Misuse(nearest(f"clock='{clock}' is neither 'virtual' nor 'wall'", clock, CLOCKS))
+    if clock == "virtual":
+        return clock
+    if mode in (HA, SCALABLE, DISTRIBUTED):
+        raise Misuse(f"clock='wall' is not for mode {mode}, whose nodes are simulated in virtual time: leave clock out")
+    if playback(plan):
+        raise Misuse(
+            "clock='wall' contradicts @app:playback, by which events and nothing else move the clock: leave one of the "
+            "two out"
+        )
+    if start is not None:
+        raise Misuse("with clock='wall' the app's clock starts with the deployment: leave start out")
+    return clock
+
+
+def mode_of(mode: str | None, nodes: int | None) -> tuple[str, int]:
+    """The mode and the number of nodes, with their defaults. Raises `Misuse` where the two do not fit together."""
+    if nodes is None:
+        nodes = 2 if mode in (HA, SCALABLE) else 1
+    if isinstance(nodes, bool) or not isinstance(nodes, int):
+        raise Misuse(f"nodes must be a whole number, not {nodes!r}")
+    if nodes < 1:
+        raise Misuse(f"nodes must be 1 or more, not {nodes}")
+    if nodes > MOST_NODES:
+        raise Misuse(f"nodes is {MOST_NODES:,} at most, not {shown(nodes)}")
+    if mode is None:
+        return "active-active" if nodes > 1 else "single", nodes
+    if mode not in MODES:
+        raise Misuse(nearest(f"'{mode}' is not a deployment mode", mode, MODES))
+    if mode == "single" and nodes != 1:
+        raise Misuse(f"mode single has one node, not {nodes}: use mode active-active")
+    if mode == HA and nodes != 2:
+        raise Misuse(f"mode ha has two nodes, not {nodes}: use mode active-active")
+    return mode, nodes
+
+
+def shards_of(shard_ids: Sequence[str] | None, nodes: int) -> tuple[str, ...]:
+    """The shard id of each node, by default node-1, node-2, ... Raises `Misuse` for other than one for each."""
+    if shard_ids is None:
+        return tuple(f"node-{i + 1}" for i in range(nodes))
+    given = ", ".join(shard_ids)
+    if not all(id.strip() for id in shard_ids):
+        raise Misuse(f"a shard id is empty: {given}")
+    if len(shard_ids) != nodes:
+        ids = "1 shard id was" if len(shard_ids) == 1 else f"{len(shard_ids):,} shard ids were"
+        has = "is 1 node" if nodes == 1 else f"are {nodes:,} nodes"
+        raise Misuse(f"each node needs a shard id: there {has}, and {ids} given: {given}")
+    if len(set(shard_ids)) != nodes:
+        raise Misuse(f"two nodes have the same shard id: {given}")
+    return tuple(shard_ids)
+
+
+def check_zone(timezone: str) -> None:
+    """Raises `Misuse` for a text that is not the name of a time zone."""
+    try:
+        ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        hint = did_you_mean(timezone, available_timezones()) or "Write a name such as UTC or Europe/Berlin"
+        raise Misuse(f"'{timezone}' is not a time zone. {hint}") from None
+
+
+def utc(time: int) -> str:
+    """A time (ms since 1970) for messages, such as `2024-06-03 10:00:00 UTC`."""
+    return f"{datetime.fromtimestamp(time // 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def milliseconds(time: int | str | datetime, what: str) -> int:
+    """A time as ms since 1970: the number, a datetime or date, or a text with any of these; UTC if it has no offset.
+
+    `what` names the argument in messages. Raises `Misuse` for anything else, and for more ms than a long holds.
+    """
+    wrong = Misuse(f"{what}: {shown(time)} is neither ms since 1970 nor a time such as 2013-01-01T06:00:00")
+    if isinstance(time, bool) or not isinstance(time, int | str | date):
+        raise wrong
+    try:
+        moment = _moment(time)
+        ms = moment if isinstance(moment, int) else round(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise wrong from None
+    if not -(2**63) <= ms < 2**63:
+        raise Misuse(f"{what}: {shown(time)} is more ms than a long holds")
+    return ms
+
+
+def _moment(time: int | str | date) -> int | datetime:
+    if isinstance(time, str):
+        try:
+            return int(time)
+        except ValueError:
+            time = datetime.fromisoformat(time)
+    if isinstance(time, int):
+        return time
+    whole = time if isinstance(time, datetime) else datetime.combine(time, datetime.min.time())
+    return whole if whole.tzinfo else whole.replace(tzinfo=UTC)

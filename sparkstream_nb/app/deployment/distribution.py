@@ -1,0 +1,63 @@
+"""The deployment of a fully distributed app: its partial apps, the nodes that run them, and what happens to these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...errors import Misuse, shown
+from ...lang.tree import find_annotation
+from ...nodes.distributed import Distributed, apps_of
+from ...plan.distributed.distribute import distribute
+from ...plan.distributed.placement import connected
+from ...plan.nodes import Plan
+from ...simulation.resources import ResourceCluster, ResourceNode, ResourceScenario
+from ..config.conf import DISTRIBUTED, NodeFile
+from ..config.conf_distributed import is_manager, resources_of
+from ..config.fault_schedule import planned_for_resources
+from .grouping import Trial
+
+
+def resource_cluster(
+    files: Sequence[NodeFile], given: ResourceCluster | None, nodes: int | None, ids: Sequence[str] | None
+) -> ResourceCluster:
+    """The managers and resource nodes: of deployment files, as `given`, or so many `nodes` with these `ids`. Raises
+    `Misuse` for arguments that do not fit together."""
+    if given is not None and not isinstance(given, ResourceCluster):
+        raise Misuse(f"resources is a ResourceCluster, not {shown(given)}")
+    named = given is not None or any(not is_manager(f) for f in files)
+    for what, unwanted in (("nodes", nodes is not None and named), ("shard_ids", ids is not None and (named or files))):
+        if unwanted:
+            source = "deployment files" if files else "resources"
+            raise Misuse(f"the {source} say which nodes there are: leave {what} out")
+    if files and given is not None:
+        raise Misuse("the deployment files give the figures of the nodes: leave resources out")
+    if files:
+        return resources_of(files, nodes)
+    if given is not None:
+        return given
+    if ids is not None and nodes is not None and nodes != len(ids):
+        raise Misuse(f"each node needs an id: there are {nodes} nodes, and {len(ids)} shard_ids")
+    names = ids if ids is not None else [f"worker-{i + 1}" for i in range(2 if nodes is None else nodes)]
+    return ResourceCluster(tuple(ResourceNode(n) for n in names))
+
+
+def distributed_for(plan: Plan, name: str, cluster: ResourceCluster, trial: Trial) -> Distributed:
+    """The partial apps of the app `name` on a cluster, and what happens to that. Raises SiddhiBindError for what the
+    manager refuses, `Misuse` for what is impossible here."""
+    in_memory = connected(plan, types=("inMemory",))
+    for stream in (s for s in plan.streams if s in in_memory):
+        raise Misuse(
+            f"an inMemory source or sink is in one process, and stream '{stream}' has one: partial apps of a "
+            "distributed app exchange events by streams. Leave it out"
+        )
+    for what, found in (("aggregation", plan.aggregations), ("table", plan.tables)):
+        for element, definition in found.items():
+            if find_annotation(definition.annotations, "store") is not None:
+                raise Misuse(
+                    f"mode {DISTRIBUTED} keeps tables and aggregations in the nodes' memory, and {what} '{element}' "
+                    "has a @store. Leave @store out"
+                )
+    split = distribute(plan, name)
+    apps = apps_of(split)
+    cluster, faults, rate = planned_for_resources(cluster, apps, trial.faults, trial.seed)
+    return Distributed(split, ResourceScenario(cluster, apps, trial.seed, faults, rate))

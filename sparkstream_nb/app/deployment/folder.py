@@ -1,0 +1,479 @@
+"""The folder of an app, and the check whether its state fits a redeployed app.
+
+`app.json` (its life, and what it was deployed with), `store.duckdb`, and `life-RUN/` with `inbox/`, `checkpoint/` and
+`outputs/`. Every life has its own folder, so that a query of an earlier life that still runs on a server cannot
+interfere. `trash/RUN/` has what the last deployment dropped. A folder that is not empty, and has no `app.json` of ours,
+is somebody else's: nothing in it is touched.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import Misuse
+from ...journal.mirror import retire
+from ...journal.private import private_folder, write_private
+from ...journal.shared import Shared
+from ...plan.distributed.leader import LEADER
+from ...plan.nodes import Plan
+from ...plan.state_units import KeptUnit, relevant, unit_changes, units_of
+from ...runners import Kind
+from ...sinks.position import unsent
+from ...system import put_in_place, to_disk
+from ..config.record import Record
+from .changing import Changes, Fate, changed, put_aside, told, unsent_before
+from .deployment import Deployment
+from .fed import NOTED
+from .owner import LOCK
+from .whole import not_whole
+
+STATE_FORMAT = 5
+CHANGED = "the definitions or queries of the app changed"
+FRESH = "fresh was asked for"
+MOST_CHARACTERS = 100
+"""Of a name in the name of a folder; file systems take 255 bytes."""
+
+
+@dataclass(frozen=True)
+class Life:
+    """One lifetime of an app's state: `run` is its name, the other fields are what the state depends on.
+
+    `shards`: the shard id of every node that there was, by its number from 0; the first `began` of them began. `over`:
+    the numbers of the nodes that take events now. A node that was removed keeps its number and its state. `led`: the
+    queries of a leader, whose number comes after those that began; None where there is none. `groups`: those of
+    nodes that take over, and their faults, as a text; None where there are none. `deployed`: what the app was deployed
+    with, for `attach`; None in folders of earlier versions. The state does not depend on it.
+
+    `units`: those of the plan, by key, where the app may be changed and go on; empty where any change begins anew.
+    `schemas`: attributes and types by stream. `change`: how often the app was changed; the last time, when `changed`
+    entries had come in. `fresh`: the aggregations of the app's own store that began anew then. `entries` and `batches`:
+    where streams of another schema begin: entries that come in, and micro-batches of outputs. `aside`: the folder in
+    the trash that has what was there before the last change.
+
+    `shared`: the address where Spark's machines and the app's owner meet; None where these see the app's folder.
+    `runner`: what runs it, and has the checkpoint. `partitions`: the number of Spark partitions that hold its nodes;
+    it never changes (None in folders of earlier versions).
+    """
+
+    run: str
+    plan: str
+    began: int
+    shards: tuple[str, ...]
+    over: tuple[int, ...]
+    mode: str
+    start: int | None = None
+    timezone: str = "UTC"
+    led: tuple[str, ...] | None = None
+    groups: str | None = None
+    format: int = STATE_FORMAT
+    deployed: Record | None = field(default=None, compare=False, repr=False)
+    units: Mapping[str, KeptUnit] = field(default_factory=dict, compare=False, repr=False)
+    schemas: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict, compare=False, repr=False)
+    change: int = 0
+    changed: int = 0
+    fresh: tuple[str, ...] = ()
+    entries: Mapping[str, int] = field(default_factory=dict)
+    batches: Mapping[str, int] = field(default_factory=dict)
+    aside: str | None = None
+    shared: str | None = None
+    runner: Kind = "spark"
+    partitions: int | None = field(default=None, compare=False)
+
+    @property
+    def meeting(self) -> Shared | None:
+        """The folder of this life at the shared address."""
+        return None if self.shared is None else Shared(self.shared).below(self.run)
+
+    @property
+    def leader(self) -> int | None:
+        """The leader's number, if there is one."""
+        return None if self.led is None else self.began
+
+    def folder(self, home: Path) -> Path:
+        """The folder of inbox, checkpoint and outputs of this life."""
+        return home / f"life-{self.run}"
+
+    def scaled(self, shard_ids: Sequence[str]) -> Life:
+        """This life going on with the nodes of `shard_ids`: those that it knows keep their numbers."""
+        shards = (*self.shards, *(s for s in shard_ids if s not in self.shards))
+        return replace(self, shards=shards, over=tuple(shards.index(s) for s in shard_ids))
+
+    def write(self, home: Path) -> None:
+        """Writes `app.json`, whole or not at all."""
+        new = home / "app.json.new"
+        write_private(new, (json.dumps(dataclasses.asdict(self), indent=2) + "\n").encode())
+        to_disk(new)
+        put_in_place(new, home / "app.json")
+        to_disk(home)
+
+
+def apps_folder() -> Path:
+    """Where apps have their folders by default: `$SPARKSTREAM_HOME`, or the user's cache folder, then `apps`."""
+    base = os.environ.get("SPARKSTREAM_HOME")
+    if base is None:
+        cache = os.environ.get("XDG_CACHE_HOME")
+        base = str((Path(cache) if cache else Path.home() / ".cache") / "sparkstream_nb")
+    return Path(base) / "apps"
+
+
+def default_home(name: str) -> Path:
+    """The folder of the app `name` where it is given none."""
+    return apps_folder() / _file_name(name)
+
+
+def check_home(home: Path) -> None:
+    """Raises `Misuse` where `home` cannot be the folder of an app."""
+    found = next(p for p in (home.absolute(), *home.absolute().parents) if p.exists())
+    if not found.is_dir() or not os.access(found, os.W_OK):
+        raise Misuse(f"{home} cannot be the app's folder: {found} is not a folder that may be written to")
+    if found == home.absolute() and not has_app(home):
+        there = sorted(p.name for p in home.iterdir() if not _left_by_a_start(p))
+        if there:
+            named = ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
+            lacking = "that app.json is of something else" if "app.json" in there else "no app.json"
+            raise Misuse(
+                f"{home} is not an app's folder: it has {named}, and {lacking}. Give a folder that is empty, or not "
+                "there yet, as home"
+            )
+
+
+def has_app(home: Path) -> bool:
+    """Whether `home` has the `app.json` of an app, which may be cut off. Raises `Misuse` where that cannot be read."""
+    try:
+        found = _read(home)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, RecursionError):
+        return False
+    except ValueError:
+        return True
+    return isinstance(found, dict) and found.keys() >= {"run", "format"}
+
+
+def _read(home: Path) -> Any:
+    """What `app.json` has. Raises ValueError where it was cut off, RecursionError where it is nested too deep, OSError
+    where there is none, and `Misuse` where it may not be read."""
+    try:
+        return json.loads((home / "app.json").read_text(encoding="utf-8"))
+    except PermissionError as e:
+        raise Misuse(f"{home / 'app.json'} cannot be read: {e.strerror}. Give another folder as home") from None
+
+
+def _left_by_a_start(path: Path) -> bool:
+    """Whether a deployment that was ended before it wrote `app.json` leaves this."""
+    return path.name in ("trash", "app.json.new", LOCK) or (_is_life(path) and not any(path.iterdir()))
+
+
+def _is_life(path: Path) -> bool:
+    return path.name.startswith("life-") and bool(_RUN.fullmatch(path.name[len("life-") :])) and path.is_dir()
+
+
+def document_name(document: Path) -> str:
+    """The name of an app without one of its own in `document`, a notebook or a file: that of the file."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", document.stem).strip("_-") or "app"
+
+
+def document_home(document: Path) -> Path:
+    """The folder of that app: files of one name in different folders do not share it."""
+    return default_home(f"{document_name(document)}-{_digest(str(document.absolute()))}")
+
+
+def text_home(text: str) -> Path:
+    """The folder of an app that has neither a name nor a document."""
+    return default_home(f"app-{_digest(text)}")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def _file_name(name: str) -> str:
+    plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip(".")
+    if plain == name and len(plain) <= MOST_CHARACTERS:
+        return plain
+    return f"{plain[:MOST_CHARACTERS] or 'app'}-{_digest(name)}"
+
+
+def fingerprint(plan: Plan) -> str:
+    """A hash of everything that a node's state depends on: not of comments, layout, annotations or shard ids."""
+    return hashlib.sha256(repr(relevant(plan)).encode()).hexdigest()[:24]
+
+
+def wanted_life(deployment: Deployment, plan: Plan, run: str, partitions: int | None = None) -> Life:
+    """A life that begins with a deployment of `plan`."""
+    d = deployment
+    plain = tuple(range(d.nodes))
+    shards = d.shard_ids if d.led is None else (*d.shard_ids, LEADER)
+    groups = None if d.groups is None else repr(d.groups)
+    return Life(
+        run, fingerprint(plan), d.nodes, shards, plain, d.mode, d.start, d.timezone, d.led, groups, deployed=d.record,
+        units=units_of(plan) if may_change(d) else {}, schemas=schemas_of(plan),
+        shared=None if d.shared is None else d.shared.address, runner=d.runner,
+        partitions=partitions,
+    )  # fmt: skip
+
+
+def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = None) -> tuple[Life, str | None]:
+    """Prepares the folder of an app: keeps the state in it if it fits, else empties it. A new state has
+    `partitions` Spark partitions.
+
+    Returns the life to use, and a sentence about what happened to earlier state (None if there was none). Raises
+    `Misuse` where that cannot be read, or is gone, unless `fresh` is asked for.
+    """
+    d, home = deployment, deployment.home
+    run = uuid.uuid4().hex[:12]
+    wanted = wanted_life(d, plan, run, partitions)
+    said = None
+    if (home / "app.json").exists():
+        former, reason = None if d.fresh else _life_there(home), FRESH
+        if former is not None:
+            wanted = replace(_wanted(d, plan, former, run), partitions=partitions)
+            becomes, reason = _fate(d, former, wanted, plan)
+            same = replace(former, deployed=d.record)
+            if becomes == "kept":
+                return _kept(home, replace(same, units=_renamed(former, plan)), d.shard_ids)
+            if becomes == "changed" and not d.attached:
+                return _changed(d, same, wanted, plan)
+        if d.attached:
+            raise Misuse(
+                f"{d.name} cannot be attached: {reason}. Deploy it again as it is to be now; that says what becomes of "
+                "its state"
+            )
+        left = sum(unsent(life) for life in home.glob("life-*"))
+        meeting = None if former is None else former.meeting
+        if meeting is not None:
+            retire(meeting)
+        said = f"The state was dropped: {reason}. It is in {_dropped(home, run)}."
+        unfinished = [str(p) for p in sorted((home / "trash").iterdir()) if p.name != run and _unfinished(p)]
+        if unfinished:
+            said += f" What a deployment that was ended had dropped is in {', '.join(unfinished)}."
+        if meeting is not None:
+            said += f" The state of its nodes is at {meeting.address}, where nothing needs it any more."
+        if left:
+            said += f" Outputs that sinks had not sent are there too ({left:,}), and will not be sent."
+    private_folder(wanted.folder(home))  # before it is named: one that is named and missing was removed
+    wanted.write(home)
+    return wanted, said
+
+
+def _wanted(deployment: Deployment, plan: Plan, former: Life, run: str) -> Life:
+    """The life that `deployment` would begin after `former`."""
+    wanted = wanted_life(deployment, plan, run)
+    # By the wall clock it goes on from where the clock is, wherever that began.
+    return replace(wanted, start=former.start) if deployment.clock == "wall" else wanted
+
+
+def _fate(deployment: Deployment, former: Life, wanted: Life, plan: Plan) -> tuple[Fate, str]:
+    """What becomes of the state of `former`, and why it does not go on as it is (empty where it does)."""
+    reason = _difference(former, wanted)
+    if reason is not None:
+        return "dropped", reason
+    if _means_the_same(former, wanted, plan):
+        return "kept", ""
+    return ("changed" if goes_on(deployment, former, plan) else "dropped"), CHANGED
+
+
+def _kept(home: Path, former: Life, shard_ids: Sequence[str]) -> tuple[Life, str]:
+    """The former life, with nodes added and removed if need be."""
+    said = "The state was kept: the app means what it meant before."
+    before = [former.shards[i] for i in former.over]
+    if list(shard_ids) == before:
+        former.write(home)  # other parameters may have changed
+        return former, said
+    life = former.scaled(shard_ids)
+    life.write(home)
+    return life, said + _nodes_changed(before, shard_ids)
+
+
+def _nodes_changed(before: Sequence[str], now: Sequence[str]) -> str:
+    """Which nodes came and went, in words."""
+    said = ""
+    came, went = [s for s in now if s not in before], [s for s in before if s not in now]
+    if came:
+        said += f" {'New nodes' if len(came) > 1 else 'A new node'}: {', '.join(came)}."
+    if went:
+        said += f" No longer there: {', '.join(went)}; what was stored stays."
+    return said
+
+
+def _means_the_same(former: Life, wanted: Life, plan: Plan) -> bool:
+    """Whether an app means what it meant before: also where the names of queries changed."""
+    if former.plan != wanted.plan or not former.units or not wanted.units:
+        return former.plan == wanted.plan
+    found = unit_changes(former.units, plan, former.change + 1)
+    return former.schemas == wanted.schemas and not (found.added or found.changed or found.bound or found.removed)
+
+
+def _renamed(former: Life, plan: Plan) -> Mapping[str, KeptUnit]:
+    """The units of an app that means what it meant before, by their names now."""
+    return unit_changes(former.units, plan, former.change + 1).units if former.units else {}
+
+
+def _changed(deployment: Deployment, former: Life, wanted: Life, plan: Plan) -> tuple[Life, str]:
+    """The former life, which goes on with another plan."""
+    home = deployment.home
+    life, units = changed(home, former, plan, wanted)
+    left = unsent_before(home, former, life)
+    place = empty_trash(home, str(life.aside))
+    put_aside(home, former, life, place)
+    said = told(units, place, left)
+    before = [former.shards[i] for i in former.over]
+    if list(deployment.shard_ids) != before:
+        life = life.scaled(deployment.shard_ids)
+        said += _nodes_changed(before, deployment.shard_ids)
+    life.write(home)
+    return life, said
+
+
+def goes_on(deployment: Deployment, former: Life, plan: Plan) -> bool:
+    """Whether an app that is changed goes on with its life: where any state does, or sources have positions. Else
+    nothing would be left of it but its clock."""
+    return bool(deployment.sources) or unit_changes(former.units, plan, former.change + 1).keeps
+
+
+def life_to_change(deployment: Deployment, plan: Plan) -> Life | None:
+    """The life that goes on with another plan when `deployment` is; None where there is none. Raises `Misuse` where the
+    app's folder cannot be read."""
+    if deployment.fresh or deployment.attached or not (deployment.home / "app.json").exists():
+        return None
+    former = former_life(deployment.home)
+    becomes, _ = _fate(deployment, former, _wanted(deployment, plan, former, former.run), plan)
+    return former if becomes == "changed" else None
+
+
+def foreseen(deployment: Deployment, plan: Plan) -> Changes:
+    """What `open_folder` would make of an app's state; nothing is touched. Raises `Misuse` where that cannot be read,
+    unless `fresh` is asked for."""
+    d = deployment
+    if not (d.home / "app.json").exists():
+        return Changes(d.name, "begun")
+    if d.fresh:
+        return Changes(d.name, "dropped", FRESH)
+    former = _life_there(d.home)
+    becomes, reason = _fate(d, former, _wanted(d, plan, former, former.run), plan)
+    if becomes == "changed":
+        return Changes(d.name, becomes, units=unit_changes(former.units, plan, former.change + 1))
+    return Changes(d.name, becomes, reason or None)
+
+
+def may_change(deployment: Deployment) -> bool:
+    """Whether what is unchanged goes on where the text of the app changes: not where nodes share states in other ways
+    than by the text alone, as those of a pair or a leader."""
+    return deployment.groups is None and deployment.led is None
+
+
+def schemas_of(plan: Plan) -> dict[str, list[list[str]]]:
+    """Attributes and types of the streams."""
+    return {s: [[a.name, str(a.type)] for a in d.source.schema] for s, d in plan.streams.items()}
+
+
+_RUN = re.compile("[0-9a-f]{12}")
+_OWN_FILES = ("store.duckdb", "store.duckdb.wal", NOTED)
+
+
+def _dropped(home: Path, run: str) -> Path:
+    """Moves an app's own files into a folder of its trash, from which an earlier deployment's go. `app.json` is the
+    last: a folder that is emptied in part is still known as the app's."""
+    place = empty_trash(home, run)
+    for own in [*filter(_is_life, home.iterdir()), *(home / f for f in _OWN_FILES), home / "app.json"]:
+        if own.exists():
+            own.rename(place / own.name)
+    return place
+
+
+def own_files(home: Path) -> list[Path]:
+    """The files and folders of an app in its folder. `app.json` and the lock are the last: a folder that is emptied in
+    part is still known as the app's."""
+    names = (*_OWN_FILES, "sinks", "sources", "trash", "app.json.new", "app.json", LOCK)
+    there = [*filter(_is_life, home.iterdir()), *(home / name for name in names)]
+    return [path for path in there if path.exists()]
+
+
+def empty_trash(home: Path, run: str) -> Path:
+    """A new folder in an app's trash, from which those of earlier deployments go, but for those that were ended while
+    they dropped an app."""
+    trash = home / "trash"
+    for old in trash.iterdir() if trash.is_dir() else ():
+        if _RUN.fullmatch(old.name) and not _unfinished(old):
+            shutil.rmtree(old, ignore_errors=True)
+    return private_folder(trash / run)
+
+
+def _unfinished(place: Path) -> bool:
+    """Whether a folder in the trash has files of an app that was not dropped whole: its `app.json` comes last."""
+    if not _RUN.fullmatch(place.name) or (place / "app.json").exists():
+        return False
+    return any(p.name in _OWN_FILES or _is_life(p) for p in place.iterdir())
+
+
+def _life_there(home: Path) -> Life:
+    """As `former_life`; raises `Misuse` also where the life's folder is gone."""
+    former = former_life(home)
+    if not former.folder(home).is_dir():
+        raise not_whole(home, f"its {former.folder(home).name} is gone, and with it what came in")
+    return former
+
+
+def former_life(home: Path) -> Life:
+    """The life that `app.json` tells of. Raises `Misuse`, with the ways out, where it cannot be read."""
+    try:
+        found = _read(home)
+        if found["format"] != STATE_FORMAT:
+            raise Misuse(
+                f"the state in {home} was written by another version of this package. fresh=True (--fresh) begins anew "
+                "and keeps it in its trash; or give another folder as home"
+            )
+        if not _RUN.fullmatch(found["run"]):
+            raise ValueError("a run of another kind")
+        lists = {k: tuple(v) for k, v in found.items() if isinstance(v, list)}
+        deployed = found.get("deployed")
+        units = {key: KeptUnit(**unit) for key, unit in found.get("units", {}).items()}
+        read = None if deployed is None else Record.read(deployed)
+        return Life(**{**found, **lists, "deployed": read, "units": units})
+    except (OSError, ValueError, RecursionError, AttributeError, TypeError, KeyError):
+        raise Misuse(
+            f"{home / 'app.json'} cannot be read: it was cut off or changed. Put it back from a copy; fresh=True "
+            "(--fresh) begins anew and keeps what is there in its trash"
+        ) from None
+
+
+def _difference(former: Life, wanted: Life) -> str | None:
+    """Why the former state does not fit, in words."""
+    if former.plan != wanted.plan and not (former.units and wanted.units):
+        return CHANGED
+    if former.runner != wanted.runner:
+        return f"it runs {_RUNS[wanted.runner]} now, and ran {_RUNS[former.runner]}"
+    if former.mode != wanted.mode:
+        return f"the mode is {wanted.mode} now, and was {former.mode}"
+    if not set(former.shards) & set(wanted.shards):
+        return f"the shard ids are {', '.join(wanted.shards)} now, and were {', '.join(former.shards)}"
+    if former.groups != wanted.groups:
+        return "the groups of nodes, their figures, faults or seed changed"
+    if former.led != wanted.led:
+        return f"the leader runs {_led(wanted)} now, and ran {_led(former)}"
+    if former.start != wanted.start:
+        return f"the clock starts {_start(wanted.start)} now, and started {_start(former.start)}"
+    if former.shared != wanted.shared:
+        return f"Spark's machines meet at {wanted.shared or 'no address'} now, and met at {former.shared or 'none'}"
+    if former.timezone != wanted.timezone:
+        return f"the time zone is {wanted.timezone} now, and was {former.timezone}"
+    return None
+
+
+_RUNS = {"spark": "on Spark", "inline": "in one process (master='inline')"}
+
+
+def _led(life: Life) -> str:
+    return ", ".join(life.led or ()) or "nothing"
+
+
+def _start(start: int | None) -> str:
+    return "with the first event" if start is None else f"at {start} ms"

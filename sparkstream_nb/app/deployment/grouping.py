@@ -1,0 +1,173 @@
+"""The groups of nodes of a deployment: the pair of minimum HA, and the pairs behind a partitioning layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ...errors import Misuse, shown
+from ...journal.routing import Route
+from ...lang.tree import find_annotation
+from ...plan.distributed.layer import Divided
+from ...plan.nodes import Plan
+from ...simulation.faults import Fault
+from ...simulation.groups import PARTITIONED, Distribution, Groups, groups_of
+from ...simulation.resources import ResourceCluster
+from ...simulation.topology import Pair
+from ...types import Schema
+from ..config.conf import DISTRIBUTED, NodeFile
+from ..config.conf_pair import pair_of, pairs_of
+from ..config.fault_schedule import planned
+from .deployment import HA, SCALABLE
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What `deploy` was given of groups: their figures, their faults, the seed."""
+
+    pair: Pair | None = None
+    resources: ResourceCluster | None = None
+    faults: str | Path | Sequence[Fault] | None = None
+    seed: int = 0
+
+    def refuse(self, why: str) -> None:
+        """Raises `Misuse` with the reason `why` where anything was given."""
+        given = {"pair": self.pair, "resources": self.resources, "faults": self.faults, "seed": self.seed or None}
+        for name, value in given.items():
+            if value is not None:
+                raise Misuse(f"{name} is for {why}")
+
+    def check(self, mode: str) -> None:
+        """Raises `Misuse` for what a mode with faults has no use for, and for a seed that is none."""
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int):
+            raise Misuse(f"seed is a whole number, not {shown(self.seed)}")
+        unused = "pair" if mode == DISTRIBUTED else "resources"
+        if getattr(self, unused) is not None:
+            raise Misuse(f"mode {mode} has no use for {unused}: leave it out")
+
+
+def mode_of_files(files: Sequence[NodeFile]) -> str | None:
+    """The mode that deployment files mean: distributed by those of that type, minimum HA by two of its type, scaled out
+    by more of them or by files of a partitioning layer beside them; None: another one."""
+    if any(f.kind == DISTRIBUTED for f in files):
+        return DISTRIBUTED
+    pairs = sum(f.kind == HA for f in files)
+    return None if not pairs else HA if pairs == len(files) <= 2 else SCALABLE
+
+
+def refs_of_layer(files: Sequence[NodeFile]) -> dict[str, str]:
+    """What the files of a partitioning layer define: the destinations that a @distribution refers to."""
+    return {k: v for f in files if f.kind != HA for k, v in f.properties.items()}
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What divides events over groups: `@distribution` by stream, else the routing."""
+
+    routing: str
+    divided: Mapping[str, Divided]
+
+    @property
+    def keyed(self) -> bool:
+        """Whether there is one: else events go to nodes in turn."""
+        return bool(self.divided) or self.routing != "round_robin"
+
+    @property
+    def route(self) -> str:
+        """The routing that means the same to queries: by the key, where all divided streams have one."""
+        keys = {d.key for d in self.divided.values()}
+        return f"hash:{keys.pop()}" if len(keys) == 1 and None not in keys else self.routing
+
+    def streams(self, inputs: Mapping[str, Schema]) -> tuple[tuple[str, Distribution], ...]:
+        """How the events of each input stream are divided."""
+        out = {s: Distribution(d.strategy, d.key) for s, d in self.divided.items()}
+        key = Route.parse(self.routing, 1).attribute
+        if not self.divided and key is not None:
+            out = {s: Distribution(PARTITIONED, key) for s, schema in inputs.items() if schema.find(key) is not None}
+        return tuple(out.items())
+
+
+def groups_for(
+    mode: str,
+    nodes: Sequence[str],
+    files: Sequence[NodeFile],
+    trial: Trial,
+    streams: Sequence[tuple[str, Distribution]],
+) -> Groups | None:
+    """The groups of modes ha and scalable, which have the `nodes`, two each, and what happens to them; None in another
+    mode. Raises `Misuse` for arguments that do not fit together."""
+    if mode not in (HA, SCALABLE):
+        trial.refuse(f"modes {HA}, {SCALABLE} and {DISTRIBUTED}, and the mode is {mode}")
+        if files and files[0].kind == HA:
+            raise Misuse(f"{files[0].path} is of minimum HA: leave mode out, or give mode='{HA}'")
+        return None
+    trial.check(mode)
+    if trial.pair is not None and not isinstance(trial.pair, Pair):
+        raise Misuse(f"pair is a Pair, not {shown(trial.pair)}")
+    if files and trial.pair is not None:
+        raise Misuse("the deployment files give the figures of the pair: leave pair out")
+    figures = trial.pair or Pair()
+    if files:
+        pairs: Sequence[Pair] = [pair_of(files)] if mode == HA else pairs_of(files)
+    elif mode == HA:
+        pairs = [replace(figures, nodes=(nodes[0], nodes[1]))]
+    else:
+        pairs = [
+            replace(figures, nodes=(nodes[i], nodes[i + 1]), group=f"group-{i // 2 + 1}")
+            for i in range(0, len(nodes), 2)
+        ]
+    pairs, faults, rate = planned(pairs, trial.faults)
+    return groups_of(tuple(pairs), trial.seed, faults, rate=rate, streams=tuple(streams))
+
+
+def nodes_of_groups(
+    layer: Layer, files: Sequence[NodeFile], nodes: int | None, shard_ids: Sequence[str] | None
+) -> tuple[int, Sequence[str]]:
+    """How many nodes there are behind a layer, two for each destination, and their ids. Raises `Misuse` where what was
+    given does not fit together."""
+    wanted = next((d.destinations for d in layer.divided.values()), None)
+    if files:
+        if nodes is not None or shard_ids is not None:
+            raise Misuse("the deployment files say which nodes there are: leave nodes and shard_ids out")
+        names = [n for p in pairs_of(files) for n in p.nodes]
+        if wanted is not None and len(names) != 2 * wanted:
+            has = f"the deployment files have {len(names) // 2} groups of two nodes"
+            raise Misuse(f"{has}, and the app's @distribution {wanted} destinations")
+        return len(names), names
+    count = nodes if nodes is not None else 2 * (wanted or 2)
+    if isinstance(count, int) and (count < 2 or count % 2 or (wanted is not None and count != 2 * wanted)):
+        groups = f"{wanted} destinations" if wanted is not None else "groups"
+        raise Misuse(f"behind a partitioning layer there are {groups} of two nodes each: nodes={count} does not fit")
+    return count, shard_ids or [f"group-{i + 1}-node-{j + 1}" for i in range(count // 2) for j in range(2)]
+
+
+def check_groups(plan: Plan, mode: str, routing: str, alerts: str) -> None:
+    """Raises `Misuse` for what groups of nodes have no use for."""
+    if mode == HA and routing != "round_robin":
+        raise Misuse(f"mode {HA} has no routing: one node takes all. Who is sent what is Pair(balancer=...)")
+    if mode == DISTRIBUTED and routing != "round_robin":
+        raise Misuse(f"mode {DISTRIBUTED} has no routing: partitions of the app say who gets what")
+    if alerts != "on":
+        why = "runs what @dist says where it says" if mode == DISTRIBUTED else "has one active node in a group"
+        raise Misuse(f"mode {mode} {why}: leave alerts out")
+    for what, found in (("aggregation", plan.aggregations), ("table", plan.tables)):
+        for name, definition in found.items():
+            if find_annotation(definition.annotations, "store") is not None:
+                raise Misuse(
+                    f"mode {mode} keeps tables and aggregations in the nodes' memory, and {what} '{name}' has a "
+                    "@store. Leave @store out"
+                )
+
+
+def check_stateless(plan: Plan, trial: Trial) -> None:
+    """Raises `Misuse` where the nodes of an app that is scaled out with no layer would have to keep something."""
+    trial.refuse("groups of nodes; this app has no partitioning layer: give routing='hash:ATTRIBUTE'")
+    kept = [f"query '{q.name}' {q.safety.reason}" for q in plan.queries if q.safety.level != "stateless"]
+    kept += [f"aggregation '{a}' keeps what it adds up" for a in plan.aggregations]
+    kept += [f"table '{t}' keeps its rows" for t in plan.tables]
+    if kept:
+        raise Misuse(
+            f"nodes without a partitioning layer keep nothing, and {kept[0]}: give routing='hash:ATTRIBUTE', or a "
+            "@distribution for the input stream"
+        )

@@ -1,0 +1,126 @@
+"""One owner of an app's folder: a lock that a process takes before it touches anything there.
+
+It is a lock of the open file (`system.lock`): it ends with the process, however that ends, and not when the process
+closes the file elsewhere, as whoever copies the folder does. Programs that are started do not inherit the file, and
+forked processes close it. The file says who holds the lock; on Windows others cannot read it meanwhile.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import threading
+from pathlib import Path
+from typing import IO
+
+from ...errors import Misuse
+from ...journal.private import private_file, private_folder
+from ...system import WINDOWS, after_fork_in_child, is_locked, is_mine, lock
+
+LOCK = "lock"
+"""The file's name. Who removes it holds the lock, and who takes the lock looks whether the file is still there: else
+two processes could lock two files of that name."""
+
+_held: dict[tuple[int, int], tuple[str, IO[str]]] = {}
+"""The apps of this process by what they have locked, each with the open file."""
+_lock = threading.Lock()
+
+
+class Ownership:
+    """The ownership of an app's folder, until `release`."""
+
+    def __init__(self, path: Path, file: IO[str]) -> None:
+        """Made by `own`."""
+        self._path, self._identity, self._file = path, _identity(path), file
+
+    def release(self) -> None:
+        """Lets others have the folder. A second call does nothing."""
+        with _lock:
+            if not self._file.closed:
+                _held.pop(self._identity, None)
+                self._file.close()
+
+    def remove(self) -> None:
+        """Lets others have the folder, with the lock's file removed: before that is let go of, so that nobody takes it
+        in between; on Windows, which removes no open file, right after."""
+        if WINDOWS:
+            self.release()
+        self._path.unlink(missing_ok=True)
+        self.release()
+
+
+def own(home: Path, app: str) -> Ownership:
+    """Takes the folder `home` for `app`: makes it if need be, and closes it to other users. Raises `Misuse` where
+    another process, or another app of this one, has it."""
+    private_folder(home)
+    if is_mine(home.stat()):
+        home.chmod(0o700)
+    path = home / LOCK
+    with _lock:
+        other = _held.get(_identity(path)) if path.exists() else None
+        if other is not None:
+            raise Misuse(f"{home} is the folder of app '{other[0]}' of this process: give '{app}' another one as home")
+        file = private_file(path).open("a+", encoding="utf-8", errors="replace")
+        try:
+            lock(file)
+            if not path.exists() or os.fstat(file.fileno()).st_ino != path.stat().st_ino:
+                raise BlockingIOError(errno.EAGAIN, "the folder is being removed")
+        except OSError as e:
+            with file:
+                if e.errno not in (errno.EACCES, errno.EAGAIN):
+                    raise Misuse(f"{home} cannot be locked for app '{app}': {e.strerror}") from None
+                raise Misuse(
+                    f"{home} is in use by {_said(file)}: stop the app there, or end that process, or give another "
+                    "folder as home"
+                ) from None
+        file.seek(0)
+        file.truncate()
+        file.write(f"process {os.getpid()} on {socket.gethostname()}, app '{app}'\n")
+        file.flush()
+        _held[_identity(path)] = app, file
+        return Ownership(path, file)
+
+
+def owner_of(home: Path) -> str | None:
+    """Who owns the folder `home`, in words; None where nobody does. Takes nothing and changes nothing."""
+    path = home / LOCK
+    if not path.exists():
+        return None
+    with _lock:
+        if _identity(path) in _held:
+            return "this process"
+        try:
+            with path.open(encoding="utf-8", errors="replace") as file:
+                return _said(file) if is_locked(file) else None
+        except OSError:
+            return "another user"
+
+
+def _said(file: IO[str]) -> str:
+    """Who has locked the folder, as its file says."""
+    try:
+        file.seek(0)
+        return file.read().strip() or "another process"
+    except OSError:  # Windows keeps it to who has locked it
+        return "another process"
+
+
+def _forked() -> None:
+    """A forked process owns nothing: the file that it shares would hold the lock as long as it runs."""
+    for _, file in _held.values():
+        file.close()
+    _held.clear()
+
+
+after_fork_in_child(_forked)
+
+
+def same_folder(one: Path, other: Path) -> bool:
+    """Whether two paths are one folder."""
+    return one.exists() and other.exists() and one.samefile(other)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino

@@ -1,0 +1,72 @@
+"""Adding nodes to a deployment, and removing them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from ...errors import Misuse
+from ...plan import compile_app
+from ...plan.nodes import Plan
+from ...plan.shard_safety.safety import without
+from ..config.conf import NodeFile
+from ..connectors.stores import databases_of, tables_of
+from .deployment import Deployment, mode_of, shards_of
+
+
+def wanted_ids(
+    now: Sequence[str], known: Collection[str], nodes: int | None, shard_ids: Sequence[str] | None
+) -> tuple[str, ...]:
+    """The shard ids after scaling from those that are there `now`: `shard_ids`, or as many as `nodes`.
+
+    The last ones go first. New ones count on from those that were ever `known`: after `node-2` comes `node-3`. Raises
+    `Misuse` where neither or both are given, or they name a shard twice.
+    """
+    if (nodes is None) == (shard_ids is None):
+        raise Misuse("scale takes a number of nodes, or their shard ids")
+    if shard_ids is not None:
+        mode_of("active-active", len(shard_ids))
+        return shards_of(shard_ids, len(shard_ids))
+    assert nodes is not None
+    mode_of("active-active", nodes)
+    out, used = list(now[:nodes]), {*known, *now}
+    while len(out) < nodes:
+        new = _next(now[-1], used)
+        out.append(new)
+        used.add(new)
+    return tuple(out)
+
+
+def _next(last: str, used: Collection[str]) -> str:
+    """An id that was never used, numbered as `last` is."""
+    found = re.fullmatch(r"(.*?)(\d+)", last)
+    stem = found[1] if found else f"{last}-"
+    numbers = [int(s[len(stem) :]) for s in used if s.startswith(stem) and s[len(stem) :].isdecimal()]
+    return f"{stem}{max(numbers, default=1) + 1}"
+
+
+def scaled(
+    deployment: Deployment, plans: Sequence[Plan], shard_ids: Sequence[str], files: Sequence[NodeFile] = ()
+) -> tuple[Deployment, list[Plan]]:
+    """The deployment with the nodes of `shard_ids`, and a plan for each. `files` are theirs, if they have any; a new
+    node without a file has the properties of the first node.
+
+    Raises SiddhiBindError where a new node's `@store` means another database.
+    """
+    had = dict(zip(deployment.shard_ids, plans, strict=True))
+    by_shard = {f.shard_id: f for f in files}
+    out = []
+    for shard in shard_ids:
+        plan = had.get(shard)
+        if plan is None:
+            own = by_shard[shard].properties if shard in by_shard else {}
+            properties = {**plans[0].properties, **own, "shardId": shard}
+            plan = compile_app(plans[0].text, properties=properties, variables=deployment.references.variables)
+            plan = without(plan, deployment.switched_off)
+        out.append(plan)
+    if files:
+        reach = files, deployment.references, deployment.grants
+        if databases_of(out, *reach) != deployment.databases or tables_of(out, *reach) != deployment.tables:
+            raise Misuse("the deployment files name another database than the running nodes use")
+    return replace(deployment, shard_ids=tuple(shard_ids)), out

@@ -1,0 +1,73 @@
+"""Whether an app's folder is whole: its journal, checkpoint, store and outputs must know of the same micro-batches.
+
+A runner plans a micro-batch of entries that are in the journal, the commit puts it into the ledger, and then the runner
+takes it for done. So the journal reaches as far as the checkpoint, the ledger no further than what is planned, and at
+least as far as what is done. Anything else was removed, cut, or comes from another copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import Misuse
+from ...journal.checkpoints import Reached
+
+
+@dataclass(frozen=True)
+class Found:
+    """What an app's folder has: the entries in its journal, its checkpoint, the last micro-batch in the ledger of
+    its store (None: not known), whether its outputs are there, and which files are `missing` that entries name which
+    are not done. `handed`: what the ledger lacks was handed over by a Connect server, and is still there.
+    `lacking_outputs` says which outputs are gone."""
+
+    entries: int
+    checkpoint: Reached
+    ledger: int | None
+    outputs: bool
+    missing: Sequence[str] = ()
+    handed: bool = False
+    lacking_outputs: str | None = None
+
+
+def check_whole(home: Path, found: Found) -> None:
+    """Raises `Misuse`, with the ways out, for a folder that lacks what it had."""
+    if found.handed:
+        raise Misuse(
+            f"{home} has micro-batches that a Spark Connect server handed over and nobody has committed. Deploy the "
+            "app at that server once more, and then at this master"
+        )
+    lacking = _lacking(found)
+    if lacking is not None:
+        raise not_whole(home, lacking)
+
+
+def not_whole(home: Path, lacking: str) -> Misuse:
+    """The error for a folder that lacks something, with the ways out."""
+    return Misuse(
+        f"{home} is not whole: {lacking}. Put it back from a copy; fresh=True (--fresh) begins anew and keeps what is "
+        "there in its trash"
+    )
+
+
+def _lacking(found: Found) -> str | None:
+    spark, ledger = found.checkpoint, found.ledger
+    if ledger is not None and ledger > spark.planned:
+        lost = "its checkpoint is gone" if spark.planned < 0 else "its checkpoint is older than its store"
+        return f"{lost}, and with it the state of its nodes after micro-batch {spark.planned}"
+    if found.entries < spark.reached:
+        return f"its journal has {found.entries:,} entries, and its checkpoint has begun with {spark.reached:,}"
+    if found.missing:
+        more = f" and {len(found.missing) - 1:,} more" if len(found.missing) > 1 else ""
+        return f"its inbox lacks the file {found.missing[0]}{more}, with events that are not committed"
+    if spark.done < 0:
+        return None
+    if not spark.state:
+        return "the state of its nodes, in its checkpoint, is gone"
+    if ledger is not None and ledger < spark.done:
+        lost = "its store is gone or empty" if ledger < 0 else "its store is older than its checkpoint"
+        return f"{lost}: {spark.done - ledger:,} micro-batches are not in it"
+    if not found.outputs:
+        return "its outputs are gone"
+    return found.lacking_outputs

@@ -1,0 +1,320 @@
+"""The apps of a manager: checked, split into execution groups, deployed under their names, replaced and removed.
+
+Apps arrive over HTTP (`manager_http.py`), or as files in a directory (`manager_watch.py`). A `Deployer` runs them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ...engine.scripts import refuse_scripts
+from ...errors import Misuse, SiddhiBindError, SiddhiError, SparkStreamError, nearest
+from ...lang.tree import find_annotation
+from ...plan import compile_app
+from ...plan.connectors.outside import outside_annotations
+from ...plan.distributed.distribute import Split, distribute
+from ...plan.distributed.partial_apps import without_sources
+from ...plan.gaps import refuse
+from ...plan.nodes import Plan
+from ...plan.query_parts import connector_type
+from ..config import given
+from ..deploying import apps, close_app, get
+from ..results.answers import Stats
+from ..results.prometheus import prometheus_text
+from ..running.app import App
+
+MOST_BYTES = 1_000_000
+"""Of an app's text, as UTF-8."""
+MOST_STATEMENTS = 2_000
+"""Definitions, queries and partitions of an app: to compile these takes some two seconds."""
+STATISTICS = "statistics"
+"""A word that stands for all apps where else a name stands; so no app is called by it."""
+_SECRET = re.compile(r"\$\{(sec|env):")
+_ONE_NODE = {"shardId": "node-1"}
+"""A deployment gives every node its shard id; an app is checked as if it ran on one of them."""
+_STATEMENT_END = re.compile(
+    r"""
+    \"{3}.*?(?:\"{3}|\Z) | '[^'\n]*'? | "[^"\n]*"? | --[^\n]* | /\*.*?(?:\*/|\Z)  # texts and comments
+    | (;)""",
+    re.DOTALL | re.VERBOSE,
+)
+_IN_PATHS = re.compile(r"[/\\\x00-\x1f\x7f]|^\.{1,2}$")
+
+
+class NoSuchApp(Misuse):
+    """No app of the manager has this name."""
+
+
+class NameTaken(Misuse):
+    """The name is that of an app which this request may not replace or remove."""
+
+
+class ManagerClosed(SparkStreamError):
+    """The manager is ending, and takes no more apps."""
+
+
+@dataclass(frozen=True)
+class HostedApp:
+    """A deployed app, as a `Deployer` tells of it.
+
+    `state`: "running", "stopped" or "failed". `placement`: the node (several, with commas) of each app that it was
+    split into, by its name; empty where that is not known.
+    """
+
+    state: str
+    placement: Mapping[str, str] = field(default_factory=dict)
+
+
+class Deployer(Protocol):
+    """Runs apps under their names."""
+
+    def deploy(self, text: str, name: str) -> None:
+        """Runs an app, in place of one of this name. Raises SparkStreamError where it cannot."""
+        ...
+
+    def names(self) -> Sequence[str]:
+        """The names that are in use, whoever deployed them."""
+        ...
+
+    def get(self, name: str) -> HostedApp:
+        """The app of this name. Raises `Misuse` where there is none."""
+        ...
+
+    def stats(self, name: str) -> Stats:
+        """The figures of the app of this name. Raises `Misuse` where there is none."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Stops an app and lets go of its name. Raises `Misuse` where there is none."""
+        ...
+
+
+class ClusterDeployer:
+    """Apps of this process. `start` deploys a text under a name, as `sparkstream_nb.app.deploy` does."""
+
+    def __init__(self, start: Callable[[str, str], App]) -> None:
+        self._start = start
+
+    def deploy(self, text: str, name: str) -> None:
+        self._start(text, name)
+
+    def names(self) -> Sequence[str]:
+        return [name for name, app in apps().items() if not app.closed]
+
+    def get(self, name: str) -> HostedApp:
+        app = get(name)
+        return HostedApp(app.state, {a: ", ".join(nodes) for a, nodes in app.placement.items() if nodes})
+
+    def stats(self, name: str) -> Stats:
+        return get(name).stats()
+
+    def remove(self, name: str) -> None:
+        close_app(name)
+
+
+@dataclass(frozen=True)
+class CheckedApp:
+    """The text of a right app, its name, and its split into execution groups."""
+
+    name: str
+    text: str
+    split: Split
+
+
+@dataclass(frozen=True)
+class ManagedApp:
+    """An app of a manager. `file`: the file of the watched directory that it is from; None where it came over HTTP."""
+
+    app: CheckedApp
+    hosted: HostedApp
+    file: str | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether it runs."""
+        return self.hosted.state == "running"
+
+
+@dataclass(frozen=True)
+class _Entry:
+    app: CheckedApp
+    file: str | None
+
+
+def checked_app(text: str, name: str | None = None, properties: Mapping[str, str] | None = None) -> CheckedApp:
+    """The app of a text, called as it says itself, else `name`. `properties`: those of the deployment files.
+
+    Raises SiddhiError, with line and caret, where it is wrong, needs a declared gap, a script, a secret or a database
+    by its address, or where WSO2's manager refuses its `@dist`; and `Misuse` where it has too many statements, where
+    its name is missing or cannot be part of a path.
+    """
+    _refuse_too_many(text)
+    plan = compile_app(text, {**(properties or {}), **_ONE_NODE})
+    called = plan.name or name
+    if called is None:
+        raise Misuse("the app has no name: begin it with @app:name('NAME')")
+    given.name("the app's name", called)
+    if _IN_PATHS.search(called) or called == STATISTICS:
+        raise Misuse(f"an app cannot be called '{called}': give it a name of letters, digits, - and _")
+    try:
+        refuse(without_sources(plan))
+        refuse_scripts(plan, allowed=False)
+        _refuse_databases(plan)
+        _refuse_sinks(plan)
+        return CheckedApp(called, text, distribute(plan, called))
+    except SiddhiError as error:
+        raise error.with_source(text) from None
+
+
+def _refuse_too_many(text: str) -> None:
+    """Before it is parsed: a manager compiles what others send, and answers nobody meanwhile."""
+    count = sum(m[1] is not None for m in _STATEMENT_END.finditer(text))
+    if count > MOST_STATEMENTS:
+        raise Misuse(
+            f"an app of a manager has at most {MOST_STATEMENTS:,} definitions and queries, and this one some "
+            f"{count:,}: divide it into several apps"
+        )
+
+
+def _refuse_databases(plan: Plan) -> None:
+    """Who may send apps is not who owns the passwords, files and servers of this machine: only deployment files may
+    name those."""
+    annotations = [d.annotations for d in plan.tables.values()] + [d.annotations for d in plan.aggregations.values()]
+    for store in filter(None, (find_annotation(own, "store") for own in annotations)):
+        secret = any(_SECRET.search(e.value) for e in store.elements)
+        if secret or store.get("jdbc.url") is not None:
+            what = "secrets of its machine" if secret else "a database by its address"
+            raise SiddhiBindError(
+                f"an app that comes to a manager cannot name {what}",
+                store.span,
+                hint="Define the database as a data source of the deployment file, and write datasource='NAME'.",
+            )
+
+
+def _refuse_sinks(plan: Plan) -> None:
+    """Who may send apps may not let them write to this machine's files, or to the servers that it reaches."""
+    for stream, sink in outside_annotations(plan):
+        type_ = connector_type(sink, plan.properties)
+        raise SiddhiBindError(
+            f"an app that comes to a manager cannot publish outside, as the sink of type '{type_}' of stream "
+            f"'{stream.source.id}' does",
+            sink.span,
+            hint="Deploy it by hand with --allow, or leave the sink out.",
+        )
+
+
+class Manager:
+    """The apps that one manager has. May be used from several threads: apps are deployed and removed one at a time."""
+
+    def __init__(self, deployer: Deployer, properties: Mapping[str, str] | None = None) -> None:
+        """`properties`: those of the deployment files, for `ref` in apps."""
+        self._deployer, self._properties = deployer, dict(properties or {})
+        self._entries: dict[str, _Entry] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def check(self, text: str, name: str | None = None) -> CheckedApp:
+        """The app of a text, as `checked_app` has it."""
+        return checked_app(text, name, self._properties)
+
+    def add(self, app: CheckedApp) -> ManagedApp:
+        """Deploys an app under a name that is not in use. Raises `NameTaken`, and what the deployer raises."""
+        with self._lock:
+            self._check_open()
+            if app.name in self._entries or app.name in self._deployer.names():
+                raise NameTaken(f"there is an app '{app.name}' already: PUT replaces it, DELETE removes it")
+            return self._deploy(app, None)
+
+    def put(self, app: CheckedApp, file: str | None = None) -> tuple[ManagedApp, bool]:
+        """Deploys an app in place of one of its name that came the same way, if there is one; and whether it is new.
+
+        Raises `NameTaken` where the name is that of an app which came another way (`file`: see `ManagedApp`), and what
+        the deployer raises.
+        """
+        with self._lock:
+            self._check_open()
+            former = self._entries.get(app.name)
+            if former is None and app.name in self._deployer.names():
+                raise NameTaken(f"an app '{app.name}' that is not this manager's runs already: stop it first")
+            if former is not None:
+                _check_way(former, file)
+            return self._deploy(app, file), former is None
+
+    def remove(self, name: str, file: str | None = None) -> None:
+        """Stops an app and forgets it. Raises `NoSuchApp`, and `NameTaken` where it came another way than `file`."""
+        with self._lock:
+            self._check_open()
+            entry = self._entry(name)
+            _check_way(entry, file)
+            self._stop(name)
+
+    def get(self, name: str) -> ManagedApp:
+        """An app by its name. Raises `NoSuchApp`."""
+        return self._managed(self._entry(name))
+
+    def all(self) -> list[ManagedApp]:
+        """All apps, by name."""
+        return [self._managed(entry) for _, entry in sorted(dict(self._entries).items())]
+
+    def metrics(self) -> str:
+        """The figures of all apps, as Prometheus reads them. Apps that are removed meanwhile are left out."""
+        found = []
+        for name in sorted(self._entries):
+            with contextlib.suppress(Misuse):
+                found.append(self._deployer.stats(name))
+        return prometheus_text(found)
+
+    def close(self) -> None:
+        """Stops all apps, after that which is being deployed. What comes then is refused with `ManagerClosed`."""
+        with self._lock:
+            self._closed = True
+            for name in list(self._entries):
+                with contextlib.suppress(SparkStreamError):  # the others are to be stopped too
+                    self._stop(name)
+
+    def _deploy(self, app: CheckedApp, file: str | None) -> ManagedApp:
+        try:
+            self._deployer.deploy(app.text, app.name)
+        except BaseException:
+            if app.name not in self._deployer.names():
+                self._entries.pop(app.name, None)  # its former version was stopped for this one
+            raise
+        entry = self._entries[app.name] = _Entry(app, file)
+        return self._managed(entry)
+
+    def _stop(self, name: str) -> None:
+        del self._entries[name]
+        if name in self._deployer.names():
+            self._deployer.remove(name)
+
+    def _entry(self, name: str) -> _Entry:
+        known = dict(self._entries)
+        if name not in known:
+            raise NoSuchApp(nearest(f"no app is called '{name}'", name, known))
+        return known[name]
+
+    def _managed(self, entry: _Entry) -> ManagedApp:
+        try:
+            hosted = self._deployer.get(entry.app.name)
+        except Misuse:  # it was stopped by hand, or is being replaced at this moment
+            hosted = HostedApp("stopped")
+        return ManagedApp(entry.app, hosted, entry.file)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ManagerClosed("this manager is ending, and takes no more apps")
+
+
+def _check_way(entry: _Entry, file: str | None) -> None:
+    """Raises `NameTaken` unless the app came the same way: then a file and what it made do not come apart."""
+    if entry.file == file:
+        return
+    if entry.file is None:
+        raise NameTaken(f"there is an app '{entry.app.name}' already, which came over HTTP: DELETE it there first")
+    what = "change or remove that file" if file is None else "give one of the two files another @app:name"
+    raise NameTaken(f"app '{entry.app.name}' comes from the file {entry.file} of the watched directory: {what}")

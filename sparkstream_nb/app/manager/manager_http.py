@@ -1,0 +1,352 @@
+"""A manager's HTTP interface, as WSO2's REST API for Siddhi apps has it: paths, status codes and JSON bodies.
+
+One request for each connection, which has a few seconds to come in whole. Who does not know user name and password gets
+401 and nothing else.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import socket
+import ssl
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from email.message import Message
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+from ...errors import Misuse, SiddhiError, SparkStreamError, masked, printable, shown
+from ...logins import Logins
+from ...serving import Answer, Limits, Listener, Request
+from ..results.prometheus import CONTENT_TYPE
+from .manager import MOST_BYTES, STATISTICS, ManagedApp, Manager, ManagerClosed, NameTaken, NoSuchApp
+
+APPS = "siddhi-apps"
+METRICS = "metrics"
+_JSON = "application/json; charset=utf-8"
+SECONDS = 10.0
+"""For a request to come in, and for an answer to go out."""
+MOST_CONNECTIONS = 32
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
+_VALIDATION, _PROCESSING = 800_101, 800_102
+"""WSO2's codes for an app that is wrong, and for one that could not be deployed."""
+
+Log = Callable[[str], None]
+
+
+class Credentials(Logins):
+    """A user name and a password, of which only a keyed hash is kept, so that they are shown nowhere."""
+
+    def __init__(self, user: str, password: str) -> None:
+        super().__init__([(user, password)])
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server listens: an IP address, and its family. `loopback`: only this machine reaches it."""
+
+    ip: str
+    family: socket.AddressFamily
+    loopback: bool
+
+
+def address_of(host: str) -> Address:
+    """The address of a host's name. Raises `Misuse` where it has none."""
+    try:
+        every = socket.getaddrinfo(host or "-", None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise Misuse(f"--host: {shown(host)} is not an address of this machine, such as 127.0.0.1") from None
+    family, _, _, _, found = min(every, key=lambda a: a[0] is not socket.AF_INET)  # localhost is 127.0.0.1, then ::1
+    ip = str(found[0])
+    return Address(ip, family, ipaddress.ip_address(ip.partition("%")[0]).is_loopback)
+
+
+def tls_context(cert: Path, key: Path) -> ssl.SSLContext:
+    """TLS with a certificate and its key, PEM files. Raises `Misuse` where they cannot be used."""
+    for what, path in (("--tls-cert", cert), ("--tls-key", key)):
+        if not path.is_file():
+            raise Misuse(f"{what}: there is no file {path}")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(cert, key, password=lambda: "")  # it would ask on the terminal for that of the key
+    except (ssl.SSLError, OSError, ValueError) as e:
+        why = e.reason if isinstance(e, ssl.SSLError) and e.reason else e
+        raise Misuse(
+            f"{cert} and {key} cannot be used for TLS ({why}): give a PEM certificate and its key, without a password"
+        ) from None
+    return context
+
+
+class ManagerServer:
+    """Listens for requests to a manager from `start` to `close`. `log` gets a line for each that changes something,
+    and for each that is refused for its password."""
+
+    def __init__(
+        self,
+        manager: Manager,
+        credentials: Credentials,
+        address: Address,
+        port: int,
+        log: Log,
+        *,
+        tls: ssl.SSLContext | None = None,
+        seconds: float = SECONDS,
+    ) -> None:
+        """Port 0 is a free one. `seconds`: how long a request may take to come in. Raises `Misuse` for a port that
+        cannot be listened at."""
+        self._host, self._scheme = address.ip, "http" if tls is None else "https"
+        limits = Limits(MOST_CONNECTIONS, seconds, MOST_BYTES, keeps=False, what="an app")
+        try:
+            self._listener = Listener(_Site(manager, credentials, log), address.ip, port, limits, tls)
+        except OSError as e:
+            why = e.strerror or e
+            raise Misuse(f"{address.ip}, port {port} cannot be listened at ({why}): give another --port") from None
+
+    @property
+    def port(self) -> int:
+        """The port that it listens at."""
+        return self._listener.port
+
+    @property
+    def url(self) -> str:
+        """The address of its apps."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"{self._scheme}://{host}:{self.port}/{APPS}"
+
+    def start(self) -> None:
+        """Takes requests from now on, in threads of its own."""
+        self._listener.start()
+
+    def close(self) -> None:
+        """Takes no more requests. What is being answered is not waited for."""
+        self._listener.close()
+
+
+@dataclass(frozen=True)
+class _Answer:
+    status: HTTPStatus
+    body: Any
+    headers: Mapping[str, str]
+    content_type: str = _JSON
+
+    @classmethod
+    def of(cls, status: HTTPStatus, type: str, message: str, **more: Any) -> _Answer:
+        return cls(status, {"type": type, "message": message, **more}, {})
+
+
+class _Refused(Exception):
+    """The request cannot be taken as it is: `answer` says why."""
+
+    def __init__(self, status: HTTPStatus, type: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+        self.answer = _Answer(status, {"type": type, "message": message}, headers or {})
+
+
+@dataclass(frozen=True)
+class _Site:
+    """The manager as a site."""
+
+    manager: Manager
+    credentials: Credentials
+    log: Log
+
+    def check(self, request: Request) -> Answer | None:
+        try:
+            self._check_access(request)
+        except _Refused as refused:
+            return self._sent(request, refused.answer)
+        return None
+
+    def answer(self, request: Request) -> Answer:
+        return self._sent(request, _Asked(self.manager, request).answered(self.log))
+
+    def refusal(self, request: Request | None, status: HTTPStatus, said: str) -> Answer:
+        answer = _Answer.of(status, status.phrase.lower(), said)
+        return self._as_sent(answer) if request is None else self._sent(request, answer)
+
+    def _check_access(self, request: Request) -> None:
+        if not self.credentials.fit(request.headers.get("Authorization")):
+            raise _Refused(
+                HTTPStatus.UNAUTHORIZED, "unauthorized", "user name or password is missing or wrong",
+                {"WWW-Authenticate": 'Basic realm="sparkstream", charset="UTF-8"'},
+            )  # fmt: skip
+        if "Origin" in request.headers:  # a browser would send the password that it knows for any page that asks
+            raise _Refused(HTTPStatus.FORBIDDEN, "forbidden", "requests from web pages are not taken")
+        if request.method not in _METHODS:
+            raise _Refused(HTTPStatus.NOT_IMPLEMENTED, "not implemented", "there is no such method")
+
+    def _sent(self, request: Request, answer: _Answer) -> Answer:
+        """The answer, of which the log says what it changed."""
+        if request.method != "GET" or answer.status is HTTPStatus.UNAUTHORIZED:
+            said = answer.body.get("message", "") if isinstance(answer.body, dict) else ""
+            line = f"{request.client}: {request.method} {request.target[:100]}: {answer.status.value}, {said}"
+            self.log(printable(masked(line.splitlines()[0])))  # what the client wrote stays within it
+        return self._as_sent(answer)
+
+    def _as_sent(self, answer: _Answer) -> Answer:
+        text = f"{json.dumps(answer.body, ensure_ascii=False)}\n" if answer.content_type == _JSON else answer.body
+        headers = {**answer.headers, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+        body = text.encode("utf-8", "backslashreplace")
+        return Answer(answer.status, body, answer.content_type, headers, closes=True)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a request that may come in asks a manager for."""
+
+    manager: Manager
+    request: Request
+
+    def answered(self, log: Log) -> _Answer:
+        """The answer, whatever is raised for it."""
+        try:
+            return self._answer()
+        except _Refused as refused:
+            return refused.answer
+        except NoSuchApp as e:
+            return _Answer.of(HTTPStatus.NOT_FOUND, "not found", str(e))
+        except NameTaken as e:
+            return _Answer.of(HTTPStatus.CONFLICT, "conflict", str(e))
+        except ManagerClosed as e:
+            return _Answer.of(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", str(e))
+        except SiddhiError as e:
+            place = {"line": e.span.line, "column": e.span.column + 1}
+            return _Answer.of(HTTPStatus.BAD_REQUEST, "validation error", str(e), code=_VALIDATION, **place)
+        except Misuse as e:
+            return _Answer.of(HTTPStatus.BAD_REQUEST, "validation error", str(e), code=_VALIDATION)
+        except SparkStreamError as e:
+            return _Answer.of(HTTPStatus.INTERNAL_SERVER_ERROR, "file processing error", str(e), code=_PROCESSING)
+        except Exception:
+            log(printable(masked(traceback.format_exc())))
+            return _Answer.of(
+                HTTPStatus.INTERNAL_SERVER_ERROR, "file processing error",
+                "the app was not deployed because of a fault in sparkstream: its log has more", code=_PROCESSING,
+            )  # fmt: skip
+
+    def _answer(self) -> _Answer:
+        try:
+            url = urlsplit(self.request.target)
+            asked = parse_qs(url.query, max_num_fields=10)
+            words = [unquote(word, errors="strict") for word in url.path.strip("/").split("/")]
+        except ValueError:
+            raise _Refused(HTTPStatus.BAD_REQUEST, "bad request", "the path of the request cannot be read") from None
+        match words:
+            case [root] if root == APPS:
+                return self._all(asked)
+            case [root] if root == METRICS:
+                self._allow("GET", "HEAD")
+                return _Answer(HTTPStatus.OK, self.manager.metrics(), {}, CONTENT_TYPE)
+            case [root, word] if root == APPS and word == STATISTICS:
+                self._allow("GET")
+                return self._ok([_statistics(a) for a in self._wanted(asked)])
+            case [root, name] if root == APPS and name:
+                return self._one(name)
+            case [root, name, "status"] if root == APPS and name:
+                self._allow("GET")
+                return self._ok({"status": _status(self.manager.get(name))})
+        raise _Refused(
+            HTTPStatus.NOT_FOUND, "not found", f"there is no such path. Known: /{APPS}, /{APPS}/NAME, "
+            f"/{APPS}/NAME/status, /{APPS}/{STATISTICS}, /{METRICS}",
+        )  # fmt: skip
+
+    def _all(self, asked: Mapping[str, list[str]]) -> _Answer:
+        self._allow("GET", "POST", "PUT")
+        if self.request.method == "GET":
+            return self._ok([a.app.name for a in self._wanted(asked)])
+        app = self.manager.check(self._text())
+        if self.request.method == "POST":
+            made, new = self.manager.add(app), True
+        else:
+            made, new = self.manager.put(app)
+        done = "deployed" if new else "replaced"
+        body = {"type": "success", "message": f"app '{app.name}' is {done}", **_details(made)}
+        if not new:
+            return self._ok(body)
+        return _Answer(HTTPStatus.CREATED, body, {"Location": f"/{APPS}/{quote(app.name, safe='')}"})
+
+    def _one(self, name: str) -> _Answer:
+        self._allow("GET", "DELETE")
+        if self.request.method == "GET":
+            found = self.manager.get(name)
+            return self._ok({"content": masked(found.app.text), **_details(found)})
+        self.manager.remove(name)
+        return self._ok({"type": "success", "message": f"app '{name}' is stopped and removed"})
+
+    def _wanted(self, asked: Mapping[str, list[str]]) -> list[ManagedApp]:
+        """The apps, or those of them that run or do not (`isActive`)."""
+        active = asked.get("isActive", [""])[-1].lower()
+        return [a for a in self.manager.all() if not active or a.active == (active == "true")]
+
+    def _allow(self, *methods: str) -> None:
+        if self.request.method not in methods:
+            raise _Refused(
+                HTTPStatus.METHOD_NOT_ALLOWED, "method not allowed", f"this path takes {', '.join(methods)}",
+                {"Allow": ", ".join(methods)},
+            )  # fmt: skip
+
+    def _text(self) -> str:
+        """The app's text."""
+        kind = Message()
+        kind["Content-Type"] = self.request.headers.get("Content-Type", "text/plain")
+        if kind.get_content_type() != "text/plain" or kind.get_content_charset("utf-8") not in ("utf-8", "us-ascii"):
+            raise _Refused(
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported media type",
+                "send the app's text as it is, in UTF-8, with the header Content-Type: text/plain",
+            )  # fmt: skip
+        body = self.request.body
+        try:
+            return body.decode()
+        except UnicodeDecodeError as e:
+            line = body.count(b"\n", 0, e.start) + 1
+            raise _Refused(
+                HTTPStatus.BAD_REQUEST, "validation error", f"the app is not UTF-8 text (line {line})"
+            ) from None
+
+    def _ok(self, body: Any) -> _Answer:
+        return _Answer(HTTPStatus.OK, body, {})
+
+
+def _status(a: ManagedApp) -> str:
+    return "active" if a.active else "inactive"
+
+
+def _statistics(a: ManagedApp) -> dict[str, Any]:
+    return {"appName": a.app.name, "status": _status(a), "state": a.hosted.state}
+
+
+def _details(a: ManagedApp) -> dict[str, Any]:
+    """An app as JSON: its state, its groups with the node of each instance, its topics, and notes on its split."""
+    split = a.app.split
+    return {
+        "name": a.app.name,
+        "status": _status(a),
+        "state": a.hosted.state,
+        "file": a.file,
+        "groups": [
+            {
+                "name": g.name,
+                "parallel": g.parallel,
+                "elements": list(g.elements),
+                "reads": [{"stream": r.stream, "strategy": r.strategy.value, "key": r.key} for r in g.reads],
+                "writes": list(g.writes),
+                "receiver": g.receiver,
+                "instances": [{"name": i, "node": a.hosted.placement.get(i)} for i in g.instances],
+            }
+            for g in split.groups
+        ],
+        "topics": [
+            {
+                "name": t.name,
+                "stream": t.stream,
+                "key": t.key,
+                "partitions": t.partitions,
+                "writers": list(t.writers),
+                "readers": list(t.readers),
+            }
+            for t in split.topics
+        ],
+        "notes": list(split.notes),
+    }

@@ -1,0 +1,131 @@
+"""Removing apps for good: what their folders hold, and what of it goes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import Misuse
+from .attaching import attachable, found_app
+from .deploying import apps, close_app
+from .deployment.folder import former_life, own_files
+from .deployment.owner import LOCK, own, same_folder
+from .results.frontend import Displayed
+
+
+@dataclass(frozen=True)
+class AppFolder:
+    """An app's folder: its size with the trash, and that of the trash alone (bytes). `deployed`: when it was deployed
+    last (ms since 1970). `owner`: who owns it (None: nobody)."""
+
+    name: str
+    home: Path
+    size: int
+    trash: int
+    deployed: int
+    owner: str | None
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class AppFolders(Displayed, Sequence[AppFolder]):
+    """The folders of the apps that were deployed before, by name."""
+
+    found: tuple[AppFolder, ...]
+
+    def __getitem__(self, at):  # type: ignore[no-untyped-def]
+        return self.found[at]
+
+    def __iter__(self) -> Iterator[AppFolder]:
+        return iter(self.found)
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def summary(self) -> str:
+        return f"<AppFolders: {', '.join(f.name for f in self) or 'none'}>"
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What was removed: `size` bytes of the folder `home`. `left` says what of the app is elsewhere, and stays."""
+
+    name: str
+    home: Path
+    size: int
+    left: Sequence[str] = ()
+
+
+def app_folders(home: str | Path | None = None) -> AppFolders:
+    """The apps of the folder `home`, or where apps are by default, with what they take on the disk."""
+    found = [
+        AppFolder(a.name, a.home, size_of(a.home), size_of(a.home / "trash"), a.record.at, a.owner)
+        for a in attachable(home)
+    ]
+    return AppFolders(tuple(found))
+
+
+def remove_app(name: str, home: str | Path | None = None) -> Removed:
+    """Stops the app `name`, and removes its folder with its state, outputs and stored aggregations, for good.
+
+    What it stored elsewhere stays, and is named. Files in the folder that are not the app's stay too. Raises `Misuse`
+    where there is no such app, or another process owns it.
+    """
+    found = found_app(name, None if home is None else Path(home))
+    running = apps().get(name)
+    if running is not None and same_folder(running.home, found.home):
+        close_app(name)
+    held = own(found.home, name)
+    try:
+        size, left = size_of(found.home), _elsewhere(found.home)
+        for path in own_files(found.home):
+            if path.name == LOCK:
+                held.remove()
+            else:
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # other files are in it
+            found.home.rmdir()
+    finally:
+        held.release()
+    return Removed(name, found.home, size, left)
+
+
+def empty_trash_of(name: str, home: str | Path | None = None) -> Removed:
+    """Removes what earlier deployments of an app have dropped. Raises `Misuse` where there is no such app."""
+    found = found_app(name, None if home is None else Path(home))
+    trash = found.home / "trash"
+    size = size_of(trash)
+    for path in trash.iterdir() if trash.is_dir() else ():
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+    return Removed(name, trash, size)
+
+
+def size_of(folder: Path) -> int:
+    """The bytes of the files in a folder; a file with several names counts once."""
+    seen: dict[tuple[int, int], int] = {}
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                found = os.lstat(os.path.join(place, name))
+                seen[found.st_dev, found.st_ino] = found.st_size
+    return sum(seen.values())
+
+
+def _elsewhere(home: Path) -> list[str]:
+    """What an app has outside its folder."""
+    try:
+        life = former_life(home)
+    except Misuse:
+        return []
+    out = []
+    if life.meeting is not None:
+        out.append(f"the state of its nodes at {life.meeting.address}")
+    store = None if life.deployed is None else life.deployed.arguments.get("store")
+    if store is not None:
+        out.append(f"its aggregations in {store}")
+    if life.deployed is not None and "@store" in life.deployed.text.lower():
+        out.append("what it stored in databases (@store)")
+    return out

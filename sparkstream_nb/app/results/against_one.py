@@ -1,0 +1,61 @@
+"""What nodes that fail made of an app's events, held against one node that takes them all and never fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from ...nodes.tallies import Tally
+from ...simulation.timeline import Happening
+from .frontend import Displayed
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class AgainstOneNode(Displayed):
+    """Base of the reports on an `app`'s failing nodes.
+
+    An output that both have is the same; else it is lost, or duplicated where the nodes put it out more often, or
+    spurious where one node never put it out. Times are ms since 1970. `queries`: derived streams, and the queries that
+    write them.
+    """
+
+    app: str
+    queries: Mapping[str, str]
+
+    @property
+    def tallies(self) -> Mapping[str, Tally]:
+        """How the outputs compare with one node's, by stream."""
+        raise NotImplementedError
+
+    @property
+    def happenings(self) -> Sequence[Happening]:
+        """What came to pass, in order, without the start."""
+        raise NotImplementedError
+
+    @property
+    def said(self) -> str:
+        """The events and outputs that came to harm, in a line."""
+        raise NotImplementedError
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """A row for each derived stream: query, stream, same, lost, spurious, duplicated."""
+        rows = [[self.queries.get(s, ""), s, t.same, t.lost, t.spurious, t.duplicated] for s, t in self.tallies.items()]
+        return pd.DataFrame(rows, columns=["query", "stream", "same", "lost", "spurious", "duplicated"])
+
+    @cached_property
+    def timeline(self) -> pd.DataFrame:
+        """What came to pass: at (ms), what."""
+        return pd.DataFrame([[h.at, str(h)] for h in self.happenings], columns=["at", "what"])
+
+    def summary(self) -> str:
+        return f"<{type(self).__name__} of {self.app}: {self.said}>"
+
+    def outputs_said(self) -> str:
+        """How many outputs came to harm, in words."""
+        t = self.tallies.values()
+        lost, spurious, twice = (sum(getattr(x, n) for x in t) for n in ("lost", "spurious", "duplicated"))
+        return f"outputs {lost:,} lost, {spurious:,} spurious, {twice:,} duplicated"

@@ -1,0 +1,208 @@
+"""What a front end draws an aggregation from: its groups, its buckets by shard and merged, and news of commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...engine.aggregation import Stored, from_table, merge_stored, view
+from ...engine.columnar.columns import Strings
+from ...engine.expressions import Context
+from ...engine.state.services import Services
+from ...outputs.open_buckets import closed_rows
+from ...plan.nodes import AggDuration, AggregationDef, walk
+from ...plan.nodes import Ref as Slot
+from ...stores import BucketRange, Buckets, Groups, Store
+from ...types import Schema
+from .listeners import OnCommit, always_running
+
+SHARD = "SHARD_ID"
+ALWAYS = (-62_135_596_800_000, 253_402_300_800_000)
+"""The years 1 to 9999 in ms."""
+MOST_ROWS = 300_000
+"""Stored rows that one read takes up, about: buckets of many groups are read in smaller numbers."""
+
+Group = tuple[Any, ...]
+"""For each group-by attribute a value that groups must have, or `EVERY`; empty without `group by`."""
+
+
+@dataclass(frozen=True)
+class BucketQuery:
+    """The values of `measure`, a name that the aggregation selects, for buckets of a duration.
+
+    The groups of `group` are merged into one; more than one only where `merges_groups` allows it. Of the buckets with
+    `start` ≤ bucket < `end` (ms; None: no bound), the latest `most`, or the earliest. `as_wso2`: also without the
+    buckets that are open (`spark.open_buckets`).
+    """
+
+    per: AggDuration
+    measure: str
+    group: Group = ()
+    start: int | None = None
+    end: int | None = None
+    most: int = 400
+    latest: bool = True
+    as_wso2: bool = False
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A shard of a read. `is_node`: whether it belongs to a node of the deployment. `rows`: in how many of the buckets
+    read it holds rows. `last`: the start (ms) of its last bucket with rows, up to the end of the read; None: none."""
+
+    id: str
+    is_node: bool = True
+    rows: int = 0
+    last: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class BucketValues:
+    """`starts` int64[n]: starts of the buckets (ms), ascending. `by_shard` float64[shards, n] and `merged` float64[n]:
+    NaN where there is nothing; `as_wso2` likewise, None where it was not asked for. Of `total` buckets in all, `before`
+    are earlier than these."""
+
+    starts: NDArray[np.int64]
+    shards: tuple[Shard, ...]
+    by_shard: NDArray[np.float64]
+    merged: NDArray[np.float64]
+    before: int
+    total: int
+    as_wso2: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True)
+class InputStream:
+    """The stream to send events to so that an aggregation gets some; `time`: the attribute that it goes by, if any."""
+
+    app: str
+    stream: str
+    schema: Schema
+    time: str | None
+
+
+class AggregationReader:
+    """Reads one aggregation of an app, as far as it is committed, and tells of commits."""
+
+    def __init__(
+        self,
+        definition: AggregationDef,
+        source: InputStream,
+        nodes: Callable[[], Sequence[str]],
+        store: Store,
+        *,
+        zone: str,
+        follow: Callable[[OnCommit], Callable[[], None]],
+        settle: Callable[[], None],
+        state: Callable[[], str] = always_running,
+    ) -> None:
+        """`nodes` tells the deployment's shard ids, `zone` is that of the buckets. `settle` waits until what was sent
+        is committed; `follow` is `App.on_commit`, and `state` as in `Followed`."""
+        self.definition, self.source = definition, source
+        self._nodes, self._store, self._zone = nodes, store, zone
+        self._follow, self._settle, self.state = follow, settle, state
+
+    def settle(self) -> None:
+        """Waits for events that were sent, though not for a feed that runs."""
+        self._settle()
+
+    def follow(self, changed: OnCommit) -> Callable[[], None]:
+        """Calls `changed` after commits, on a thread of the app's, until the function returned is called."""
+        return self._follow(changed)
+
+    def key_values(self, key: int, group: Group, most: int, containing: str = "") -> list[Any]:
+        """The first `most` values of the group-by attribute number `key` that go with `group`, in order.
+
+        They are those of the coarsest duration that has some, whose table is the smallest. `containing`: a part of
+        their texts.
+        """
+        for per in reversed(self.definition.durations):
+            found = self._store.key_values(self.definition.id, per, key, most, Groups(only=group), containing)
+            if found:
+                return found
+        return []
+
+    def count(self, per: AggDuration) -> int:
+        """How many buckets of a duration hold something."""
+        return self._store.buckets(self.definition.id, per, BucketRange(*ALWAYS, most=1)).total
+
+    def read(self, query: BucketQuery) -> BucketValues:
+        """The values of a query. Raises StoreError where the store is closed."""
+        groups = Groups(only=query.group, merged=True)
+        found = self._some_buckets(query, groups)
+        if not len(found.starts):
+            return BucketValues(found.starts, (), np.zeros((0, 0)), np.zeros(0), found.before, found.total)
+        name, per = self.definition.id, query.per
+        bounds = (int(found.starts[0]), int(found.starts[-1]) + 1)
+        services = Services(Strings(), Context())
+        nodes = tuple(self._nodes())
+        if self.definition.partitioned:
+            table = self._store.read_by_shard(name, per, *bounds, groups)
+            stored = from_table(self.definition, table, services)
+            owners = np.array(table.column(SHARD).to_pylist(), object)
+            merged = merge_stored(stored, services)
+        else:
+            merged = stored = from_table(self.definition, self._store.read(name, per, *bounds, groups), services)
+            nodes = nodes if len(nodes) == 1 else ("all nodes",)
+            owners = np.array([nodes[0]] * len(stored), object)
+        ids = (*nodes, *sorted(set(owners.tolist()) - set(nodes)))
+        shards = []
+        by_shard = np.full((len(ids), len(found.starts)), np.nan)
+        values, at = self._measure(stored, query.measure, services), np.searchsorted(found.starts, stored.bucket)
+        for i, shard in enumerate(ids):
+            own = owners == shard
+            by_shard[i, at[own]] = values[own]
+            rows = int(own.sum())
+            if rows:
+                last: int | None = int(stored.bucket[own].max())
+            else:
+                last = self._store.last_bucket(name, per, shard, bounds[0], groups)
+            shards.append(Shard(shard, shard in nodes, rows, last))
+        whole = np.full(len(found.starts), np.nan)
+        whole[np.searchsorted(found.starts, merged.bucket)] = self._measure(merged, query.measure, services)
+        closed = None
+        if query.as_wso2 and self.definition.partitioned:
+            rows = closed_rows(self._store, self.definition, per, bounds, groups, self._zone)
+            seen = merge_stored(from_table(self.definition, rows, services), services)
+            closed = np.full(len(found.starts), np.nan)
+            closed[np.searchsorted(found.starts, seen.bucket)] = self._measure(seen, query.measure, services)
+        return BucketValues(found.starts, tuple(shards), by_shard, whole, found.before, found.total, closed)
+
+    def _some_buckets(self, query: BucketQuery, groups: Groups) -> Buckets:
+        """The buckets of a query, fewer where they hold more than `MOST_ROWS` rows."""
+        start = ALWAYS[0] if query.start is None else query.start
+        end = ALWAYS[1] if query.end is None else query.end
+        found = self._store.buckets(
+            self.definition.id, query.per, BucketRange(start, end, query.most, query.latest), groups
+        )
+        n = len(found.starts)
+        if n < 2:
+            return found
+        bounds = (int(found.starts[0]), int(found.starts[-1]) + 1)
+        rows = self._store.count(self.definition.id, query.per, bounds, groups, most=100 * MOST_ROWS)
+        kept = min(n, max(1, n * MOST_ROWS // max(1, rows)))
+        if query.latest:
+            return Buckets(found.starts[n - kept :], found.before + n - kept, found.total)
+        return Buckets(found.starts[:kept], found.before, found.total)
+
+    def _measure(self, stored: Stored, name: str, services: Services) -> NDArray[np.float64]:
+        """float64 per stored row: a selected value, NaN where it is null."""
+        names = self.definition.source.schema.names
+        column = view(stored, services)[names.index(name)]
+        values = np.array(column.values, np.float64)
+        if column.null is not None:
+            values[column.null] = np.nan
+        return values
+
+
+def merges_groups(definition: AggregationDef, name: str) -> bool:
+    """Whether a selected value means something over all groups: it is made of aggregates alone, without group-by
+    attributes and without the latest value of a plain attribute."""
+    keys = len(definition.select.group_by)
+    output = next(item for item in definition.output if item.name == name)
+    slots = [e.attr for e in walk(output.expr) if isinstance(e, Slot)]
+    return all(s >= keys and definition.base[s - keys].kind != "last" for s in slots)

@@ -1,0 +1,410 @@
+"""Which outputs depend on the node that saw the events: what the nodes put out, held against one node's truth.
+
+The truth is one node that takes all events in the order in which they came. An output (of a stream, at a time, with its
+values) that both have is the same. Outputs are matched as bags: no order is guessed. What is left over is told apart by
+what it was made of (`plan.lineage`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import Any, Literal
+
+import pandas as pd
+
+from ...journal.routing import Route
+from ...plan.distributed.leader import LEADER
+from ...plan.nodes import Plan
+from ...plan.reports.lineage import LINEAGE, events_of, held_of
+from ...replay.replay import ONE, Merged, Nodes, Recording, Replay, Way, merged_rows, replayed
+from ...replay.study import Input
+from .frontend import Displayed
+
+Verdict = Literal["same", "lost", "spurious", "late", "duplicated"]
+VERDICTS: tuple[Verdict, ...] = ("same", "lost", "spurious", "late", "duplicated")
+_SHOWN = 4
+_ENDS = 3
+"""How many of the first, and of the last, of the events that an aggregate holds a cause names."""
+FEW_EVENTS = 2_000
+"""Events of a recording up to which causes name several events that an aggregate held; else the first and the last."""
+
+
+@dataclass(frozen=True, eq=False)
+class Alert:
+    """An output: the app's clock when it was put out, its own time (both ms), its values, the node that put it out
+    (None: the one of the truth), and what it was made of (None: not known)."""
+
+    clock: int
+    ts: int
+    values: tuple[Any, ...]
+    node: int | None
+    made_of: Any = None
+
+    @property
+    def times(self) -> tuple[int, int]:
+        """The clock when it was put out, and its own time."""
+        return self.clock, self.ts
+
+    @cached_property
+    def identity(self) -> tuple[Any, ...]:
+        """The values, such that equal ones are equal: a NaN too, and lists."""
+        return tuple(map(_frozen, self.values))
+
+    @cached_property
+    def origin(self) -> Any:
+        """What it was made of, to be compared; None where that is not known."""
+        return None if self.made_of is None else _frozen(self.made_of)
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """A verdict on an output of the truth, of the nodes, or of both."""
+
+    verdict: Verdict
+    true: Alert | None
+    found: Alert | None
+
+    @property
+    def alert(self) -> Alert:
+        """That of the truth, else that of the nodes."""
+        alert = self.true or self.found
+        assert alert is not None
+        return alert
+
+
+def match(truth: Sequence[Alert], found: Sequence[Alert]) -> list[Match]:
+    """Tells what became of each output of the truth, and where each output of the nodes comes from.
+
+    `same`: both have it, at the same time. `late`: made of the same events with the same values, at another time.
+    `duplicated`: one more of an output that the truth has. `spurious`: the truth has none. `lost`: no node has it.
+    """
+    out: list[Match] = []
+    left_true, left_found = _paired(truth, found, lambda a: (a.times, a.identity, a.origin), "same", out)
+    left_true, left_found = _paired(left_true, left_found, lambda a: (a.times, a.identity), "same", out)
+    known_true = [a for a in left_true if a.origin is not None]
+    known_found = [a for a in left_found if a.origin is not None]
+    rest_true, rest_found = _paired(known_true, known_found, lambda a: (a.identity, a.origin), "late", out)
+    left_true = [*(a for a in left_true if a.origin is None), *rest_true]
+    left_found = [*(a for a in left_found if a.origin is None), *rest_found]
+    had = {(a.times, a.identity) for a in truth}
+    made = {(a.identity, a.origin) for a in truth if a.origin is not None}
+    for a in left_found:
+        again = (a.times, a.identity) in had or (a.identity, a.origin) in made
+        out.append(Match("duplicated" if again else "spurious", None, a))
+    out += [Match("lost", a, None) for a in left_true]
+    return sorted(out, key=lambda m: _place(m.alert))
+
+
+def _paired(
+    truth: Sequence[Alert], found: Sequence[Alert], key: Any, verdict: Verdict, out: list[Match]
+) -> tuple[list[Alert], list[Alert]]:
+    """Pairs outputs with equal keys, in order of time; what is left of both."""
+    waiting: dict[Any, list[Alert]] = defaultdict(list)
+    for a in sorted(truth, key=_place, reverse=True):
+        waiting[key(a)].append(a)
+    left = []
+    for a in sorted(found, key=_place):
+        own = waiting.get(key(a))
+        if own:
+            out.append(Match(verdict, own.pop(), a))
+        else:
+            left.append(a)
+    return [a for own in waiting.values() for a in own], left
+
+
+def _place(alert: Alert) -> tuple[int, int, int]:
+    return *alert.times, -1 if alert.node is None else alert.node
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return tuple(map(_frozen, value))
+    if isinstance(value, Mapping):
+        return tuple(sorted((str(k), _frozen(v)) for k, v in value.items()))
+    if isinstance(value, float) and value != value:
+        return "NaN"
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)
+
+
+# ------------------------------------------------------------------------------------------------------------- causes
+
+
+@dataclass(frozen=True)
+class Origin:
+    """An event that an output was made of."""
+
+    stream: str
+    timestamp: int
+    node: str
+    values: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return f"{self.stream}{list(self.values)} on {self.node}"
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why an output is what it is: the events that it was made of, or would have been. Of those that an aggregate
+    `held` (how many), the first and the last few."""
+
+    reason: str
+    events: tuple[Origin, ...] = ()
+    held: int = 0
+
+    def __str__(self) -> str:
+        some = [str(e) for e in self.events[:_SHOWN]]
+        more = len(self.events) - len(some)
+        if not some:
+            return self.reason
+        if self.held > len(self.events):
+            half = len(self.events) // 2
+            first, last = (", ".join(map(str, part)) for part in (self.events[:half], self.events[half:]))
+            return f"{self.reason}: {self.held} events, from {first} to {last}"
+        return f"{self.reason}: {', '.join(some)}{f' and {more} more' if more else ''}"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Divergence(Displayed):
+    """What the nodes of an app put out, held against one node's truth.
+
+    `matches` are by derived stream; `queries` names those that write it; `shards` names the nodes. `merged` holds the
+    aggregations' merged rows against one node's. `warning` says why causes are missing.
+    """
+
+    truth: Truth
+    way: Way
+    matches: Mapping[str, Sequence[Match]]
+    queries: Mapping[str, str]
+    shards: Sequence[str]
+    merged: Mapping[str, MergedCheck]
+    warning: str | None = None
+
+    @property
+    def app(self) -> str:
+        """The app's name."""
+        return self.truth.app
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes share the events; a leader, which takes all, is not one of them."""
+        return len(self.shards) - (self.truth.nodes.led is not None)
+
+    @cached_property
+    def origins(self) -> Origins:
+        """The events that outputs are made of."""
+        return Origins(self.truth.recording, self.way, self.shards)
+
+    def rerouted(self, nodes: int, routing: str) -> Divergence:
+        """The same input over so many nodes under another routing."""
+        Route.parse(routing, nodes, self.truth.recording.schemas)
+        return self.truth.against(Way(nodes, routing))
+
+    @property
+    def counts(self) -> pd.DataFrame:
+        """How many outputs there are of each verdict, by query."""
+        rows = []
+        for stream, matches in self.matches.items():
+            found = Counter(m.verdict for m in matches)
+            rows.append([self.queries[stream], stream, *(found[v] for v in VERDICTS)])
+        return pd.DataFrame(rows, columns=["query", "stream", *VERDICTS])
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """A row for each output: query, verdict, timestamp (ms; that of the truth where it has it), node, values, cause
+        (a `Cause`; None for `same`)."""
+        return self._listed((s, m) for s, matches in self.matches.items() for m in matches)
+
+    @property
+    def differences(self) -> int:
+        """How many outputs are not the same."""
+        return sum(m.verdict != "same" for matches in self.matches.values() for m in matches)
+
+    def first_differences(self, most: int) -> pd.DataFrame:
+        """The first rows of `frame` that are not the same."""
+        differing = ((s, m) for s, matches in self.matches.items() for m in matches if m.verdict != "same")
+        return self._listed(islice(differing, most))
+
+    def _listed(self, matches: Iterable[tuple[str, Match]]) -> pd.DataFrame:
+        rows = []
+        for stream, m in matches:
+            node = None if m.found is None or m.found.node is None else self.shards[m.found.node]
+            cause = None if m.verdict == "same" else self.cause(m)
+            shown = m.alert
+            rows.append([self.queries[stream], m.verdict, shown.ts, node, list(shown.values), cause])
+        return pd.DataFrame(rows, columns=["query", "verdict", "timestamp", "node", "values", "cause"])
+
+    @property
+    def aggregations(self) -> pd.DataFrame:
+        """How many merged rows each aggregation has in all durations, and how many differ from one node's."""
+        rows = [[a, check.rows, len(check.differing)] for a, check in self.merged.items()]
+        return pd.DataFrame(rows, columns=["aggregation", "rows", "differing"])
+
+    @property
+    def diverges(self) -> bool:
+        """Whether any output or merged row differs from the truth."""
+        return self.differences > 0 or any(check.differing for check in self.merged.values())
+
+    def cause(self, m: Match) -> Cause:
+        """Why an output is not that of the truth."""
+        alert = m.true if m.verdict == "lost" else m.found
+        assert alert is not None
+        if alert.made_of is None:
+            return Cause("not traced")
+        held, numbers = held_of(alert.made_of), events_of(alert.made_of)
+        if held and len(numbers) > 2 * _ENDS:
+            numbers = [*numbers[:_ENDS], *numbers[-_ENDS:]]
+        events = tuple(map(self.origins.of, numbers))
+        nodes = list(dict.fromkeys(e.node for e in events))
+        own = "a node" if alert.node is None else self.shards[alert.node]
+        match m.verdict:
+            case "lost" if held > len(events):
+                reason = "the nodes share what it is computed from"
+            case "lost" if len(nodes) > 1:
+                reason = f"split over {len(nodes)} nodes"
+            case "lost":
+                reason = f"{nodes[0] if nodes else 'no node'} had it in other company"
+            case "spurious" if held:
+                reason = f"{own} held no more than its share"
+            case "late":
+                assert m.true is not None
+                by = alert.clock - m.true.clock
+                reason = f"put out {abs(by)} ms {'later' if by > 0 else 'earlier'} than by one node"
+            case "duplicated":
+                reason = "several nodes put it out"
+            case _:
+                reason = f"{own} missed what prevents it"
+        return Cause(reason, events, held)
+
+    def summary(self) -> str:
+        total = Counter(m.verdict for matches in self.matches.values() for m in matches)
+        return f"<Divergence of {self.app}: {', '.join(f'{total[v]:,} {v}' for v in VERDICTS)}>"
+
+
+@dataclass(eq=False)
+class Origins:
+    """The events of a recording by number, with the node that each went to."""
+
+    recording: Recording
+    way: Way
+    shards: Sequence[str]
+    _nodes: dict[int, Any] = field(default_factory=dict)
+
+    def of(self, number: int) -> Origin:
+        """The event of a number."""
+        stream, ts, values = self.recording.event(number)
+        return Origin(stream, ts, self.shards[self._node(number)], tuple(values))
+
+    def _node(self, number: int) -> int:
+        for i, item in enumerate(self.recording.recorded):
+            for stream, first in item.first.items():
+                if first <= number < first + len(item.batch.rows[stream].ts):
+                    if i not in self._nodes:
+                        self._nodes[i] = self.way.places(self.recording, item)
+                    return int(self._nodes[i][stream][number - first])
+        raise KeyError(number)
+
+
+Alerts = dict[str, list[Alert]]
+
+
+@dataclass(frozen=True)
+class _Replayed:
+    """What nodes put out, plain and with lineage, and the merged rows of their aggregations."""
+
+    plain: Alerts
+    traced: Alerts
+    merged: Mapping[str, Merged]
+
+
+class Truth:
+    """What one node puts out that takes all of a recording. `shards` names the nodes that there are."""
+
+    def __init__(self, app: str, source: Input, nodes: Nodes, shards: Sequence[str]) -> None:
+        """Raises SparkStreamError where the recording's beginning is not kept any more."""
+        self.app, self.source, self.nodes, self.shards = app, source, nodes, shards
+        self.recording = source.read()
+        self._traced = nodes.traced(every=self.recording.events <= FEW_EVENTS)
+        self._own = self._replayed(ONE)
+
+    def against(self, way: Way) -> Divergence:
+        """The divergence of nodes that take the recording in a `way`."""
+        plan, own, found = self.nodes.plan, self._own, self._replayed(way)
+        here = [s for s in plan.streams if s in own.plain or s in found.plain]
+        untraced = [s for s in here if not (_same(own, s) and _same(found, s))]
+        matches = {}
+        for s in here:
+            one, two = (x.plain if s in untraced else x.traced for x in (own, found))
+            matches[s] = match(one.get(s, []), two.get(s, []))
+        writers = {s: ", ".join(q.name for q in plan.queries if q.output.target.id == s) for s in here}
+        warning = f"outputs of {', '.join(untraced)} could not be traced to their events" if untraced else None
+        shards = self._names(way)
+        merged = {a: MergedCheck.of(own.merged[a], found.merged[a]) for a in own.merged}
+        return Divergence(self, way, matches, writers, shards, merged, warning)
+
+    def _names(self, way: Way) -> list[str]:
+        """The shard ids of the nodes, and of the leader where there is one."""
+        if way.route is None:
+            return list(self.shards)
+        own = self.shards if self.nodes.led is None else [s for s in self.shards if s != LEADER]
+        names = list(own) if way.nodes == len(own) else [f"node-{i + 1}" for i in range(way.nodes)]
+        return names if self.nodes.led is None else [*names, LEADER]
+
+    def _replayed(self, way: Way) -> _Replayed:
+        plain, traced = (replayed(self.recording, way, n) for n in (self.nodes, self._traced))
+        merged = {a: merged_rows(plain, d, self.nodes) for a, d in self.nodes.plan.aggregations.items()}
+        return _Replayed(
+            _alerts(plain, self.nodes.plan, way), _alerts(traced, self._traced.plan, way), merged
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MergedCheck:
+    """The merged rows of an aggregation held against one node's: how many there are, and those that differ, each as
+    (duration, start of the bucket in ms, group, one node's values, merged values); None where there is no row."""
+
+    rows: int
+    differing: Sequence[tuple[str, int, tuple[Any, ...], list[Any] | None, list[Any] | None]]
+
+    @staticmethod
+    def of(truth: Merged, found: Merged) -> MergedCheck:
+        """Doubles are equal up to the order in which they were added."""
+        keys = list(dict.fromkeys([*truth, *found]))
+        differing = [(*k, truth.get(k), found.get(k)) for k in keys if not _equal(truth.get(k), found.get(k))]
+        return MergedCheck(len(truth), differing)
+
+
+def _equal(one: list[Any] | None, two: list[Any] | None) -> bool:
+    if one is None or two is None:
+        return False
+    return all(map(_close, one, two))
+
+
+def _close(a: Any, b: Any) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return math.isclose(a, b, rel_tol=1e-9) or (a != a and b != b)
+    return bool(a == b)
+
+
+def _alerts(replays: Iterable[Replay], plan: Plan, way: Way) -> Alerts:
+    out: Alerts = {}
+    for replay in replays:
+        node = None if way == ONE else replay.node
+        for stream in replay.streams:
+            if "#" in stream:
+                continue
+            place = plan.streams[stream].source.schema.find(LINEAGE)
+            for clock, ts, values in replay.rows(stream):
+                made_of = None if place is None else values.pop(place)
+                out.setdefault(stream, []).append(Alert(clock, ts, tuple(values), node, made_of))
+    return out
+
+
+def _same(found: _Replayed, stream: str) -> bool:
+    """Whether tracing changed nothing."""
+    a, b = ([(x.times, x.identity, x.node) for x in side.get(stream, [])] for side in (found.plain, found.traced))
+    return a == b

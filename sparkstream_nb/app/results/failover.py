@@ -1,0 +1,118 @@
+"""Failovers of groups of nodes: who took over when, which events were lost or processed twice, what outputs changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from ...nodes.pair import Loss, Takeover
+from ...nodes.tallies import Tally
+from ...replay.failover import Outcome
+from ...simulation.groups import Groups
+from ...simulation.timeline import Happening, gap_before
+from .against_one import AgainstOneNode
+
+
+@dataclass(frozen=True)
+class TakenOver:
+    """A takeover: the node, when (ms), how long (ms) nobody was active before (None: it was the first start, or the
+    other one was active until then), from which revision (ms; None: an empty state), and how many events it replayed,
+    its state lacks, and its state has twice."""
+
+    node: str
+    at: int
+    gap: int | None
+    revision: int | None
+    replayed: int
+    missing: int
+    doubled: int
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Failover(AgainstOneNode):
+    """What groups of nodes made of all that came in, held against one node that takes it and never fails."""
+
+    groups: Groups
+    outcome: Outcome
+
+    @property
+    def tallies(self) -> Mapping[str, Tally]:
+        return self.outcome.tallies
+
+    @cached_property
+    def happenings(self) -> Sequence[Happening]:
+        found = [h for g in self.outcome.groups for h in g.happenings if h.at > g.happenings[0].at]
+        return sorted(found, key=lambda h: h.at)
+
+    @cached_property
+    def takeovers(self) -> list[TakenOver]:
+        """Each time that a node became the active one of its group, but for the first start."""
+        found = [_taken_over(t, g.happenings) for g in self.outcome.groups for t in g.report.takeovers[1:]]
+        return sorted(found, key=lambda t: t.at)
+
+    @property
+    def lost(self) -> int:
+        """How many events no node took."""
+        return sum(len(spans) for g in self.outcome.groups for spans in g.report.lost.values())
+
+    @property
+    def replayed(self) -> int:
+        """How many events were processed twice: by the node that took them, and by the one that took over."""
+        return sum(t.replayed for t in self.takeovers)
+
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """Events that came to harm: reason, events, and when the first and the last of them came (times in UTC); of
+        several groups also the group, first."""
+        rows = []
+        for name, group in zip(self.groups.names, self.outcome.groups, strict=True):
+            report, times = group.report, group.times
+            found = [(why, spans) for by in (report.lost, report.unheld) for why, spans in by.items() if len(spans)]
+            for why, spans in sorted(found, key=lambda x: list(Loss).index(x[0])):
+                ends = list(spans)
+                rows.append([name, why.value, len(spans), int(times[ends[0][0]]), int(times[ends[-1][1] - 1])])
+        frame = pd.DataFrame(rows, columns=["group", "reason", "events", "first", "last"])
+        for moment in ("first", "last"):
+            frame[moment] = pd.to_datetime(frame[moment].astype("int64"), unit="ms")
+        return frame if len(self.groups.pairs) > 1 else frame.drop(columns="group")
+
+    @cached_property
+    def shares(self) -> pd.DataFrame:
+        """A row for each group: group, nodes, events that the layer sent to it, its share of all, those lost."""
+        sent = [len(g.times) for g in self.outcome.groups]
+        lost = [sum(map(len, g.report.lost.values())) for g in self.outcome.groups]
+        nodes = [", ".join(p.nodes) for p in self.groups.pairs]
+        share = [n / max(1, sum(sent)) for n in sent]
+        return pd.DataFrame({"group": self.groups.names, "nodes": nodes, "events": sent, "share": share, "lost": lost})
+
+    @property
+    def skew(self) -> float:
+        """How many times the mean the busiest group gets."""
+        sent = [len(g.times) for g in self.outcome.groups]
+        return max(sent) * len(sent) / max(1, sum(sent))
+
+    @cached_property
+    def lost_between(self) -> list[tuple[int, int]]:
+        """From when to when (ms, both included) events came that no node took."""
+        return sorted(
+            (int(g.times[first]), int(g.times[end - 1]))
+            for g in self.outcome.groups
+            for own in g.report.lost.values()
+            for first, end in own
+        )
+
+    @property
+    def said(self) -> str:
+        takeovers = "1 takeover" if len(self.takeovers) == 1 else f"{len(self.takeovers)} takeovers"
+        sent = sum(len(g.times) for g in self.outcome.groups)
+        events = f"of {sent:,} events {self.lost:,} lost and {self.replayed:,} processed twice"
+        return f"{takeovers}; {events}; {self.outputs_said()}"
+
+
+def _taken_over(t: Takeover, happenings: Sequence[Happening]) -> TakenOver:
+    return TakenOver(
+        t.node, t.at, gap_before(t.at, happenings), t.revision, len(t.replayed), len(t.missing), len(t.doubled)
+    )  # fmt: skip

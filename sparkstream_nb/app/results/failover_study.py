@@ -1,0 +1,128 @@
+"""What an operator's figures cost in failovers: many seeds by many settings, in one Spark job."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import pandas as pd
+
+from ...errors import Misuse, nearest, shown
+from ...replay.failover_study import FailoverCounts
+from ...simulation.faults import Fault, Kill, Scenario
+from ...simulation.topology import Coordination, Pair
+from ..config import given
+from ..config.fault_schedule import planned
+from .frontend import Displayed
+
+MOST_RUNS = 100_000
+"""Runs of one study."""
+_COORDINATION = ("heartbeat", "retries", "poll")
+FIGURES = (*_COORDINATION, "persist", "revisions", "queue", "balancer")
+"""What of a pair a study can vary."""
+COSTS = ("gap", "events_lost", "events_twice", "lost", "spurious", "duplicated")
+"""What it counts: see `FailoverCounts`."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of a study: the figures that vary, by name, and what happens."""
+
+    setting: Mapping[str, Any]
+    scenario: Scenario
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class FailoverStudy(Displayed):
+    """Failovers of an app under many seeds, for each setting of the figures that vary."""
+
+    app: str
+    varied: Sequence[str]
+    """The names of the figures that vary."""
+    runs: Sequence[Run]
+    found: Sequence[FailoverCounts]
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """A row for each setting and seed: the figures that vary, seed, takeovers, gap (ms in which nobody was active),
+        events_lost, events_twice, and outputs: lost, spurious, duplicated, of how many (outputs)."""
+        rows = [{**r.setting, "seed": r.scenario.seed, **asdict(f)} for r, f in zip(self.runs, self.found, strict=True)]
+        return pd.DataFrame(rows)
+
+    @cached_property
+    def settings(self) -> pd.DataFrame:
+        """A row for each setting: the figures that vary, runs, and the median and the 95th percentile of each cost."""
+        groups = [((), self.frame)] if not self.varied else self.frame.groupby(list(self.varied), sort=False)
+        rows = []
+        for values, own in groups:
+            key = dict(zip(self.varied, values, strict=True))
+            costs = {f"{c}_{n}": float(own[c].quantile(q)) for c in COSTS for n, q in (("median", 0.5), ("p95", 0.95))}
+            rows.append({**key, "runs": len(own), **costs})
+        return pd.DataFrame(rows)
+
+    @property
+    def said(self) -> str:
+        """What a failover costs, in a line; of several settings, the one that loses fewest outputs."""
+        best = min(self.settings.to_dict("records"), key=lambda r: (r["lost_median"], r["duplicated_median"]))
+        named = ", ".join(f"{n}={best[n]}" for n in self.varied)
+        head = f"{len(self.runs):,} failovers{f'; {named} loses fewest outputs' if named else ''}"
+        events, lost, twice = (f"{best[f'{c}_median']:,.0f}" for c in ("events_lost", "lost", "duplicated"))
+        gap = f"in the median nobody is active for {best['gap_median'] / 1000:.0f} s"
+        return f"{head}: {gap}, {events} events are lost, and of the outputs {lost} are lost, {twice} duplicated"
+
+    def summary(self) -> str:
+        return f"<FailoverStudy of {self.app}: {self.said}>"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a study was asked for: seeds, faults ("kill": the active node dies at a moment that the seed chooses; or as
+    `deploy` takes them), and the values of each figure that varies."""
+
+    seeds: int | Iterable[int]
+    faults: str | Sequence[Fault]
+    figures: Mapping[str, Any]
+
+
+def runs_of(pair: Pair, wanted: Wanted, length: int) -> tuple[list[str], list[Run]]:
+    """The names of the figures that vary, and all runs, of a recording that is `length` ms long. Raises `Misuse` for
+    figures that a pair does not have, and too many runs."""
+    varied = {}
+    for name, values in wanted.figures.items():
+        if name not in FIGURES:
+            raise Misuse(nearest(f"a pair has no figure '{name}'", name, FIGURES))
+        listed = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+        if not listed:
+            raise Misuse(f"{name} has no value to try")
+        varied[name] = listed
+    if isinstance(wanted.seeds, int):
+        given.whole("seeds", wanted.seeds, 1)
+    seeds = list(range(wanted.seeds)) if isinstance(wanted.seeds, int) else list(wanted.seeds)
+    settings = [dict(zip(varied, values, strict=True)) for values in product(*varied.values())]
+    if not seeds or len(seeds) * len(settings) > MOST_RUNS:
+        raise Misuse(f"a study has 1 to {MOST_RUNS:,} runs, not {len(seeds) * len(settings):,}")
+    runs = []
+    for setting in settings:
+        own = _with(pair, setting)
+        runs += [Run(setting, _scenario(own, wanted.faults, seed, length)) for seed in seeds]
+    return list(varied), runs
+
+
+def _with(pair: Pair, setting: Mapping[str, Any]) -> Pair:
+    coordination = {n: v for n, v in setting.items() if n in _COORDINATION}
+    others = {n: v for n, v in setting.items() if n not in _COORDINATION}
+    return replace(pair, coordination=Coordination(**{**asdict(pair.coordination), **coordination}), **others)
+
+
+def _scenario(pair: Pair, faults: str | Sequence[Fault], seed: Any, length: int) -> Scenario:
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise Misuse(f"a seed is a whole number, not {shown(seed)}")
+    if faults != "kill":
+        (changed,), made, rate = planned([pair], faults)
+        return Scenario(changed, seed, made, rate)
+    # The same moment under every setting, so that these can be compared.
+    return Scenario(pair, seed, (Kill(random.Random(f"kill {seed}").randint(1, max(1, length)), pair.nodes[0]),))

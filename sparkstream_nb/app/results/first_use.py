@@ -1,0 +1,85 @@
+"""What the first deployment on a machine does once: the engine's loops are compiled and Spark's classes archived.
+
+`make setup` does both ahead. After `pip install` nothing has run yet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ...engine import warm
+from ...system import end_with_children
+from .frontend import current
+from .progress import span
+
+_PACKAGE = __package__.partition(".")[0]
+_NOTICES = {
+    "engine.warm": "Compiling the engine's loops, once (one to three minutes on two cores) ...",
+    "cluster.warm": "Starting Spark once, so that it starts in half the time from now on (under a minute) ...",
+}
+_DONE = re.compile(r"(\d+)/(\d+)")
+"""A line that a step prints of how far it is."""
+
+
+def prepare(steps: Sequence[str]) -> None:
+    """Runs the modules of `steps` where the engine's loops are not compiled; says so before each, and how far it is.
+
+    If a step fails, its error is shown and the deployment goes on: a loop is then compiled when it is first used.
+    """
+    if not steps or warm.compiled():
+        return
+    for module in steps:
+        current().notice(_NOTICES[module])
+        with contextlib.closing(current().status()) as status:
+            error = _run(["-m", f"{_PACKAGE}.{module}"], status)
+        if error is not None:
+            current().notice(f"It failed, and is left for later: {error}")
+            return
+
+
+def _run(arguments: Sequence[str], tell: Callable[[str], None]) -> str | None:
+    """Runs Python with `arguments` in a process of its own, and tells how far it is; returns the last line of its error
+    if it fails.
+
+    The Stop button and Ctrl-C end it with all the processes that it started.
+    """
+    search = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
+        process = subprocess.Popen(
+            [sys.executable, *arguments],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(search)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            encoding="utf-8",
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        began = time.monotonic()
+        try:
+            for line in process.stdout:
+                if found := _DONE.fullmatch(line.strip()):
+                    tell(_progress(int(found[1]), int(found[2]), time.monotonic() - began))
+            process.wait()
+        except BaseException:
+            end_with_children(process)
+            process.wait()
+            raise
+        finally:
+            process.stdout.close()
+        errors.seek(0)
+        return (errors.read().splitlines() or ["no message"])[-1] if process.returncode else None
+
+
+def _progress(done: int, total: int, seconds: float) -> str:
+    """`12 of 71 · 20 s · about 1 min 38 s left`."""
+    left = seconds / done * (total - done)
+    return f"{done} of {total} · {span(seconds)}" + (f" · about {span(left)} left" if done < total else "")

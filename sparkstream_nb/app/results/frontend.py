@@ -1,0 +1,131 @@
+"""The seam between apps and a screen: what an app asks of a front end, and the one that is connected.
+
+`lab` connects itself (`sparkstream_nb.lab.connect`). Without it, progress is a line on a terminal, results print as a
+short summary, and `App.view` is refused.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ...errors import SparkStreamError
+from .progress import FeedProgress, ProgressLine
+
+if TYPE_CHECKING:
+    from .buckets import AggregationReader
+
+
+class Displayed:
+    """Base of what a person looks at: apps and their results. `repr()` is the front end's text of it."""
+
+    def summary(self) -> str:
+        """What it is, in one line or, where it is a text itself, in full."""
+        raise NotImplementedError
+
+    def still(self) -> Displayed:
+        """It as it is now, where it is something that changes."""
+        return self
+
+    def __repr__(self) -> str:
+        return current().text(self)
+
+
+class ProgressDisplay(Protocol):
+    """Shows how far a feed is. Called several times a second, and closed when the feed has ended."""
+
+    def __call__(self, progress: FeedProgress) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class StatusDisplay(Protocol):
+    """A line that changes: how far something is. Closed when that is over."""
+
+    def __call__(self, text: str, /) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class View(Protocol):
+    """An aggregation as a picture, by shard and merged."""
+
+    def text(self) -> str:
+        """The picture's numbers as a table in plain text."""
+        ...
+
+    def html(self) -> str:
+        """The picture and its numbers as HTML."""
+        ...
+
+    def refresh(self) -> None:
+        """Reads the aggregation again, and draws what it holds now."""
+        ...
+
+
+class FrontEnd(Protocol):
+    """What apps ask of a screen."""
+
+    def notice(self, text: str) -> None:
+        """Says in one line what a call will take its time for."""
+        ...
+
+    def text(self, shown: Displayed) -> str:
+        """A result, or an app, as plain text."""
+        ...
+
+    def document(self) -> Path | None:
+        """The notebook that runs here, where its file is known; an app without a name is called after it."""
+        ...
+
+    def progress(self) -> ProgressDisplay:
+        """A display for one feed."""
+        ...
+
+    def status(self) -> StatusDisplay:
+        """A line that changes."""
+        ...
+
+    def view(self, aggregation: AggregationReader, *, per: str | None, measure: str | None) -> View:
+        """Draws an aggregation. Raises `Misuse` for a duration or a measure that it does not have."""
+        ...
+
+
+class _NoScreen:
+    """What there is without a front end."""
+
+    def notice(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def text(self, shown: Displayed) -> str:
+        return shown.summary()
+
+    def document(self) -> Path | None:
+        return None
+
+    def progress(self) -> ProgressDisplay:
+        return ProgressLine()
+
+    def status(self) -> StatusDisplay:
+        return ProgressLine()
+
+    def view(self, aggregation: AggregationReader, *, per: str | None, measure: str | None) -> View:
+        raise SparkStreamError(
+            f"There is no front end to draw {aggregation.definition.id}. Deploy by sparkstream_nb.deploy, or run "
+            "%load_ext sparkstream_nb in a notebook."
+        )
+
+
+_current: FrontEnd = _NoScreen()
+
+
+def connect(front_end: FrontEnd | None) -> None:
+    """Makes apps and results show themselves by `front_end`; None: by none."""
+    global _current
+    _current = front_end or _NoScreen()
+
+
+def current() -> FrontEnd:
+    """The front end that is connected, or what there is without one."""
+    return _current

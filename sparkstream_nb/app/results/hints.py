@@ -1,0 +1,72 @@
+"""What to say of an answer that is empty, or leaves something out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...engine.aggregation import within_range
+from ...engine.aggregation.calendar import PLURAL
+from ...errors import SiddhiRuntimeError
+from ...outputs.reach import Cut, Missed, cut_by, cuts, missed
+from ...plan.binding.inputs import per_duration
+from ...plan.nodes import Const, JoinInput, Plan, Retrieval
+from ...stores import Store
+
+
+def hint_of(plan: Plan, retrieval: Retrieval, store: Store, *, now: int, empty: bool) -> str | None:
+    """What to say of the answer to a retrieval over an aggregation in `store`: which buckets its range cuts, or why it
+    is `empty`."""
+    assert retrieval.source is not None
+    id_ = retrieval.source.id
+    found = cuts(plan, retrieval, lambda per, a, b: store.count(id_, per, (a, b), most=1) > 0, now=now)
+    if found:
+        return "; ".join(map(what_is_cut, found))
+    unreached = missed(plan, retrieval, store, now=now) if empty else None
+    return None if unreached is None else why_empty(unreached)
+
+
+def why_empty(found: Missed) -> str:
+    """Why a retrieval found nothing: `nothing within 2014-01-01 ... 2015-01-01; T holds 2013-01-01 ... 2013-12-31`."""
+    if found.held is None:
+        return f"{found.aggregation} holds nothing yet"
+    asked, held = _times(*found.asked), _times(*found.held)
+    return f"nothing within {asked}; {found.aggregation} holds {held} (UTC)"
+
+
+def what_is_cut(found: Cut) -> str:
+    """What a range that begins or ends inside a bucket leaves out: `the hour of 2020-09-13 12:00:00 (UTC) is left out,
+    as the range begins inside it; ask from its start, or per 'minutes'`."""
+    name = f"the {PLURAL[found.per].removesuffix('s')} of {_times(found.bucket, found.bucket)} (UTC)"
+    finer = "" if found.finer is None else f", or per '{PLURAL[found.finer]}'"
+    if found.ends:
+        return f"{name} is counted as a whole, as the range ends inside it; ask until its start or its end{finer}"
+    return f"{name} is left out, as the range begins inside it; ask from its start{finer}"
+
+
+def cut_by_joins(plan: Plan) -> list[str]:
+    """What the joins with aggregations leave out by a range that begins or ends inside a bucket, as far as the app's
+    text tells the range."""
+    said = []
+    for q in plan.queries:
+        if not isinstance(q.input, JoinInput) or not isinstance(q.input.per, Const):
+            continue
+        bounds = [e.value for e in q.input.within if isinstance(e, Const)]
+        side = next(s.source for s in (q.input.left, q.input.right) if s.source.kind == "aggregation")
+        definition, per = plan.aggregations[side.id], per_duration(str(q.input.per.value))
+        if len(bounds) != len(q.input.within) or per not in definition.durations:
+            continue
+        try:
+            start, end = within_range(tuple(bounds))  # type: ignore[arg-type]
+        except SiddhiRuntimeError:
+            continue  # an error of each event
+        found = cut_by(definition, plan.aggregation_zone, (per, start, end), lambda *_: True)
+        said += [f"{q.name} joins {side.id}: {what_is_cut(c)}." for c in found]
+    return said
+
+
+def _times(first: int, last: int) -> str:
+    """`2013-01-01 ... 2013-12-31`, one time for two that are the same, with the time of day where there is one."""
+    texts = [str(np.datetime64(ms, "ms")).replace("T", " ").removesuffix(".000") for ms in (first, last)]
+    if all(text.endswith(" 00:00:00") for text in texts):
+        texts = [text.removesuffix(" 00:00:00") for text in texts]
+    return " ... ".join(dict.fromkeys(texts))

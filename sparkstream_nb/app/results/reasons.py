@@ -1,0 +1,117 @@
+"""Groups the reasons of rejected rows: one group for each column and type, with an example and the expected format."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...ingest.ingest import BETWEEN_FAULTS, SPOILT
+
+_UNFIT = re.compile(r"(?P<where>[^:]+): (?P<value>.+) (?P<what>is not an? .+)\Z", re.DOTALL)
+"""The reason that `spark.ingest` gives for a value of the wrong type."""
+_FAULT_ENDS = re.compile(
+    r"(is not an? (?:int|long|float|double|bool|string|object|time(?: (?:like|in) [^;]+)?)"
+    rf"|{re.escape(SPOILT)}|\(max_ahead\)){re.escape(BETWEEN_FAULTS)}"
+)
+"""Where the next fault of a row begins in its reason. What a value looks like is no such place: it is in quotes."""
+_NUMBERS = "is not an int", "is not a long", "is not a float", "is not a double"
+_NO_TIME = "is not a time"
+_BY_DEFAULT = "a time is ms since 1970, or as 2024-06-01 10:00:00 or 2024-06-01T10:00:00+02:00"
+"""What a time looks like where the zone of the feed is not known."""
+_COMMA = re.compile(r"'\s*[+-]?(\d{1,3}(\.\d{3})+|\d*),\d+\s*'")
+"""A number with a decimal comma, as messages show it."""
+_MEANS_NONE = frozenset({"n/a", "na", "n.a.", "nan", "null", "none", "nil", "-", "--", "?", "k.a.", "#n/a", "missing"})
+"""Texts in place of a number that mean, in small letters, that there is none."""
+
+
+@dataclass(frozen=True)
+class ReasonGroup:
+    """Similar reasons: the number of rejected rows, and a line that describes them."""
+
+    count: int
+    words: str
+
+
+@dataclass(frozen=True)
+class _Value:
+    """A value that did not fit, as messages show it, and in how many rows."""
+
+    count: int
+    shown: str
+
+    @property
+    def kind(self) -> str:
+        """What it looks like."""
+        if _COMMA.fullmatch(self.shown):
+            return "comma"
+        return "none" if self.shown.strip("'\" ").casefold() in _MEANS_NONE else "other"
+
+
+def group_reasons(reasons: Mapping[str, int], time: str | None = None) -> list[ReasonGroup]:
+    """Group `reasons` (row counts by reason): the event times first, as all rows hang on their format, then the most
+    frequent group. A row counts in each group that it has a fault of. Values of the wrong type in one column form a
+    group, which shows the most frequent value of those that are most alike. `time` says what a time looks like by
+    default."""
+    groups: dict[tuple[str, str], list[_Value]] = {}
+    alone: list[ReasonGroup] = []
+    timed: list[ReasonGroup] = []
+    for fault, count in _faults(reasons).items():
+        found = _UNFIT.match(fault)
+        if found is None:
+            alone.append(ReasonGroup(count, fault))
+        else:
+            groups.setdefault((found["where"], found["what"]), []).append(_Value(count, found["value"]))
+    for (where, what), values in groups.items():
+        total, example = sum(v.count for v in values), _example(values)
+        if len(values) == 1:
+            words = f"{where}: {example} {what}"
+        else:
+            words = f"{where} {what}: {len(values):,} values, such as {example}"
+        missing = len(values) == 1 and example == "null"
+        group = ReasonGroup(total, words if missing else f"{words}{_fitting(what, values, time)}")
+        (timed if what.startswith(_NO_TIME) else alone).append(group)
+    return [g for groups_ in (timed, alone) for g in sorted(groups_, key=lambda group: (-group.count, group.words))]
+
+
+def _faults(reasons: Mapping[str, int]) -> Counter[str]:
+    """Rows by fault: the reason of a row with several has all of them."""
+    found: Counter[str] = Counter()
+    for reason, count in reasons.items():
+        for fault in _FAULT_ENDS.sub(lambda end: f"{end[1]}\n", reason).split("\n"):
+            found[fault] += count
+    return found
+
+
+def _example(values: Sequence[_Value]) -> str:
+    """The most frequent value of the kind that most rows have: 8,38 where most have a decimal comma, each its own, and
+    not the n/a that is the most frequent of all."""
+    rows: Counter[str] = Counter()
+    for value in values:
+        rows[value.kind] += value.count
+    kind = rows.most_common(1)[0][0]
+    return max((v for v in values if v.kind == kind), key=lambda v: v.count).shown
+
+
+def _as_argument(text: str) -> tuple[bool, str]:
+    """Orders texts such that one behind an option does not begin with a hyphen, if another can be first."""
+    return text.startswith("-"), text
+
+
+def _fitting(what: str, values: Sequence[_Value], time: str | None) -> str:
+    """The expected format of a value, and the options that let others fit, to be appended to a reason."""
+    if what == _NO_TIME:
+        return f"; {time or _BY_DEFAULT} (--time-format and --time-zone say otherwise)"
+    if what.startswith(_NO_TIME):
+        return " (--time-format says otherwise)"
+    if what not in _NUMBERS:
+        return ""
+    words = ["a number is written as 1234.5"]
+    if any(v.kind == "comma" for v in values):
+        words = ["with a decimal comma: --decimal ,"]
+    none = {v.shown.strip("'\" ") for v in values if v.kind == "none"}
+    if none:
+        are = "it stands" if len(none) == 1 else "they stand"
+        words.append(f'if {are} for a missing value: --missing "{",".join(sorted(none, key=_as_argument))}"')
+    return f"; {'; '.join(words)}"

@@ -1,0 +1,91 @@
+"""Failures of a fully distributed app's nodes: which partial apps were moved when, which events are missing from a
+state, processed twice or lost, and what outputs that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from ...nodes.distributed import Distributed
+from ...nodes.tallies import Tally
+from ...replay.rescheduled import DistributedOutcome
+from ...simulation.placements import RunSpan, run_spans
+from ...simulation.timeline import Happening
+from .against_one import AgainstOneNode
+
+
+@dataclass(frozen=True)
+class Move:
+    """A partial app begins on a node at `at` (ms), after `gap` ms in which no node ran it (None: another one did until
+    then, or still does), from a revision (ms; None: an empty state). How many events it processed `again`, found
+    `waiting` in its topics, and how many of those that had been processed its state is `missing`."""
+
+    app: str
+    node: str
+    at: int
+    gap: int | None
+    revision: int | None
+    again: int
+    waiting: int
+    missing: int
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class DistributedFailover(AgainstOneNode):
+    """What the nodes of a fully distributed app made of all that came in, held against one node that takes it and never
+    fails."""
+
+    distributed: Distributed
+    outcome: DistributedOutcome
+
+    @property
+    def tallies(self) -> Mapping[str, Tally]:
+        return self.outcome.tallies
+
+    @cached_property
+    def happenings(self) -> Sequence[Happening]:
+        return [h for h in self.outcome.happenings if h.at > self.outcome.first]
+
+    @cached_property
+    def spans(self) -> list[RunSpan]:
+        """Which partial app ran where when."""
+        return run_spans(self.outcome.happenings, max(self.outcome.last, self.outcome.first + 1))
+
+    @cached_property
+    def moves(self) -> list[Move]:
+        """Each time that a partial app began to run, but for the first start."""
+        found = []
+        for app, report in self.outcome.reports.items():
+            own = [s for s in self.spans if s.app == app]
+            for b in report.begun:
+                if b.at <= self.outcome.first:
+                    continue
+                before = [s.end for s in own if s.first < b.at]
+                gap = None if not before or max(before) >= b.at else b.at - max(before)
+                found.append(Move(app, b.node, b.at, gap, b.revision, len(b.again), len(b.waiting), len(b.missing)))
+        return sorted(found, key=lambda m: m.at)
+
+    @property
+    def lost(self) -> int:
+        """How many events of clients no receiver took."""
+        return sum(len(r.lost) for r in self.outcome.reports.values())
+
+    @cached_property
+    def apps(self) -> pd.DataFrame:
+        """A row for each partial app: app, events that came to it, those that were processed again, that two nodes took
+        at once, that a restored state was missing, and that were lost."""
+        rows = []
+        for app, r in self.outcome.reports.items():
+            again, missing = (sum(len(getattr(b, what)) for b in r.begun) for what in ("again", "missing"))
+            rows.append([app, r.events, again, len(r.several), missing, len(r.lost)])
+        return pd.DataFrame(rows, columns=["app", "events", "again", "several", "missing", "lost"])
+
+    @property
+    def said(self) -> str:
+        a = self.apps
+        moves = "1 partial app" if len(self.moves) == 1 else f"{len(self.moves)} partial apps"
+        events = f"events {a['again'].sum() + a['several'].sum():,} processed twice, {a['missing'].sum():,} missing"
+        return f"{moves} begun again; {events} from a state, {self.lost:,} lost; {self.outputs_said()}"

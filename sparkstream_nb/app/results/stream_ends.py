@@ -1,0 +1,54 @@
+"""Reads the ends of an app's streams: of outputs from their files, of what comes in from the inbox."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ...outputs.arrivals import InboxReader
+from ...outputs.commit import Progress
+from ...outputs.outputs import OutputFiles
+from .tail import MOST_KEYS, StreamEnd
+
+
+@dataclass(frozen=True)
+class OutputEnds:
+    """The end of what a derived stream put out, since the app began. `names`: its attributes.
+    `outputs` gives the app's files, which are others after it was scaled."""
+
+    outputs: Callable[[], OutputFiles]
+    progress: Progress
+    stream: str
+    names: Sequence[str]
+
+    def total(self) -> int:
+        return self.progress.rows.get(self.stream, 0)
+
+    def read(self, most: int, key: str | None) -> StreamEnd:
+        with self.progress.changed:
+            batch, total = self.progress.batch, self.progress.rows.get(self.stream, 0)
+        outputs = self.outputs()
+        with outputs.tidying:
+            if key is None:
+                frame = outputs.frame(self.stream, self.names, batch, most)
+            else:
+                frame = outputs.latest(self.stream, self.names, batch, most, key).tail(MOST_KEYS)
+        return StreamEnd(frame, total)
+
+
+@dataclass(frozen=True)
+class ArrivalEnds:
+    """The end of what came in on a stream. `arrived` tells how many events came in so far, `reader` gives a reader of
+    the inbox, which is another after the app was scaled."""
+
+    reader: Callable[[], InboxReader]
+    stream: str
+    arrived: Callable[[], int]
+
+    def total(self) -> int:
+        return self.arrived()
+
+    def read(self, most: int, key: str | None) -> StreamEnd:
+        found = self.reader().last(self.stream, most)
+        frame = found.frame if key is None else found.frame.drop_duplicates(key, keep="last").tail(MOST_KEYS)
+        return StreamEnd(frame, found.total)

@@ -1,0 +1,51 @@
+"""What a person sends or feeds, in the order of a stream's attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...errors import Misuse, SparkStreamError, did_you_mean, nearest
+from ...types import Schema
+
+
+def source_columns(schema: Schema, columns: Mapping[str, str] | Sequence[str] | None) -> dict[str, str]:
+    """The source column of each attribute that has one of another name."""
+    if not columns:
+        return {}
+    if not isinstance(columns, Mapping):
+        return dict(zip(schema.names, columns, strict=False))
+    for name in columns:
+        if name not in schema.names:
+            raise Misuse(nearest(f"columns: there is no attribute '{name}'", name, schema.names))
+    return dict(columns)
+
+
+def columns_of_streams(streams: Mapping[str, Schema], columns: Mapping[str, str] | None) -> dict[str, dict[str, str]]:
+    """By stream, the source columns of those attributes that it has. Raises `Misuse` for one that none has."""
+    names = dict.fromkeys(name for schema in streams.values() for name in schema.names)
+    for name in columns or {}:
+        if name not in names:
+            raise Misuse(nearest(f"--map: no stream that is fed has an attribute '{name}'", name, names))
+    return {s: {n: c for n, c in (columns or {}).items() if n in schema.names} for s, schema in streams.items()}
+
+
+def row_of(stream: str, schema: Schema, values: Any) -> list[Any]:
+    """An event's values in the order of `schema`. Raises SparkStreamError for too few or too many, and for a dict that
+    lacks attributes or has unknown ones."""
+    if isinstance(values, Mapping):
+        for name in values:
+            if name not in schema.names:
+                hint = did_you_mean(str(name), schema.names) or ""
+                raise SparkStreamError(f"{stream} has no attribute '{name}'. {hint}".strip())
+        missing = [n for n in schema.names if n not in values]
+        if missing:
+            raise SparkStreamError(f"{stream}: the event lacks {', '.join(missing)}.")
+        return [values[n] for n in schema.names]
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise SparkStreamError(f"{stream}: an event is a list of values {schema} or a dict by attribute.")
+    if len(values) != len(schema):
+        many = f"{len(schema)} value{'' if len(schema) == 1 else 's'}"
+        said = f"{stream} takes {many} {schema}, not {len(values)}"
+        raise SparkStreamError(f"{said}: null stands for one that is missing.")
+    return [*values]

@@ -1,0 +1,52 @@
+"""How the columns and values of a feed's source are read, as a person says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...types import Schema
+from ..config import given
+from .sent import source_columns
+
+if TYPE_CHECKING:
+    from ...sources.feeds import Shape
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The arguments of `App.feed` that say how its source is read; that method describes each."""
+
+    time: str | None = None
+    time_format: str | None = None
+    time_zone: str | None = None
+    columns: Mapping[str, str] | Sequence[str] | None = None
+    decimal: str | None = None
+    missing: Sequence[str] | None = None
+
+    def shape(self, stream: str, schema: Schema) -> Shape:
+        """What a source of `stream` is read as. Raises `Misuse` for an argument that is none."""
+        from ...ingest.time_formats import TimeFormat
+        from ...ingest.value_formats import ValueFormat
+        from ...sources.feeds import Shape  # what only says how a feed is read loads nothing heavy
+
+        for what in ("time", "time_format", "time_zone", "decimal"):
+            given.text(what, getattr(self, what))
+        given.texts("missing", self.missing)
+        if isinstance(self.columns, Mapping):
+            given.mapping("columns", self.columns)
+        else:
+            given.texts("columns", self.columns)
+        return Shape(
+            stream,
+            schema,
+            self.time,
+            source_columns(schema, self.columns),
+            written=TimeFormat.of(self.time_format, self.time_zone),
+            values=ValueFormat.of(self.decimal, self.missing),
+        )
+
+
+AS_IT_IS = Reading()
+"""Without event times, columns by the attributes' names, values as they are by default."""

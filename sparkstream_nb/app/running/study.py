@@ -1,0 +1,233 @@
+"""What-if studies: what an app's outputs would be on other numbers of nodes, under other routings."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ...errors import Misuse
+from ...journal.inbox import Inbox
+from ...journal.routing import Route
+from ...nodes.tallies import Tally
+from ...plan.nodes import Plan
+from ...replay.replay import Nodes, Way
+from ...replay.study import Input, Outcome, studied
+from ...sources import feeds
+from ...sources.feed_check import check_source
+from ...types import Schema, Type
+from ..results.frontend import Displayed
+from . import feeding
+from .sent import columns_of_streams
+from .source_reading import Reading
+
+_COUNTS = ("same", "lost", "spurious", "duplicated")
+_MOST_KEYS = 6
+_NEARLY_ALL = 0.9
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Study(Displayed):
+    """The outputs of an app on several numbers of nodes under several routings, counted against one node's.
+
+    An output that comes at another time counts as one lost and one spurious.
+    """
+
+    app: str
+    outcomes: Sequence[Outcome]
+    queries: Mapping[str, str]
+    """Derived streams, and the queries that write them."""
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """A row for each combination: nodes, routing, same, lost, spurious, duplicated, and skew: how many events the
+        busiest node took, to the mean of all."""
+        rows = [[o.way.nodes, o.way.route, *_counts(o), _skew(o)] for o in self.outcomes]
+        return pd.DataFrame(rows, columns=["nodes", "routing", *_COUNTS, "skew"])
+
+    @cached_property
+    def by_query(self) -> pd.DataFrame:
+        """A row for each combination and query: nodes, routing, query, stream, same, lost, spurious, duplicated."""
+        rows = [
+            [o.way.nodes, o.way.route, self.queries[s], s, *(getattr(t, c) for c in _COUNTS)]
+            for o in self.outcomes
+            for s, t in o.tallies.items()
+        ]
+        return pd.DataFrame(rows, columns=["nodes", "routing", "query", "stream", *_COUNTS])
+
+    @cached_property
+    def routings(self) -> list[_Rated]:
+        """The routings, the one that repairs most first: most queries, then most outputs, then with the least skew."""
+        several = [o for o in self.outcomes if o.way.nodes > 1]
+        routes = dict.fromkeys(str(o.way.route) for o in several)
+        rated = [_Rated.of(r, [o for o in several if o.way.route == r], self.queries) for r in routes]
+        return sorted(rated, key=lambda r: (len(r.wrong), sum(map(_wrong, r.outcomes)), r.skew))
+
+    @property
+    def best(self) -> str | None:
+        """The routing that repairs most; None where only one node was tried."""
+        return self.routings[0].route if self.routings else None
+
+    @cached_property
+    def recommendation(self) -> str:
+        """Which routing repairs most, what it does not repair, and what it costs in skew."""
+        if not self.routings:
+            return "One node alone gives its own outputs: study several."
+        best = self.routings[0]
+        if not best.wrong:
+            return f"{best.route} gives the outputs of one node on every number of nodes; {best.cost}."
+        right = f" It repairs {', '.join(best.right)}." if best.right else ""
+        most = max(best.outcomes, key=_wrong)
+        same, lost, spurious, duplicated = _counts(most)
+        differ = f"{lost:,} lost, {spurious:,} spurious and {duplicated:,} duplicated on {most.way.nodes} nodes"
+        even = next((r for r in self.routings[1:] if r.right == best.right and r.skew < 0.9 * best.skew), None)
+        also = f" {even.route} repairs the same queries, and {even.cost}." if even and best.right else ""
+        return (
+            f"{best.route} repairs most; {best.cost}.{right}{also} No routing tried repairs {', '.join(self._never)}: "
+            f"with {best.route} {differ}, {same:,} the same."
+        )
+
+    @property
+    def _never(self) -> list[str]:
+        """The queries that no routing repairs."""
+        return sorted(set.intersection(*(set(r.wrong) for r in self.routings)))
+
+    def summary(self) -> str:
+        return f"<Study of {self.app}: {len(self.outcomes)} combinations. {self.recommendation}>"
+
+
+@dataclass(frozen=True)
+class _Rated:
+    """A routing with its outcomes on several nodes, the queries that it repairs on all numbers of nodes, and others."""
+
+    route: str
+    outcomes: Sequence[Outcome]
+    right: Sequence[str]
+    wrong: Sequence[str]
+
+    @staticmethod
+    def of(route: str, outcomes: Sequence[Outcome], queries: Mapping[str, str]) -> _Rated:
+        wrong = {queries[s] for o in outcomes for s, t in o.tallies.items() if t.lost or t.spurious or t.duplicated}
+        return _Rated(route, outcomes, sorted(set(queries.values()) - wrong), sorted(wrong))
+
+    @property
+    def skew(self) -> float:
+        return max(map(_skew, self.outcomes))
+
+    @property
+    def share(self) -> float:
+        """The largest part of all events that one of several nodes takes."""
+        return max((max(o.events) / sum(o.events) for o in self.outcomes if sum(o.events)), default=0.0)
+
+    @property
+    def cost(self) -> str:
+        if self.share > _NEARLY_ALL:
+            return f"one node takes {self.share:.0%} of all events, and so does nearly all the work"
+        uneven = f"the busiest node takes up to {self.skew:.2f} times the mean"
+        return uneven if self.skew > 1.005 else "all nodes take the same"
+
+
+def _counts(o: Outcome) -> list[int]:
+    return [sum(getattr(t, c) for t in o.tallies.values()) for c in _COUNTS]
+
+
+def _wrong(o: Outcome) -> int:
+    return sum(t.lost + t.spurious + t.duplicated for t in o.tallies.values())
+
+
+def _skew(o: Outcome) -> float:
+    total = sum(o.events)
+    return max(o.events) * o.way.nodes / total if total else 1.0
+
+
+def candidates(plan: Plan) -> list[str]:
+    """The routings that a study tries where it is not told which: round robin, at random, each input stream to one
+    node, and by each attribute that could be a key: those that the analysis names, then the texts."""
+    inputs = [d for d in plan.streams.values() if d.kind == "defined" and d.source.id not in _written(plan)]
+    named = [a for q in plan.queries for _, a in q.safety.keys]
+    names = {a.name for d in inputs for a in d.source.schema}
+    texts = [a.name for d in inputs for a in d.source.schema if a.type is Type.STRING]
+    keys = [k for k in dict.fromkeys([*named, *texts]) if k in names][:_MOST_KEYS]
+    sticky = ["sticky"] if len(inputs) > 1 else []
+    return ["round_robin", "random:1", *sticky, *(f"hash:{k}" for k in keys)]
+
+
+def _written(plan: Plan) -> set[str]:
+    return {q.output.target.id for q in plan.queries}
+
+
+@dataclass(eq=False)
+class Material:
+    """What a study replays: a recording on disk, and a name for it. A folder of its own goes with it."""
+
+    source: Input
+    key: str
+    own: Path | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        if self.own is not None:
+            weakref.finalize(self, shutil.rmtree, self.own, ignore_errors=True)
+
+
+def material(
+    target: feeding.Target, sources: Mapping[str, Any], reading: Reading, schemas: Mapping[str, Schema]
+) -> Material:
+    """A recording of feeds, by stream, one after the other.
+
+    Raises SparkStreamError for a source that is no feed.
+    """
+    columns = reading.columns
+    if isinstance(columns, Mapping):
+        own = columns_of_streams({stream: schemas[stream] for stream in sources}, columns)
+        readings = {stream: replace(reading, columns=own[stream]) for stream in sources}
+    else:
+        readings = dict.fromkeys(sources, reading)
+    folder = Path(tempfile.mkdtemp(prefix="study-", dir=target.inbox.folder.parent))
+    inbox = Inbox(folder)
+    kept = Material(Input(str(folder), schemas, 1, -1), str(folder), folder)
+    for stream, source in sources.items():
+        shape = readings[stream].shape(stream, schemas[stream])
+        check_source(source, shape)
+        loaded = feeding.load(replace(target, inbox=inbox), feeding.Request(source, shape, "round_robin"))
+        now = inbox.position.clock or 0
+        entries = feeds.entries(loaded.typed, shape, inbox, "round_robin", loaded.highest, now)
+        if entries:
+            inbox.append(entries)
+    inbox.close()
+    kept.source = replace(kept.source, last=inbox.position.seq - 1)
+    return kept
+
+
+def study(
+    target: feeding.Target, nodes: Nodes, given: Material, counts: int | Iterable[int], routings: Sequence[str] | None
+) -> Study:
+    """Replays a recording through every combination of a number of nodes and a routing."""
+    numbers = [counts] if isinstance(counts, int) else list(counts)
+    if not numbers or min(numbers) < 1:
+        raise Misuse("nodes= is a number of nodes, or several, from 1 up")
+    tried = candidates(nodes.plan) if routings is None else list(routings)
+    if not tried:
+        raise Misuse("routings= names no routing")
+    for r in tried:
+        Route.parse(r, min(numbers), given.source.schemas)
+    ways = [Way(n, r) for n in numbers for r in dict.fromkeys(tried)]
+    with target.tagged():
+        outcomes = studied(target.session, given.source, nodes, ways, given.key)
+    streams = {s for o in outcomes for s in o.tallies}
+    writers = {
+        s: ", ".join(q.name for q in nodes.plan.queries if q.output.target.id == s) for s in nodes.plan.streams
+        if s in streams
+    }  # fmt: skip
+    return Study(target.name, [_whole(o, writers) for o in outcomes], writers)
+
+
+def _whole(o: Outcome, streams: Mapping[str, str]) -> Outcome:
+    """With a tally for every stream that has outputs anywhere."""
+    return replace(o, tallies={s: o.tallies.get(s, Tally()) for s in streams})

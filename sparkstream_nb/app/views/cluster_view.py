@@ -1,0 +1,213 @@
+"""The nodes of an app as they are after the last committed micro-batch, as plain data, and who reads it.
+
+Nothing here knows how the nodes work together. That is for a `ClusterAdapter` to tell: `pair_view.PairAdapter` for
+pairs of minimum HA.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+from ...errors import SparkStreamError
+from ...journal.rows import NodeReport
+from ...simulation.faults import Fault
+from ...simulation.timeline import Role, RoleSpan
+from ..results.frontend import Displayed
+from ..results.listeners import OnCommit, always_running
+
+ACTION_KINDS = ("kill", "restart", "pause", "cut")
+
+
+@dataclass(frozen=True)
+class Action:
+    """What a person can do to a node: one of `ACTION_KINDS`, of a cut with its `other` end. `refused`: why it cannot be
+    done now; "": it can."""
+
+    kind: str
+    node: str
+    other: str | None = None
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Queue:
+    """How many events a node holds for another one, and how many it can."""
+
+    held: int
+    capacity: int
+
+
+@dataclass(frozen=True)
+class ClusterNode:
+    """A node: its group, its role now, the apps that it `runs`, its queue where it has one, what can be done to it, and
+    the end (ms) of its standing still, if it does."""
+
+    name: str
+    group: str
+    role: Role
+    runs: tuple[str, ...] = ()
+    queue: Queue | None = None
+    actions: tuple[Action, ...] = ()
+    until: int | None = None
+
+
+class LinkState(Enum):
+    """What a link is."""
+
+    UP = "up"
+    CUT = "cut"
+    DOWN = "an end is down"
+
+
+@dataclass(frozen=True)
+class Link:
+    """What two ends reach each other by: nodes, or a node and what is outside of the cluster, as "database". `until`:
+    when a cut ends (ms). `source`: the end that sends events over it now; `note`: what there is to know of it."""
+
+    a: str
+    b: str
+    state: LinkState = LinkState.UP
+    until: int | None = None
+    source: str | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic between nodes: who writes to it, who reads from it, and how many events wait in it."""
+
+    name: str
+    writers: tuple[str, ...]
+    readers: tuple[str, ...]
+    waiting: int = 0
+
+
+@dataclass(frozen=True)
+class GroupState:
+    """A group's events so far: `taken` by a node, and `lost` by reason. When (ms) the last `revision` of its state was
+    made (None: there is none), and how many `revisions` were."""
+
+    name: str
+    taken: int
+    lost: Mapping[str, int] = field(default_factory=dict)
+    revision: int | None = None
+    revisions: int = 0
+
+
+class Kind(Enum):
+    """What a line of the log is about."""
+
+    FAULT = "fault"
+    ELECTION = "election"
+    TAKEOVER = "takeover"
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Logged:
+    """What came to pass at `at` (ms), in words; `node`: to which one, where it is one; `group`: in which one."""
+
+    at: int
+    text: str
+    kind: Kind = Kind.OTHER
+    node: str | None = None
+    group: str | None = None
+
+
+@dataclass(frozen=True)
+class ClusterState:
+    """What an adapter tells. Times are ms by the app's clock.
+
+    `start` and `clock`: when the first event came, and the last one that is committed; None before there was any.
+    `spans`: which role each node had when. `log`: what came to pass after the start, in order. `lost_between`: spans of
+    time (both ends included) in which events were lost. `ahead`: faults that wait for the clock, in order.
+    """
+
+    nodes: Sequence[ClusterNode]
+    links: Sequence[Link] = ()
+    groups: Sequence[GroupState] = ()
+    start: int | None = None
+    clock: int | None = None
+    spans: Sequence[RoleSpan] = ()
+    log: Sequence[Logged] = ()
+    lost_between: Sequence[tuple[int, int]] = ()
+    ahead: Sequence[Fault] = ()
+    topics: Sequence[Topic] = ()
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ClusterSnapshot(Displayed):
+    """The nodes of the app `app` in its `mode`, as of the last committed micro-batch."""
+
+    app: str
+    mode: str
+    state: ClusterState
+
+    def node(self, name: str) -> ClusterNode:
+        """A node by its id. Raises KeyError where there is none."""
+        found = next((n for n in self.state.nodes if n.name == name), None)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    @property
+    def taken(self) -> int:
+        """How many events a node took."""
+        return sum(g.taken for g in self.state.groups)
+
+    @property
+    def lost(self) -> int:
+        """How many events no node took."""
+        return sum(n for g in self.state.groups for n in g.lost.values())
+
+    def followed(self, fault: Fault) -> Sequence[Logged]:
+        """What came to pass from a fault on in the groups of its nodes, without itself; nothing where it waits for the
+        clock."""
+        groups = {n.group for n in self.state.nodes if n.name in fault.nodes}
+        later = [h for h in self.state.log if h.at >= fault.at and h.text != str(fault)]
+        return [h for h in later if h.group is None or h.group in groups]
+
+    def waits(self, fault: Fault) -> bool:
+        """Whether a fault did not come to pass yet."""
+        return self.state.clock is None or fault.at > self.state.clock
+
+    def summary(self) -> str:
+        roles = ", ".join(f"{n.name} {n.role.value}" for n in self.state.nodes)
+        return f"<Cluster of {self.app}: {roles}>"
+
+
+class ClusterAdapter(Protocol):
+    """How the nodes of a mode work together."""
+
+    def state(self, reports: Mapping[str, NodeReport]) -> ClusterState:
+        """The cluster after what the nodes reported last, by their ids; with no reports, before anything came in."""
+        ...
+
+
+@dataclass(frozen=True)
+class ClusterReader:
+    """Reads the cluster of the app `app`: its nodes' last `reports`, by their ids. `follow` calls after commits, and
+    returns what ends that; `settle` waits until what was sent is committed, for some seconds at most; `state` is as in
+    `Followed`."""
+
+    app: str
+    mode: str
+    adapter: ClusterAdapter
+    reports: Callable[[], Mapping[str, NodeReport]]
+    follow: Callable[[OnCommit], Callable[[], None]]
+    settle: Callable[[], None]
+    state: Callable[[], str] = always_running
+
+    def read(self) -> ClusterSnapshot:
+        """The cluster as of the last committed micro-batch."""
+        return ClusterSnapshot(self.app, self.mode, self.adapter.state(self.reports()))
+
+    def read_settled(self) -> ClusterSnapshot:
+        """The cluster when what was sent is committed; as far as it is, where the app has failed."""
+        with contextlib.suppress(SparkStreamError):  # the card and `App.flush` say why
+            self.settle()
+        return self.read()

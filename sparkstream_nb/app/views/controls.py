@@ -1,0 +1,151 @@
+"""The nodes of a running app's groups: what a person sees of them, and does to them, in the app's own time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+
+import pandas as pd
+
+from ...errors import Misuse
+from ...nodes.distributed import Distributed
+from ...simulation.faults import Cut, Fault, Kill, Pause, Restart, Slow
+from ...simulation.groups import Groups
+from ..deployment.deployment import milliseconds
+from ..results.frontend import Displayed
+from .cluster_view import Action, ClusterReader, ClusterSnapshot
+
+Time = int | str | datetime
+LASTING = 30_000
+"""How long (ms) a pause or a cut lasts that is done by a button."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What an app was told: its clock (ms) after the first step and now, None where no event came in yet, and the
+    faults that were added to those that were planned."""
+
+    first: int | None
+    clock: int | None
+    faults: Sequence[Fault]
+
+
+@dataclass(frozen=True)
+class FaultJournal:
+    """An app's journal for faults: what the app was `told` so far, what `add`s a fault, and the lock under which the
+    clock does not move between the two."""
+
+    told: Callable[[], Told]
+    add: Callable[[Fault], None]
+    lock: AbstractContextManager[object]
+
+
+class Cluster(Displayed):
+    """The nodes of an app in mode ha, scalable or distributed, and the faults that they are given; `App.cluster`.
+
+    A notebook shows the nodes, and buttons for what can be done to them. A fault comes to pass when the app's clock
+    reaches its time, which is ms since 1970, a datetime or an ISO text; without one it comes right after what came in.
+    It stays in the app's journal, so that it repeats.
+    """
+
+    def __init__(self, groups: Groups | Distributed, journal: FaultJournal, reader: ClusterReader) -> None:
+        self._groups, self._journal, self.reader = groups, journal, reader
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The ids of the nodes."""
+        return self._groups.nodes
+
+    @property
+    def faults(self) -> pd.DataFrame:
+        """The faults that were added, in the order of their times: at (ms), what."""
+        rows = sorted([f.at, str(f)] for f in self._journal.told().faults)
+        return pd.DataFrame(rows, columns=["at", "what"])
+
+    def snapshot(self) -> ClusterSnapshot:
+        """Nodes, links, counts and what came to pass, when what was sent is committed."""
+        return self.reader.read_settled()
+
+    def still(self) -> ClusterSnapshot:
+        return self.snapshot()
+
+    def summary(self) -> str:
+        return self.reader.read().summary()
+
+    def kill(self, node: str, at: Time | None = None) -> None:
+        """Ends a node's process. Raises `Misuse` for a node that is not there or down, and a time that is past."""
+        with self._journal.lock:
+            self._take(Kill(self._time(at), node))
+
+    def restart(self, node: str, at: Time | None = None) -> None:
+        """Starts a node that was killed. Raises `Misuse` for a node that is up."""
+        with self._journal.lock:
+            self._take(Restart(self._time(at), node))
+
+    def pause(self, node: str, during: tuple[Time | None, Time]) -> None:
+        """Lets a node stand still, as in a long collection of garbage, from a time (None: right now) to another."""
+        first, end = _both(during)
+        with self._journal.lock:
+            self._take(Pause(self._time(first), node, milliseconds(end, "during")))
+
+    def cut(self, a: str, b: str, during: tuple[Time | None, Time]) -> None:
+        """Keeps two ends from reaching each other: a node and the other one, "database" or "clients"; or all nodes of a
+        group and one of these two. To nodes behind a partitioning layer, that is their clients."""
+        first, end = _both(during)
+        with self._journal.lock:
+            self._take(Cut(self._time(first), a, b, milliseconds(end, "during")))
+
+    def act(self, action: Action) -> Fault:
+        """Does what a button says, right after what came in; a pause or a cut lasts `LASTING` ms. Returns the fault.
+        Raises `Misuse` as the other methods."""
+        with self._journal.lock:
+            fault = _meant(action, self._time(None))
+            self._take(fault)
+        return fault
+
+    def slow(self, a: str, b: str, by: int, during: tuple[Time | None, Time]) -> None:
+        """Makes the link of two ends slower by `by` ms: of a node and the other one or "database"; or of all nodes of a
+        group and the database. `Slow` says what that does. Raises `Misuse` for a link to the clients."""
+        first, end = _both(during)
+        self._take(Slow(self._time(first), a, b, by, milliseconds(end, "during")))
+
+    def _time(self, at: Time | None) -> int:
+        if at is not None:
+            return milliseconds(at, "at")
+        clock = self._journal.told().clock
+        if clock is None:
+            raise Misuse("no event came in yet, so there is no time to go by: give one with at=")
+        return clock + 1
+
+    def _take(self, fault: Fault) -> None:
+        told = self._journal.told()
+        if told.clock is not None and fault.at <= told.clock:
+            raise Misuse(f"{fault} at {fault.at} ms: the app's clock is at {told.clock} ms already")
+        if self._groups.random:
+            raise Misuse("the faults of this app are random: deploy it with a schedule to add to it")
+        if told.first is None and self._groups.planned:
+            raise Misuse("the app's faults begin with its first event: send one, then add others")
+        self._groups.check(told.first or 0, fault.at, (*told.faults, fault))
+        self._journal.add(fault)
+
+
+def _both(during: tuple[Time | None, Time]) -> tuple[Time | None, Time]:
+    if not isinstance(during, tuple | list) or len(during) != 2:
+        raise Misuse("during is two times: when it begins, and when it ends")
+    return during[0], during[1]
+
+
+def _meant(action: Action, at: int) -> Fault:
+    """The fault that an action is at `at` (ms). Raises `Misuse` for one that is none."""
+    match action:
+        case Action(kind="kill", node=node):
+            return Kill(at, node)
+        case Action(kind="restart", node=node):
+            return Restart(at, node)
+        case Action(kind="pause", node=node):
+            return Pause(at, node, at + LASTING)
+        case Action(kind="cut", node=node, other=str(other)):
+            return Cut(at, node, other, at + LASTING)
+    raise Misuse(f"'{action.kind}' is nothing that can be done to {action.node}")
