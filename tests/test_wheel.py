@@ -276,7 +276,7 @@ def test_the_core_needs_neither_spark_nor_notebooks(core: Path, tmp_path: Path) 
     (tmp_path / "app.siddhi").write_text("define stream S (v int); from S select v insert into O;", encoding="utf-8")
     for command in ("check", "fmt", "explain", "graph", "audit"):
         run(core / "sparkstream", command, "app.siddhi", cwd=tmp_path)
-    begun = run(core / "python", "-c", "from sparkstream_nb.spark import jvm; jvm.begin()", cwd=tmp_path)
+    begun = run(core / "python", "-c", "from sparkstream_nb.runners.spark import jvm; jvm.begin()", cwd=tmp_path)
     assert begun.stderr == ""  # as `%load_ext` does
     script, home = tmp_path / "first.py", {"SPARKSTREAM_HOME": str(tmp_path / "home")}
     script.write_text(FIRST_RESULT, encoding="utf-8")

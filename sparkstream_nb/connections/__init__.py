@@ -1,0 +1,1 @@
+"""Protocols and clients that sources and sinks share."""

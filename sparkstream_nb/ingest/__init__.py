@@ -1,0 +1,1 @@
+"""Records of files, frames and messages as typed rows."""

@@ -1,0 +1,1 @@
+"""What nodes put out: files, commits, and answers to retrieval queries."""

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -33,8 +33,12 @@ from .merging import Merging
 from .outputs import OutputFiles
 from .spill import UNTAKEN
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+
+class Frame(Protocol):
+    """A micro-batch as Spark's `foreachBatch` has it: a data frame."""
+
+    def toArrow(self) -> pa.Table:
+        """All rows, for which Spark does the work of the micro-batch."""
 
 
 @dataclass
@@ -117,7 +121,7 @@ class Commit:
         self._arrived, self.clock = arrived, clock
         self._aggregations, self._zone = plan.aggregations, plan.aggregation_zone
 
-    def __call__(self, frame: DataFrame, batch: int) -> None:
+    def __call__(self, frame: Frame, batch: int) -> None:
         began = self.clock()  # Spark does the work of the micro-batch when it is asked for the rows
         self.commit(from_table(frame.toArrow()), batch, began)
 

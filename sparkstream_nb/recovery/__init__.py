@@ -1,0 +1,1 @@
+"""Events that crash a node: how they are found and set aside."""

@@ -1,0 +1,1 @@
+"""Recorded events under another deployment: divergences, failovers and studies."""

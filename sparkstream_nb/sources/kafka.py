@@ -38,7 +38,7 @@ MOST_PROCESSES = 4
 PATIENCE_MS = 10_000
 """How long a broker may take to answer."""
 _FRAMES_AHEAD = 2
-_PACKAGES = str(Path(__file__).parents[3])
+_PACKAGES = str(Path(__file__).parents[2])
 """Where this package is."""
 
 

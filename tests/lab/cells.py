@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-LOAD = "from sparkstream_nb.spark import jvm\njvm.drop()\n%load_ext sparkstream_nb"
+LOAD = "from sparkstream_nb.runners.spark import jvm\njvm.drop()\n%load_ext sparkstream_nb"
 """Loads the extension, and begins no JVM, as apps run in the kernel."""

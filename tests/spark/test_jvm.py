@@ -181,6 +181,6 @@ def test_a_java_takes_the_archive_that_it_wrote(home: str | None, spark_home: Pa
 
 
 def test_the_spark_of_this_package_is_found_without_loading_it() -> None:
-    code = "import sys; from sparkstream_nb.spark import jvm; print(jvm.own_spark(), 'pyspark' in sys.modules)"
+    code = "import sys; from sparkstream_nb.runners.spark import jvm; print(jvm.own_spark(), 'pyspark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == f"{own_spark()} False\n"

@@ -1,0 +1,1 @@
+"""Checks of apps that do not run: check, audit and split."""

@@ -1,0 +1,1 @@
+"""An app's settings: configuration files, grants, secrets and arguments."""

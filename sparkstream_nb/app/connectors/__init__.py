@@ -1,0 +1,1 @@
+"""Sources, sinks and stores of a deployment, made from its plan."""

@@ -1,0 +1,1 @@
+"""A deployment and its folder: what is recorded, owned, changed and scaled."""

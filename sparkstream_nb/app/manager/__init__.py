@@ -1,0 +1,1 @@
+"""The manager: apps deployed and watched over HTTP and in a folder."""

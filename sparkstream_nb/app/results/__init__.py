@@ -1,0 +1,1 @@
+"""What an app answers: outputs, statistics, aggregations, divergences and errors."""

@@ -51,7 +51,7 @@ def _run(arguments: Sequence[str], tell: Callable[[str], None]) -> str | None:
 
     The Stop button and Ctrl-C end it with all the processes that it started.
     """
-    search = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    search = [str(Path(__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         process = subprocess.Popen(
             [sys.executable, *arguments],

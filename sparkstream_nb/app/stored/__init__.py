@@ -1,0 +1,1 @@
+"""Stored aggregations: reading, purging and rebuilding them."""

@@ -1,0 +1,1 @@
+"""The views of a cluster: nodes, pairs and resource nodes."""

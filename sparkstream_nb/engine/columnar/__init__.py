@@ -1,0 +1,1 @@
+"""Columns, rows, strings, clocks and timers: the data that operators work on."""

@@ -325,13 +325,16 @@ def _said(value: Any) -> str | None:
     return _DIGESTS.get(value) if isinstance(value, Hashable) else None
 
 
+_ENGINE = Path(__file__).parents[1]
+
+
 # Inlining takes a process some 0.7 s, and is the same in each. What came of it is kept beside what numba compiled.
 
 
 @cache
 def _kept_folder() -> Path:
     """The folder of what was made of this version of the sources; those of others go when it is made."""
-    here = Path(__file__).parent
+    here = _ENGINE
     files = sorted((str(f.relative_to(here)), f.stat().st_mtime_ns, f.stat().st_size) for f in here.rglob("*.py"))
     key = hashlib.sha256(repr([str(here), sys.version, files]).encode()).hexdigest()[:16]
     folder = cache_folder() / f"inlined-{key}"
@@ -345,7 +348,7 @@ def _kept_folder() -> Path:
 
 def _is_ours(function: Callable[..., object]) -> bool:
     """Whether a loop is of the sources that the folder is named after."""
-    return Path(__file__).parent in Path(function.__code__.co_filename).parents
+    return _ENGINE in Path(function.__code__.co_filename).parents
 
 
 def _place(function: Callable[..., object], fixed: Mapping[str, bool | int]) -> Path:

@@ -1,0 +1,1 @@
+"""Queries as operators, put together and run in order."""

@@ -1,0 +1,1 @@
+"""Steps before a window, stream functions, and the select clause."""

@@ -1,0 +1,1 @@
+"""A node's state: snapshots, their parts, and what operators share."""

@@ -1,0 +1,1 @@
+"""Tables in memory and in databases, with their indexes and conditions."""

@@ -1,0 +1,1 @@
+"""Charts, tables and diagrams as SVG and HTML."""

@@ -18,7 +18,7 @@ from ...errors import SparkUnavailable
 from ...journal.temporary import temporary
 from .versions import NEW_SESSION_OVER_CONNECT
 
-_PACKAGE = Path(__file__).parent.parent
+_PACKAGE = Path(__file__).parents[2]
 _RETRIES = 4
 """How often a Connect client asks again where the server is silent: 4 s in all, where its default is ten minutes."""
 

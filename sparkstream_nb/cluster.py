@@ -1,0 +1,17 @@
+"""The former name of `sparkstream_nb.app`, with a warning."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from . import app
+
+
+def __getattr__(name: str) -> Any:
+    found = getattr(app, name)
+    warnings.warn(
+        f"sparkstream_nb.cluster is now sparkstream_nb.app: from sparkstream_nb.app import {name}",
+        DeprecationWarning, stacklevel=2,
+    )  # fmt: skip
+    return found
