@@ -14,7 +14,7 @@ import pytest
 
 from sparkstream_nb import system
 from sparkstream_nb.errors import SparkUnavailable
-from sparkstream_nb.runners.spark.runner import forks, jvm
+from sparkstream_nb.runners.spark import forks, jvm
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "sparkstream_nb"

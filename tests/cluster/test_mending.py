@@ -23,7 +23,7 @@ from pyspark.errors.exceptions.base import PySparkException
 from sparkstream_nb.app import App
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.recovery.care import Aside, Care, Steps, Trying
-from sparkstream_nb.runners.spark.runner import runner as stream
+from sparkstream_nb.runners.spark import runner as stream
 from tests.profiles import one_of
 
 ROOT = Path(__file__).parents[2]

@@ -26,7 +26,7 @@ from sparkstream_nb.outputs.commit import Progress
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.distributed.leader import Parts
 from sparkstream_nb.retention import Retention
-from sparkstream_nb.runners.spark.runner import jvm
+from sparkstream_nb.runners.spark import jvm
 from sparkstream_nb.sources.feeds import Shape
 from sparkstream_nb.stores import DuckDBStore
 from sparkstream_nb.types import Schema

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkstream_nb.runners.spark.runner import forks
+from sparkstream_nb.runners.spark import forks
 
 SAY = """
 import os, sys

