@@ -23,7 +23,7 @@ def _base(file: str) -> duckdb.DuckDBPyConnection:
 
 def run(query: Query, file: str) -> tuple[pa.Table, None]:
     """Reads the file and computes the query; a database is used again."""
-    return _base(file).execute(query.texts["duckdb"]).to_arrow_table(), None
+    return _base(file).sql(query.texts["duckdb"]).to_arrow_table(), None
 
 
 def total(query: Query, output: pa.Table) -> tuple[int, float]:

@@ -1,4 +1,4 @@
-"""Our node engine in process: events in memory, or read from the parquet file, only the columns that the query needs."""
+"""Our node engine in process: events in memory, or from the parquet file, of which it reads the columns it needs."""
 
 from __future__ import annotations
 

@@ -28,7 +28,13 @@ def _last_50(pl: Any, t: Any) -> Any:
 
 def _last_10_s(pl: Any, t: Any) -> Any:
     mean = pl.col("price").rolling_mean_by("timestamp", "10000i", closed="right").over("symbol")
-    count = pl.col("price").is_not_null().cast(pl.Int64).rolling_sum_by("timestamp", "10000i", closed="right").over("symbol")
+    count = (
+        pl.col("price")
+        .is_not_null()
+        .cast(pl.Int64)
+        .rolling_sum_by("timestamp", "10000i", closed="right")
+        .over("symbol")
+    )
     return t.select("symbol", mean.alias("ap"), count.alias("n"))
 
 

@@ -147,4 +147,3 @@ def repeat(
         wall, used = time.perf_counter() - began, cpu() - before
         rows, summed = total(query, output)
         print(Result(name, rows, summed, round(used, 4), round(wall, 4), part).line(), flush=True)
-
