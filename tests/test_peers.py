@@ -111,7 +111,7 @@ def test_turns_and_the_best_repetition() -> None:
 
     best = measure(QUERY, order, runner, lambda text: None)
     assert {n: r.cpu for n, r in best.items() if isinstance(r, Result)} == {"a": 5, "b": 3, "own": 1.5}
-    lines = tables.table({"q": best}, [QUERY], [Turn(a, own), Turn(b, own)], 1_000_000)
+    lines = tables.table({"q": best}, [QUERY], [Turn(a, own), Turn(b, own)])
     assert lines[0] == "| query | OWN | A | B | ours / best other |"
     assert lines[2] == "| a query | 1.50; 1.00 | 5.00; 1.00 | 3.00; 1.00 | 0.50 |"
 

@@ -14,7 +14,7 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -91,8 +91,26 @@ class Bench:
             found[query.name] = dict(measure(query, turns(of_query(query, asked), self.rounds), one, tell))
         return found
 
+    def measured_text(self, found: tables.Measured, asked: Sequence[Turn], events: int) -> list[str]:
+        """The tables of what was measured."""
+        text: list[str] = []
+        for title, group in (("In process", registry.IN_PROCESS), ("End to end", registry.END_TO_END)):
+            here = [t for t in group if t in asked]
+            if here:
+                text += [f"### {title}: seconds of CPU; seconds elapsed, for {events:,} events", ""]
+                text += [*tables.table(found, self.queries, here), ""]
+        return text
+
+    def verdicts_text(self, found: Mapping[str, Mapping[str, Verdict]], asked: Sequence[Turn]) -> list[str]:
+        """The table of the comparison; a column each for peers and forms of ours."""
+        peers = dict.fromkeys([*(t.peer for t in asked), *(t.ours for t in asked)])
+        shown = [p for p in peers if p is not registry.MEMORY]
+        title = f"### Outputs of {CHECKED:,} events, compared with ours in memory"
+        return [title, "", *tables.outputs(found, self.queries, shown), ""]
+
 
 def options() -> argparse.Namespace:
+    """Reads the command line."""
     by_name = [t.peer.name for t in (*registry.IN_PROCESS, *registry.END_TO_END)]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=1_000_000, help="trades that are measured")
@@ -107,7 +125,7 @@ def options() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Returns the exit code."""
+    """Measures, compares and prints; returns the exit code."""
     given = options()
     queries = [q for q in read_queries().values() if not given.only or q.name in given.only]
     bench = Bench(queries, given.repetitions, given.rounds, given.limit)
@@ -120,22 +138,12 @@ def main() -> int:
     text: list[str] = []
     with tempfile.TemporaryDirectory(prefix="peers-") as folder:
         if not given.no_measuring:
-            made = files.make(Path(folder, "measured"), given.events)
-            found = bench.measured(asked, made)
-            for title, group in (
-                ("In process: seconds of CPU; seconds, for a million events", registry.IN_PROCESS),
-                ("End to end: seconds of CPU; seconds, for a million events", registry.END_TO_END),
-            ):
-                here = [t for t in group if t in asked]
-                if here:
-                    text += [f"### {title}", "", *tables.table(found, queries, here, given.events), ""]
+            found = bench.measured(asked, files.make(Path(folder, "measured"), given.events))
+            text += bench.measured_text(found, asked, given.events)
             wrong |= any(isinstance(r, str) for by_peer in found.values() for r in by_peer.values())
         if not given.no_comparison:
             verdicts = bench.verdicts(asked, files.make(Path(folder, "compared"), CHECKED))
-            peers = list(dict.fromkeys([*(t.peer for t in asked), *(t.ours for t in asked)]))
-            peers.remove(registry.MEMORY) if registry.MEMORY in peers else None
-            text += [f"### Outputs of {CHECKED:,} events, compared with ours in memory", ""]
-            text += [*tables.outputs(verdicts, queries, peers), ""]
+            text += bench.verdicts_text(verdicts, asked)
             wrong |= any(v.error for by_peer in verdicts.values() for v in by_peer.values())
     print(
         f"{registry.MEMORY.bring()}, {', '.join(versions)}; {date.today()}; {len(os.sched_getaffinity(0))} cores, load "

@@ -18,6 +18,7 @@ from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.needed import needed
 from sparkstream_nb.plan.nodes import Plan
+from sparkstream_nb.types import Type
 
 from .protocol import Query, repeat
 
@@ -50,7 +51,9 @@ def read(plan: Plan, file: str) -> list[InputBatch]:
     """Micro-batches of a parquet file; the columns that the plan does not read stay in the file."""
     schema = plan.schema(STREAM)
     wanted = {schema.names[i] for i in needed(plan)[STREAM]}
-    with pq.ParquetFile(file, read_dictionary=[a.name for a in schema if a.type == "string"]) as parquet:
+    with pq.ParquetFile(
+        file, memory_map=True, read_dictionary=[a.name for a in schema if a.type is Type.STRING]
+    ) as parquet:
         table = parquet.read(sorted(wanted | {TIME}), use_threads=False)
     out = []
     for at in range(0, len(table), BATCH):

@@ -12,9 +12,9 @@ Measured = Mapping[str, Mapping[str, Result | str]]
 """Results, or why there is none, by query and peer."""
 
 
-def table(measured: Measured, queries: Iterable[Query], turns: Sequence[Turn], events: int) -> list[str]:
-    """CPU and wall seconds for a million events, by query: for each form of ours, the peers that it took turns with and
-    the ratio of its CPU to the best of theirs."""
+def table(measured: Measured, queries: Iterable[Query], turns: Sequence[Turn]) -> list[str]:
+    """CPU and wall seconds by query: for each form of ours, the peers that it took turns with, and the ratio of its CPU
+    to the best of theirs. Of a peer's CPU the ratio takes its part alone, where it tells one."""
     forms = list(dict.fromkeys(t.ours.name for t in turns))
     groups = [
         (next(t.ours for t in turns if t.ours.name == f), [t.peer for t in turns if t.ours.name == f]) for f in forms
@@ -31,7 +31,7 @@ def table(measured: Measured, queries: Iterable[Query], turns: Sequence[Turn], e
         for ours, peers in groups:
             own = found.get(ours.name)
             others = [found.get(p.name) for p in peers]
-            row += [_cell(own, events), *(_cell(o, events) for o in others), _ratio(own, others)]
+            row += [_cell(own), *map(_cell, others), _ratio(own, others)]
         lines.append("| " + " | ".join(row) + " |")
     return lines
 
@@ -40,14 +40,13 @@ def _head(peer: Peer) -> str:
     return f"{peer.title} ({peer.part})" if peer.part else peer.title
 
 
-def _cell(found: Result | str | None, events: int) -> str:
+def _cell(found: Result | str | None) -> str:
     if found is None:
         return "—"
     if isinstance(found, str):
         return "failed" if "ended" in found else found
-    per = 1e6 / events
-    part = f" ({found.part * per:.2f})" if found.part is not None else ""
-    return f"{_seconds(found.cpu * per)}{part}; {_seconds(found.wall * per)}"
+    part = f" ({_seconds(found.part)})" if found.part is not None else ""
+    return f"{_seconds(found.cpu)}{part}; {_seconds(found.wall)}"
 
 
 def _seconds(value: float) -> str:
@@ -55,7 +54,7 @@ def _seconds(value: float) -> str:
 
 
 def _ratio(own: Result | str | None, others: Iterable[Result | str | None]) -> str:
-    costs = [o.cpu for o in others if isinstance(o, Result)]
+    costs = [o.cpu if o.part is None else o.part for o in others if isinstance(o, Result)]
     if not isinstance(own, Result) or not costs or min(costs) <= 0:
         return "—"
     ratio = own.cpu / min(costs)
