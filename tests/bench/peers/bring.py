@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -16,8 +17,9 @@ from .protocol import MissingPeer
 
 
 def cache_folder(name: str) -> Path:
-    """The folder of a peer."""
-    return jars.home_of(f"bench-{name}")
+    """The folder of a peer: `$SPARKSTREAM_BENCH_NAME_HOME`, or one in the user's cache folder."""
+    given = os.environ.get(f"SPARKSTREAM_BENCH_{name.upper()}_HOME")
+    return Path(given) if given else Path.home() / ".cache" / f"sparkstream-bench-{name}"
 
 
 def pip(folder: Path, *arguments: str) -> None:
