@@ -98,6 +98,10 @@ class Bench:
             here = [t for t in group if t in asked]
             if here:
                 text += [f"### {title}: seconds of CPU; seconds elapsed, for {events:,} events", ""]
+                text += [
+                    f"The best in CPU of {self.rounds} rounds of {self.repetitions} repetitions after a warm-up.",
+                    "",
+                ]
                 text += [*tables.table(found, self.queries, here), ""]
         return text
 
@@ -145,11 +149,9 @@ def main() -> int:
             verdicts = bench.verdicts(asked, files.make(Path(folder, "compared"), CHECKED))
             text += bench.verdicts_text(verdicts, asked)
             wrong |= any(v.error for by_peer in verdicts.values() for v in by_peer.values())
-    print(
-        f"{registry.MEMORY.bring()}, {', '.join(versions)}; {date.today()}; {len(os.sched_getaffinity(0))} cores, load "
-        f"{load:.1f} at the beginning and {os.getloadavg()[0]:.1f} at the end; {given.events:,} events, the repetition "
-        f"with the least CPU of {given.rounds} rounds of {given.repetitions}, each after a warm-up.\n"
-    )
+    cores, now = len(os.sched_getaffinity(0)), os.getloadavg()[0]
+    machine = f"{cores} cores, load {load:.1f} at the beginning and {now:.1f} at the end"
+    print(f"{registry.MEMORY.bring()}, {', '.join(versions)}; {date.today()}; {machine}.\n")
     print("\n".join(text))
     return int(wrong)
 
