@@ -1,4 +1,4 @@
-"""What peers need, from PyPI and Maven: brought at the first use, and kept in the user's cache folder."""
+"""Fetches what peers need from PyPI and Maven at the first use, and keeps it in the user's cache folder."""
 
 from __future__ import annotations
 

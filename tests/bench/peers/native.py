@@ -72,12 +72,17 @@ def _tumble(session: SparkSession, folder: str) -> DataFrame:
 
 
 def _join(session: SparkSession, folder: str) -> DataFrame:
-    a = _timed(session, folder).where("quantity > 900").selectExpr("symbol", "price as pa", "at")
-    b = _timed(session, folder).where("quantity < 50").selectExpr("symbol as s", "price as pb", "at as other")
-    near = "symbol = s and at between other - interval 999 milliseconds and other + interval 999 milliseconds"
+    """A join on symbol and second, one side with the three seconds that the other can be in: on the symbol alone each
+    row is compared with all of its symbol in the micro-batch, which takes time by the square."""
     from pyspark.sql import functions as F
 
-    return a.join(b, F.expr(near)).select("symbol", "pa", "pb")
+    second = "timestamp div 1000"
+    trades = _timed(session, folder)
+    seconds = F.expr(f"explode(array({second} - 1, {second}, {second} + 1))").alias("k")
+    a = trades.where("quantity > 900").select("symbol", F.col("price").alias("pa"), "at", seconds)
+    b = trades.where("quantity < 50").selectExpr("symbol as s", "price as pb", "at as other", f"{second} as second")
+    near = "at between other - interval 999 milliseconds and other + interval 999 milliseconds"
+    return a.join(b, F.expr(f"symbol = s and k = second and {near}")).select("symbol", "pa", "pb")
 
 
 def rises(key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
