@@ -1,0 +1,1 @@
+"""The same queries on other engines, measured in turn with ours, and their outputs compared."""
