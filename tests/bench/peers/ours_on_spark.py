@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from sparkstream_nb.cluster import deploy
+from sparkstream_nb.app import deploy
 
 from .protocol import Query, Result, read_queries, tree_cpu
 
