@@ -107,9 +107,9 @@ def measured(setting: Setting, counts: Sequence[int]) -> list[Point]:
 class Model:
     """Seconds of each part of a feed, in CPU (`cpu`) and on the clock (`wall`).
 
-    `feed`: what any feed costs. `serial`: a million events in the one thread that takes them into the journal and
-    commits. `divide`: a million events that are divided by node, an entry a task, on all cores. `engine`: times what
-    the engine alone takes, on as many cores as there are nodes. `node`: a node and an entry, likewise.
+    `feed`: any feed. `event`: a million events, in what is done once for all nodes. `engine`: times what the engine
+    alone takes. `task`: a partition, of which there are as many as cores, and no more than nodes. `node`: a node.
+    `part`: a node and an entry of the journal. On the clock, engines, nodes and parts are divided by the partitions.
     """
 
     cpu: dict[str, float]
@@ -122,7 +122,7 @@ class Model:
 
     def predicted(self, p: Setting, count: int) -> tuple[float, float]:
         """CPU and wall seconds of a feed of so many events."""
-        return _sum(self.cpu, _parts(p, count, one=True)), _sum(self.wall, _parts(p, count))
+        return _sum(self.cpu, _parts(p, count, "cpu")), _sum(self.wall, _parts(p, count, "wall"))
 
     def scaled(self, by: float) -> Model:
         """The model of a machine where all but the engine, which is measured there, takes `by` times as long."""
@@ -130,14 +130,18 @@ class Model:
         return Model(cpu, wall)
 
 
-def _parts(p: Setting, count: int, *, one: bool = False) -> dict[str, float]:
-    """How much of each part a feed has for the core that has most of it; `one`: for all cores together."""
-    entries, millions = -(-count // ENTRY), count / MILLION
-    working = 1 if one else min(p.cores, p.nodes)
-    parts = {"feed": 1.0, "engine": millions * p.engine / working, "node": entries * p.nodes / working}
-    if one:
-        return parts | {"divide": millions}
-    return parts | {"serial": millions, "divide": millions / min(p.cores, entries)}
+def _parts(p: Setting, count: int, which: str) -> dict[str, float]:
+    """How much of each part a feed has: in all (`cpu`), or one after the other (`wall`)."""
+    entries, millions, tasks = -(-count // ENTRY), count / MILLION, min(p.cores, p.nodes)
+    side_by_side = tasks if which == "wall" else 1
+    return {
+        "feed": 1.0,
+        "event": millions,
+        "engine": millions * p.engine / side_by_side,
+        "task": tasks,
+        "node": p.nodes / side_by_side,
+        "part": p.nodes * entries / side_by_side,
+    }
 
 
 def _sum(costs: Mapping[str, float], parts: Mapping[str, float]) -> float:
@@ -145,14 +149,14 @@ def _sum(costs: Mapping[str, float], parts: Mapping[str, float]) -> float:
 
 
 def _fitted(points: Sequence[Point], which: str) -> dict[str, float]:
-    parts = [_parts(p, p.events, one=which == "cpu") for p in points]
+    parts = [_parts(p, p.events, which) for p in points]
     seen = np.array([getattr(p, which) for p in points])
     names = list(parts[0])
     while True:
         matrix = np.array([[x[n] for n in names] for x in parts]) / seen[:, None]
         found = np.linalg.lstsq(matrix, np.ones(len(points)), rcond=None)[0]
         if found.min() >= 0:
-            return dict(zip(names, found.tolist(), strict=True))
+            return dict(zip(names, found.round(5).tolist(), strict=True))
         names.pop(int(found.argmin()))
 
 

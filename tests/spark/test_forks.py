@@ -107,7 +107,10 @@ def test_a_process_ends_with_the_one_that_asked_for_it(python: str, tmp_path: Pa
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for processes that are not its own")
 def test_the_server_ends_with_the_process_that_started_it() -> None:
-    code = "from sparkstream_nb.runners.spark import forks; forks.start(); print(forks._running[0].pid, forks._running[1])"
+    code = (
+        "from sparkstream_nb.runners.spark import forks; forks.start(); "
+        "print(forks._running[0].pid, forks._running[1])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     server, command = done.stdout.split()
     assert ended(int(server))
