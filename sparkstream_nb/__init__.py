@@ -72,11 +72,11 @@ if not TYPE_CHECKING:  # for a type checker, there is what is imported above, an
     def __getattr__(name):
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from . import app as cluster
+        from . import app as api
         from .lab import connect
 
         connect()
-        return getattr(cluster, name)
+        return getattr(api, name)
 
     def __dir__():
         return sorted({*globals(), *__all__})

@@ -496,9 +496,9 @@ def bench(options: Any) -> int:
 
             lines = [engine.run(workload, options.events, options.batch or engine.BATCH)]
         else:
-            from .app import bench as cluster
+            from .app import bench as api
 
-            lines = cluster.run(workload, options.events, options.batch)
+            lines = api.run(workload, options.events, options.batch)
         for line in lines:
             print(json.dumps(line), flush=True)
     return 0

@@ -479,6 +479,6 @@ def reading_of(o: argparse.Namespace) -> dict[str, Any]:
 
 
 def deployment_of(o: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of `cluster.deploy` that the options of a deployment stand for."""
+    """The arguments of `app.deploy` that the options of a deployment stand for."""
     names = [name.lstrip("-").replace("-", "_") for name in _DEPLOYMENT if name != "--param"]
     return {**{name: getattr(o, name) for name in names}, "variables": dict(o.param)}

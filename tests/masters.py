@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkstream_nb.runners import INLINE
+from sparkstream_nb.runners.choice import INLINE
 from sparkstream_nb.runners.spark.java import find_java
 from sparkstream_nb.runners.spark.settings import own_spark
 from tests.processes import ending_with_this, free_port

@@ -17,7 +17,7 @@ import pytest
 
 from sparkstream_nb import cli
 from sparkstream_nb.options import WIDTH, HelpAsked
-from sparkstream_nb.runners import INLINE
+from sparkstream_nb.runners.choice import INLINE
 from tests.masters import EACH_RUNNER
 
 APP = """@app:name('Big')

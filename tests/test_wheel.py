@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 
 from sparkstream_nb._version import __version__
 from sparkstream_nb.core_requirements import NOTEBOOKS, SPARK, core_of
-from sparkstream_nb.runners import INLINE
+from sparkstream_nb.runners.choice import INLINE
 from test_environment import PROJECT, ROOT, closure
 
 PACKAGE = ROOT / "sparkstream_nb"

@@ -28,7 +28,7 @@ from ..plan.gaps import refuse
 from ..plan.nodes import Plan
 from ..plan.shard_safety.safety import depending, without
 from ..retention import Retention
-from ..runners import ahead_of, check_master, kind_of, session
+from ..runners.choice import ahead_of, check_master, kind_of, session
 from ..runners.protocol import Session
 from ..runners.spark.handover import left
 from ..simulation.faults import Fault

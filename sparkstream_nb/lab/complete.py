@@ -9,7 +9,7 @@ from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 
-from .. import app as cluster
+from .. import app as api
 from ..app.attaching import attachable_names
 from ..options import MODES, Options
 from ..plan.nodes import DURATIONS
@@ -78,14 +78,14 @@ class Completer:
         after = "\n".join([lines[row][column:], *lines[row + 1 :]])
         if "--query" not in words:
             return Query(before, after)
-        running = [a for n, a in cluster.apps().items() if n in words]
+        running = [a for n, a in api.apps().items() if n in words]
         return Query(before, after, of_plan(running[0].plan) if running else Names())
 
     @staticmethod
     def _query_on_line(line: str) -> Query:
         """The query of a line `%siddhi query NAME "from ...`, which ends at the cursor."""
         name, _, text = line.split(None, 2)[2].partition(" ")
-        app = cluster.apps().get(name)
+        app = api.apps().get(name)
         return Query(text.lstrip().lstrip("\"'"), "", of_plan(app.plan) if app else Names())
 
     def _on_cell_line(self, line: str, text: str) -> list[str]:
@@ -94,7 +94,7 @@ class Completer:
             return list(MODES)
         if before and before[-1] == "--routing":
             return [*ROUTED, *(f"hash:{a}" for a in _defined(text.partition("\n")[2]))]
-        return [*self._cell._option_string_actions, *cluster.apps()]
+        return [*self._cell._option_string_actions, *api.apps()]
 
     def _on_command(self, line: str) -> list[str]:
         words = line.split()
@@ -108,12 +108,12 @@ class Completer:
         if before[1] == "tail" and before[-1] in ("--latest", "--number"):
             return self._attributes(before[2])
         if before[-1] in ("--routing", "--route"):
-            app = cluster.apps().get(before[2].partition(".")[0]) if len(before) > 2 else None
+            app = api.apps().get(before[2].partition(".")[0]) if len(before) > 2 else None
             streams = [] if app is None else [s.source.schema for s in app.plan.streams.values() if s.kind == "defined"]
             return [*ROUTED, *dict.fromkeys(f"hash:{name}" for schema in streams for name in schema.names)]
         command = before[1]
         options = list(self._commands[command]._option_string_actions) if command in self._commands else []
-        apps = cluster.apps()
+        apps = api.apps()
         if command in ("feed", "send", "output", "tail"):
             parts = [f"{n}.{s}" for n, a in apps.items() for s in a.plan.streams]
             if command == "feed" and len(before) == 3:
@@ -128,7 +128,7 @@ class Completer:
     @staticmethod
     def _attributes(stream: str) -> list[str]:
         """The attributes of a stream that is written `App.Stream`."""
-        schemas = {f"{n}.{s}": d.source.schema for n, a in cluster.apps().items() for s, d in a.plan.streams.items()}
+        schemas = {f"{n}.{s}": d.source.schema for n, a in api.apps().items() for s, d in a.plan.streams.items()}
         return list(schemas[stream].names) if stream in schemas else []
 
     def _columns(self, line: str, word: str) -> dict[str, Any]:

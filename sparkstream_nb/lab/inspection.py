@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .. import app as cluster
+from .. import app as api
 from ..errors import masked
 from ..lang.partial import lexed, statements
 from ..plan.functions import AGGREGATORS, SCALARS, STREAM_FUNCTIONS, WINDOWS, Signature
@@ -79,7 +79,7 @@ def _described(sign: str, name: str, text: str, magic: str) -> str | None:
         return _signatures("#window.", WINDOWS[name], "windows") if name in WINDOWS else None
     if sign and name in STREAM_FUNCTIONS:
         return _signatures("#", STREAM_FUNCTIONS[name].signature, "stream_functions")
-    running = [a.plan.text for n, a in cluster.apps().items() if n in magic.split()]
+    running = [a.plan.text for n, a in api.apps().items() if n in magic.split()]
     for source in (text, *running):
         found = _definition(source, name)
         if found:

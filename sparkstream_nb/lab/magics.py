@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from traitlets import Int, List, Unicode, observe
 
-from .. import app as cluster
+from .. import app as api
 from ..app import App, Errors, Events
 from ..app.deployment.deployment import milliseconds
 from ..app.deployment.fed import FedBefore
@@ -82,7 +82,7 @@ class SiddhiMagic(Magics):
                 raise Misuse("--fmt formats an app, not a query: leave --query out")
             if not o.name:
                 raise Misuse("the name of the running app is missing: write %%siddhi NAME --query")
-            app = cluster.get(o.name)
+            app = api.get(o.name)
             with _below(self._lines_above(cell)):
                 return self._query(app, cell, o)
         if o.fmt:
@@ -93,17 +93,17 @@ class SiddhiMagic(Magics):
         if o.check:
             return _checked(cell, above, **around)
         if o.explain:
-            return cluster.explain(cell, lines_before=above, **around)
+            return api.explain(cell, lines_before=above, **around)
         if o.repair:
-            return cluster.repair(cell, lines_before=above, **around)
+            return api.repair(cell, lines_before=above, **around)
         if o.graph:
-            return cluster.graph(cell, lines_before=above, mode=how["mode"], **around)
+            return api.graph(cell, lines_before=above, mode=how["mode"], **around)
         if o.changes:
             with _below(above):
-                print(cluster.changes(cell, name=o.name, **how))
+                print(api.changes(cell, name=o.name, **how))
             return None
         with _below(above):
-            app = self._interruptible(lambda: cluster.deploy(cell, name=o.name, **how))
+            app = self._interruptible(lambda: api.deploy(cell, name=o.name, **how))
         app.lines_before = above
         app.remember(variable=o.out, lines_before=above)
         self._keep(o, app)
@@ -152,8 +152,8 @@ class SiddhiMagic(Magics):
         if o.action:
             if o.feed is None:
                 raise Misuse(f"%siddhi feeds {o.action} ID: the feed's number is missing. %siddhi feeds lists them")
-            getattr(cluster.feed_of(o.feed), o.action)()
-        return cluster.all_feeds()
+            getattr(api.feed_of(o.feed), o.action)()
+        return api.all_feeds()
 
     def _do_send(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
@@ -166,16 +166,16 @@ class SiddhiMagic(Magics):
         words, text = split_query(rest)
         o = options.parse(words)
         app, dot, part = o.app.partition(".")
-        if dot and o.app not in cluster.apps() and app in cluster.apps():
+        if dot and o.app not in api.apps() and app in api.apps():
             raise Misuse(f'the query names what it reads: write %siddhi query {app} "from {part} select *"')
         if not text:
             raise Misuse(f'the query is missing: write %siddhi query {o.app} "from ... select ..."')
-        return self._query(cluster.get(o.app), text, o)
+        return self._query(api.get(o.app), text, o)
 
     def _do_view(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         name, _, aggregation = o.aggregation.partition(".")
-        return cluster.get(name).view(aggregation or None, per=o.per, measure=o.measure)
+        return api.get(name).view(aggregation or None, per=o.per, measure=o.measure)
 
     def _do_output(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
@@ -190,12 +190,12 @@ class SiddhiMagic(Magics):
 
     def _do_explain(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        app = cluster.get(o.app)
+        app = api.get(o.app)
         return app.repair() if o.repair else app.explain()
 
     def _do_divergence(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        app = cluster.get(o.app)
+        app = api.get(o.app)
         found = self._interruptible(lambda: app.divergence(o.nodes, o.routing), app)
         if o.out:
             self.shell.user_ns[o.out] = found.frame
@@ -203,7 +203,7 @@ class SiddhiMagic(Magics):
 
     def _do_study(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        app = cluster.get(o.app)
+        app = api.get(o.app)
         found = self._interruptible(lambda: app.study(o.nodes, o.routing), app)
         if o.out:
             self.shell.user_ns[o.out] = found.frame
@@ -211,7 +211,7 @@ class SiddhiMagic(Magics):
 
     def _do_failover(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        app = cluster.get(o.app)
+        app = api.get(o.app)
         figures = {name: values for name in STUDIED if (values := getattr(o, name)) is not None}
         if figures and o.seeds is None:
             raise Misuse(f"%siddhi failover: --{next(iter(figures))} is for a study: add --seeds 1000")
@@ -222,11 +222,11 @@ class SiddhiMagic(Magics):
         return found
 
     def _do_cluster(self, options: Options, rest: str) -> Any:
-        return cluster.get(options.parse(split(rest)).app).cluster
+        return api.get(options.parse(split(rest)).app).cluster
 
     def _do_fault(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        nodes = cluster.get(o.app).cluster
+        nodes = api.get(o.app).cluster
         if o.other is not None and o.kind not in ("cut", "slow"):
             raise Misuse(f"%siddhi fault: {o.kind} has one node, and '{o.other}' is one more")
         if o.by is not None and o.kind != "slow":
@@ -252,7 +252,7 @@ class SiddhiMagic(Magics):
             nodes.cut(o.node, o.other, (o.at, o.until))
 
     def _do_graph(self, options: Options, rest: str) -> Any:
-        return cluster.get(options.parse(split(rest)).app).graph()
+        return api.get(options.parse(split(rest)).app).graph()
 
     def _do_check(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
@@ -274,14 +274,14 @@ class SiddhiMagic(Magics):
 
     def _do_list(self, options: Options, rest: str) -> Any:
         options.parse(split(rest))
-        return cluster.apps()
+        return api.apps()
 
     def _do_attach(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         if o.app is None:
-            return cluster.attachable(o.home)
+            return api.attachable(o.home)
         how = {"variables": dict(o.param), "master": o.master}
-        app = self._interruptible(lambda: cluster.attach(o.app, o.home, **how))
+        app = self._interruptible(lambda: api.attach(o.app, o.home, **how))
         variable = app.remembered_variable if o.out is None else o.out
         if variable is not None:
             self.shell.user_ns[variable] = app
@@ -291,10 +291,10 @@ class SiddhiMagic(Magics):
         o = options.parse(split(rest))
         if bool(o.app) == o.all:
             raise Misuse("which app? Write %siddhi stop NAME, or %siddhi stop --all")
-        names = sorted(cluster.apps()) if o.all else [o.app]
-        feeds = [f for name in names for f in cluster.get(name).feeds.values() if f.active]
+        names = sorted(api.apps()) if o.all else [o.app]
+        feeds = [f for name in names for f in api.get(name).feeds.values() if f.active]
         for name in names:
-            cluster.get(name).stop()
+            api.get(name).stop()
         with_feeds = f" (with feed {', '.join(str(f.id) for f in feeds)})" if feeds else ""
         print(f"stopped: {', '.join(names)}{with_feeds}" if names else "no app was running")
 
@@ -303,11 +303,11 @@ class SiddhiMagic(Magics):
         if o.home and len(o.apps) > 1:
             raise Misuse("--home is the folder of one app: remove the others by themselves")
         for name in o.apps:
-            print(removed_text((cluster.empty_trash_of if o.trash else cluster.remove_app)(name, o.home)))
+            print(removed_text((api.empty_trash_of if o.trash else api.remove_app)(name, o.home)))
 
     def _do_errors(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        app = cluster.get(o.app)
+        app = api.get(o.app)
         if o.replay is None:
             return self._frame(o, app.errors)
         every = not o.replay or [] in o.replay
@@ -317,7 +317,7 @@ class SiddhiMagic(Magics):
 
     def _do_stats(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        found = cluster.get(o.app).stats()
+        found = api.get(o.app).stats()
         if not o.prometheus:
             return found
         print(found.prometheus(), end="")
@@ -377,13 +377,13 @@ class SiddhiMagic(Magics):
 
     def _part_of(self, dotted: str, what: str) -> tuple[App, str]:
         """`App.Stream` as the app and the stream's name."""
-        known = cluster.apps()
+        known = api.apps()
         owner = next((n for n in sorted(known, key=len, reverse=True) if dotted.startswith(f"{n}.")), None)
         name, dot, part = (owner, ".", dotted[len(owner) + 1 :]) if owner else dotted.partition(".")
         if not dot or not part:
             example = f"{dotted}.Stream" if dotted in known else f"NAME.{dotted}"
             raise Misuse(f"'{dotted}' is not {what} of an app: write {example}, the app's name first")
-        return cluster.get(name), part
+        return api.get(name), part
 
     def _source(self, source: str) -> Any:
         """The variable called `source`, or the path."""
@@ -481,8 +481,8 @@ def _below(lines: int) -> Iterator[None]:
 
 
 def _checked(text: str, lines_before: int = 0, **around: Any) -> Any:
-    """What `cluster.check` says of an app's text. Raises `SiddhiError` where something is wrong."""
-    checked = cluster.check(text, lines_before=lines_before, **around)
+    """What `app.check` says of an app's text. Raises `SiddhiError` where something is wrong."""
+    checked = api.check(text, lines_before=lines_before, **around)
     if checked.error is not None and not checked.ok:
         raise checked.error
     return checked

@@ -1,7 +1,7 @@
 """Messages of the outside world to events and back, as pure functions: no Spark, no files, no network.
 
 `decoder(mapping, schema)` reads the messages of a source, `encoder(mapping, schema)` writes those of a sink;
-`plan.binding.mappings` makes the mappings of an app's annotations.
+`plan.connectors.mappings` makes the mappings of an app's annotations.
 """
 
 from .decoding import Decoded as Decoded

@@ -1,7 +1,7 @@
 """What came in to an app, taken again: by one node or several, under any routing, without Spark's state.
 
 A node is a function of what it takes, so a replay puts out what the app did. Events are numbered through all streams in
-the order in which they came; with lineage (`plan.lineage`), outputs name the events that they were made of.
+the order in which they came; with lineage (`plan.reports.lineage`), outputs name the events that they were made of.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ ONE = Way(1, "round_robin")
 @dataclass
 class Replay:
     """A node's outputs: what each derived stream got from it, in parts, each with the clock (ms) at its steps; and what
-    it adds to each aggregation (`engine.batch.Outputs.partials`)."""
+    it adds to each aggregation (`engine.state.batch.Outputs.partials`)."""
 
     node: int
     streams: dict[str, list[tuple[Emitted, Array]]] = field(default_factory=dict)

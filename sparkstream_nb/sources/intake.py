@@ -341,7 +341,7 @@ def _line(text: str) -> str:
 
 
 def _message(setup: IntakeSetup, rejected: Rejected) -> dict[str, Any]:
-    """A message as the values of an error, from which it can be read again (`cluster.rejected`)."""
+    """A message as the values of an error, from which it can be read again (`app.results.rejected`)."""
     properties = {"properties": dict(rejected.properties)} if rejected.properties else {}
     return {"source": setup.name, "message": rejected.text, **properties}
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from sparkstream_nb.app import App, deploy, stop_all
-from sparkstream_nb.runners import INLINE
+from sparkstream_nb.runners.choice import INLINE
 from tests.broker import Broker, kafka, skip_without_kafka
 from tests.run_servers import ServerOf
 

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from sparkstream_nb.runners import INLINE
+from sparkstream_nb.runners.choice import INLINE
 
 ROOT = Path(__file__).parents[2]
 _MASTER = "TEST_MASTER"

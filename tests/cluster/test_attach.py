@@ -13,7 +13,7 @@ import pytest
 from sparkstream_nb.app import App, apps, attach, attachable, deploy, get, stop_all
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.lab.display import text
-from sparkstream_nb.runners import INLINE
+from sparkstream_nb.runners.choice import INLINE
 
 from . import attaching
 from .programs import killed

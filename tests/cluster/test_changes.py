@@ -119,7 +119,8 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from typing import Any
-from sparkstream_nb.app import deploy, folder
+from sparkstream_nb.app import deploy
+from sparkstream_nb.app.deployment import folder
 from tests.cluster import test_changes as t
 from tests.cluster.crashing import die
 from tests.cluster.programs import master
@@ -145,7 +146,7 @@ if place == "aside":
 if place == "switched":
     folder.Life.write = dying(folder.Life.write, False)
 if place == "opened":
-    from sparkstream_nb.app import running
+    from sparkstream_nb.app.running import running
     running.clear_up = dying(running.clear_up, False)
 deploy(t.STREAM + t.KEPT + t.ADDED, name="app", home=home, master=master())
 """

@@ -11,7 +11,7 @@ import yaml
 import sparkstream_nb
 from sparkstream_nb.app import App
 from sparkstream_nb.errors import SparkStreamError
-from sparkstream_nb.runners import INLINE
+from sparkstream_nb.runners.choice import INLINE
 
 HOUR = 1717236000000
 """2024-06-01 10:00:00 GMT."""

@@ -14,7 +14,7 @@ import pytest
 
 from sparkstream_nb.app import App, deploy, get, stop_all
 from sparkstream_nb.errors import SiddhiError, SparkStreamError
-from sparkstream_nb.runners import INLINE
+from sparkstream_nb.runners.choice import INLINE
 
 APP = """
 define stream S (k string, v int, l long, d double, b bool, o object);

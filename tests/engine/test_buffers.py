@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from sparkstream_nb.engine.joins.joins.join_contents import Contents
 
 from sparkstream_nb.engine.columnar.columns import Column
 from sparkstream_nb.engine.columnar.eventlog import EventLog
 from sparkstream_nb.engine.columnar.rows import EXPIRED, Rows
+from sparkstream_nb.engine.joins.join_contents import Contents
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.runtime.operators import QueryOperator
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows

@@ -1,6 +1,6 @@
 """A node may rest while no event comes to it and nothing is due: what it puts out afterwards is the same.
 
-So a micro-batch leaves out the nodes that it does not concern (`spark.resting`), and each makes up for what it missed
+So a micro-batch leaves out the nodes that it does not concern (`journal.resting`), and each makes up for what it missed
 by one movement of the clock.
 """
 

@@ -59,7 +59,7 @@ def test_what_other_versions_compiled_goes(tmp_path: Path) -> None:
     left = [f"machine.run_{'a' * 16}-7.py39.nbi", f"machine.plain-7.{own}.nbi", "machine.cpython-311.pyc"]
     program = f"""
 from pathlib import Path
-from sparkstream_nb.engine import jit
+from sparkstream_nb.engine.columnar import jit
 from sparkstream_nb.engine.columnar.arrays import *
 import sparkstream_nb.engine.columnar.slots
 folder = next(iter(Path(loop.stats.cache_path) for loop in jit._DIGESTS))

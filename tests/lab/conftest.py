@@ -15,7 +15,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.testing.globalipapp import start_ipython
 
-from sparkstream_nb import app as cluster
+from sparkstream_nb import app as api
 from sparkstream_nb.app import App, Deployment, Errors, Events, Feed, FeedReport, Result, Sent, Stats
 from sparkstream_nb.app.deploying import _apps
 from sparkstream_nb.app.results.answers import DiskStats, NodeStats, PartStats
@@ -204,7 +204,7 @@ def app(monkeypatch: pytest.MonkeyPatch) -> StandIn:
         stand_in.calls.append(("deploy", name, how))
         return stand_in
 
-    monkeypatch.setattr(cluster, "deploy", deploy)
+    monkeypatch.setattr(api, "deploy", deploy)
     return stand_in
 
 

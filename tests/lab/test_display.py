@@ -346,7 +346,8 @@ def test_without_ipython_results_print_as_text() -> None:
 import sys
 sys.modules["IPython"] = None  # an import of it fails
 import sparkstream_nb
-from sparkstream_nb.app import Result, frontend
+from sparkstream_nb.app import Result
+from sparkstream_nb.app.results import frontend
 print(sparkstream_nb.check("@app:name('T') " + {TRADES!r}))
 print(Result([("k", "string")], [["a"]]))
 print(type(frontend.current().progress()).__name__)

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from sparkstream_nb import app as cluster
+from sparkstream_nb import app as api
 from tests.masters import EACH_RUNNER
 
 from .conftest import HOUR, TRADES
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.timeout(400), pytest.mark.parametrize("master", EACH_R
 def line(shell: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("SPARKSTREAM_HOME", str(tmp_path))
     yield lambda text: shell.run_line_magic("siddhi", text)
-    cluster.stop_all()
+    api.stop_all()
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ from S select slow(a) as a insert into O;
 @pytest.mark.usefixtures("interruptible")
 def test_the_stop_button_frees_the_kernel_within_two_seconds(shell: Any, line: Any, master: str) -> None:
     shell.run_cell_magic("siddhi", f"LabLong --fresh --allow-scripts --master {master}", SLOW)
-    stream = cluster.apps()["LabLong"]._stream
+    stream = api.apps()["LabLong"]._stream
     shell.user_ns["long_feed"] = pd.DataFrame({"a": range(6_000)})
     pressed: list[float] = []
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sparkstream_nb import app as cluster
+from sparkstream_nb import app as api
 from sparkstream_nb import cli
 from sparkstream_nb.errors import SiddhiError
 from sparkstream_nb.lab import display
@@ -126,6 +126,6 @@ def test_command_line_and_notebook(tmp_path: Path, capsys: pytest.CaptureFixture
     assert cli.main(["explain", str(file), "--svg", str(tmp_path / "app.svg")]) == 0
     assert (tmp_path / "app.svg").read_text(encoding="utf-8") == picture + "\n"
     shown = shell.run_cell_magic("siddhi", "--graph", text)
-    assert shown == cluster.graph(text)
+    assert shown == api.graph(text)
     assert "query query1  (in partition0)  ! right if routed by k\n  → #I" in display.text(shown)
     assert shell.run_line_magic("siddhi", "graph Trades").graph == graph_of(app.plan)

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from IPython.core.completer import provisionalcompleter
 
-from sparkstream_nb import app as cluster
+from sparkstream_nb import app as api
 from sparkstream_nb.app.config.record import Record
 from sparkstream_nb.app.deployment.deployment import Deployment, milliseconds
 from sparkstream_nb.app.deployment.fed import NOTED, FedBefore
@@ -394,7 +394,7 @@ def test_an_app_without_a_name_is_called_after_its_notebook(shell: Any, monkeypa
 
     def deployed(text: str, name: str | None = None) -> tuple[str, Path]:
         monkeypatch.setattr(sys.modules["sparkstream_nb.app.deploying"], "_start", lambda d, plans, master: d)
-        deployment: Any = cluster.deploy(text, name=name)
+        deployment: Any = api.deploy(text, name=name)
         return deployment.name, deployment.home
 
     assert deployed(text, "Given") == ("Given", default_home("Given"))
@@ -455,7 +455,7 @@ def test_attach_lists_and_gives_the_variable_back(
         found = [c.text for c in shell.Completer.completions("%siddhi attach Tr", 16)]
     assert found == ["Trades"]
     attach = Mock(return_value=app)
-    monkeypatch.setattr(cluster, "attach", attach)
+    monkeypatch.setattr(api, "attach", attach)
     monkeypatch.setattr(StandIn, "remembered_variable", "kept")
     assert line(shell, "attach Trades --param PW=x --home there") is app
     assert attach.call_args == call("Trades", "there", variables={"PW": "x"}, master=None)

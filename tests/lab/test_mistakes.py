@@ -15,9 +15,9 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.testing.globalipapp import start_ipython
 
-from sparkstream_nb import app as cluster
+from sparkstream_nb import app as api
 from sparkstream_nb.errors import SparkStreamError
-from sparkstream_nb.runners import INLINE
+from sparkstream_nb.runners.choice import INLINE
 
 from .conftest import HOUR, TRADES
 
@@ -230,23 +230,23 @@ def test_a_mistake_is_told_before_spark_starts(
 
 
 @pytest.fixture(scope="module")
-def trades(shell: InteractiveShell, tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.App]:
+def trades(shell: InteractiveShell, tmp_path_factory: pytest.TempPathFactory) -> Iterator[api.App]:
     """A running app on two nodes."""
     home = tmp_path_factory.mktemp("trades")
-    app = cluster.deploy(TRADES, name="Trades", nodes=2, home=home, fresh=True, master=INLINE)
+    app = api.deploy(TRADES, name="Trades", nodes=2, home=home, fresh=True, master=INLINE)
     yield app
-    cluster.stop_all()
+    api.stop_all()
 
 
 @pytest.mark.parametrize(("text", "message"), OF_AN_APP)
-def test_a_mistake_with_a_running_app(trades: cluster.App, shell: Any, folder: Path, text: str, message: str) -> None:
+def test_a_mistake_with_a_running_app(trades: api.App, shell: Any, folder: Path, text: str, message: str) -> None:
     shell.user_ns["a_number"] = 3
     shell.user_ns["good_frame"] = pd.DataFrame({"symbol": ["a"], "price": [1.0], "quantity": [1], "timestamp": [HOUR]})
     check(shell, text, message)
     assert trades.stats().events == 0
 
 
-def test_rows_that_do_not_fit_are_a_report(trades: cluster.App, shell: Any) -> None:
+def test_rows_that_do_not_fit_are_a_report(trades: api.App, shell: Any) -> None:
     shell.user_ns["late"] = pa.table({"symbol": ["a"], "price": [1.0], "quantity": [1], "timestamp": ["yesterday"]})
     error, printed = run(shell, "%siddhi feed Trades.TradeStream late --time timestamp -o report")
     assert error is None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster.receiver import receiver
-from sparkstream_nb.runners import INLINE
+from sparkstream_nb.runners.choice import INLINE
 from tests.masters import EACH_RUNNER
 from tests.processes import free_port
 

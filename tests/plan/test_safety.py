@@ -1,4 +1,4 @@
-"""Shard safety, rule by rule (the rules are listed in `plan.safety`)."""
+"""Shard safety, rule by rule (the rules are listed in `plan.shard_safety.safety`)."""
 
 # ruff: noqa: E501  (an app reads best on one line)
 

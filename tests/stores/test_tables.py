@@ -1,4 +1,4 @@
-"""Tables of apps in databases: a node's micro-batch over `spark.tables`, repeated, contended, refused."""
+"""Tables of apps in databases: a node's micro-batch over `runners.tables`, repeated, contended, refused."""
 
 from __future__ import annotations
 

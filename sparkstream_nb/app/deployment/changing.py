@@ -22,7 +22,7 @@ from ...journal.private import private_folder
 from ...outputs.outputs import OutputFiles
 from ...plan.nodes import Plan
 from ...plan.state_units import UnitChanges, unit_changes
-from ...runners import checkpoint_of, keep_checkpoint
+from ...runners.choice import checkpoint_of, keep_checkpoint
 from ...runners.spark.handover import left
 from ...sinks.position import unsent
 from ...stores.duckdb import forget_aggregations

@@ -17,7 +17,7 @@ from ...options import ALERTS, CLOCKS, DAY, MODES
 from ...plan.nodes import Plan
 from ...plan.stored import StoredTableLayout
 from ...retention import Retention
-from ...runners import Kind
+from ...runners.choice import Kind
 from ...simulation.groups import Groups
 from ...stores.address import Database
 from ..config.conf import DISTRIBUTED

@@ -27,7 +27,7 @@ from ...journal.shared import Shared
 from ...plan.distributed.leader import LEADER
 from ...plan.nodes import Plan
 from ...plan.state_units import KeptUnit, relevant, unit_changes, units_of
-from ...runners import Kind
+from ...runners.choice import Kind
 from ...sinks.position import unsent
 from ...system import put_in_place, to_disk
 from ..config.record import Record

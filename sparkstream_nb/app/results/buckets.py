@@ -36,7 +36,7 @@ class BucketQuery:
 
     The groups of `group` are merged into one; more than one only where `merges_groups` allows it. Of the buckets with
     `start` ≤ bucket < `end` (ms; None: no bound), the latest `most`, or the earliest. `as_wso2`: also without the
-    buckets that are open (`spark.open_buckets`).
+    buckets that are open (`outputs.open_buckets`).
     """
 
     per: AggDuration

@@ -2,7 +2,7 @@
 
 The truth is one node that takes all events in the order in which they came. An output (of a stream, at a time, with its
 values) that both have is the same. Outputs are matched as bags: no order is guessed. What is left over is told apart by
-what it was made of (`plan.lineage`).
+what it was made of (`plan.reports.lineage`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ...ingest.ingest import BETWEEN_FAULTS, SPOILT
 
 _UNFIT = re.compile(r"(?P<where>[^:]+): (?P<value>.+) (?P<what>is not an? .+)\Z", re.DOTALL)
-"""The reason that `spark.ingest` gives for a value of the wrong type."""
+"""The reason that `ingest.ingest` gives for a value of the wrong type."""
 _FAULT_ENDS = re.compile(
     r"(is not an? (?:int|long|float|double|bool|string|object|time(?: (?:like|in) [^;]+)?)"
     rf"|{re.escape(SPOILT)}|\(max_ahead\)){re.escape(BETWEEN_FAULTS)}"

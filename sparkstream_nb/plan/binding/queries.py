@@ -31,7 +31,7 @@ from .states import bind_states
 from .symbols import Symbols
 from .times import parse_time
 
-# Replaced by `plan.safety` once all queries are known.
+# Replaced by `plan.shard_safety.safety` once all queries are known.
 UNKNOWN = Safety("node-dependent", "not looked at yet")
 
 

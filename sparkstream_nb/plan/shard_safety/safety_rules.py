@@ -1,4 +1,4 @@
-"""Shard safety of a query by itself: the rules that `plan.safety` lists, a function each."""
+"""Shard safety of a query by itself: the rules that `plan.shard_safety.safety` lists, a function each."""
 
 from __future__ import annotations
 

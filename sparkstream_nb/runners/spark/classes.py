@@ -1,7 +1,7 @@
 """An archive of the classes that Spark's JVM loads, for the next JVM to begin with: most of what a JVM does at first is
 to read jars and to check what is in them.
 
-`cluster.warm` has it made, once. It belongs to one Java and one Spark; without one that fits, a JVM starts as ever.
+`app.warm` has it made, once. It belongs to one Java and one Spark; without one that fits, a JVM starts as ever.
 """
 
 from __future__ import annotations

@@ -1,0 +1,92 @@
+"""The runner of a master: its session, and the checkpoint of an app's life.
+
+Spark's modules are loaded when an app runs there, so that all else works where pyspark is not installed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Literal
+
+from ..errors import Misuse, SparkUnavailable
+from ..journal.checkpoints import Checkpoint as SparkCheckpoint
+from ..journal.shared import Shared
+from .inline_checkpoint import InlineCheckpoint, copy_checkpoint
+from .protocol import Checkpoint, Session
+from .spark import settings
+from .spark.versions import check_installed
+
+INLINE = "inline"
+"""The master of apps that run in this process."""
+Kind = Literal["spark", "inline"]
+_ENGINE, _SPARK = "engine.warm", "app.warm"
+
+
+def kind_of(master: str | None) -> Kind:
+    """What runs an app on a master. The state of nodes is in another form for each kind."""
+    return "inline" if master == INLINE else "spark"
+
+
+def check_master(master: str | None, shared: str | None = None) -> None:
+    """Raises `Misuse` for a text that is no master, and where `shared` does not fit it. Starts and asks nothing."""
+    if master != INLINE:
+        settings.check_master(master)
+    elif shared is not None:
+        raise Misuse("shared=... is where Spark's machines meet: master='inline' runs in this process, leave one out")
+
+
+def ahead_of(master: str | None) -> tuple[str, ...]:
+    """The modules to be run once on a machine before the first app on a master: they save time later."""
+    if master == INLINE:
+        return (_ENGINE,)
+    return (_ENGINE, _SPARK) if settings.on_this_machine(master or settings.local_master()) else ()
+
+
+def session(master: str | None) -> Session:
+    """Where apps on a master run. Raises SparkUnavailable as `runners.spark.session.spark_session` does, and where pyspark is
+    not installed, or it or the Spark at the master is too old."""
+    if master == INLINE:
+        from .inline import InlineSession
+
+        begun = sys.modules.get(f"{settings.__package__}.jvm")
+        if begun is not None:
+            begun.drop()
+        return InlineSession()
+    try:
+        check_installed()
+        from .spark.runner import SparkSessionOfApps
+        from .spark.session import spark_session
+    except ModuleNotFoundError as error:
+        if error.name not in ("pyspark", "py4j"):
+            raise
+        raise SparkUnavailable(settings.NO_SPARK) from error
+    return SparkSessionOfApps(spark_session(master))
+
+
+def checkpoint_of(kind: Kind, home: Path, shared: Shared | None) -> Checkpoint:
+    """The checkpoint of the life with the folder `home`, and its folder at a shared address, if any. Raises
+    SparkStreamError where it cannot be read."""
+    return InlineCheckpoint(home / "checkpoint") if kind == "inline" else SparkCheckpoint.of(home, shared)
+
+
+def keep_checkpoint(kind: Kind, home: Path, to: Path) -> None:
+    """Copies the checkpoint of a life that does not run, in its folder `home`, to `to`."""
+    checkpoint = home / "checkpoint"
+    if kind == "inline":
+        copy_checkpoint(checkpoint, to)
+    elif checkpoint.is_dir():
+        shutil.copytree(checkpoint, to, copy_function=_linked)
+
+
+def _linked(source: str, target: str) -> None:
+    """Spark writes the files of a checkpoint once: another name for them is a copy. It may remove one of old state
+    meanwhile."""
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        pass
+    except OSError:
+        shutil.copy2(source, target)
