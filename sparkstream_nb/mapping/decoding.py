@@ -61,8 +61,8 @@ class Rejected:
 class Decoded:
     """The events of messages, in the messages' order.
 
-    `columns` has one entry per attribute: an Arrow array of the attribute's type in `engine.columnar.columns.ARROW`, or a list
-    of Python values for type object. `message` (int64) is the number of the message that each event is of.
+    `columns` has one entry per attribute: an Arrow array of the attribute's type in `engine.columnar.columns.ARROW`, or
+    a list of Python values for type object. `message` (int64) is the number of the message that each event is of.
     """
 
     columns: list[Values]

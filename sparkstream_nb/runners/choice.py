@@ -46,7 +46,7 @@ def ahead_of(master: str | None) -> tuple[str, ...]:
 
 
 def session(master: str | None) -> Session:
-    """Where apps on a master run. Raises SparkUnavailable as `runners.spark.session.spark_session` does, and where pyspark is
+    """Where apps on a master run. Raises SparkUnavailable as `spark.session.spark_session` does, and where pyspark is
     not installed, or it or the Spark at the master is too old."""
     if master == INLINE:
         from .inline import InlineSession

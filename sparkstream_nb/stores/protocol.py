@@ -85,8 +85,8 @@ class Store(Protocol):
     """A database that the nodes of a deployment share: tables of aggregations, ledger, errors.
 
     Aggregations are named by their ids; `prepare` must have been called with their definitions. Tables of partials are
-    those of `engine.state.batch.Outputs.partials`: in a record batch per duration at most one row for a bucket and group. A
-    table's batches are merged one after the other.
+    those of `engine.state.batch.Outputs.partials`: in a record batch per duration at most one row for a bucket and
+    group. A table's batches are merged one after the other.
     """
 
     def prepare(self, definitions: Iterable[AggregationDef]) -> None:

@@ -247,7 +247,7 @@ def process_timer_logical(X: Words, l0: int, p: int, time: int) -> None:
 @called
 def _collect_due(X: Words, k: int, now: int) -> None:
     """Takes the instances that run at `now` into `DUE`, by their first times. Of several with the same first time only
-    the first in the scheduler's map runs; the others stay for the next movement of the clock (`engine.columnar.timers`)."""
+    the first in the scheduler's map runs; the others stay for the next movement of the clock (`columnar.timers`)."""
     H, L, due, hashes = pool(X, XH), pool(X, XL), pool(X, XDUE), pool(X, XHASH)
     base, p = k * X[HEAP_N], pool(X, M_TIMERS)[k]
     mask = H[base + H_BUCKETS] - 1
