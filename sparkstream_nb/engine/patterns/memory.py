@@ -56,7 +56,7 @@ P_SIZE = 32
 ) = range(23)  # fmt: skip
 L_SIZE = 24
 
-# Fields of `H`: the heap's size; of the scheduler's map (`columnar.timers`) the buckets, the instances in it and how many
+# Fields of `H`: the heap's size; of the scheduler's map (`timers.py`) the buckets, the instances in it and how many
 # came in ever, of which `TURN` of `L` is each one's number; the heap's entries (time, instance) follow.
 H_SIZE, H_BUCKETS, H_HELD, H_TURN, H_HEAP = range(5)
 
