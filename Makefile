@@ -67,10 +67,11 @@ lab: setup ## Start JupyterLab on the first notebook, on this machine only
 cluster: setup ## A Spark cluster, Spark Connect, Kafka and PostgreSQL on this machine, until Ctrl-C (needs Maven and PostgreSQL)
 	@$(BIN)/python -m tests.try_cluster
 
-check: setup ## Lint, types and direction of imports
+check: setup ## Lint, types, direction of imports, plain words
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.plain_words
 
 test: check ## check, all that needs no JVM, the contract of the runners on Spark, three browser tests, two notebooks
 	$(PYTEST) tests -m "$(PLAIN)" -n 2 --dist worksteal

@@ -1,0 +1,103 @@
+"""Words that a stranger would have to translate: in docstrings, and in documents.
+
+    python -m tests.plain_words            fails where a folder has more of them than conf/plain-words.toml allows
+    python -m tests.plain_words --list F   those of a folder or page, with their places
+    python -m tests.plain_words --lower    lowers the budgets to what there is; they never rise
+
+`make check` runs it. The first line of a docstring says what the thing is or does: it does not begin with a question
+word. Idioms are those of `IDIOMS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "sparkstream_nb"
+BUDGETS = ROOT / "conf" / "plain-words.toml"
+FIRST = frozenset(["What", "Whether", "Where", "That", "Those", "As", "Of", "So", "How", "Which"])
+"""Words that no docstring begins with."""
+IDIOMS = re.compile(
+    r"\b(so many|so much|anew|of then|of now|whoever|nobody|anybody|comes to pass|is made of|of those that|that of the|"
+    r"is that of|had better|till then|what (?:becomes|came|comes|there is)|where that (?:is|are)|"
+    r"as (?:it|they) (?:is|are|was|were) then)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A word at a place."""
+
+    where: str
+    place: str
+    text: str
+
+
+def docstrings(file: Path) -> Iterator[tuple[int, str]]:
+    """The docstrings of a module, its classes, functions, constants and fields, with their lines."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for child in getattr(node, "body", ()) if isinstance(getattr(node, "body", ()), list) else ():
+            if (
+                isinstance(child, ast.Expr)
+                and isinstance(child.value, ast.Constant)
+                and isinstance(child.value.value, str)
+            ):
+                yield child.lineno, child.value.value.strip()
+
+
+def found() -> list[Found]:
+    """All of them: of the package by top folder, and of the documents as `docs`."""
+    out = []
+    for file in sorted(PACKAGE.rglob("*.py")):
+        inside = file.relative_to(PACKAGE)
+        where = inside.parts[0] if len(inside.parts) > 1 else "top"
+        for line, text in docstrings(file):
+            place = f"{file.relative_to(ROOT)}:{line}"
+            if text.partition(" ")[0] in FIRST:
+                out.append(Found(where, place, text.partition("\n")[0]))
+            out += [Found(where, place, m[0]) for m in IDIOMS.finditer(text)]
+    for page in sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md")]):
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for number, line in enumerate(text.splitlines(), 1):
+            out += [Found("docs", f"{page.relative_to(ROOT)}:{number}", m[0]) for m in IDIOMS.finditer(line)]
+    return out
+
+
+def main() -> int:
+    """The command; 1 where a budget is exceeded."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", metavar="FOLDER", help="the words of a folder, or of a file")
+    parser.add_argument("--lower", action="store_true", help="lower the budgets to what there is")
+    given = parser.parse_args()
+    all_ = found()
+    if given.list:
+        for f in all_:
+            if f.where == given.list or given.list in f.place:
+                print(f"{f.place}: {f.text}")
+        return 0
+    count: dict[str, int] = {}
+    for f in all_:
+        count[f.where] = count.get(f.where, 0) + 1
+    budgets: dict[str, int] = tomllib.loads(BUDGETS.read_text(encoding="utf-8"))["budgets"]
+    if given.lower:
+        lowered = {w: min(n, budgets.get(w, n)) for w, n in sorted({**dict.fromkeys(budgets, 0), **count}.items())}
+        head = "# Words of tests/plain_words.py that each folder may have. They only fall.\n[budgets]\n"
+        BUDGETS.write_text(head + "".join(f"{w} = {n}\n" for w, n in lowered.items()), encoding="utf-8")
+        return 0
+    over = {w: n for w, n in count.items() if n > budgets.get(w, 0)}
+    for where, n in over.items():
+        print(f"{where}: {n} words that a stranger would have to translate, {budgets.get(where, 0)} are allowed: "
+              f"python -m tests.plain_words --list {where}", file=sys.stderr)  # fmt: skip
+    return int(bool(over))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

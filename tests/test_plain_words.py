@@ -1,0 +1,39 @@
+"""The search for words that a stranger would have to translate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import plain_words
+
+
+@pytest.mark.parametrize(
+    ("docstring", "found"),
+    [
+        ("The rows of a table.", []),
+        ("What comes out of a table.", ["What comes out of a table.", "What comes"]),
+        ("Whether it waits.", ["Whether it waits."]),
+        ("Makes it anew for so many rows.", ["anew", "so many"]),
+        ("Whatever is left.", []),
+    ],
+)
+def test_docstrings_in_plain_words(
+    docstring: str, found: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "one.py").write_text(f"def f():\n    {docstring!r}\n")
+    for page in ("README.md", "ARCHITECTURE.md"):
+        (tmp_path / page).write_text("plain\n")
+    monkeypatch.setattr(plain_words, "ROOT", tmp_path)
+    monkeypatch.setattr(plain_words, "PACKAGE", package)
+    assert [f.text for f in plain_words.found()] == found
+    assert all(f.where == "top" and f.place == "package/one.py:2" for f in plain_words.found())
+
+
+def test_texts_below_fields_are_docstrings(tmp_path: Path) -> None:
+    file = tmp_path / "one.py"
+    file.write_text('class A:\n    x: int = 1\n    """The number."""\n')
+    assert list(plain_words.docstrings(file)) == [(3, "The number.")]
