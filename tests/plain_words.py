@@ -65,10 +65,14 @@ def found() -> list[Found]:
                 out.append(Found(where, place, text.partition("\n")[0]))
             out += [Found(where, place, m[0]) for m in IDIOMS.finditer(text)]
     for page in sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md")]):
-        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        text = re.sub(r"```.*?```", _lines_alone, page.read_text(encoding="utf-8"), flags=re.DOTALL)
         for number, line in enumerate(text.splitlines(), 1):
             out += [Found("docs", f"{page.relative_to(ROOT)}:{number}", m[0]) for m in IDIOMS.finditer(line)]
     return out
+
+
+def _lines_alone(block: re.Match[str]) -> str:
+    return "\n" * block[0].count("\n")
 
 
 def main() -> int:
