@@ -49,7 +49,7 @@ __all__ = [
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What `%load_ext sparkstream_nb` runs. Spark's JVM begins meanwhile, as a cell will need it soon."""
+    """Runs at `%load_ext sparkstream_nb`. Starts Spark's JVM in the background, as a cell will need it soon."""
     from .lab import load_ipython_extension as load
     from .runners.spark import jvm
 
@@ -59,7 +59,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """What `%unload_ext sparkstream_nb` runs: stops the apps that are still running."""
+    """Runs at `%unload_ext sparkstream_nb`: stops the apps that are still running."""
     from .lab import unload_ipython_extension as unload
     from .runners.spark import jvm
 

@@ -252,7 +252,7 @@ _EXAMPLES = {
     "manager": "--conf manager-1.yaml --allow-env ADMIN_PASSWORD --watch apps",
     "bench": "workloads.json events.csv --only filter",
 }
-"""What stands behind each command in the example of its help."""
+"""The arguments of each command in the example of its help."""
 
 
 def _add_store(c: Options) -> None:

@@ -53,7 +53,7 @@ class _Checked:
 
 
 def _opener(options: Any) -> Callable[[str], _Checked]:
-    """How apps are compiled with the deployment files of `--conf`, and without any."""
+    """Compilation of apps with the deployment files of `--conf`, and without any."""
     from .plan.open_names import compile_open
 
     variables = dict(options.param)

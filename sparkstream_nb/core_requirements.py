@@ -1,4 +1,4 @@
-"""What of this package's requirements its core needs: `python -m sparkstream_nb.core_requirements` prints one a line.
+"""The requirements of the package's core: `python -m sparkstream_nb.core_requirements` prints one a line.
 
 The core is all but Spark and notebooks: the command line and apps in one process (`master="inline"`), on a machine of
 continuous integration for one. pip cannot leave out a requirement of what it installs, but can install a package

@@ -170,7 +170,7 @@ _PLAIN_SECRETS = tuple(
 )
 """Options of an address, by what separates them there, and elsewhere."""
 _WORD = re.compile(r"""(?:[^\s'"]|['"](?![\s,;.:)\]}'"]|\Z))+""")
-"""What an address may be in: a quote is part of it where something goes on behind it."""
+"""Text around an address: a quote is part of the address if more follows it."""
 
 
 def masked(text: str) -> str:

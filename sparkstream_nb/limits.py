@@ -1,4 +1,4 @@
-"""How much one event may ask of a node: more is an error of that event, and the stream goes on."""
+"""Limits on what one event may ask of a node: more is an error of that event, and the stream continues."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .errors import Misuse, shown
 from .retention import named_values
 
 MOST_NESTED = 200
-"""How deep objects may be nested at all: deeper ones cannot be kept."""
+"""The deepest nesting of objects that can be stored at all."""
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
 _HIGHEST = {"characters": 500_000_000, "nesting": MOST_NESTED, "firings": 1_000_000_000}
 """An Arrow array has less than 2 GB, of which a character may take four bytes."""
@@ -18,7 +18,7 @@ _HIGHEST = {"characters": 500_000_000, "nesting": MOST_NESTED, "firings": 1_000_
 
 @dataclass(frozen=True)
 class Limits:
-    """What one event may ask of a node.
+    """Limits on what one event may ask of a node.
 
     `characters`: of a text that a function makes. `nesting`: how deep the lists and maps of an object may be nested.
     `firings`: how often a trigger fires in one step; of more, the earlier ones are left out, and an error says so.

@@ -17,7 +17,7 @@ class Logins:
         self._known = [self._hash(f"{user}:{password}".encode()) for user, password in pairs]
 
     def fit(self, header: str | None) -> bool:
-        """Whether an `Authorization` header of basic authentication has one of them. The time that takes says nothing
+        """True if an `Authorization` header of basic authentication has one of them. The time that takes says nothing
         of what is wrong."""
         try:
             scheme, _, words = (header or "").partition(" ")

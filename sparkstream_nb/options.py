@@ -68,7 +68,7 @@ class Options(argparse.ArgumentParser):
         return self.parse_args(words)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As the base class, but refuses what it does not know: a subcommand names its own options."""
+        """A parser that refuses options which it does not know: a subcommand names its own options."""
         for given in args or ():
             action = given.removeprefix("--")
             if given != action and given not in self._option_string_actions and action in self._choices:

@@ -1,4 +1,4 @@
-"""How much of what came in, was put out and could not be taken an app keeps."""
+"""Retention: the amounts of input, outputs and errors that an app keeps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EXAMPLES = {"days": 7, "errors": 5000}
 
 @dataclass(frozen=True)
 class Retention:
-    """What an app's folder keeps; the oldest goes first.
+    """The amounts that an app's folder keeps; the oldest goes first.
 
     `recording`: bytes of what came in, once Spark is done with it. Divergences and studies replay it. `outputs`: bytes
     of what derived streams put out, of all together. `days`: nothing of these that is older. `errors`: rows and events

@@ -31,9 +31,9 @@ from tornado.netutil import bind_sockets
 MOST_HEADERS = 1 << 16
 """Bytes of a request's headers that are taken."""
 _READ_HEADERS = 1 << 18
-"""Of more than these, no answer says so."""
+"""The most connections that are answered; beyond them there is no answer."""
 LEAVE_SECONDS = 2.0
-"""How long what a refused request still sends is taken, and thrown away: a client that is sending would see an end of
+"""Seconds for which the rest of a refused request is read and thrown away: a client that is sending would see an end of
 the connection as an error, and never the answer."""
 _GRACE, _POLL = 5.0, 0.01
 _BACKLOG = 128
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Limits:
-    """What a server takes: so many `connections` at once, of which an idle one makes room for a new one; `seconds` for
+    """Limits of a server: `connections` at once, of which an idle one makes room for a new one; `seconds` for
     a request's headers to come in, again for its body, and for its answer to go out; `body` bytes. `keeps`: a
     connection may have several requests; `what` a body is, in words."""
 
@@ -77,10 +77,10 @@ class Answer:
 
 
 class Site(Protocol):
-    """What a server answers."""
+    """An answer of a server."""
 
     def check(self, request: Request) -> Answer | None:
-        """What is wrong with a request that has no body yet; None where it may come in. Called by the server's thread:
+        """Checks a request that has no body yet: the answer that refuses it, or None. Called by the server's thread:
         it does not wait for anything."""
         ...
 
@@ -364,7 +364,7 @@ def _length(headers: HTTPHeaders) -> int | None:
 
 
 def _can_be_drained(headers: HTTPHeaders) -> bool:
-    """Whether it can be known where a body ends."""
+    """True if it can be known where a body ends."""
     if "Transfer-Encoding" in headers:
         return headers["Transfer-Encoding"].lower() == "chunked" and "Content-Length" not in headers
     return _length(headers) is not None

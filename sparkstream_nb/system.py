@@ -1,4 +1,4 @@
-"""What Linux, macOS and Windows do differently: locks, owners of files, processes, memory, what is on the disk.
+"""Differences between Linux, macOS and Windows: locks, owners of files, processes, memory, what is on the disk.
 
 All that Unix alone has is looked up here, and may be missing: `fcntl`, `resource` and `pwd` are imported nowhere else
 (import-linter checks it), and the rest of the package runs where they, `os.fork` and Unix sockets are not there.
@@ -32,10 +32,10 @@ except ImportError:  # Windows
 
 WINDOWS = os.name == "nt"
 CAN_FORK = hasattr(os, "fork") and hasattr(socket, "AF_UNIX") and hasattr(socket, "send_fds")
-"""Whether processes can be forked from a server that is asked by a socket of this machine."""
+"""True if processes can be forked from a server that is asked by a socket of this machine."""
 _HAS_OWNERS = hasattr(os, "geteuid")
 _SECONDS = 2.0
-"""How long a file that others have open is tried to be replaced, where that is refused."""
+"""Seconds for which replacing a file is tried again while others have it open."""
 
 # --------------------------------------------------------------------------------------------------------------- files
 
@@ -113,7 +113,7 @@ def lock(file: IO[Any] | int, *, wait: bool = False) -> None:
 
 
 def is_locked(file: IO[Any]) -> bool:
-    """Whether another has locked a file, which is open here and locked from now on: with a lock that several may have
+    """True if another has locked a file, which is open here and locked from now on: with a lock that several may have
     where there is such a one, so that two that look do not find each other."""
     try:
         _lock(file, shared=not WINDOWS, wait=False)
@@ -139,17 +139,17 @@ def _lock(file: IO[Any] | int, *, shared: bool, wait: bool) -> None:
 
 
 def is_mine(found: os.stat_result) -> bool:
-    """Whether a file is this user's. On Windows, which has owners in another form, every file is taken for it."""
+    """True if a file is this user's. On Windows, which has owners in another form, every file is taken for it."""
     return not _HAS_OWNERS or found.st_uid == os.geteuid()
 
 
 def is_trusted(found: os.stat_result) -> bool:
-    """Whether a file is this user's, or root's."""
+    """True if a file is this user's, or root's."""
     return is_mine(found) or found.st_uid == 0
 
 
 def others_may_write(found: os.stat_result) -> bool:
-    """Whether others than this user and root may put something into a folder. Windows says that in another form, and
+    """True if others than this user and root may put something into a folder. Windows says that in another form, and
     keeps the folders of a user's profile to that user."""
     if not _HAS_OWNERS:
         return False
@@ -160,7 +160,7 @@ def others_may_write(found: os.stat_result) -> bool:
 
 
 def runs(process: int) -> bool:
-    """Whether the process of this number runs."""
+    """True if the process of this number runs."""
     if WINDOWS:
         return _runs_on_windows(process)
     try:
@@ -173,7 +173,7 @@ def runs(process: int) -> bool:
 
 
 def _runs_on_windows(process: int) -> bool:
-    """As `runs`: there, signal 0 would be Ctrl-C for the process."""
+    """`runs` on Windows, where signal 0 would be Ctrl-C for the process."""
     import ctypes
 
     synchronize, still_waits = 0x0010_0000, 0x102

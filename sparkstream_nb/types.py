@@ -24,7 +24,7 @@ class Type(enum.Enum):
 
     @property
     def numeric(self) -> bool:
-        """Whether arithmetic and order comparisons accept the type."""
+        """True if arithmetic and order comparisons accept the type."""
         return self in _NUMERIC
 
 

@@ -84,7 +84,7 @@ def main() -> int:
     all_ = found()
     if given.list:
         for f in all_:
-            if f.where == given.list or given.list in f.place:
+            if f.where == given.list or f.place.startswith(given.list):
                 print(f"{f.place}: {f.text}")
         return 0
     count: dict[str, int] = {}

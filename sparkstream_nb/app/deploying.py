@@ -93,7 +93,7 @@ _foreseeing: ContextVar[bool] = ContextVar("foreseeing", default=False)
 
 
 class _Foreseen(Exception):
-    """What would be deployed; raised in place of deploying it."""
+    """The planned deployment, raised in place of starting it."""
 
     def __init__(self, deployment: Deployment, plan: Plan) -> None:
         self.deployment, self.plan = deployment, plan
@@ -101,7 +101,7 @@ class _Foreseen(Exception):
 
 @contextmanager
 def attaching() -> Iterator[None]:
-    """What is deployed inside goes on with its state, or is refused. Begins and ends in a `deferred` part."""
+    """Deployments inside continue with their state, or are refused. Begins and ends in a `deferred` part."""
     with _set(_attaching):
         yield
 
@@ -344,7 +344,7 @@ def deploy(
 
 
 def changes(text: str, **how: Any) -> Changes:
-    """What `deploy` of the same arguments would keep of the state that the app has, begin anew and drop, and why.
+    """The parts of an app's state that `deploy` with these arguments would keep, start over and drop, and why.
 
     Nothing is touched, and Spark is not started. Raises what `deploy` raises of the arguments.
     """
@@ -359,7 +359,7 @@ def changes(text: str, **how: Any) -> Changes:
 def _nodes(
     files: Sequence[NodeFile], nodes: int | None, shard_ids: Sequence[str] | None
 ) -> tuple[int | None, Sequence[str] | None]:
-    """How many nodes there are (None: as the mode has it), and their shard ids where they are given."""
+    """The number of nodes (None: the mode's default), and their shard ids if given."""
     if not files:
         return nodes, shard_ids
     if nodes is not None and nodes != len(files):
@@ -456,7 +456,8 @@ def _finish_elsewhere(deployment: Deployment, plan: Plan, master: str | None) ->
 
 
 def _session(master: str | None) -> Session:
-    """Where the app runs. Spark's handler for Ctrl-C, which cancels the work of every app, is not left behind."""
+    """The session in which the app runs. Spark's handler for Ctrl-C, which cancels the work of every app, is not left
+    behind."""
     if threading.current_thread() is not threading.main_thread():
         return session(master)
     former = signal.getsignal(signal.SIGINT)

@@ -51,7 +51,7 @@ class AppFolders(Displayed, Sequence[AppFolder]):
 
 @dataclass(frozen=True)
 class Removed:
-    """What was removed: `size` bytes of the folder `home`. `left` says what of the app is elsewhere, and stays."""
+    """A removed app: `size` bytes of the folder `home`. `left` says what of the app is elsewhere, and stays."""
 
     name: str
     home: Path
@@ -115,7 +115,7 @@ def size_of(folder: Path) -> int:
 
 
 def _elsewhere(home: Path) -> list[str]:
-    """What an app has outside its folder."""
+    """The parts of an app outside its folder."""
     try:
         life = former_life(home)
     except Misuse:

@@ -60,7 +60,7 @@ class Desk:
         return next((s.name for s in self.sources if s.status.fullmatch(str(status))), None)
 
     def is_open(self) -> bool:
-        """Whether all sources read."""
+        """True if all sources read."""
         with self._lock:
             return all(s.name in self._open for s in self.sources)
 

@@ -56,7 +56,7 @@ class NatsConnection:
 
     @property
     def open(self) -> bool:
-        """Whether the server is still there."""
+        """True if the server is still there."""
         return bool(self._client.is_connected)
 
     def subscribe(self, subject: str, queue: str, take: Callable[[bytes], Coroutine[Any, Any, None]]) -> None:

@@ -57,7 +57,7 @@ def input_batch(plan: Plan, steps: Sequence[Step]) -> InputBatch:
 
 
 def fits(types: Sequence[Type], values: Sequence[Any]) -> bool:
-    """Whether the JSON values of an event fit its stream: no more of them than attributes, and none of another kind."""
+    """True if the JSON values of an event fit its stream: no more of them than attributes, and none of another kind."""
 
     def one(type: Type, value: Any) -> bool:
         if type is Type.BOOL:

@@ -202,7 +202,7 @@ class NodeEngine:
 
     @property
     def may_rest(self) -> bool:
-        """Whether the node may leave out movements of the clock that bring no event and are before `next_due`, and
+        """True if the node may leave out movements of the clock that bring no event and are before `next_due`, and
         make up for them by one: nothing that it puts out tells the difference. It does where timers are in a partition:
         of equal times of its instances one fires with each movement (`timers`)."""
         return self.started and not any(op.node.timed for op in self.operators if _in_partition(op))
@@ -459,7 +459,7 @@ class NodeEngine:
 
     @property
     def stale(self) -> bool:
-        """Whether it should be made anew of what was saved, as most of its strings are of no use any more."""
+        """True if it should be made anew of what was saved, as most of its strings are of no use any more."""
         return self.services.strings.stale
 
     def _state(self, form: Form) -> dict[str, Any]:
@@ -551,7 +551,7 @@ def chunks_of(parts: Sequence[Rows]) -> Chunks:
 
 
 def _same(a: Sequence[tuple[Operator, Rows]], b: Sequence[tuple[Operator, Rows]]) -> bool:
-    """Whether the same operators put out the same."""
+    """True if the same operators put out the same."""
     return [op for op, _ in a] == [op for op, _ in b] and all(x.alike(y) for (_, x), (_, y) in zip(a, b, strict=True))
 
 
@@ -587,5 +587,5 @@ def _shown(op: Operator) -> Iterator[str]:
 
 
 def _sent_at_once(rows: Rows) -> bool:
-    """Whether any step brings several events."""
+    """True if any step brings several events."""
     return bool(np.any(rows.root[1:] == rows.root[:-1]))

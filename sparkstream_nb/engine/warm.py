@@ -140,7 +140,7 @@ def _ran(app: str) -> frozenset[str]:
 
 
 def compiled() -> bool:
-    """Whether `main` has run for this version of the package, on a machine as this one."""
+    """True if `main` has run for this version of the package, on a machine as this one."""
     return _marker().exists()
 
 

@@ -329,7 +329,7 @@ def _parse(text: Any, type: Type) -> Any:
 
 
 def fits(source: pa.DataType, type: Type) -> bool:
-    """Whether every value of an Arrow type becomes one of `type`, or null, so that no row can be rejected for it."""
+    """True if every value of an Arrow type becomes one of `type`, or null, so that no row can be rejected for it."""
     if pa.types.is_dictionary(source):
         source = source.value_type
     if type is Type.STRING:
@@ -344,7 +344,7 @@ def fits(source: pa.DataType, type: Type) -> bool:
 
 
 def fits_time(source: pa.DataType) -> bool:
-    """Whether every value of an Arrow type that is not null is an event time."""
+    """True if every value of an Arrow type that is not null is an event time."""
     return bool(pa.types.is_signed_integer(source) or pa.types.is_timestamp(source) or pa.types.is_date(source))
 
 
@@ -455,7 +455,7 @@ def _moment(value: Any) -> int:
 
 
 def _is_local(value: Any) -> bool:
-    """Whether a text that `_moment` takes is a time that names no zone."""
+    """True if a text that `_moment` takes is a time that names no zone."""
     text = str(value).strip()
     return not text.lstrip("+-").isdecimal() and dt.datetime.fromisoformat(text).tzinfo is None
 

@@ -89,7 +89,7 @@ class TimeFormat:
 
     @property
     def plain(self) -> bool:
-        """Whether times are as they are by default."""
+        """True if times are as they are by default."""
         return self.format is None and self.zone is None
 
     @property

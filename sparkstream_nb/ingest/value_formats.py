@@ -36,7 +36,7 @@ class ValueFormat:
 
     @property
     def plain(self) -> bool:
-        """Whether values are as they are by default."""
+        """True if values are as they are by default."""
         return self.decimal == "." and not self.missing
 
     def present(self, texts: pa.Array) -> pa.Array:

@@ -12,7 +12,7 @@ _OWN = re.compile(rf"{re.escape(SparkStreamError.__module__)}\.\w+: ")
 
 
 def is_own(text: str) -> bool:
-    """Whether the trace of an error of Spark's has an error of this package."""
+    """True if the trace of an error of Spark's has an error of this package."""
     return _OWN.search(text) is not None
 
 

@@ -46,7 +46,7 @@ class Files(Protocol):
         """Writes one, whole or not at all; it is there for good when this returns."""
 
     def has(self, name: str) -> bool:
-        """Whether there is one, or a folder."""
+        """True if there is one, or a folder."""
 
     def remove(self, *names: str) -> None:
         """Removes them."""

@@ -51,7 +51,7 @@ class Entry:
 
     @property
     def retractable(self) -> bool:
-        """Whether an interrupt takes the entry back as long as nobody has begun with it: it belongs to a feed or a
+        """True if an interrupt takes the entry back as long as nobody has begun with it: it belongs to a feed or a
         query that has not returned."""
         return False
 

@@ -66,7 +66,7 @@ def column_values(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
 
 
 def is_object(field: pa.Field) -> bool:
-    """Whether the column holds packed objects."""
+    """True if the column holds packed objects."""
     return bool(field.metadata == _OBJECT)
 
 

@@ -149,7 +149,7 @@ class Shared:
         return sorted(f.base_name for f in found if f.type == FileType.File)
 
     def has(self, name: str) -> bool:
-        """Whether there is an object, or a folder, of a name."""
+        """True if there is an object, or a folder, of a name."""
         from pyarrow.fs import FileType
 
         system, root = self._open()

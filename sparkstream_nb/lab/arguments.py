@@ -295,7 +295,7 @@ EXAMPLES = {
     "stats": "Trades --prometheus",
     "tb": "",
 }
-"""What stands behind the command in the example of its help."""
+"""The arguments of the command in the example of its help."""
 
 
 _COMMAND_WIDTH = 34

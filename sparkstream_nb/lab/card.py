@@ -65,8 +65,8 @@ def headline(app: App) -> str:
 
 
 def warnings_of(app: App) -> list[str]:
-    """What the store says of the shards, which queries several nodes will not answer as one would, and what joins with
-    aggregations leave out."""
+    """Warnings: of the store about shards, of queries that several nodes will not answer as one would, and of joins
+    that leave stored rows out."""
     return [*_of_nodes(app), *cut_by_joins(app.plan)]
 
 
@@ -110,7 +110,7 @@ def durations_of(aggregation: AggregationDef) -> str:
 
 
 def _redeployed(app: App) -> str | None:
-    """What became of an earlier state; nothing to say where it was to be dropped."""
+    """The fate of an earlier state; empty if it was to be dropped."""
     return None if app.deployment.fresh else app.redeployed
 
 

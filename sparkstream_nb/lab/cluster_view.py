@@ -1,4 +1,4 @@
-"""How a cluster looks: nodes by group, links, a time line, and the log of what came to pass; as text and as HTML."""
+"""The display of a cluster: nodes by group, links, a time line, and the log of events; as text and as HTML."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cluster_html(shown: ClusterSnapshot, limit: int) -> str:
 
 
 def head_html(shown: ClusterSnapshot) -> str:
-    """What the app is, and its figures."""
+    """The app's headline and its figures."""
     lines = "".join(paragraph(f'<span style="{MUTED}">{html.escape(line)}</span>') for line in _figures(shown))
     return paragraph(f"<b>{html.escape(shown.app)}</b> {html.escape(headline(shown))}") + lines
 
@@ -121,7 +121,7 @@ def _links_grid(shown: ClusterSnapshot) -> Grid:
 
 
 def log_grid(shown: ClusterSnapshot, limit: int) -> Grid:
-    """What came to pass, the latest first."""
+    """The log, the latest first."""
     log = list(reversed(shown.state.log))
     rows = [[when(h.at), Whole(h.text)] for h in log[:limit]]
     return Grid(["at", "what came to pass"], rows, total=len(log), what="line")

@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"[\w:.\-]+")
 """A word that needs no quotes."""
 
 ROUTED = ("round_robin", "hash:", "node:", "random:", "sticky")
-"""How values of --routing begin."""
+"""The beginnings of values of --routing."""
 _STREAM = re.compile(r"\bdefine\s+stream\s+\S+\s*\(([^()]*)", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"(\w+)\s+\w+\s*(?:,|$)")
 

@@ -1,4 +1,4 @@
-"""How apps and their results look: `text` and `html`, by class, and their registration with IPython.
+"""The display of apps and their results: `text` and `html`, by class, and their registration with IPython.
 
 Both are functions of the data alone. Texts of users' events are escaped; long answers are cut, and say so. A new class
 of result needs one function for each of the two: in `plans_shown.py` where it is about an app's text alone, else in
@@ -60,5 +60,5 @@ def register(shell: Any) -> None:
 
 
 def limit_of(limit: int | None = None) -> int:
-    """How many rows are shown where a call asks for `limit`; None: it asks for no number."""
+    """The number of rows to show if a call asks for `limit` (None: for no number)."""
     return DISPLAY_LIMIT if limit is None else limit

@@ -1,4 +1,4 @@
-"""How failovers look: what a pair made of its events against one node, and what many failovers cost."""
+"""The display of failovers: what a pair made of its events against one node, and what many failovers cost."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def _with_siddhi(python: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def at_cursor(code: str, position: int) -> str | None:
-    """What is to be said of the name at `position`, or of the call around it; None outside of SiddhiQL or a name."""
+    """The description of the name at `position`, or of the call around it; None outside of SiddhiQL or a name."""
     begin, magic = _body(code, position)
     if begin is None:
         return _magic_help(code, position)
@@ -65,7 +65,7 @@ def _magic_help(code: str, position: int) -> str | None:
 
 
 def _body(code: str, position: int) -> tuple[int | None, str]:
-    """Where the SiddhiQL begins in which the cursor is, and the line of the magic; None where it is in none."""
+    """The beginning of the SiddhiQL around the cursor, and the line of the magic; None if there is none."""
     if code.lstrip().startswith("%%siddhi"):
         begin = code.find("\n", code.index("%%siddhi")) + 1
         return (begin if 0 < begin <= position else None), code[:begin]

@@ -340,7 +340,7 @@ class SiddhiMagic(Magics):
         return replace(answer, beside=True) if o.by_shard else answer
 
     def _lines_above(self, body: str) -> int:
-        """How many lines of the cell that runs stand above `body`: that of the magic, and blank ones before it."""
+        """The number of lines of the running cell above `body`: the magic's, and blank ones before it."""
         shown, text = self._cell_text.rstrip(), body.rstrip()
         return shown[: len(shown) - len(text)].count("\n") if shown.endswith(text) else 1
 
@@ -459,7 +459,7 @@ class Interrupted(Misuse):
 
 
 def interrupted(app: App) -> str:
-    """What is true of an app after the Stop button, in words that agree with `%siddhi list`."""
+    """The state of an app after the Stop button, in words that agree with `%siddhi list`."""
     if app.state == "stopped":
         again = "starts again with its next event or query"
         return f"what was committed stays. {app.name} is stopped, and {again}"
@@ -473,7 +473,7 @@ def help_text(commands: dict[str, Options], cell: Options) -> str:
 
 @contextmanager
 def _below(lines: int) -> Iterator[None]:
-    """What is wrong in a text has the number of its line below so many lines."""
+    """Numbers the lines of errors in a text that begins below other lines."""
     try:
         yield
     except SiddhiError as error:
@@ -481,7 +481,7 @@ def _below(lines: int) -> Iterator[None]:
 
 
 def _checked(text: str, lines_before: int = 0, **around: Any) -> Any:
-    """What `app.check` says of an app's text. Raises `SiddhiError` where something is wrong."""
+    """Checks an app's text. Raises `SiddhiError` where something is wrong."""
     checked = api.check(text, lines_before=lines_before, **around)
     if checked.error is not None and not checked.ok:
         raise checked.error

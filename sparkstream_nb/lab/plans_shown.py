@@ -1,4 +1,4 @@
-"""How what is said of apps' texts looks: checks, plans, graphs, repairs, audits. Loads nothing that runs apps."""
+"""The display of checks, plans, graphs, repairs and audits. Loads nothing that runs apps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the failures of a fully distributed app look: which partial app ran where, and what that did to events."""
+"""The display of a fully distributed app's failures: which partial app ran where, and what that did to events."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _led(leaders: Sequence[RunSpan]) -> str:
 
 
 def _before(other: RunSpan, s: RunSpan) -> bool:
-    """Whether another node ran it already, and still does."""
+    """True if another node ran it already, and still does."""
     same = other is not s and other.app == s.app
     return same and (other.first, other.node) < (s.first, s.node) and other.end > s.first
 

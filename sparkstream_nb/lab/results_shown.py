@@ -1,4 +1,4 @@
-"""How apps and the results of running ones look. Feeds, tables, figures, divergence, nodes that fail."""
+"""The display of apps and the results of running ones: feeds, tables, figures, divergence, nodes that fail."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ NO_SHARDS = "The rows belong to no shard: there is nothing to show by shard."
 
 
 def _shards_grid(shown: Result) -> Grid | None:
-    """What each shard holds; None where the rows belong to no shard."""
+    """The contents of each shard; None if the rows belong to no shard."""
     frame = shown.by_shard
     return None if frame is None else Grid.of_frame(frame, limit=limit_of(shown.limit))
 
@@ -230,7 +230,7 @@ NOT_KEPT = "not kept any more, as the retention of the app says."
 
 
 def _events_note(shown: Events) -> str:
-    """What there is to say of the events that are not shown, or that there are none."""
+    """A note on events that are not shown, or that there are none."""
     if shown.came is None and shown.dropped:
         return f"{counted(shown.dropped, 'earlier event')} {'is' if shown.dropped == 1 else 'are'} {NOT_KEPT}"
     if shown.came is None:
@@ -244,7 +244,7 @@ def _events_note(shown: Events) -> str:
 
 
 def _waiting_note(shown: Events) -> str:
-    """What there is to say of events whose outputs are not computed yet."""
+    """A note on events whose outputs are not computed yet."""
     if not shown.waiting:
         return ""
     are, them = ("is", "it") if shown.waiting == 1 else ("are", "them")
@@ -294,7 +294,7 @@ _ROW_SHOWN = 200
 
 
 def _error_values(values: Any) -> Any:
-    """Of a message that could not be read, its text; its source is that of the stream. Of a row that is not whole, its
+    """Values of an error: of a message that could not be read, its text. Of a row that is not whole, its
     text too."""
     if not isinstance(values, dict):
         return values
@@ -302,7 +302,7 @@ def _error_values(values: Any) -> Any:
 
 
 def _errors_grids(shown: Errors) -> tuple[Grid, Grid]:
-    """How many errors there are for each reason; the first of them."""
+    """The number of errors for each reason, and the first of them."""
     limit = limit_of(shown.limit)
     reasons = [(Count(k.count), Whole(k.words)) for k in group_reasons(shown.reasons)]
     counts = Grid(["count", "reason"], reasons, limit=limit, what="reason")
@@ -318,7 +318,7 @@ def _(shown: Errors) -> str:
 
 
 def _errors_notes(shown: Errors) -> list[str]:
-    """What there is to be said of errors that are not shown, and of how all are mended."""
+    """A note on errors that are not shown, and on how to mend them."""
     app = f"sparkstream_nb.get('{shown.app}')"
     mend = [f"%siddhi errors {shown.app} --replay sends them again; mended rows of {app}.errors.frame: .replay(frame)."]
     if shown.dropped:

@@ -1,4 +1,4 @@
-"""How the figures of an app look: a headline, tiles with sparklines, and tables; as text and as HTML."""
+"""The display of an app's figures: a headline, tiles with sparklines, and tables; as text and as HTML."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..sources.intake import SourceFigures
 from .drawings.tables import MUTED, Figure, Grid, counted, paragraph, size, when
 
 _WIDTH, _HEIGHT = 120, 24
-"""Of a sparkline, in px."""
+"""The size of a sparkline (px)."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def stats_html(shown: Stats) -> str:
 
 
 def head_html(shown: Stats) -> str:
-    """What state the app is in."""
+    """The app's state, as a badge."""
     return paragraph(
         f'<b>{html.escape(shown.app)}</b> <span style="{MUTED}">{html.escape(_headline(shown))}</span>'
     ) + paragraph(f'<span style="{MUTED}">{html.escape(_disk_line(shown))}</span>')
@@ -197,7 +197,7 @@ def _grids(shown: Stats) -> list[Grid]:
 
 
 def _behind(source: SourceFigures) -> str:
-    """What is there and not read: messages by partition, of many the most; bytes of files."""
+    """The backlog of a source: messages by partition, of many the most; bytes of files."""
     if source.lag is None or source.behind is None:
         return ""
     if source.type == "file":
@@ -225,7 +225,7 @@ def _parts_grid(shown: Stats) -> Grid:
 
 
 def _state_grid(nodes: Sequence[NodeStats]) -> Grid:
-    """What each of several nodes holds, a row for each query, table, window and aggregation."""
+    """The contents of each of several nodes, a row for each query, table, window and aggregation."""
     names = dict.fromkeys(name for n in nodes for name in n.held) if len(nodes) > 1 else {}
 
     def cell(node: NodeStats, name: str) -> Figure:

@@ -1,4 +1,4 @@
-"""How the end of a stream looks: a table or one number, and how much is not shown; as text and as HTML."""
+"""The display of a stream's tail: a table or one number, and how much is not shown; as text and as HTML."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Failure:
         return "" if token is None else str(token).lower()
 
     def inside_annotation(self) -> bool:
-        """Whether the innermost open parenthesis belongs to an annotation."""
+        """True if the innermost open parenthesis belongs to an annotation."""
         depth = 0
         for i in range(self.at - 1, 1, -1):
             depth += {"RPAR": 1, "LPAR": -1}.get(self.tokens[i].type, 0)

@@ -283,7 +283,7 @@ def _step(place: _Place, piece: Piece, before: Piece | None) -> None:
 
 
 def _spaced(pieces: Sequence[Piece], i: int, *, states: bool) -> bool:
-    """Whether a space stands before piece `i`, where it does not begin a line."""
+    """True if a space stands before piece `i`, where it does not begin a line."""
     before, kind = pieces[i - 1], pieces[i].kind
     if kind in ("RPAR", "RSQB", "COMMA", "SEMICOLON") or before.kind in ("HASH", "BANG", "AT", *_OPEN):
         return False

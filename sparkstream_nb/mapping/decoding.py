@@ -199,7 +199,7 @@ class Decoder:
         return EventBatch([taken(c, order) for c in found.columns], found.messages[order])
 
     def _many(self, messages: Sequence[bytes], numbers: list[int]) -> bool:
-        """Whether there are enough messages for the batch reader, or CSV lines in them."""
+        """True if there are enough messages for the batch reader, or CSV lines in them."""
         if len(numbers) >= FEWEST:
             return True
         return isinstance(self.mapping.format, CsvSource) and sum(messages[i].count(b"\n") for i in numbers) >= FEWEST

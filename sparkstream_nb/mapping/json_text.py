@@ -175,7 +175,7 @@ def written(value: Any, escapes: Escapes, *, nulls: bool = True) -> str:
 
 
 def valid(text: str) -> bool:
-    """Whether a text is JSON as Gson reads it, which is lenient: quotes may be single or missing."""
+    """True if a text is JSON as Gson reads it, which is lenient: quotes may be single or missing."""
     try:
         parse_lenient(text)
     except MessageError:

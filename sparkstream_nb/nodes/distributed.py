@@ -51,12 +51,12 @@ class Distributed:
 
     @property
     def random(self) -> bool:
-        """Whether faults come at random."""
+        """True if faults come at random."""
         return self.scenario.random
 
     @property
     def planned(self) -> bool:
-        """Whether faults are planned from the start on."""
+        """True if faults are planned from the start on."""
         return bool(self.scenario.faults)
 
     def check(self, start: int, until: int, more: tuple[Fault, ...]) -> None:

@@ -44,7 +44,7 @@ class GroupCounts:
     before_gap: int = 0
     """How many events were lost before the last active node was gone."""
     losing: bool = False
-    """Whether the last span of `lost_between` goes on with the next event that is lost."""
+    """True if the last span of `lost_between` goes on with the next event that is lost."""
 
     @property
     def lost_in_gap(self) -> int:

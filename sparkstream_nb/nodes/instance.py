@@ -85,7 +85,7 @@ class _Logged:
     subscribed: bool = False
 
     def done(self) -> bool:
-        """Whether nobody will ask for it."""
+        """True if nobody will ask for it."""
         return (self.saved or not (self.kinds == KEYED).any()) and (
             self.subscribed or not (self.kinds == SUBSCRIBED).any()
         )

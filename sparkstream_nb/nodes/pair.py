@@ -171,7 +171,7 @@ class Server:
     """Revisions to make of its state before a step, by its number."""
     writing: Writing | None = None
     overdue: bool = False
-    """Whether it has to persist as soon as it has written."""
+    """True if it has to persist as soon as it has written."""
     transit: Transit = field(default_factory=Transit)
     """What is under way to it from the other node."""
 

@@ -53,7 +53,7 @@ class Arrivals:
         return Arrivals(self.stream, self.place[index], self.ts[index], chunks, [taken(c, index) for c in self.columns])
 
     def begins(self) -> Array:
-        """Whether an event is the first of its chunk, bool[n]."""
+        """True if an event is the first of its chunk, bool[n]."""
         out = np.ones(len(self.place), bool)
         out[1:] = (np.diff(self.chunks.number) != 0) | (np.diff(self.place) != 0)
         return out

@@ -53,7 +53,7 @@ _AT_MOST: dict[AggDuration, int] = {
 """So much later (ms) than a bucket's start, the next one has begun."""
 
 Holds = Callable[[AggDuration, int, int], bool]
-"""Whether there are rows of a duration in buckets that begin from one time on and before another (ms)."""
+"""True if there are rows of a duration in buckets that begin from one time on and before another (ms)."""
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def _of_steps(i: n.StreamInput) -> Iterator[n.Expr]:
 
 
 def _sees_all(step: n.Step) -> bool:
-    """Whether a step may look at attributes that it does not name."""
+    """True if a step may look at attributes that it does not name."""
     match step:
         case n.FilterStep():
             return False

@@ -396,7 +396,7 @@ Output = Insert | Delete | Update | Upsert
 
 @dataclass(frozen=True)
 class Safety:
-    """Whether a query's result stays correct when events are routed over shards, and why.
+    """True if a query's result stays correct when events are routed over shards, and why.
 
     `stateless`: correct under any routing. `merged`: correct after a retrieval merges the shards. `keyed`: correct if
     events are routed by `keys` (stream id → attribute name). `node-dependent`: correct under no routing.
@@ -482,7 +482,7 @@ class TableDef:
 
     @property
     def stored(self) -> bool:
-        """Whether it is in a database, which all nodes share (`@store`)."""
+        """True if it is in a database, which all nodes share (`@store`)."""
         return tree.find_annotation(self.annotations, "store") is not None
 
 
@@ -660,7 +660,7 @@ class Retrieval:
     output: Output | None
     text: str = field(repr=False)
     shared: bool = False
-    """Whether what it reads or changes is a table that all nodes share."""
+    """True if what it reads or changes is a table that all nodes share."""
 
     @property
     def columns(self) -> Schema:

@@ -57,7 +57,7 @@ UNKNOWN_REF = "ref.unknown"
 
 
 def is_open(connector: tree.Annotation, properties: Mapping[str, str]) -> bool:
-    """Whether the `ref` of a `@source`, `@sink`, `@store` or `@destination` stands for options that are not known."""
+    """True if the `ref` of a `@source`, `@sink`, `@store` or `@destination` stands for options that are not known."""
     ref = connector.get("ref")
     return ref is not None and f"{ref}.{UNKNOWN_REF}" in properties
 
@@ -131,7 +131,7 @@ _SURE = frozenset(
 
 
 def may_fail(expr: n.Expr) -> bool:
-    """Whether evaluating the expression may raise an error for some event, judging by its functions."""
+    """True if evaluating the expression may raise an error for some event, judging by its functions."""
     return any(
         isinstance(e, n.InTable | n.ScriptCall) or (isinstance(e, n.Call) and e.function not in _SURE)
         for e in n.walk(expr)
@@ -139,7 +139,7 @@ def may_fail(expr: n.Expr) -> bool:
 
 
 def inserts_into(q: n.Query, id_: str) -> bool:
-    """Whether a query inserts into the stream or window `id_`."""
+    """True if a query inserts into the stream or window `id_`."""
     return isinstance(q.output, n.Insert) and q.output.target.id == id_ and q.output.target.kind in ("stream", "window")
 
 
@@ -153,5 +153,5 @@ def tables_of(q: n.Query, *, written: bool = True) -> tuple[str, ...]:
 
 
 def only_adds(q: n.Query, table: str) -> bool:
-    """Whether a query inserts into a table and looks into none."""
+    """True if a query inserts into a table and looks into none."""
     return isinstance(q.output, n.Insert) and q.output.target.id == table and not tables_of(q, written=False)

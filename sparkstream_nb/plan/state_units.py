@@ -97,7 +97,7 @@ def aggregations_read(plan: n.Plan) -> frozenset[str]:
 
 
 def _keeps(query: n.Query) -> bool:
-    """Whether a query has state: an event means the same to a plain filter whatever came before."""
+    """True if a query has state: an event means the same to a plain filter whatever came before."""
     if not isinstance(query.input, n.StreamInput) or query.rate is not None:
         return True
     if any(isinstance(e, n.Agg) for x in expressions(query) for e in n.walk(x)):
@@ -153,7 +153,7 @@ class UnitChanges:
 
     @property
     def keeps(self) -> bool:
-        """Whether any state goes on."""
+        """True if any state goes on."""
         return any(self.units[key].keeps for key in self.kept)
 
 

@@ -104,12 +104,12 @@ class Care:
         return replace(self, aside=(*self.aside, Aside(died.steps, died.why)), suspects=None)
 
     def concerns(self, entries: Sequence[Entry]) -> bool:
-        """Whether `entries` are to be taken with care."""
+        """True if `entries` are to be taken with care."""
         first, end = self.entries
         return any(first <= e.seq < end for e in entries)
 
     def shows(self, entries: Sequence[EventsEntry]) -> bool:
-        """Whether errors may be told that have the values of events of `entries`: some of them are set aside, or may
+        """True if errors may be told that have the values of events of `entries`: some of them are set aside, or may
         be."""
         first, end = entries[0].step, entries[-1].step + entries[-1].steps
         found = [*(a.steps for a in self.aside), *([] if self.suspects is None else [self.suspects])]
@@ -143,7 +143,7 @@ class Care:
         return next(within, None) if len(steps) else None
 
     def suspected(self, steps: Steps) -> bool:
-        """Whether `steps` are suspected."""
+        """True if `steps` are suspected."""
         s = self.suspects
         return s is not None and s.first <= steps.first and steps.end <= s.end
 
@@ -209,7 +209,7 @@ def trying(place: Place, what: Trying) -> Iterator[None]:
 
 
 def _elsewhere(error: Exception) -> bool:
-    """Whether a database, disk or Spark has failed, and not what is done with events."""
+    """True if a database, disk or Spark has failed, and not what is done with events."""
     if "sqlalchemy" in sys.modules:
         from ..stores.sql import of_database
 

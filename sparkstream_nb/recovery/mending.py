@@ -28,13 +28,13 @@ class Mended(Protocol):
 
     @property
     def active(self) -> bool:
-        """Whether it runs."""
+        """True if it runs."""
 
     def failure(self) -> str | None:
         """Why it ended by itself; None where it did not."""
 
     def ended_for_good(self) -> bool:
-        """Whether it cannot be begun again in this process."""
+        """True if it cannot be begun again in this process."""
 
     def planned_batch(self) -> tuple[int, tuple[int, int]]:
         """The number of the last micro-batch that is planned, and its entries: the first, and the first after it."""
@@ -115,7 +115,7 @@ class Mending:
         return self._wanted
 
     def _may_help(self, entries: tuple[int, int]) -> bool:
-        """Whether another try may help; sets the care that it takes."""
+        """True if another try may help; sets the care that it takes."""
         found, care = died(self.inbox), self.query.care
         if self._tries <= PLAIN_TRIES:
             return True

@@ -46,7 +46,7 @@ class NodeSpec:
 
     @property
     def takes_all(self) -> bool:
-        """Whether it takes all events, and does all of its plan itself."""
+        """True if it takes all events, and does all of its plan itself."""
         return self.duty is not None or self.groups is not None
 
     @staticmethod

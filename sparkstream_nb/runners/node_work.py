@@ -425,7 +425,7 @@ def _droppable(plan: Plan) -> Iterator[frozenset[str]]:
 
 
 def _idle(engine: Engine) -> TypeGuard[NodeEngine]:
-    """Whether a node does not use its events."""
+    """True if a node does not use its events."""
     return isinstance(engine, NodeEngine) and idle(engine.plan)
 
 

@@ -90,7 +90,7 @@ class Runner(Protocol):
     """Carries the micro-batches of one app."""
 
     commits_here: bool
-    """Whether a micro-batch is committed by the time that the runner takes it for done. Where not, `settle` commits."""
+    """True if a micro-batch is committed by the time that the runner takes it for done. Where not, `settle` commits."""
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -98,7 +98,7 @@ class Runner(Protocol):
 
     @property
     def active(self) -> bool:
-        """Whether it runs."""
+        """True if it runs."""
 
     def begin(self, care: Care) -> None:
         """Begins where it left off. `care` is what the nodes mind. Raises SparkStreamError where it cannot."""
@@ -110,7 +110,7 @@ class Runner(Protocol):
         """Why it ended by itself; None where it did not."""
 
     def ended_for_good(self) -> bool:
-        """Whether it cannot be begun again in this process."""
+        """True if it cannot be begun again in this process."""
 
     def attempts(self) -> int:
         """How often the micro-batch that is planned and not done was begun, where what it does may have ended this

@@ -70,7 +70,7 @@ class SourceApp:
 
     @property
     def works(self) -> bool:
-        """Whether there is work for tasks, beside passing entries on."""
+        """True if there is work for tasks, beside passing entries on."""
         return bool(self.stateless) or self.divides
 
 
@@ -221,7 +221,7 @@ def worked_off(
 
 
 def _may_leave_out(app: SourceApp, run: Sequence[EventsEntry]) -> bool:
-    """Whether columns of these entries may be left out: no error tells their values, and where a node finds that it
+    """True if columns of these entries may be left out: no error tells their values, and where a node finds that it
     needs all after all, it can read the files, as events in entries do not go to it."""
     return not app.care.shows(run) and not (app.divides and any(e.file is None for e in run))
 

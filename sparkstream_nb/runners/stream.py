@@ -32,7 +32,7 @@ class Stream:
 
     @property
     def active(self) -> bool:
-        """Whether it runs."""
+        """True if it runs."""
         return self.runner.active
 
     def start(self) -> None:
@@ -48,7 +48,7 @@ class Stream:
         return self.runner.failure()
 
     def ended_for_good(self) -> bool:
-        """Whether it cannot be begun again in this process."""
+        """True if it cannot be begun again in this process."""
         return self.runner.ended_for_good()
 
     def attempts(self) -> int:

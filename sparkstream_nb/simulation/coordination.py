@@ -156,7 +156,7 @@ class Coordinators:
                 self._run_poll(member, now)
 
     def quiet(self, now: int) -> bool:
-        """Whether nothing will change until something happens from outside: heartbeats are all that there is."""
+        """True if nothing will change until something happens from outside: heartbeats are all that there is."""
         db, oldest = self.database, self.figures.oldest
         leaders = [m for m in self.members.values() if m.coordinates]
         return (

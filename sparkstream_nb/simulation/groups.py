@@ -61,7 +61,7 @@ class Groups:
 
     @property
     def random(self) -> bool:
-        """Whether its faults are random."""
+        """True if its faults are random."""
         return any(s.rate for s in self.scenarios)
 
     def place(self, node: str) -> int:
@@ -88,7 +88,7 @@ class Groups:
 
     @property
     def planned(self) -> bool:
-        """Whether faults are planned from the start on."""
+        """True if faults are planned from the start on."""
         return any(s.faults for s in self.scenarios)
 
     def check(self, start: int, until: int, more: tuple[Fault, ...]) -> None:

@@ -198,7 +198,7 @@ class ResourceSimulation:
         )
 
     def _quiet(self) -> bool:
-        """Whether nothing will change until something happens from outside."""
+        """True if nothing will change until something happens from outside."""
         leaders = [m for m in self.managers.values() if m.leads]
         looking = [m for m in self.managers.values() if m.looks and m.pool is not None and m.pool.nodes]
         heard = any({c.a, c.b} & {*self.managers} for c in self.cuts)
@@ -287,7 +287,7 @@ class ResourceSimulation:
         self.coordinators.cut = {n for n in from_database if n in self.managers}
 
     def _reaches(self, manager: str, worker: str) -> bool:
-        """Whether a request of one process gets through to the other, and is answered."""
+        """True if a request of one process gets through to the other, and is answered."""
         ends = {manager, worker}
         there = self.managers[manager].up and self.workers[worker].up
         return there and not ends & {*self.halted} and not any({c.a, c.b} == ends for c in self.cuts)

@@ -105,7 +105,7 @@ class ResourceScenario:
 
     @property
     def random(self) -> bool:
-        """Whether faults come at random."""
+        """True if faults come at random."""
         return bool(self.rate)
 
     def schedule(self, start: int, until: int, more: Sequence[Fault] = ()) -> tuple[Fault, ...]:

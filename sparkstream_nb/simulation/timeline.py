@@ -56,7 +56,7 @@ class Resumed(Happening):
 
 @dataclass(frozen=True)
 class Reached(Happening):
-    """Whether two ends reach each other, from now on."""
+    """True if two ends reach each other, from now on."""
 
     a: str
     b: str
@@ -126,7 +126,7 @@ class Passive(Happening):
 
 @dataclass(frozen=True)
 class Syncing(Happening):
-    """Whether the active `node` sends what it takes to the other one, from now on. Where it begins, it persists."""
+    """True if the active `node` sends what it takes to the other one, from now on. Where it begins, it persists."""
 
     node: str
     whether: bool

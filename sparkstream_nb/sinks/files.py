@@ -141,7 +141,7 @@ class GrowingFile(_Files):
         self._file = file
 
     def _is_there(self) -> bool:
-        """Whether the path still names the file that is open: others may have moved it away."""
+        """True if the path still names the file that is open: others may have moved it away."""
         assert self._file is not None
         try:
             return os.stat(self._path()).st_ino == os.fstat(self._file).st_ino

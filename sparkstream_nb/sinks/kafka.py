@@ -159,7 +159,7 @@ class KafkaTarget:
             raise self._failed(error) from None
 
     def _exists(self, topic: str) -> bool:
-        """Whether Kafka has a topic. Raises Away where it does not answer."""
+        """True if Kafka has a topic. Raises Away where it does not answer."""
         from kafka import KafkaConsumer
         from kafka.errors import KafkaError
 
@@ -266,7 +266,7 @@ def _bytes(text: str) -> bytes:
 
 
 def compresses(name: str) -> bool:
-    """Whether kafka-python can compress by gzip, snappy, lz4 or zstd here: all but gzip need a package of their own."""
+    """True if kafka-python can compress by gzip, snappy, lz4 or zstd here: all but gzip need a package of their own."""
     from kafka import codec
 
     return bool(getattr(codec, f"has_{name}")())

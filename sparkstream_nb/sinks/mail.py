@@ -51,7 +51,7 @@ class MailPlace:
 
     @property
     def is_here(self) -> bool:
-        """Whether it is this machine."""
+        """True if it is this machine."""
         return self.host in ("localhost", "127.0.0.1", "::1")
 
     def __str__(self) -> str:
@@ -147,7 +147,7 @@ class MailTarget:
         return server
 
     def _failed(self, code: int, said: bytes | str) -> Away | Refused:
-        """Whether the server may take a mail later (4xx, and wrong passwords, which may be mended), or never."""
+        """True if the server may take a mail later (4xx, and wrong passwords, which may be mended), or never."""
         words = f"{self.place} answered {_words(code, said)}"
         if code in (421, 530, 534, 535):
             self.close()

@@ -41,7 +41,7 @@ class _Kind:
     content_type: str
     extension: str
     breaks: bool = False
-    """Whether a message ends with a line break of its own."""
+    """True if a message ends with a line break of its own."""
 
 
 _KINDS: Mapping[type[SinkFormat], _Kind] = {

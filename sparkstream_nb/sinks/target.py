@@ -52,9 +52,9 @@ class Target(Protocol):
     """A file, folder or server that takes messages. Used by one thread, but for `cancel`."""
 
     by_batch: bool
-    """Whether it takes a micro-batch whole: after a crash, that is sent again from its first row."""
+    """True if it takes a micro-batch whole: after a crash, that is sent again from its first row."""
     at_start: bool
-    """Whether it is opened when the app starts, and not with its first message."""
+    """True if it is opened when the app starts, and not with its first message."""
     at_once: int
     """Messages that one call of `send` takes at most."""
     templates: Mapping[str, str]

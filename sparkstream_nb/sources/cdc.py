@@ -319,7 +319,7 @@ def kind_of(value: Any) -> str:
 
 
 def _comparable(last: Any, greatest: Any) -> bool:
-    """Whether two values of a polled column can be of one type. One that Python does not have may be of each."""
+    """True if two values of a polled column can be of one type. One that Python does not have may be of each."""
     return Unread in (type(last), type(greatest)) or kind_of(last) == kind_of(greatest)
 
 

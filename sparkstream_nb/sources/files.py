@@ -212,7 +212,7 @@ class FilesReader:
         self._changes[name] = None
 
     def _settled(self, changed: int) -> bool:
-        """Whether nobody writes a file any more that was changed then (ns), as far as one can see."""
+        """True if nobody writes a file any more that was changed then (ns), as far as one can see."""
         return self._now() - changed / 1e9 >= SETTLED_SECONDS
 
     # --------------------------------------------------------------------------------------------------- one file
@@ -259,7 +259,7 @@ class FilesReader:
         return self._here.path / name
 
     def _same(self, name: str, s: Stretch, known: Reached) -> bool:
-        """Whether a file with the same name and inode is the one that was read. One that was to be put away, and was
+        """True if a file with the same name and inode is the one that was read. One that was to be put away, and was
         changed since, is another one."""
         keeps = self.place.after == "keep"
         if known.is_unchanged(s) or (known.changed == s.changed and not keeps):

@@ -172,7 +172,7 @@ class Intake:
         return SourceFigures(s.name, s.stream, s.type, s.shown, c.received, c.events, c.rejected, parts, self._trouble)
 
     def caught_up(self, since: float) -> bool:
-        """Whether all was in the inbox that was there at a time (s of the monotonic clock), or later."""
+        """True if all was in the inbox that was there at a time (s of the monotonic clock), or later."""
         began, behind = self._nothing
         return began >= since and behind is not None and behind.at >= since and not any(behind.parts.values())
 
@@ -225,7 +225,7 @@ class Intake:
             self._trouble = None
 
     def _full(self) -> bool:
-        """Whether the app has enough before it."""
+        """True if the app has enough before it."""
         last = self._entrance.progress.last
         while self._waiting and self._waiting[0][0] <= last:
             self._waiting.popleft()
@@ -375,7 +375,7 @@ class Intakes:
             intake.tried.wait(max(0.0, end - time.monotonic()))
 
     def caught_up(self, since: float) -> bool:
-        """Whether all was in the inbox that was there at a time (s of the monotonic clock), or later."""
+        """True if all was in the inbox that was there at a time (s of the monotonic clock), or later."""
         return all(intake.caught_up(since) for intake in self._all)
 
     def figures(self) -> tuple[SourceFigures, ...]:

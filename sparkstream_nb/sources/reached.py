@@ -60,7 +60,7 @@ class Reached:
         return Reached(int(inode), int(at), bool(through), mark, int(changed), *map(int, touched))
 
     def is_unchanged(self, s: Stretch) -> bool:
-        """Whether the file system says that nothing was written since."""
+        """True if the file system says that nothing was written since."""
         return self.changed == s.changed and self.touched in (-1, s.touched)
 
 
@@ -83,7 +83,7 @@ def mark_of(source: BinaryIO, at: int, all_of: int) -> str:
 
 
 def has_mark(source: BinaryIO, at: int, mark: int | str, all_of: int, *, grows: bool) -> bool:
-    """Whether the first `at` bytes still have this mark. `grows`: the file is read by lines."""
+    """True if the first `at` bytes still have this mark. `grows`: the file is read by lines."""
     if isinstance(mark, str):
         return mark_of(source, at, all_of) == mark
     source.seek(0)

@@ -63,7 +63,7 @@ class Reader(Protocol):
         ...
 
     def busy(self, *, full: bool) -> None:
-        """Whether the app has so much before it that nothing is read."""
+        """True if the app has so much before it that nothing is read."""
         ...
 
     def behind(self) -> Behind | None:

@@ -82,7 +82,7 @@ class Database:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a file on this machine."""
+        """True if it is a file on this machine."""
         return self.kind in FILES
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Whether a table that exists is one for an aggregation, and the ways out where it is not."""
+"""True if a table that exists is one for an aggregation, and the ways out where it is not."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Dialect(ABC):
     poll_settings: ClassVar[tuple[str, ...]] = ()
     """What such a session begins with: times are in UTC, and no query takes longer than a minute."""
     casts_texts: ClassVar[bool] = False
-    """Whether a text is compared with a number or a time only by a cast."""
+    """True if a text is compared with a number or a time only by a cast."""
 
     def of_server(self, connection: sa.Connection) -> Dialect:
         """The dialect of the server that answered."""
@@ -111,7 +111,7 @@ class Dialect(ABC):
     set_type: ClassVar[str] = "TEXT"
 
     def fits(self, column: StoredColumn, found: Any) -> bool:
-        """Whether a column of the SQLAlchemy type `found` can hold the values of `column`."""
+        """True if a column of the SQLAlchemy type `found` can hold the values of `column`."""
         kind = Type.STRING if column.role == "set" else column.type
         wanted: dict[Type, tuple[type, ...]] = {
             Type.STRING: (sa.String,),

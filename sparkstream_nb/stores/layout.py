@@ -97,7 +97,7 @@ class Layout:
 
     @property
     def marks_nulls(self) -> bool:
-        """Whether there is AGG_NULL_KEYS."""
+        """True if there is AGG_NULL_KEYS."""
         return any(c.role == "nulls" for c in self.columns)
 
     def without_null_keys(self) -> Layout:

@@ -75,7 +75,7 @@ def tried(work: Callable[[], T], where: str, dialect: Dialect, patience: Patienc
 
 
 def of_database(error: Exception) -> bool:
-    """Whether a database failed, and not for the values that it was given."""
+    """True if a database failed, and not for the values that it was given."""
     of_values = sa.exc.IntegrityError | sa.exc.DataError
     return isinstance(error, sa.exc.SQLAlchemyError) and not isinstance(error, of_values)
 

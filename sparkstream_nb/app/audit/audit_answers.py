@@ -1,4 +1,4 @@
-"""What an audit is given to replay, and what it has measured: plain data."""
+"""The feeds of an audit and its measurements, as plain data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..running.source_reading import AS_IT_IS, Reading
 
 @dataclass(frozen=True)
 class Measured:
-    """How the outputs of `nodes` under a routing compare with one node's: outputs of each verdict by query (by
+    """Outputs of `nodes` under a routing, compared with one node's: outputs of each verdict by query (by
     trigger for its events). `repaired`: of the app with its repairs."""
 
     nodes: int
@@ -24,12 +24,12 @@ class Measured:
 
     @property
     def outputs(self) -> int:
-        """How many outputs there are, in the truth or of the nodes."""
+        """The number of outputs, of one node or of the nodes."""
         return sum(sum(v.values()) for v in self.queries.values())
 
     @property
     def differing(self) -> int:
-        """How many outputs and merged rows are not the same."""
+        """The number of outputs and merged rows that differ."""
         lost = sum(n for v in self.queries.values() for verdict, n in v.items() if verdict != "same")
         return lost + sum(self.aggregations.values())
 
@@ -51,7 +51,8 @@ class FeedFiles:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What the feeds show: `ways`, or the reason why they could not be replayed; and the rows that do not fit."""
+    """The results of an audit's feeds: `ways`, or the reason why they could not be replayed; and the rows that do not
+    fit."""
 
     ways: Sequence[Measured] = ()
     failure: str | None = None

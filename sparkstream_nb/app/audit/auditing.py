@@ -36,12 +36,12 @@ class AppAudit(Displayed):
 
     @property
     def failing(self) -> list[Finding]:
-        """What depends on the node and is not accepted."""
+        """Findings that depend on the node and are not accepted."""
         return [f for f in self.findings if f.fails]
 
     @property
     def keyed(self) -> list[Finding]:
-        """What is right only where events are routed by a key, and is not accepted."""
+        """Findings that are right only with a routing by key, and are not accepted."""
         return [f for f in self.findings if f.level == "keyed" and f.accepted is None]
 
     @property

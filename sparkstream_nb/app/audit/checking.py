@@ -26,7 +26,7 @@ _ONE_NODE = {"shardId": "node-1"}
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a deployment would add to an app's text: values of `${NAME}`, and the nodes' deployment files. Without
+    """The parts of a deployment that an app's text lacks: values of `${NAME}`, and the nodes' deployment files. Without
     files, what only these can say is left open."""
 
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -38,7 +38,8 @@ class Surroundings:
         conf: str | Path | Sequence[str | Path] | None = None,
         allow_env: Sequence[str] = (),
     ) -> Surroundings:
-        """Those of the arguments of `deploy`. Raises `Misuse` for deployment files that cannot be read."""
+        """The surroundings that the arguments of `deploy` give. Raises `Misuse` for deployment files that cannot be
+        read."""
         values = dict(variables or {})
         if conf is None or (isinstance(conf, Sequence) and not conf):
             return Surroundings(values)
@@ -64,7 +65,7 @@ def check(
     allow_env: Sequence[str] = (),
     lines_before: int = 0,
 ) -> Check:
-    """Whether `text` is a right app: syntax, names, types and rules. Nothing starts. True in a condition if it is.
+    """True if `text` is a right app: syntax, names, types and rules. Nothing starts. True in a condition if it is.
 
     An app that this build cannot run yet is right too: `Check.gaps` says what it cannot run. Without `conf`, the nodes'
     deployment files, a `ref`, a data source or a `${NAME}` without a value is a note (`Check.notes`); with it, an
@@ -103,7 +104,7 @@ def repair(
     allow_env: Sequence[str] = (),
     lines_before: int = 0,
 ) -> RepairList:
-    """What would make each query of an app's text right on several nodes. Nothing starts. Raises `SiddhiError` where
+    """Repairs that make each query of an app's text right on several nodes. Nothing starts. Raises `SiddhiError` where
     the text is wrong. `conf` as in `check`; numbers of lines count the `lines_before` the text.
     """
     with _below(lines_before):

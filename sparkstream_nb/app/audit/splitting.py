@@ -24,7 +24,7 @@ from ..results.frontend import Displayed
 from ..running.app import App
 
 _CHANNELS = "transportChannelCreationEnabled"
-"""Of `@app:transportChannelCreationEnabled('false')`: topics are not made (`SiddhiTopologyCreatorImpl`)."""
+"""The note for `@app:transportChannelCreationEnabled('false')`: topics are not made (`SiddhiTopologyCreatorImpl`)."""
 _ONE_NODE = {"shardId": "node-1"}
 
 

@@ -28,7 +28,7 @@ class DataSource:
 
 @dataclass(frozen=True)
 class NodeFile:
-    """What a deployment file says of its node.
+    """The settings of a node in its deployment file.
 
     `id`: that of `wso2.carbon`. `properties`: those of `siddhi`, and what `siddhi: refs` defines as `NAME.option`.
     `kind`: the type of `deployment.config` ("ha", "distributed"), empty where there is none. `unknown`: the keys that
@@ -168,7 +168,7 @@ def _id(path: Path, loaded: Mapping[str, Any], shard: str | None, references: Re
 
 
 def _refs(path: Path, section: Mapping[str, Any], place: str) -> dict[str, str]:
-    """What `refs` of a section defines, as `NAME.option`."""
+    """Definitions in the `refs` of a section, as `NAME.option`."""
     properties: dict[str, str] = {}
     for i, item in enumerate(_list(path, section.get("refs"), place)):
         ref = item.get("ref", item) if isinstance(item, dict) else {}

@@ -1,4 +1,4 @@
-"""What deployment files say of a fully distributed deployment: managers, resource nodes, receivers, their figures."""
+"""Deployment files of a fully distributed deployment: managers, resource nodes, receivers, their figures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PERSIST = ("state.persistence", "intervalInMin")
 
 
 def is_manager(file: NodeFile) -> bool:
-    """Whether it is a manager's: it names no managers to go to."""
+    """True if it is a manager's: it names no managers to go to."""
     return file.kind == DISTRIBUTED and at_keys(file.sections, _MANAGERS) is None
 
 
@@ -79,7 +79,7 @@ def _check_addresses(files: Sequence[NodeFile]) -> None:
 
 
 def _persist(workers: Sequence[NodeFile]) -> int | None:
-    """How often nodes persist, in ms; None where none does."""
+    """The interval at which nodes persist (ms; None: they do not)."""
     enabled = [at_keys(f.sections, ("state.persistence", "enabled")) is True for f in workers]
     if len(set(enabled)) > 1:
         file = workers[enabled.index(not enabled[0])]

@@ -1,4 +1,4 @@
-"""What the deployment files of minimum HA say of their two nodes: coordination, persistence, queue."""
+"""Deployment files of minimum HA's two nodes: coordination, persistence, queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an app may reach outside its own folder. The text of an app opens nothing: a person grants it at deployment.
+"""Permissions of an app outside its own folder. The text of an app opens nothing: a person grants it at deployment.
 
 A grant is a text KIND=WHAT: `file=DIR`, `http=URL-PREFIX`, `kafka=HOST:PORT` (and `smtp`, `tcp`, `nats`), or
 `jdbc=postgresql://HOST:PORT/DATABASE`.
@@ -86,7 +86,7 @@ class Url:
         return f"{self.scheme}://{host}{port}"
 
     def covers(self, other: Url) -> bool:
-        """Whether `other` is this address, or one below its path."""
+        """True if `other` is this address, or one below its path."""
         same = (self.scheme, self.host, self.port) == (other.scheme, other.host, other.port)
         return same and other.path[: len(self.path)] == self.path
 
@@ -102,7 +102,7 @@ def _segments(url: SplitResult, wrong: str) -> tuple[str, ...]:
 
 
 def _leads_elsewhere(segment: str) -> bool:
-    """Whether a segment of a path is `.` or `..`, or several segments, to a server that decodes it once, again, or in a
+    """True if a segment of a path is `.` or `..`, or several segments, to a server that decodes it once, again, or in a
     way of its own."""
     seen = set()
     while segment not in seen:
@@ -117,7 +117,7 @@ def _leads_elsewhere(segment: str) -> bool:
 
 @dataclass(frozen=True)
 class Grants:
-    """What an app may reach: folders, address prefixes, servers as (one of `SERVERS`, host, port), and databases of
+    """The permissions of an app: folders, address prefixes, servers as (one of `SERVERS`, host, port), and databases of
     servers."""
 
     folders: tuple[Path, ...] = ()

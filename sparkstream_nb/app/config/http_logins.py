@@ -19,7 +19,7 @@ _OPTIONS = ("basic.auth.username", "basic.auth.password")
 
 
 def logins_of(options: Mapping[str, str], files: Sequence[NodeFile], references: References, what: str) -> Logins:
-    """Those who may post to `what`, a source in words: the user of its options, whose password is a reference, else the
+    """The logins of `what`, a source in words: the user of its options, whose password is a reference, else the
     users of WSO2's `auth.configs` in deployment files, whose passwords are in base64 there, or references.
 
     Raises `Misuse` where there is nobody, and for a password in the app's text.

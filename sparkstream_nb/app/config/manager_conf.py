@@ -1,4 +1,4 @@
-"""What a manager's deployment file says of its HTTP interface: port, user name, password."""
+"""The HTTP interface in a manager's deployment file: port, user name, password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an app was deployed with, as plain data: enough to deploy the same again in another process.
+"""The record of a deployment, as plain data: enough to deploy the same again in another process.
 
 It is part of `app.json`, which only its owner can read. Secrets are not in it: references such as `${sec:alias}` stay
 references, values of variables that stand where passwords do are left out, and so is the token of a Spark address.
@@ -95,7 +95,7 @@ class Record:
         }
 
     def granted(self) -> list[str]:
-        """What the app may reach and do, in words that show no passwords."""
+        """The app's permissions, in words that show no passwords."""
         a = self.arguments
         out = [masked(grant) for grant in a["allow"]]
         out += [f"environment variable {name}" for name in a["allow_env"]]
@@ -116,7 +116,7 @@ def _plain(value: Any) -> Any:
 
 
 def _may_be_secret(variable: str, text: str) -> bool:
-    """Whether the value of a variable may be a secret: by its name, by what stands around it in the app's text, or
+    """True if the value of a variable may be a secret: by its name, by what stands around it in the app's text, or
     because only deployment files use it."""
     if _SECRET_NAME.search(variable):
         return True

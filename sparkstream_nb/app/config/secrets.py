@@ -18,7 +18,7 @@ KEPT_ELSEWHERE = "password='${sec:NAME}', and store NAME in the keyring or allow
 
 
 def is_secret_reference(text: str) -> bool:
-    """Whether a text is one reference to a secret, and nothing else: what a password in an app's text has to be."""
+    """True if a text is one reference to a secret, and nothing else: what a password in an app's text has to be."""
     return _SECRET.fullmatch(text) is not None
 
 
@@ -30,7 +30,7 @@ def check_password(text: str, what: str, example: str = KEPT_ELSEWHERE) -> None:
 
 @dataclass(frozen=True)
 class References:
-    """Where the values of `${...}` may come from.
+    """Sources of the values of `${...}`.
 
     `${NAME}` is a variable of the deployment, else the environment variable NAME. `${env:NAME}` is the environment
     variable. `${sec:alias}` is the password that the keyring holds for the service "sparkstream" under the alias, or

@@ -86,7 +86,7 @@ class HttpGate:
         return {"Authorization": f"Basic {base64.b64encode(login).decode()}"}
 
     def _oauth(self, options: Mapping[str, str]) -> OAuthPlace | None:
-        """Where access tokens come from; None where none is asked for."""
+        """The server of access tokens; None without one."""
         client = self._pair(options, "consumer.key", "consumer.secret")
         in_body = self._pair(options, "body.consumer.key", "body.consumer.secret")
         user = self._pair(options, "oauth.username", "oauth.password")

@@ -39,7 +39,7 @@ class NatsGate:
         return f"{subject} at {servers}", NatsTarget(NatsPlace(servers, subject, key))
 
     def subject(self, options: Mapping[str, str]) -> NatsSubject:
-        """What a source subscribes to. Raises as `target` does."""
+        """The subscription of a source. Raises as `target` does."""
         servers, subject = self._servers(options, "reads from"), self._destination(options)
         if not _PATTERN.fullmatch(subject):
             raise Misuse(f"{self.what}: destination is a subject such as trades.*, not {shown(subject)}")

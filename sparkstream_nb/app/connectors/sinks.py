@@ -126,7 +126,7 @@ class SinkPlans:
         return Calls(desk, tuple(name for name in schema.names if name in desk.names))
 
     def _on_error(self, sink: OutsideSink) -> str:
-        """What becomes of an event that cannot be delivered. STREAM leaves it to `@OnError` of the stream, as Siddhi's
+        """The handling of an event that cannot be delivered. STREAM leaves it to `@OnError` of the stream, as Siddhi's
         `StreamJunction.handleError` does: without one it is logged."""
         if sink.on_error != "STREAM":
             return sink.on_error
@@ -223,7 +223,7 @@ def _flag(options: Mapping[str, str], key: str, default: bool, what: str) -> boo
 
 
 def _share(sink: OutsideSink, schema: Schema, number: int, of: int) -> Callable[[pa.Table], Array] | None:
-    """Which rows go to destination `number` (from 0) of a partitioned sink: those with one remainder of Java's hash of
+    """Rows for destination `number` (from 0) of a partitioned sink: those with one remainder of Java's hash of
     the key. None: all do."""
     if sink.key is None or of == 1:
         return None
@@ -272,5 +272,5 @@ class Deliveries:
         return sum(f.pending for f in self.figures())
 
     def figures(self) -> tuple[SinkFigures, ...]:
-        """How far each is."""
+        """The progress of each."""
         return tuple(d.figures() for d in self._all)

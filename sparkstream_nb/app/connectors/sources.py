@@ -52,7 +52,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 @dataclass(frozen=True)
 class MessageReader:
-    """What makes events of a source's messages; `time` is the position of the attribute with their time, or None."""
+    """The decoder of a source's messages; `time` is the position of the attribute with their time, or None."""
 
     decoder: Decoder
     time: int | None
@@ -85,7 +85,7 @@ class SourcePlans:
         return [self._setup(source, latest) for source in self._sources]
 
     def messages_of(self, name: str) -> MessageReader | None:
-        """What reads the messages of the source of this name; None where there is no such source."""
+        """The decoder of the source of this name; None if there is no such source."""
         for s in self._sources:
             if quote(s.name, safe="") == name:
                 schema = self._plan.schema(s.stream)
@@ -151,7 +151,7 @@ class SourcePlans:
 
 
 def _rows_as_json(schema: Schema, mapping: SourceMapping) -> SourceMapping:
-    """What reads the rows of parquet files and tables that were rejected: they are kept as JSON."""
+    """The reader of rejected rows of parquet files and tables: they are kept as JSON."""
     return replace(mapping, format=JsonSource(), places=tuple(f"$['{name}']" for name in schema.names))
 
 
@@ -160,7 +160,7 @@ def _time_of(source: IncomingSource, schema: Schema) -> int | None:
 
 
 def _line_by_line(source: IncomingSource) -> bool:
-    """Whether a message is a line of a file: no chunk, but an event."""
+    """True if a message is a line of a file: no chunk, but an event."""
     return source.type == "file" and source.options.get("mode", "text.full").lower() in ("line", "parquet")
 
 
@@ -337,7 +337,7 @@ def _polled(
 
 
 def _tcp(o: _Options, grants: Grants, channel: str) -> TcpPlace:
-    """Where a source listens; `channel` is that of one without a `context`."""
+    """The address at which a source listens; `channel`: of a source without a `context`."""
     port = o.whole("port", TCP_PORT, 65_535)
     grants.check_server("tcp", f"localhost:{port}", f"{o.what} listens at")
     return TcpPlace("127.0.0.1", port, o.text("context", channel))

@@ -1,4 +1,4 @@
-"""Which database each aggregation and each table of a deployment is in.
+"""The databases of a deployment's aggregations and tables.
 
 Deployment files are of the person who deploys, and so are the databases that they name. An address in an app's text
 needs a grant, as those of sources and sinks do.
@@ -26,7 +26,7 @@ from ..config.grants import Grants, NotAllowed
 from ..config.secrets import References, check_password
 
 _BEFORE_OPTIONS = re.compile(r"(?:\$\{[^}]*\}|[^?])*")
-"""Of an address, all but the options behind its `?`; one in a reference is none."""
+"""An address without the options behind its `?`; a `?` in a reference does not count."""
 
 
 def databases_of(
@@ -120,8 +120,8 @@ def _opened(database: Database, patience: Patience) -> Store:
 
 @dataclass(frozen=True)
 class _Stores:
-    """What the `@store`s of a deployment mean: its plans, its deployment files (one for each, or none), and what the
-    app may read and reach."""
+    """The databases that a deployment's `@store`s name: its plans, its deployment files (one for each, or none), and
+    what the app may read and reach."""
 
     plans: Sequence[Plan]
     nodes: Sequence[NodeFile]
@@ -207,7 +207,7 @@ class _Stores:
 
 
 def _check_password(password: str | None, what: str) -> None:
-    """As `check_password`; local databases may have none, or an empty one."""
+    """`check_password` for local databases, which may have no password, or an empty one."""
     if password:
         check_password(password.strip(), what)
 

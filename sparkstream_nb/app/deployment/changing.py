@@ -36,7 +36,7 @@ _MOST_NAMED = 12
 
 
 def pending(home: Path, life: Life) -> bool:
-    """Whether anything that came in during a life is not committed: the app must not be changed before that."""
+    """True if anything that came in during a life is not committed: the app must not be changed before that."""
     folder = life.folder(home)
     found = checkpoint_of(life.runner, folder, life.meeting).reached()
     return bool(
@@ -108,18 +108,18 @@ def clear_up(home: Path, app: str, life: Life, *, own_store: bool) -> None:
 
 
 def unsent_before(home: Path, former: Life, life: Life) -> int:
-    """How many outputs sinks have not sent that are of streams with other attributes from now on: they are not sent."""
+    """The number of unsent outputs of streams whose attributes change: they are not sent."""
     streams = {s for s in life.batches if life.batches[s] != former.batches.get(s)}
     return unsent(former.folder(home), streams)
 
 
 Fate = Literal["kept", "changed", "dropped"]
-"""What becomes of an app's state."""
+"""The fate of an app's state."""
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What a deployment makes of the state that an app has: there is none yet (`begun`), all of it goes on (`kept`) or
+    """The effect of a deployment on the app's state: there is none yet (`begun`), all of it goes on (`kept`) or
     what `units` say (`changed`), or all is `dropped`, for a `reason`."""
 
     app: str
@@ -138,7 +138,7 @@ class Changes:
 
 
 def _lines(changes: UnitChanges) -> list[str]:
-    """What becomes of the parts of an app that is changed, a line for each kind of fate."""
+    """The fates of a changed app's parts, a line for each."""
     fates = (
         ("Kept", changes.kept),
         ("Begun anew, as they changed", changes.changed),
@@ -150,7 +150,7 @@ def _lines(changes: UnitChanges) -> list[str]:
 
 
 def told(changes: UnitChanges, trash: Path, left: int) -> str:
-    """What becomes of the state of an app that is changed, in words."""
+    """The fate of a changed app's state, in words."""
     out = ["The app was changed, and goes on where it was.", *_lines(changes)]
     if changes.changed or changes.bound or changes.removed:
         out.append(f"What was dropped is in {trash}.")

@@ -1,4 +1,4 @@
-"""How an app is deployed."""
+"""A deployment's parameters."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MOST_NODES = 1_000
 
 @dataclass(frozen=True)
 class Deployment:
-    """What `deploy` was asked for, with its defaults filled in. See `deploy` for what each field means.
+    """The parameters of `deploy`, with defaults filled in. See `deploy` for what each field means.
 
     `databases`: by aggregation, those that `@store` names; `tables`: the tables in each database.
     `references`: where values of `${...}` come from. `switched_off`: the queries that do not run, as `alerts` is "off".
@@ -80,12 +80,12 @@ class Deployment:
 
     @property
     def nodes(self) -> int:
-        """How many nodes are simulated."""
+        """The number of simulated nodes."""
         return len(self.shard_ids)
 
 
 def playback(plan: Plan) -> bool:
-    """Whether the app's clock is that of its events by its own words (`@app:playback`)."""
+    """True if the app's clock is that of its events by its own words (`@app:playback`)."""
     return find_annotation(plan.annotations, "playback") is not None
 
 

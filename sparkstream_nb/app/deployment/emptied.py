@@ -1,4 +1,5 @@
-"""What `fresh` removes from stores outside an app's folder: it is said, and DuckDB files are copied to the trash first.
+"""Removal of an app's rows from stores outside its folder by `fresh`: reported, with DuckDB files copied to the trash
+first.
 
 Whose an aggregation in such a store is cannot be told: another app may have one of the same name.
 """
@@ -103,7 +104,7 @@ def _with_log(file: Path, copy: Path) -> list[tuple[Path, Path]]:
 
 
 def _holds(store: Store, aggregation: AggregationDef, shards: Sequence[str] | None) -> bool:
-    """Whether there are rows of an aggregation, of these shards alone where they are given."""
+    """True if there are rows of an aggregation, of these shards alone where they are given."""
     if shards is not None:
         return any(s.rows and s.shard in shards for s in store.shards(aggregation.id))
     return any(store.count(aggregation.id, per, _ALWAYS, most=1) for per in aggregation.durations)

@@ -1,4 +1,4 @@
-"""Which frames and files were fed to which streams: a cell that is run again feeds its frame once more.
+"""The frames and files that were fed to each stream: a cell that is run again feeds its frame once more.
 
 Files are noted in the app's folder, so that a redeployment or a new kernel still knows them. They are forgotten with
 the app's state.
@@ -21,13 +21,13 @@ NOTED = "fed.json"
 
 
 class FedBefore:
-    """What was fed to apps. Keeps no frame alive."""
+    """The feeds of apps so far. Keeps no frame alive."""
 
     def __init__(self) -> None:
         self._frames: list[tuple[str, str, _Same]] = []
 
     def has(self, home: Path, stream: str, source: Any) -> bool:
-        """Whether the same frame, or the file as it is, was fed to this stream of the app in the folder `home`."""
+        """True if the same frame, or the file as it is, was fed to this stream of the app in the folder `home`."""
         noted = _Noted.of(home)
         if isinstance(source, Path):
             return _mark(stream, source) in noted.files

@@ -41,7 +41,7 @@ STATE_FORMAT = 5
 CHANGED = "the definitions or queries of the app changed"
 FRESH = "fresh was asked for"
 MOST_CHARACTERS = 100
-"""Of a name in the name of a folder; file systems take 255 bytes."""
+"""The most bytes of a name in a folder's name; file systems take 255."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Life:
 
 
 def apps_folder() -> Path:
-    """Where apps have their folders by default: `$SPARKSTREAM_HOME`, or the user's cache folder, then `apps`."""
+    """The default place of apps' folders: `$SPARKSTREAM_HOME`, or the user's cache folder, then `apps`."""
     base = os.environ.get("SPARKSTREAM_HOME")
     if base is None:
         cache = os.environ.get("XDG_CACHE_HOME")
@@ -148,7 +148,7 @@ def check_home(home: Path) -> None:
 
 
 def has_app(home: Path) -> bool:
-    """Whether `home` has the `app.json` of an app, which may be cut off. Raises `Misuse` where that cannot be read."""
+    """True if `home` has the `app.json` of an app, which may be cut off. Raises `Misuse` where that cannot be read."""
     try:
         found = _read(home)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, RecursionError):
@@ -159,8 +159,8 @@ def has_app(home: Path) -> bool:
 
 
 def _read(home: Path) -> Any:
-    """What `app.json` has. Raises ValueError where it was cut off, RecursionError where it is nested too deep, OSError
-    where there is none, and `Misuse` where it may not be read."""
+    """The contents of `app.json`. Raises ValueError where it was cut off, RecursionError where it is nested too deep,
+    OSError where there is none, and `Misuse` where it may not be read."""
     try:
         return json.loads((home / "app.json").read_text(encoding="utf-8"))
     except PermissionError as e:
@@ -168,7 +168,7 @@ def _read(home: Path) -> Any:
 
 
 def _left_by_a_start(path: Path) -> bool:
-    """Whether a deployment that was ended before it wrote `app.json` leaves this."""
+    """True if a deployment that was ended before it wrote `app.json` leaves this."""
     return path.name in ("trash", "app.json.new", LOCK) or (_is_life(path) and not any(path.iterdir()))
 
 
@@ -272,7 +272,7 @@ def _wanted(deployment: Deployment, plan: Plan, former: Life, run: str) -> Life:
 
 
 def _fate(deployment: Deployment, former: Life, wanted: Life, plan: Plan) -> tuple[Fate, str]:
-    """What becomes of the state of `former`, and why it does not go on as it is (empty where it does)."""
+    """The fate of the state of `former`, and why it does not continue unchanged (empty if it does)."""
     reason = _difference(former, wanted)
     if reason is not None:
         return "dropped", reason
@@ -294,7 +294,7 @@ def _kept(home: Path, former: Life, shard_ids: Sequence[str]) -> tuple[Life, str
 
 
 def _nodes_changed(before: Sequence[str], now: Sequence[str]) -> str:
-    """Which nodes came and went, in words."""
+    """The nodes that came and went, in words."""
     said = ""
     came, went = [s for s in now if s not in before], [s for s in before if s not in now]
     if came:
@@ -305,7 +305,7 @@ def _nodes_changed(before: Sequence[str], now: Sequence[str]) -> str:
 
 
 def _means_the_same(former: Life, wanted: Life, plan: Plan) -> bool:
-    """Whether an app means what it meant before: also where the names of queries changed."""
+    """True if an app means what it meant before: also where the names of queries changed."""
     if former.plan != wanted.plan or not former.units or not wanted.units:
         return former.plan == wanted.plan
     found = unit_changes(former.units, plan, former.change + 1)
@@ -334,7 +334,7 @@ def _changed(deployment: Deployment, former: Life, wanted: Life, plan: Plan) -> 
 
 
 def goes_on(deployment: Deployment, former: Life, plan: Plan) -> bool:
-    """Whether an app that is changed goes on with its life: where any state does, or sources have positions. Else
+    """True if an app that is changed goes on with its life: where any state does, or sources have positions. Else
     nothing would be left of it but its clock."""
     return bool(deployment.sources) or unit_changes(former.units, plan, former.change + 1).keeps
 
@@ -350,8 +350,8 @@ def life_to_change(deployment: Deployment, plan: Plan) -> Life | None:
 
 
 def foreseen(deployment: Deployment, plan: Plan) -> Changes:
-    """What `open_folder` would make of an app's state; nothing is touched. Raises `Misuse` where that cannot be read,
-    unless `fresh` is asked for."""
+    """The effect that `open_folder` would have on an app's state; nothing is touched. Raises `Misuse` where that cannot
+    be read, unless `fresh` is asked for."""
     d = deployment
     if not (d.home / "app.json").exists():
         return Changes(d.name, "begun")
@@ -365,7 +365,7 @@ def foreseen(deployment: Deployment, plan: Plan) -> Changes:
 
 
 def may_change(deployment: Deployment) -> bool:
-    """Whether what is unchanged goes on where the text of the app changes: not where nodes share states in other ways
+    """True if what is unchanged goes on where the text of the app changes: not where nodes share states in other ways
     than by the text alone, as those of a pair or a leader."""
     return deployment.groups is None and deployment.led is None
 
@@ -408,14 +408,14 @@ def empty_trash(home: Path, run: str) -> Path:
 
 
 def _unfinished(place: Path) -> bool:
-    """Whether a folder in the trash has files of an app that was not dropped whole: its `app.json` comes last."""
+    """True if a folder in the trash has files of an app that was not dropped whole: its `app.json` comes last."""
     if not _RUN.fullmatch(place.name) or (place / "app.json").exists():
         return False
     return any(p.name in _OWN_FILES or _is_life(p) for p in place.iterdir())
 
 
 def _life_there(home: Path) -> Life:
-    """As `former_life`; raises `Misuse` also where the life's folder is gone."""
+    """`former_life`, which also raises `Misuse` if the life's folder is gone."""
     former = former_life(home)
     if not former.folder(home).is_dir():
         raise not_whole(home, f"its {former.folder(home).name} is gone, and with it what came in")

@@ -24,7 +24,7 @@ from .deployment import HA, SCALABLE
 
 @dataclass(frozen=True)
 class Trial:
-    """What `deploy` was given of groups: their figures, their faults, the seed."""
+    """The arguments of `deploy` about groups: their figures, their faults, the seed."""
 
     pair: Pair | None = None
     resources: ResourceCluster | None = None
@@ -57,20 +57,20 @@ def mode_of_files(files: Sequence[NodeFile]) -> str | None:
 
 
 def refs_of_layer(files: Sequence[NodeFile]) -> dict[str, str]:
-    """What the files of a partitioning layer define: the destinations that a @distribution refers to."""
+    """Definitions in the files of a partitioning layer: the destinations that a @distribution refers to."""
     return {k: v for f in files if f.kind != HA for k, v in f.properties.items()}
 
 
 @dataclass(frozen=True)
 class Layer:
-    """What divides events over groups: `@distribution` by stream, else the routing."""
+    """The rule that divides events over groups: `@distribution` by stream, else the routing."""
 
     routing: str
     divided: Mapping[str, Divided]
 
     @property
     def keyed(self) -> bool:
-        """Whether there is one: else events go to nodes in turn."""
+        """True if there is one: else events go to nodes in turn."""
         return bool(self.divided) or self.routing != "round_robin"
 
     @property
@@ -80,7 +80,7 @@ class Layer:
         return f"hash:{keys.pop()}" if len(keys) == 1 and None not in keys else self.routing
 
     def streams(self, inputs: Mapping[str, Schema]) -> tuple[tuple[str, Distribution], ...]:
-        """How the events of each input stream are divided."""
+        """The division of each input stream's events."""
         out = {s: Distribution(d.strategy, d.key) for s, d in self.divided.items()}
         key = Route.parse(self.routing, 1).attribute
         if not self.divided and key is not None:
@@ -124,7 +124,7 @@ def groups_for(
 def nodes_of_groups(
     layer: Layer, files: Sequence[NodeFile], nodes: int | None, shard_ids: Sequence[str] | None
 ) -> tuple[int, Sequence[str]]:
-    """How many nodes there are behind a layer, two for each destination, and their ids. Raises `Misuse` where what was
+    """The number of nodes behind a layer, two for each destination, and their ids. Raises `Misuse` where what was
     given does not fit together."""
     wanted = next((d.destinations for d in layer.divided.values()), None)
     if files:

@@ -117,7 +117,7 @@ after_fork_in_child(_forked)
 
 
 def same_folder(one: Path, other: Path) -> bool:
-    """Whether two paths are one folder."""
+    """True if two paths are one folder."""
     return one.exists() and other.exists() and one.samefile(other)
 
 

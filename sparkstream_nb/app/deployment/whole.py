@@ -1,4 +1,4 @@
-"""Whether an app's folder is whole: its journal, checkpoint, store and outputs must know of the same micro-batches.
+"""True if an app's folder is whole: its journal, checkpoint, store and outputs must know of the same micro-batches.
 
 A runner plans a micro-batch of entries that are in the journal, the commit puts it into the ledger, and then the runner
 takes it for done. So the journal reaches as far as the checkpoint, the ledger no further than what is planned, and at
@@ -17,8 +17,8 @@ from ...journal.checkpoints import Reached
 
 @dataclass(frozen=True)
 class Found:
-    """What an app's folder has: the entries in its journal, its checkpoint, the last micro-batch in the ledger of
-    its store (None: not known), whether its outputs are there, and which files are `missing` that entries name which
+    """The contents of an app's folder: the entries in its journal, its checkpoint, the last micro-batch in the ledger
+    of its store (None: not known), whether its outputs are there, and which files are `missing` that entries name which
     are not done. `handed`: what the ledger lacks was handed over by a Connect server, and is still there.
     `lacking_outputs` says which outputs are gone."""
 

@@ -29,7 +29,7 @@ from ..results.prometheus import prometheus_text
 from ..running.app import App
 
 MOST_BYTES = 1_000_000
-"""Of an app's text, as UTF-8."""
+"""The most bytes of an app's text, as UTF-8."""
 MOST_STATEMENTS = 2_000
 """Definitions, queries and partitions of an app: to compile these takes some two seconds."""
 STATISTICS = "statistics"
@@ -136,7 +136,7 @@ class ManagedApp:
 
     @property
     def active(self) -> bool:
-        """Whether it runs."""
+        """True if it runs."""
         return self.hosted.state == "running"
 
 

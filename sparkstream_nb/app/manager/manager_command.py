@@ -21,12 +21,12 @@ from .manager_watch import WatchedDirectory
 
 LOOPBACK = "127.0.0.1"
 _KNOWN_PASSWORDS = ("", "admin")
-"""Those that everybody knows: of WSO2's servers as they are delivered, and none."""
+"""Passwords that everybody knows: the default of WSO2's servers, and none."""
 
 
 @dataclass(frozen=True)
 class ManagerOptions:
-    """How a manager is started. `conf`: its own deployment file, then those of the rest of its deployment.
+    """The parameters of a manager. `conf`: its own deployment file, then those of the rest of its deployment.
 
     `host`, `port`: where it listens, by default on this machine alone, and the port of the file; 0 is a free one.
     `tls_cert`, `tls_key`: PEM files; both or none. `watch`: a directory of apps. `allow_env`: the environment variables
@@ -43,7 +43,7 @@ class ManagerOptions:
 
 
 def distributed(files: Sequence[Path]) -> ClusterDeployer:
-    """What the command deploys apps with. They get nothing that has to be allowed: no scripts, no environment."""
+    """The arguments with which the command deploys apps. They get no permissions: no scripts, no environment."""
     return ClusterDeployer(lambda text, name: deploy(text, name=name, mode=DISTRIBUTED, conf=list(files)))
 
 

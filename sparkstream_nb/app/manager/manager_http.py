@@ -47,7 +47,7 @@ class Credentials(Logins):
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server listens: an IP address, and its family. `loopback`: only this machine reaches it."""
+    """The address of a server: an IP address, and its family. `loopback`: only this machine reaches it."""
 
     ip: str
     family: socket.AddressFamily
@@ -195,7 +195,7 @@ class _Site:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a request that may come in asks a manager for."""
+    """The action that an accepted request asks for."""
 
     manager: Manager
     request: Request

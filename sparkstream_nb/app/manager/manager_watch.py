@@ -22,7 +22,7 @@ PAUSE = 1.0
 """Seconds between two looks at the directory."""
 
 Signature = tuple[int, ...]
-"""What is another where a file was written, replaced or renamed."""
+"""The stamp of a file: another if it was written, replaced or renamed."""
 
 
 class WatchedDirectory:
@@ -43,7 +43,7 @@ class WatchedDirectory:
         self._apps: dict[str, str] = {}
         """The app of each file."""
         self._said: dict[str, str] = {}
-        """What was said last of a file that is not deployed."""
+        """The last message about a file that is not deployed."""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="manager-watch", daemon=True)
 
@@ -135,7 +135,7 @@ class WatchedDirectory:
         self._log(f"{printable(name)}: app '{app.name}' is {'deployed' if new else 'deployed again'}")
 
     def _same(self, app: str, text: str) -> bool:
-        """Whether the app runs as the text says: somebody touched its file."""
+        """True if the app runs as the text says: somebody touched its file."""
         try:
             found = self._manager.get(app)
         except NoSuchApp:

@@ -1,1 +1,1 @@
-"""What an app answers: outputs, statistics, aggregations, divergences and errors."""
+"""Answers of an app: outputs, statistics, aggregations, divergences and errors."""

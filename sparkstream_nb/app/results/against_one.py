@@ -1,4 +1,4 @@
-"""What nodes that fail made of an app's events, held against one node that takes them all and never fails."""
+"""Nodes that fail, compared with one node that takes all events and never fails."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class AgainstOneNode(Displayed):
 
     @property
     def tallies(self) -> Mapping[str, Tally]:
-        """How the outputs compare with one node's, by stream."""
+        """The comparison of outputs with one node's, by stream."""
         raise NotImplementedError
 
     @property
     def happenings(self) -> Sequence[Happening]:
-        """What came to pass, in order, without the start."""
+        """The log in order, without the start."""
         raise NotImplementedError
 
     @property
@@ -48,14 +48,14 @@ class AgainstOneNode(Displayed):
 
     @cached_property
     def timeline(self) -> pd.DataFrame:
-        """What came to pass: at (ms), what."""
+        """The log: at (ms), what."""
         return pd.DataFrame([[h.at, str(h)] for h in self.happenings], columns=["at", "what"])
 
     def summary(self) -> str:
         return f"<{type(self).__name__} of {self.app}: {self.said}>"
 
     def outputs_said(self) -> str:
-        """How many outputs came to harm, in words."""
+        """The number of damaged outputs, in words."""
         t = self.tallies.values()
         lost, spurious, twice = (sum(getattr(x, n) for x in t) for n in ("lost", "spurious", "duplicated"))
         return f"outputs {lost:,} lost, {spurious:,} spurious, {twice:,} duplicated"

@@ -101,7 +101,7 @@ class Result(Displayed):
 
 @dataclass(frozen=True)
 class Came:
-    """How many events came in on a stream in all, and how many of them are `gone`: no longer kept in the inbox."""
+    """The number of events of a stream in all, and of those that are `gone`: no longer kept in the inbox."""
 
     total: int
     gone: int
@@ -132,7 +132,7 @@ class Sent(Displayed):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Events(Displayed):
-    """What `stream` put out so far. `frame` has all of it: `node`, `timestamp` (ms), the attributes.
+    """The outputs of `stream` so far. `frame` has all of it: `node`, `timestamp` (ms), the attributes.
 
     Where the stream has an attribute `timestamp` of its own, the event's time is `event_timestamp`. `limit`: how many
     rows are shown; None: as many as the front end shows. Of an input stream `frame` has the last events that came in,
@@ -186,8 +186,8 @@ class Errors(Displayed):
 
 @dataclass(frozen=True)
 class StateSize:
-    """What a query, table, window or aggregation holds on a node. `rows`: events of windows and joins, partial matches
-    of patterns, rows of tables; None where that is not counted."""
+    """The contents of a query, table, window or aggregation on a node. `rows`: events of windows and joins, partial
+    matches of patterns, rows of tables; None where that is not counted."""
 
     bytes: int
     rows: int | None = None
@@ -227,7 +227,7 @@ class PartStats:
 
 @dataclass(frozen=True)
 class DiskStats:
-    """What an app's folder holds, in bytes: the `recording` of what came in, the `outputs` of derived streams, the
+    """The size of an app's folder in bytes: the `recording` of what came in, the `outputs` of derived streams, the
     `state` of the nodes with what Spark keeps of the micro-batches, and the `store` of aggregations, tables and errors
     where that is a file of the app's own. `retention` is how much is kept of the first two; `dropped` counts the events
     by derived stream that are not kept any more."""
@@ -251,7 +251,7 @@ class LiveStats:
 
 @dataclass(frozen=True, repr=False)
 class Stats(Displayed):
-    """How far an app is.
+    """The progress of an app.
 
     `clock`: the app's clock (ms since 1970; None before the first event), and `clock_kind` what moves it: "virtual" or
     "wall" (see `deploy`). `events`: events and chunks that were sent.

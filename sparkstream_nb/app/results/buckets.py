@@ -1,4 +1,5 @@
-"""What a front end draws an aggregation from: its groups, its buckets by shard and merged, and news of commits."""
+"""The data from which a front end draws an aggregation: its groups, its buckets by shard and merged, and news of
+commits."""
 
 from __future__ import annotations
 
@@ -127,7 +128,7 @@ class AggregationReader:
         return []
 
     def count(self, per: AggDuration) -> int:
-        """How many buckets of a duration hold something."""
+        """The number of buckets of a duration that hold something."""
         return self._store.buckets(self.definition.id, per, BucketRange(*ALWAYS, most=1)).total
 
     def read(self, query: BucketQuery) -> BucketValues:
@@ -200,7 +201,7 @@ class AggregationReader:
 
 
 def merges_groups(definition: AggregationDef, name: str) -> bool:
-    """Whether a selected value means something over all groups: it is made of aggregates alone, without group-by
+    """True if a selected value means something over all groups: it is made of aggregates alone, without group-by
     attributes and without the latest value of a plain attribute."""
     keys = len(definition.select.group_by)
     output = next(item for item in definition.output if item.name == name)

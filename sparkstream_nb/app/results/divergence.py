@@ -1,4 +1,4 @@
-"""Which outputs depend on the node that saw the events: what the nodes put out, held against one node's truth.
+"""Outputs that depend on the node which saw the events: the nodes' outputs, compared with one node's.
 
 The truth is one node that takes all events in the order in which they came. An output (of a stream, at a time, with its
 values) that both have is the same. Outputs are matched as bags: no order is guessed. What is left over is told apart by
@@ -29,7 +29,7 @@ Verdict = Literal["same", "lost", "spurious", "late", "duplicated"]
 VERDICTS: tuple[Verdict, ...] = ("same", "lost", "spurious", "late", "duplicated")
 _SHOWN = 4
 _ENDS = 3
-"""How many of the first, and of the last, of the events that an aggregate holds a cause names."""
+"""The number of first and of last events of an aggregate that a cause names."""
 FEW_EVENTS = 2_000
 """Events of a recording up to which causes name several events that an aggregate held; else the first and the last."""
 
@@ -57,7 +57,7 @@ class Alert:
 
     @cached_property
     def origin(self) -> Any:
-        """What it was made of, to be compared; None where that is not known."""
+        """The events that it was made from, for comparison; None if unknown."""
         return None if self.made_of is None else _frozen(self.made_of)
 
 
@@ -71,7 +71,7 @@ class Match:
 
     @property
     def alert(self) -> Alert:
-        """That of the truth, else that of the nodes."""
+        """The alert of one node, else of the nodes."""
         alert = self.true or self.found
         assert alert is not None
         return alert
@@ -170,7 +170,7 @@ class Cause:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Divergence(Displayed):
-    """What the nodes of an app put out, held against one node's truth.
+    """The outputs of an app's nodes, compared with one node's.
 
     `matches` are by derived stream; `queries` names those that write it; `shards` names the nodes. `merged` holds the
     aggregations' merged rows against one node's. `warning` says why causes are missing.
@@ -191,7 +191,7 @@ class Divergence(Displayed):
 
     @property
     def nodes(self) -> int:
-        """How many nodes share the events; a leader, which takes all, is not one of them."""
+        """The number of nodes that share the events; a leader, which takes all, is not one of them."""
         return len(self.shards) - (self.truth.nodes.led is not None)
 
     @cached_property
@@ -206,7 +206,7 @@ class Divergence(Displayed):
 
     @property
     def counts(self) -> pd.DataFrame:
-        """How many outputs there are of each verdict, by query."""
+        """The number of outputs of each verdict, by query."""
         rows = []
         for stream, matches in self.matches.items():
             found = Counter(m.verdict for m in matches)
@@ -221,7 +221,7 @@ class Divergence(Displayed):
 
     @property
     def differences(self) -> int:
-        """How many outputs are not the same."""
+        """The number of outputs that differ."""
         return sum(m.verdict != "same" for matches in self.matches.values() for m in matches)
 
     def first_differences(self, most: int) -> pd.DataFrame:
@@ -240,13 +240,13 @@ class Divergence(Displayed):
 
     @property
     def aggregations(self) -> pd.DataFrame:
-        """How many merged rows each aggregation has in all durations, and how many differ from one node's."""
+        """The number of merged rows of each aggregation in all durations, and of those that differ from one node's."""
         rows = [[a, check.rows, len(check.differing)] for a, check in self.merged.items()]
         return pd.DataFrame(rows, columns=["aggregation", "rows", "differing"])
 
     @property
     def diverges(self) -> bool:
-        """Whether any output or merged row differs from the truth."""
+        """True if any output or merged row differs from the truth."""
         return self.differences > 0 or any(check.differing for check in self.merged.values())
 
     def cause(self, m: Match) -> Cause:
@@ -314,7 +314,7 @@ Alerts = dict[str, list[Alert]]
 
 @dataclass(frozen=True)
 class _Replayed:
-    """What nodes put out, plain and with lineage, and the merged rows of their aggregations."""
+    """The outputs of nodes, plain and with lineage, and the merged rows of their aggregations."""
 
     plain: Alerts
     traced: Alerts
@@ -322,7 +322,7 @@ class _Replayed:
 
 
 class Truth:
-    """What one node puts out that takes all of a recording. `shards` names the nodes that there are."""
+    """The outputs of one node that takes all of a recording. `shards` names the nodes."""
 
     def __init__(self, app: str, source: Input, nodes: Nodes, shards: Sequence[str]) -> None:
         """Raises SparkStreamError where the recording's beginning is not kept any more."""
@@ -405,6 +405,6 @@ def _alerts(replays: Iterable[Replay], plan: Plan, way: Way) -> Alerts:
 
 
 def _same(found: _Replayed, stream: str) -> bool:
-    """Whether tracing changed nothing."""
+    """True if tracing changed nothing."""
     a, b = ([(x.times, x.identity, x.node) for x in side.get(stream, [])] for side in (found.plain, found.traced))
     return a == b

@@ -33,7 +33,7 @@ class TakenOver:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Failover(AgainstOneNode):
-    """What groups of nodes made of all that came in, held against one node that takes it and never fails."""
+    """Groups of nodes that fail, compared with one node that takes every event and never fails."""
 
     groups: Groups
     outcome: Outcome
@@ -55,12 +55,12 @@ class Failover(AgainstOneNode):
 
     @property
     def lost(self) -> int:
-        """How many events no node took."""
+        """The number of events that no node took."""
         return sum(len(spans) for g in self.outcome.groups for spans in g.report.lost.values())
 
     @property
     def replayed(self) -> int:
-        """How many events were processed twice: by the node that took them, and by the one that took over."""
+        """The number of events that were processed twice: by the node that took them, and by the one that took over."""
         return sum(t.replayed for t in self.takeovers)
 
     @cached_property
@@ -90,7 +90,7 @@ class Failover(AgainstOneNode):
 
     @property
     def skew(self) -> float:
-        """How many times the mean the busiest group gets."""
+        """The busiest group's share, as a multiple of the mean."""
         sent = [len(g.times) for g in self.outcome.groups]
         return max(sent) * len(sent) / max(1, sum(sent))
 

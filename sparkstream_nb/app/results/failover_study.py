@@ -1,4 +1,4 @@
-"""What an operator's figures cost in failovers: many seeds by many settings, in one Spark job."""
+"""The cost of an operator's settings in failovers: many seeds by many settings, in one Spark job."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ MOST_RUNS = 100_000
 """Runs of one study."""
 _COORDINATION = ("heartbeat", "retries", "poll")
 FIGURES = (*_COORDINATION, "persist", "revisions", "queue", "balancer")
-"""What of a pair a study can vary."""
+"""The settings of a pair that a study can vary."""
 COSTS = ("gap", "events_lost", "events_twice", "lost", "spurious", "duplicated")
-"""What it counts: see `FailoverCounts`."""
+"""The counts of a study: see `FailoverCounts`."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class FailoverStudy(Displayed):
 
     @property
     def said(self) -> str:
-        """What a failover costs, in a line; of several settings, the one that loses fewest outputs."""
+        """The cost of a failover, in a line; of several settings, the one that loses fewest outputs."""
         best = min(self.settings.to_dict("records"), key=lambda r: (r["lost_median"], r["duplicated_median"]))
         named = ", ".join(f"{n}={best[n]}" for n in self.varied)
         head = f"{len(self.runs):,} failovers{f'; {named} loses fewest outputs' if named else ''}"
@@ -80,7 +80,7 @@ class FailoverStudy(Displayed):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a study was asked for: seeds, faults ("kill": the active node dies at a moment that the seed chooses; or as
+    """The request of a study: seeds, faults ("kill": the active node dies at a moment that the seed chooses; or as
     `deploy` takes them), and the values of each figure that varies."""
 
     seeds: int | Iterable[int]

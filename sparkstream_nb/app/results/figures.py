@@ -19,7 +19,7 @@ from .answers import DiskStats, NodeStats, PartStats, StateSize, Stats
 
 
 def disk_of(home: Path, life: Life, retention: Retention) -> DiskStats:
-    """What the folder of an app holds."""
+    """The size of an app's folder."""
     folder = life.folder(home)
     return DiskStats(
         recording=_bytes(folder / "inbox"),
@@ -47,7 +47,7 @@ RECENT = 60
 
 
 def stats_of(app: str, plan: Plan, state: str, life: Life, inbox: Inbox, progress: Progress, disk: DiskStats) -> Stats:
-    """How far `app` is, in `state`, with the nodes that `life` has now and its `inbox`. The caller holds
+    """The progress of `app`, in `state`, with the nodes that `life` has now and its `inbox`. The caller holds
     `progress.changed`."""
     p, position = progress, inbox.position
     passes_on = life.groups is None and idle(split(Parts(plan, life.led).own(plan, leads=False))[1])
@@ -95,13 +95,13 @@ def stats_of(app: str, plan: Plan, state: str, life: Life, inbox: Inbox, progres
 
 
 def _held(engine: Mapping[str, Any]) -> dict[str, StateSize]:
-    """What a node's queries, tables, windows and aggregations hold, of those that hold something."""
+    """The contents of a node's queries, tables, windows and aggregations, without the empty ones."""
     rows = engine.get("state_rows", {})
     return {name: StateSize(n, rows.get(name)) for name, n in engine.get("state_bytes", {}).items() if n}
 
 
 def _together(sizes: Sequence[StateSize]) -> StateSize:
-    """What several nodes hold for the same."""
+    """The contents of several nodes for the same part."""
     rows = [s.rows for s in sizes if s.rows is not None]
     return StateSize(sum(s.bytes for s in sizes), sum(rows) if rows else None)
 

@@ -1,4 +1,5 @@
-"""What the first deployment on a machine does once: the engine's loops are compiled and Spark's classes archived.
+"""The work that the first deployment on a machine does once: the engine's loops are compiled and Spark's classes
+archived.
 
 `make setup` does both ahead. After `pip install` nothing has run yet.
 """

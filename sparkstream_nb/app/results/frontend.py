@@ -21,7 +21,7 @@ class Displayed:
     """Base of what a person looks at: apps and their results. `repr()` is the front end's text of it."""
 
     def summary(self) -> str:
-        """What it is, in one line or, where it is a text itself, in full."""
+        """A description in one line, or in full if it is a text itself."""
         raise NotImplementedError
 
     def still(self) -> Displayed:
@@ -65,7 +65,7 @@ class View(Protocol):
 
 
 class FrontEnd(Protocol):
-    """What apps ask of a screen."""
+    """The interface of a screen, as apps use it."""
 
     def notice(self, text: str) -> None:
         """Says in one line what a call will take its time for."""
@@ -93,7 +93,7 @@ class FrontEnd(Protocol):
 
 
 class _NoScreen:
-    """What there is without a front end."""
+    """The screen without a front end."""
 
     def notice(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)

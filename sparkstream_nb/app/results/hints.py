@@ -1,4 +1,4 @@
-"""What to say of an answer that is empty, or leaves something out."""
+"""Hints about an answer that is empty, or leaves something out."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ...stores import Store
 
 
 def hint_of(plan: Plan, retrieval: Retrieval, store: Store, *, now: int, empty: bool) -> str | None:
-    """What to say of the answer to a retrieval over an aggregation in `store`: which buckets its range cuts, or why it
-    is `empty`."""
+    """A hint about the answer to a retrieval query over an aggregation in `store`: which buckets its range cuts, or why
+    it is `empty`."""
     assert retrieval.source is not None
     id_ = retrieval.source.id
     found = cuts(plan, retrieval, lambda per, a, b: store.count(id_, per, (a, b), most=1) > 0, now=now)
@@ -34,7 +34,7 @@ def why_empty(found: Missed) -> str:
 
 
 def what_is_cut(found: Cut) -> str:
-    """What a range that begins or ends inside a bucket leaves out: `the hour of 2020-09-13 12:00:00 (UTC) is left out,
+    """The buckets that a range cuts at its ends: `the hour of 2020-09-13 12:00:00 (UTC) is left out,
     as the range begins inside it; ask from its start, or per 'minutes'`."""
     name = f"the {PLURAL[found.per].removesuffix('s')} of {_times(found.bucket, found.bucket)} (UTC)"
     finer = "" if found.finer is None else f", or per '{PLURAL[found.finer]}'"
@@ -44,8 +44,8 @@ def what_is_cut(found: Cut) -> str:
 
 
 def cut_by_joins(plan: Plan) -> list[str]:
-    """What the joins with aggregations leave out by a range that begins or ends inside a bucket, as far as the app's
-    text tells the range."""
+    """Buckets that joins with aggregations leave out by a range that begins or ends inside a bucket, as far as the
+    app's text tells the range."""
     said = []
     for q in plan.queries:
         if not isinstance(q.input, JoinInput) or not isinstance(q.input.per, Const):

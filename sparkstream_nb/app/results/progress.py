@@ -27,7 +27,7 @@ class FeedProgress:
 
     @property
     def fraction(self) -> float:
-        """How much of the feed is done, from 0 to 1."""
+        """The share of the feed that is done, from 0 to 1."""
         return min(self.done / self.total, 1.0) if self.total else 0.0
 
     @property

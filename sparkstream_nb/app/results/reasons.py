@@ -15,11 +15,11 @@ _FAULT_ENDS = re.compile(
     r"(is not an? (?:int|long|float|double|bool|string|object|time(?: (?:like|in) [^;]+)?)"
     rf"|{re.escape(SPOILT)}|\(max_ahead\)){re.escape(BETWEEN_FAULTS)}"
 )
-"""Where the next fault of a row begins in its reason. What a value looks like is no such place: it is in quotes."""
+"""The beginning of the next fault in a row's reason, outside of quoted values."""
 _NUMBERS = "is not an int", "is not a long", "is not a float", "is not a double"
 _NO_TIME = "is not a time"
 _BY_DEFAULT = "a time is ms since 1970, or as 2024-06-01 10:00:00 or 2024-06-01T10:00:00+02:00"
-"""What a time looks like where the zone of the feed is not known."""
+"""The form of a time without a zone."""
 _COMMA = re.compile(r"'\s*[+-]?(\d{1,3}(\.\d{3})+|\d*),\d+\s*'")
 """A number with a decimal comma, as messages show it."""
 _MEANS_NONE = frozenset({"n/a", "na", "n.a.", "nan", "null", "none", "nil", "-", "--", "?", "k.a.", "#n/a", "missing"})
@@ -43,7 +43,7 @@ class _Value:
 
     @property
     def kind(self) -> str:
-        """What it looks like."""
+        """The form of the value."""
         if _COMMA.fullmatch(self.shown):
             return "comma"
         return "none" if self.shown.strip("'\" ").casefold() in _MEANS_NONE else "other"

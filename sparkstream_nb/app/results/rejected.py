@@ -53,8 +53,8 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Given:
-    """What an error needs to be sent again: the time of `now` and the latest that is taken (ms; None: all are), limits,
-    and what reads a source's messages."""
+    """The context for sending an error again: the time of `now` and the latest that is taken (ms; None: all are),
+    limits, and what reads a source's messages."""
 
     now: int
     latest: int | None
@@ -65,7 +65,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What became of errors that were sent once more: how many were, and why others are still on the list, by id.
+    """The outcome of replayed errors: the number sent, and why others are still on the list, by id.
     `timeless` of them had no time, and got `now` (ms)."""
 
     app: str

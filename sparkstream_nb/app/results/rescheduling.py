@@ -35,7 +35,7 @@ class Move:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class DistributedFailover(AgainstOneNode):
-    """What the nodes of a fully distributed app made of all that came in, held against one node that takes it and never
+    """Nodes of a fully distributed app, compared with one node that takes every event and never
     fails."""
 
     distributed: Distributed
@@ -51,7 +51,7 @@ class DistributedFailover(AgainstOneNode):
 
     @cached_property
     def spans(self) -> list[RunSpan]:
-        """Which partial app ran where when."""
+        """The places and times at which partial apps ran."""
         return run_spans(self.outcome.happenings, max(self.outcome.last, self.outcome.first + 1))
 
     @cached_property
@@ -70,7 +70,7 @@ class DistributedFailover(AgainstOneNode):
 
     @property
     def lost(self) -> int:
-        """How many events of clients no receiver took."""
+        """The number of clients' events that no receiver took."""
         return sum(len(r.lost) for r in self.outcome.reports.values())
 
     @cached_property

@@ -25,8 +25,8 @@ MOST_KEYS = 1_000
 
 @dataclass(frozen=True)
 class TailShape:
-    """What a tail shows: the last `rows` events, with the `newest` first or last; or, of at most so many values of the
-    attribute `latest`, the latest event each; or the attribute `number` of the newest event."""
+    """The shape of a tail: the last `rows` events, with the `newest` first or last; or, of at most so many values of
+    the attribute `latest`, the latest event each; or the attribute `number` of the newest event."""
 
     rows: int = 20
     newest: Literal["first", "last"] = "first"
@@ -46,7 +46,7 @@ class StreamEnds(Protocol):
     """Reads the end of one stream, as far as it is committed."""
 
     def total(self) -> int:
-        """How many events there were so far."""
+        """The number of events so far."""
         ...
 
     def read(self, most: int, key: str | None) -> StreamEnd:
@@ -56,7 +56,7 @@ class StreamEnds(Protocol):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class TailSnapshot(Displayed):
-    """What a tail shows at a moment: `rows` under `columns`, `total` events so far.
+    """A tail at a moment: `rows` under `columns`, `total` events so far.
 
     `not_shown` of them came after the tail was opened, at `since` (seconds since 1970), and were never among its rows.
     `paused`: when it was paused; `waiting` events came after that. `keys`: how many values of `shape.latest` are known.
@@ -102,7 +102,7 @@ class Tail(Displayed):
     state: Callable[[], str] = always_running
 
     def snapshot(self) -> TailSnapshot:
-        """What it would show if it were opened now."""
+        """The tail as it is now."""
         return TailCursor(self).advance()
 
     def still(self) -> TailSnapshot:
@@ -119,7 +119,7 @@ class Tail(Displayed):
 
 @dataclass
 class TailCursor:
-    """What one display of a tail has shown so far. Thread-safe. `clock` tells the seconds since 1970."""
+    """The state of one display of a tail. Thread-safe. `clock` tells the seconds since 1970."""
 
     tail: Tail
     clock: Callable[[], float] = time.time

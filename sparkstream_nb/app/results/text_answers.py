@@ -31,7 +31,7 @@ class PlanText(Displayed):
 
 @dataclass(frozen=True, repr=False)
 class RepairList(Displayed):
-    """What would make each query of an app right on several nodes, and the app's text with what can be rewritten.
+    """Repairs that make each query of an app right on several nodes, and the app's text with what can be rewritten.
     Numbers of lines count the `lines_before` the text."""
 
     repairs: Repairs
@@ -67,7 +67,7 @@ class AppGraph(Displayed):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Check(Displayed):
-    """Whether an app is right, which is also what it is in a condition.
+    """True if an app is right, which is also what it is in a condition.
 
     Either `plan` is the app's plan, or `error` the first thing that is wrong, with its place and the way out. Where it
     is a `NotInThisBuild`, of an extension that is not included, the app is right up to there. Numbers of lines count
@@ -81,12 +81,12 @@ class Check(Displayed):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """True if nothing is wrong."""
         return self.error is None or isinstance(self.error, NotInThisBuild)
 
     @property
     def gaps(self) -> str:
-        """What of the app this build cannot run, as words with their lines; "" where it runs all of it."""
+        """The parts of an app that this build cannot run, with their lines; "" if there are none."""
         if isinstance(self.error, NotInThisBuild):
             return found_so_far(self.error, self.lines_before)
         return "" if self.plan is None else what_cannot_run(self.plan, self.lines_before)

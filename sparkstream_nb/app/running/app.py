@@ -43,7 +43,7 @@ from .source_reading import AS_IT_IS, Reading
 from .wall import WALL
 
 _DRAIN_SECONDS = 5.0
-"""How long an app that ends gives its sinks to send what they have."""
+"""Seconds that sinks get to send their backlog when an app ends."""
 ARRIVALS = 1_000
 """Events of an input stream that `App.output` reads where it is not told how many."""
 
@@ -84,7 +84,7 @@ class App(ReplayedApp):
         return _merged(merge_nodes(retrieval, answers, context, self._now()), limit)
 
     def _context(self) -> Context:
-        """What a select over the rows of several nodes is evaluated with."""
+        """The context for evaluating a select over several nodes' rows."""
         return Context(scripts=scripts_of(self.plan, self.deployment.allow_scripts), limits=self.deployment.limits)
 
     def _holders(self, retrieval: Retrieval) -> Sequence[int]:
@@ -136,7 +136,7 @@ class App(ReplayedApp):
         return "; ".join(map(what_is_cut, cuts(self.plan, retrieval, holds, now=self._now()))) or None
 
     def _divided(self, retrieval: Retrieval) -> bool:
-        """Whether several nodes of groups have a part each of what a retrieval asks for."""
+        """True if several nodes of groups have a part each of what a retrieval asks for."""
         groups = self.deployment.groups
         if isinstance(groups, Distributed):
             asked = None if retrieval.source is None else retrieval.source.id
@@ -240,7 +240,7 @@ class App(ReplayedApp):
             raise Misuse(nearest(f"{self.name} has no aggregation '{name}'", name, self.plan.aggregations))
 
     def output(self, stream: str, *, last: int | None = None, limit: int | None = None) -> Events:
-        """What a derived stream put out so far; the `last` so many events where given. Events that were sent before are
+        """The outputs of a derived stream so far; only the `last` events if given. Events that were sent before are
         waited for, but not a feed in the background, nor anything where the app is stopped: `waiting` counts those.
 
         Of a stream that no query writes to: what came in, the last 1,000 events or the `last` so many. How much of the
@@ -300,7 +300,7 @@ class App(ReplayedApp):
         return InboxReader(self._inbox.folder, self.schemas, self._life.shards, self._life.began, self._life.entries)
 
     def _only_comes_in(self, stream: str) -> bool:
-        """Whether a stream has nothing but what is sent to it."""
+        """True if a stream has nothing but what is sent to it."""
         written = {q.output.target.id for q in self.plan.queries}
         self._schema(stream)
         return self.plan.streams[stream].kind == "defined" and stream not in written
@@ -356,7 +356,7 @@ class App(ReplayedApp):
         return PlanText(clock + explain(self.plan, self.lines_before))
 
     def repair(self) -> RepairList:
-        """What would make each query right on several nodes, and the app's text with what can be rewritten."""
+        """Repairs that make each query right on several nodes, and the app's text with what can be rewritten."""
         found = repairs(self.plan, self.plan.text, self.deployment.references.variables)
         return RepairList(found, self.lines_before)
 
@@ -369,7 +369,7 @@ class App(ReplayedApp):
         return AppGraph(graph_of(self.plan))
 
     def stats(self) -> Stats:
-        """How far the app is, how fast, and the figures of its nodes, queries, tables, windows and aggregations. In a
+        """The app's progress and speed, and the figures of its nodes, queries, tables, windows and aggregations. In a
         notebook its display follows the app."""
         disk = disk_of(self.home, self._life, self.deployment.retention)
         sinks = () if self._sinks is None else self._sinks.figures()
@@ -423,7 +423,7 @@ class App(ReplayedApp):
         self.stop()
 
     def _finished(self) -> bool:
-        """Whether Spark is done with all that came in."""
+        """True if Spark is done with all that came in."""
         spark = self._stream.checkpoint.reached()
         return spark.planned == spark.done and spark.reached == self._inbox.position.seq
 

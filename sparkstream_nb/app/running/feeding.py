@@ -35,9 +35,9 @@ from ..results.frontend import Displayed
 from ..results.progress import FeedProgress, OnProgress
 
 SLICE_SECONDS = 0.8
-"""What a slice of a feed in the background should take: so long it takes at most until a pause is one."""
+"""Seconds for a slice of a background feed: a pause takes effect after it."""
 WATCH_SECONDS = 0.25
-"""How often those who watch a feed are told, at most."""
+"""The shortest interval between two reports of a feed (s)."""
 _JOIN_SECONDS = 2.0
 _MOST_NAMED = 3
 """Elements of an app that a note names."""
@@ -49,9 +49,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """What a feed needs of its app. `start` starts the app if it does not run, `append` puts entries into the inbox,
-    and `now` is the time (ms) of the next event without one; these three are called with `lock` held. Such events of a
-    feed are `apart` ms apart. `by_arrival`: the elements of the app for which the time of arrival matters."""
+    """The interface of an app, as a feed uses it. `start` starts the app if it does not run, `append` puts entries into
+    the inbox, and `now` is the time (ms) of the next event without one; these three are called with `lock` held. Such
+    events of a feed are `apart` ms apart. `by_arrival`: the elements of the app for which the time of arrival
+    matters."""
 
     name: str
     nodes: int
@@ -81,7 +82,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be fed: `limit` is for the first so many rows, `route` overrides the app's routing. `followed`: it is
+    """A request for a feed: `limit` is the number of rows, `route` overrides the app's routing. `followed`: it is
     committed in slices, as someone watches what the app commits. `stopped`: the app was, and runs again by this."""
 
     source: Any
@@ -190,7 +191,7 @@ class Account:
         self.entries = [e for e in self.entries if e.seq < seq]
 
     def progress(self) -> FeedProgress:
-        """How far the feed is now."""
+        """The feed's progress now."""
         p, took = self.target.stream.progress, clock.perf_counter() - self.began
         if self.loaded is None:
             return FeedProgress(self.stream, 0, None, 0, p.batch + 1, took)
@@ -199,7 +200,7 @@ class Account:
         return FeedProgress(self.stream, done, typed.rows, typed.rejected, p.batch + 1, took, self.reading)
 
     def report(self) -> FeedReport:
-        """What became of the feed, when it is over."""
+        """The feed's report, when it is over."""
         assert self.loaded is not None
         typed, after = self.loaded.typed, self.target.stream.progress.rows
         outputs = {s: n - self.before.get(s, 0) for s, n in after.items() if n > self.before.get(s, 0)}
@@ -288,7 +289,7 @@ class Feed(Displayed):
 
     @property
     def state(self) -> FeedState:
-        """Where it is: see the class."""
+        """The feed's state: see the class."""
         if self._state == "running":
             return "stopping" if self._stopping else "paused" if self._pausing else "running"
         return self._state
@@ -301,17 +302,17 @@ class Feed(Displayed):
 
     @property
     def active(self) -> bool:
-        """Whether it may still put events into its app."""
+        """True if it may still put events into its app."""
         return self._state in ("reading", "running")
 
     @property
     def progress(self) -> FeedProgress:
-        """How far it is; when it is over, how far it came."""
+        """The progress, also after the end."""
         return self._final or self._account.progress()
 
     @property
     def report(self) -> FeedReport | None:
-        """What became of it; None while it runs, and where it failed."""
+        """The report; None while it runs, and if it failed."""
         return self._report
 
     def summary(self) -> str:

@@ -1,4 +1,4 @@
-"""What came in to an app, replayed: against one node, on other nodes, and over nodes that fail."""
+"""Replays of an app's input: against one node, on other nodes, and over nodes that fail."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ReplayedApp(RunningApp):
     """An app whose past can be asked about."""
 
     def divergence(self, nodes: int | None = None, routing: str | None = None) -> Divergence:
-        """What the nodes put out, held against the truth: one node that takes all that came in, in the same order.
+        """The nodes' outputs, compared with one node that takes the same events in the same order.
 
         With `nodes` or `routing`: what so many nodes would have put out under that routing. Every output is the same,
         lost, spurious, late or duplicated, and what is not the same has its cause: the events that it was made of, and
@@ -82,7 +82,7 @@ class ReplayedApp(RunningApp):
         self._append([FaultEntry(fault=members_of(fault))])
 
     def _node_reports(self) -> dict[str, NodeReport]:
-        """What each node reported last, by its id; where this process has seen none yet, what an earlier one kept."""
+        """The last report of each node, by its id; where this process has seen none yet, what an earlier one kept."""
         with self._progress.changed:
             found = dict(self._progress.nodes)
         if not found and self._reports is not None:
@@ -104,7 +104,7 @@ class ReplayedApp(RunningApp):
         return {a.name: [s.node for s in spans if s.app == a.name] for a in groups.scenario.apps}
 
     def failover(self) -> Failover | DistributedFailover:
-        """What the nodes of mode ha, scalable or distributed put out, held against one node that takes all that came in
+        """The outputs of mode ha, scalable or distributed, compared with one node that takes every event
         and never fails: who took over when, which events were lost or processed twice, which outputs are lost, spurious
         or duplicated.
 
@@ -130,7 +130,7 @@ class ReplayedApp(RunningApp):
         reading: Reading | None = None,
         **figures: Any,
     ) -> FailoverStudy:
-        """What failovers cost under many seeds and settings, computed on all cores, on Spark by one job.
+        """The cost of failovers under many seeds and settings, computed on all cores, on Spark by one job.
 
         `seeds`: how many, or which. `faults`: "kill" (the active node dies at a moment that the seed chooses), or as in
         `deploy`. `figures`: the values to try of what a `Pair` has: heartbeat, retries, poll, persist (ms), revisions,
@@ -179,7 +179,8 @@ class ReplayedApp(RunningApp):
         return self._known_truth
 
     def _recorded(self) -> Input:
-        """What came in since the app began. Raises SparkStreamError where it was another app for a part of that."""
+        """The app's recorded input since it began. Raises SparkStreamError where it was another app for a part of
+        that."""
         if self._life.change:
             raise SparkStreamError(
                 f"{self.name} was changed while it ran, so what came in before was of another app: to replay it, "
@@ -206,7 +207,7 @@ class ReplayedApp(RunningApp):
         time: str | None = None,
         reading: Reading | None = None,
     ) -> Study:
-        """What the outputs would be on other numbers of nodes under other routings: how many are lost, spurious or
+        """Outputs on other numbers of nodes under other routings: the numbers of those that are lost, spurious or
         duplicated against one node's, for every combination, computed by one Spark job.
 
         `routings`: by default round robin, random, each input stream to one node, and by each attribute that could be a
@@ -222,7 +223,7 @@ class ReplayedApp(RunningApp):
         return study(self._target, replayed, self._material(feed, time, reading), nodes, routings)
 
     def _material(self, feed: Mapping[str, Any] | None, time: str | None, reading: Reading | None) -> Material:
-        """What came in so far, or a feed that is never committed. Raises `Misuse` where both `time` and `reading` say
+        """The input so far, or a feed that is never committed. Raises `Misuse` where both `time` and `reading` say
         which column has the event times."""
         self._check_open()
         if reading is not None and not isinstance(reading, Reading):

@@ -80,9 +80,9 @@ from .wall import WALL, Inlet, WallClock, WallTicker
 
 _LOOK_SECONDS = 0.1
 _TRIED_SECONDS = 0.5
-"""How long a deployment waits until it is known which sources are away, at most."""
+"""The longest wait of a deployment for its sources (s)."""
 _SETTLE_SECONDS = 10.0
-"""How long a view waits for events that were sent, at most."""
+"""The longest wait of a view for events that were sent (s)."""
 
 
 class RunningApp(Displayed):
@@ -93,7 +93,7 @@ class RunningApp(Displayed):
     owner: Ownership | None = None
     """The ownership of the app's folder, which `close` gives up."""
     emptied: Sequence[str] = ()
-    """What `fresh` removed from stores outside the app's folder, a sentence for each."""
+    """Removals of `fresh` from stores outside the app's folder, a sentence for each."""
     _sinks: Deliveries | None = None
     _intakes: Intakes | None = None
 
@@ -189,7 +189,7 @@ class RunningApp(Displayed):
         self._ticker = self._ticks()
 
     def _mirrored(self, deployment: Deployment, life: Life) -> Mirror | None:
-        """What puts the inbox at a shared address, if there is one."""
+        """The mirror of the inbox at a shared address, if there is one."""
         shared = life.meeting
         if shared is None:
             return None
@@ -198,7 +198,7 @@ class RunningApp(Displayed):
         return Mirror(self._inbox.folder, shared, kept, lambda: progress.last, progress.say)
 
     def _ticks(self) -> IdleTicker | WallTicker | None:
-        """What moves the app's clock besides events."""
+        """The ticker that moves the app's clock besides events."""
         if self._wall is not None:
             nodes = self._life.over if self._life.leader is None else (*self._life.over, self._life.leader)
             return WallTicker(
@@ -249,7 +249,7 @@ class RunningApp(Displayed):
             self._error_limit.added(len(rows))
 
     def _marks(self) -> Marks:
-        """How far the nodes, and the tasks before them, are within a micro-batch."""
+        """The progress of nodes and tasks within a micro-batch."""
         if self.deployment.groups is not None:  # its nodes do all of it themselves
             working = 1 if isinstance(self.deployment.groups, Distributed) else self.nodes
             return Marks(self._inbox.folder, working, tasks=False)
@@ -265,7 +265,8 @@ class RunningApp(Displayed):
             raise
 
     def _found(self, folder: Path) -> Found:
-        """What the app's folder has. Raises SparkStreamError where the checkpoint or the journal cannot be read."""
+        """The contents of the app's folder. Raises SparkStreamError where the checkpoint or the journal cannot be
+        read."""
         checkpoint, entries = self._stream.checkpoint, self._inbox.position.seq
         spark = checkpoint.reached()
         # A Connect server is ahead of the store until the owner has taken in what was handed over.
@@ -312,7 +313,8 @@ class RunningApp(Displayed):
 
     @property
     def routing(self) -> str:
-        """Which node gets an event: "round_robin", "hash:ATTRIBUTE", "node:K", "random:SEED" or "sticky"."""
+        """The rule that gives an event its node: "round_robin", "hash:ATTRIBUTE", "node:K", "random:SEED" or
+        "sticky"."""
         return self.deployment.routing
 
     @property
@@ -322,7 +324,7 @@ class RunningApp(Displayed):
 
     @property
     def nodes(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return self.deployment.nodes
 
     @property
@@ -332,12 +334,12 @@ class RunningApp(Displayed):
 
     @property
     def runner_note(self) -> str | None:
-        """What a person has to know of where the app runs; None on a Spark that apps were tried on."""
+        """A note on the Spark that the app runs on; None for a tested version."""
         return self._session.about
 
     @property
     def closed(self) -> bool:
-        """Whether it is of no use any more, as it was deployed again or all apps were stopped."""
+        """True if it is of no use any more, as it was deployed again or all apps were stopped."""
         return self._closed
 
     @property
@@ -678,7 +680,7 @@ class RunningApp(Displayed):
         self._inbox.settle(self._put(entries))
 
     def _put(self, entries: Sequence[Entry]) -> Ticket:
-        """As `_append`, but does not wait for the disk."""
+        """`_append` without waiting for the disk."""
         ticket = self._inbox.put(entries)
         if self._ticker is not None:
             self._ticker.sent()

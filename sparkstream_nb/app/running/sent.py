@@ -1,4 +1,4 @@
-"""What a person sends or feeds, in the order of a stream's attributes."""
+"""Sent and fed events, in the order of a stream's attributes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the columns and values of a feed's source are read, as a person says it."""
+"""The reading of a feed's source: its columns and formats of values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Reading:
     missing: Sequence[str] | None = None
 
     def shape(self, stream: str, schema: Schema) -> Shape:
-        """What a source of `stream` is read as. Raises `Misuse` for an argument that is none."""
+        """The reading of a source of `stream`. Raises `Misuse` for an argument that is none."""
         from ...ingest.time_formats import TimeFormat
         from ...ingest.value_formats import ValueFormat
         from ...sources.feeds import Shape  # what only says how a feed is read loads nothing heavy

@@ -77,7 +77,7 @@ class Study(Displayed):
 
     @cached_property
     def recommendation(self) -> str:
-        """Which routing repairs most, what it does not repair, and what it costs in skew."""
+        """The routing that repairs most, the rest that it does not repair, and its cost in skew."""
         if not self.routings:
             return "One node alone gives its own outputs: study several."
         best = self.routings[0]
@@ -165,7 +165,7 @@ def _written(plan: Plan) -> set[str]:
 
 @dataclass(eq=False)
 class Material:
-    """What a study replays: a recording on disk, and a name for it. A folder of its own goes with it."""
+    """The input of a study: a recording on disk, and a name for it. A folder of its own goes with it."""
 
     source: Input
     key: str

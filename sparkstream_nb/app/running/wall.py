@@ -21,7 +21,8 @@ WALL = "wall"
 
 _MS = 1_000_000
 _LOOK_SECONDS = 1.0
-"""How often a ticker looks at the machine's clock, which may be set, and at an app that does not run."""
+"""The interval at which a ticker looks at the machine's clock, which may be set, and at an app that does not run
+(s)."""
 _OVERDUE_STEPS = 256
 """Steps of a tick for timers that wait for further movements of the clock: with each, one of an equal time fires."""
 
@@ -86,8 +87,9 @@ def next_tick(reached: int | None, reports: Iterable[NodeReport]) -> Tick | None
 
 @dataclass(frozen=True)
 class Inlet:
-    """What a ticker needs of its app. `lock` is held while `running` is asked and `append` puts steps with these clocks
-    (ms) into the inbox; `reached` is the app's clock with all that is in the inbox, `nodes` are those that take it."""
+    """The interface of an app, as a ticker uses it. `lock` is held while `running` is asked and `append` puts steps
+    with these clocks (ms) into the inbox; `reached` is the app's clock with all that is in the inbox, `nodes` are those
+    that take it."""
 
     lock: threading.RLock
     running: Callable[[], bool]

@@ -23,7 +23,7 @@ from .rebuild import Log, finer_of, from_finer, from_log
 
 @dataclass(frozen=True)
 class StoredApp:
-    """Where the aggregations of an app are: `store`, a DuckDB file, and the databases that its `@store`s name.
+    """The stores of an app's aggregations: `store`, a DuckDB file, and the databases that its `@store`s name.
 
     `text`: the app. `conf`: the nodes' deployment files, and `timezone`, as for `deploy`. `grants`: the databases that
     the app's text may name by their addresses.

@@ -24,7 +24,7 @@ ACTION_KINDS = ("kill", "restart", "pause", "cut")
 
 @dataclass(frozen=True)
 class Action:
-    """What a person can do to a node: one of `ACTION_KINDS`, of a cut with its `other` end. `refused`: why it cannot be
+    """An action on a node: one of `ACTION_KINDS`, of a cut with its `other` end. `refused`: why it cannot be
     done now; "": it can."""
 
     kind: str
@@ -35,7 +35,7 @@ class Action:
 
 @dataclass(frozen=True)
 class Queue:
-    """How many events a node holds for another one, and how many it can."""
+    """The events that a node holds for another one, and the most that it can."""
 
     held: int
     capacity: int
@@ -56,7 +56,7 @@ class ClusterNode:
 
 
 class LinkState(Enum):
-    """What a link is."""
+    """The kind of a link."""
 
     UP = "up"
     CUT = "cut"
@@ -65,7 +65,7 @@ class LinkState(Enum):
 
 @dataclass(frozen=True)
 class Link:
-    """What two ends reach each other by: nodes, or a node and what is outside of the cluster, as "database". `until`:
+    """A link between two ends: nodes, or a node and what is outside of the cluster, as "database". `until`:
     when a cut ends (ms). `source`: the end that sends events over it now; `note`: what there is to know of it."""
 
     a: str
@@ -99,7 +99,7 @@ class GroupState:
 
 
 class Kind(Enum):
-    """What a line of the log is about."""
+    """The subject of a line of the log."""
 
     FAULT = "fault"
     ELECTION = "election"
@@ -109,7 +109,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Logged:
-    """What came to pass at `at` (ms), in words; `node`: to which one, where it is one; `group`: in which one."""
+    """A line of the log, at `at` (ms), in words; `node`: to which one, where it is one; `group`: in which one."""
 
     at: int
     text: str
@@ -120,7 +120,7 @@ class Logged:
 
 @dataclass(frozen=True)
 class ClusterState:
-    """What an adapter tells. Times are ms by the app's clock.
+    """The state that an adapter gives. Times are ms by the app's clock.
 
     `start` and `clock`: when the first event came, and the last one that is committed; None before there was any.
     `spans`: which role each node had when. `log`: what came to pass after the start, in order. `lost_between`: spans of
@@ -156,23 +156,23 @@ class ClusterSnapshot(Displayed):
 
     @property
     def taken(self) -> int:
-        """How many events a node took."""
+        """The number of events that a node took."""
         return sum(g.taken for g in self.state.groups)
 
     @property
     def lost(self) -> int:
-        """How many events no node took."""
+        """The number of events that no node took."""
         return sum(n for g in self.state.groups for n in g.lost.values())
 
     def followed(self, fault: Fault) -> Sequence[Logged]:
-        """What came to pass from a fault on in the groups of its nodes, without itself; nothing where it waits for the
+        """The log after a fault in the groups of its nodes, without itself; empty if it waits for the
         clock."""
         groups = {n.group for n in self.state.nodes if n.name in fault.nodes}
         later = [h for h in self.state.log if h.at >= fault.at and h.text != str(fault)]
         return [h for h in later if h.group is None or h.group in groups]
 
     def waits(self, fault: Fault) -> bool:
-        """Whether a fault did not come to pass yet."""
+        """True if a fault did not come to pass yet."""
         return self.state.clock is None or fault.at > self.state.clock
 
     def summary(self) -> str:
@@ -181,7 +181,7 @@ class ClusterSnapshot(Displayed):
 
 
 class ClusterAdapter(Protocol):
-    """How the nodes of a mode work together."""
+    """The view of a mode's nodes."""
 
     def state(self, reports: Mapping[str, NodeReport]) -> ClusterState:
         """The cluster after what the nodes reported last, by their ids; with no reports, before anything came in."""

@@ -19,12 +19,12 @@ from .cluster_view import Action, ClusterReader, ClusterSnapshot
 
 Time = int | str | datetime
 LASTING = 30_000
-"""How long (ms) a pause or a cut lasts that is done by a button."""
+"""The length (ms) of a pause or a cut that is done by a button."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """What an app was told: its clock (ms) after the first step and now, None where no event came in yet, and the
+    """The outcome of a fault: its clock (ms) after the first step and now, None where no event came in yet, and the
     faults that were added to those that were planned."""
 
     first: int | None

@@ -1,4 +1,4 @@
-"""What pairs of minimum HA show of themselves: what their nodes report, and what the simulation makes of their faults.
+"""The view of pairs of minimum HA: their nodes' reports, and the simulation of their faults.
 
 The nodes report counts. Who was what when follows from the faults alone, so the simulation is asked again, up to the
 clock of the reports; the journal is not read.
@@ -39,7 +39,7 @@ class PairAdapter:
         self.app, self.groups = app, groups
 
     def state(self, reports: Mapping[str, NodeReport]) -> ClusterState:
-        """As `ClusterAdapter.state`."""
+        """See `ClusterAdapter.state`."""
         figures = {n: MemberFigures.of(r.engine["group"]) for n, r in reports.items() if "group" in r.engine}
         pairs = [_Pair(self.app, scenario, figures) for scenario in self.groups.scenarios]
         begun = [p for p in pairs if p.start is not None]
@@ -141,7 +141,7 @@ class _Pair:
         return Link(a, b, LinkState.DOWN if down else LinkState.UP, note=note)
 
     def _sends(self, node: str) -> bool:
-        """Whether a node sends what it takes to the other one."""
+        """True if a node sends what it takes to the other one."""
         if self.start is None:
             return node == self.pair.nodes[0]
         sends = False
@@ -174,7 +174,7 @@ class _Pair:
 
 
 def _told(t: TakeoverCounts) -> str:
-    """What a takeover cost, in words."""
+    """The cost of a takeover, in words."""
     words = [f"{_events(t.lost)} lost before it", f"{t.replayed:,} replayed"]
     words += [f"{t.missing:,} missing from its state"] if t.missing else []
     words += [f"{t.doubled:,} in it twice"] if t.doubled else []

@@ -1,4 +1,4 @@
-"""What a fully distributed app shows of its nodes: what it reports, and what the simulation makes of the faults."""
+"""The view of a fully distributed app's nodes: its reports, and the simulation of the faults."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ResourceAdapter:
         self.distributed = distributed
 
     def state(self, reports: Mapping[str, NodeReport]) -> ClusterState:
-        """As `ClusterAdapter.state`."""
+        """See `ClusterAdapter.state`."""
         told = next((r.engine["distributed"] for r in reports.values() if "distributed" in r.engine), None)
         return _Resources(self.distributed, None if told is None else DistributedFigures.of(told)).state()
 
@@ -77,7 +77,7 @@ class _Resources:
 
     @cached_property
     def _spans(self) -> list[RoleSpan]:
-        """Which role each node had when. A resource node is active while it runs something, else idle; a manager is
+        """The role of each node over time. A resource node is active while it runs something, else idle; a manager is
         active while it leads, as far as it knows, else passive."""
         has: dict[str, int] = dict.fromkeys((*self.cluster.managers, *self.cluster.nodes), 0)
         down: set[str] = set()

@@ -37,7 +37,7 @@ class Stored:
 
 
 def keeps_last(definition: AggregationDef) -> bool:
-    """Whether rows carry AGG_LAST_EVENT_TIMESTAMP: some plain attribute is selected."""
+    """True if rows carry AGG_LAST_EVENT_TIMESTAMP: some plain attribute is selected."""
     return any(b.kind == "last" for b in definition.base)
 
 

@@ -64,7 +64,7 @@ class Feed:
 
     @property
     def comes_and_goes(self) -> bool:
-        """Whether all ops are CURRENT or EXPIRED."""
+        """True if all ops are CURRENT or EXPIRED."""
         return self.kind is None or len(self.kind) == 0 or int(self.kind.max()) <= EXPIRED
 
     def ahead(self, words: int) -> int:
@@ -146,7 +146,7 @@ def reset(k: Any, p: Any, now: Array) -> None:
 
 @inlined
 def begins(g: Any, p: Any, now: Array, epoch: Array) -> Any:
-    """Whether this is the first op of group `g` in the current epoch of its instance `p`; updates the group's epoch."""
+    """True if this is the first op of group `g` in the current epoch of its instance `p`; updates the group's epoch."""
     anew = len(epoch) > 0 and epoch[g] != now[p]
     if anew:
         epoch[g] = now[p]
@@ -188,7 +188,7 @@ class Aggregator(Protocol):
         ...
 
     pushes: bool
-    """Whether `over` supports a feed with `pushed`."""
+    """True if `over` supports a feed with `pushed`."""
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
         """The final value of each of the `groups`, as `over` of a new aggregator gives for CURRENT events of the groups

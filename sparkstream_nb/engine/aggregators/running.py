@@ -55,7 +55,7 @@ class Cells:
 
     @property
     def even(self) -> bool:
-        """Whether the aggregates have counted the same rows."""
+        """True if the aggregates have counted the same rows."""
         return self._counts is None
 
     def grow(self, groups: int) -> None:
@@ -155,7 +155,7 @@ class Running(Grouped):
         self.what, self.type = what, _TYPES[what]
         self.cells, self.at = Cells(1), 0
         self.exact = True
-        """Whether its totals, if longs, and their differences are doubles, so that it matters not that Siddhi takes
+        """True if its totals, if longs, and their differences are doubles, so that it matters not that Siddhi takes
         longs away as doubles."""
 
     @property

@@ -21,7 +21,7 @@ BLOCK = 1 << 18
 """Bytes of a block."""
 
 CHECKED = "SPARKSTREAM_NB_CHECK_STATE" in os.environ
-"""Whether each block is compared with what it was, as in our tests."""
+"""True if each block is compared with what it was, as in our tests."""
 
 Buffer = bytes | memoryview
 
@@ -51,7 +51,7 @@ class Blocks:
         self._digests: dict[int, str] = {}
 
     def spared(self, n: int) -> bool:
-        """Whether `n` writes may leave blocks that are known as they are; else all are taken for written, as they may
+        """True if `n` writes may leave blocks that are known as they are; else all are taken for written, as they may
         well be in all."""
         if n > 4 * len(self._digests):
             self._digests.clear()
@@ -70,7 +70,7 @@ class Blocks:
             del self._digests[k]
 
     def _holds(self, block: int, of: int, which: set[int], elements: int) -> bool:
-        """Whether a block has a part of one of these parts."""
+        """True if a block has a part of one of these parts."""
         first, last = block * self.per // elements, ((block + 1) * self.per - 1) // elements
         return any(i % of in which for i in range(first, last + 1))
 

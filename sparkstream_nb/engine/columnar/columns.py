@@ -142,7 +142,7 @@ class Column:
 
     @property
     def many(self) -> bool:
-        """Whether this is a string column without codes in which nearly all values are distinct (see `Texts`)."""
+        """True if this is a string column without codes in which nearly all values are distinct (see `Texts`)."""
         return False
 
     def texts(self, strings: Strings) -> pa.Array:
@@ -176,7 +176,7 @@ _FIRST, _FEW = 64, 56
 
 
 def nearly_distinct(texts: pa.Array) -> bool:
-    """Whether nearly all of a long array of texts are different, by a sample. A short array is not worth it."""
+    """True if nearly all of a long array of texts are different, by a sample. A short array is not worth it."""
     if len(texts) < 4 * _SAMPLE or len(texts.slice(0, _FIRST).unique()) < _FEW:
         return False
     sample = texts.take(pa.array(np.arange(_SAMPLE) * (len(texts) // _SAMPLE)))

@@ -98,7 +98,7 @@ class EventLog:
         return [*own, *self._values, *(m for m in self._null if m is not None)]
 
     def _alone(self) -> bool:
-        """Whether nobody else holds the buffers, or views of them: Python counts who holds an object."""
+        """True if nobody else holds the buffers, or views of them: Python counts who holds an object."""
         return all(sys.getrefcount(a) <= _OWN for a in self._buffers())
 
     def append(self, rows: Rows) -> int:

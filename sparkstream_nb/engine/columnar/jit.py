@@ -347,7 +347,7 @@ def _kept_folder() -> Path:
 
 
 def _is_ours(function: Callable[..., object]) -> bool:
-    """Whether a loop is of the sources that the folder is named after."""
+    """True if a loop is of the sources that the folder is named after."""
     return _ENGINE in Path(function.__code__.co_filename).parents
 
 

@@ -132,7 +132,7 @@ class Rows:
         return Rows(columns, self.ts, self.root, self.chunk, self.kind, self.part, passing, self.anew)
 
     def alike(self, other: Rows) -> bool:
-        """Whether both are equal bit by bit (so 0.0 and -0.0 differ, and a NaN equals itself)."""
+        """True if both are equal bit by bit (so 0.0 and -0.0 differ, and a NaN equals itself)."""
         if len(self) != len(other) or not np.array_equal(self.root, other.root):
             return False
         for a, b in zip(self.columns, other.columns, strict=True):

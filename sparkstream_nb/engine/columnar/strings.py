@@ -25,9 +25,9 @@ class Strings:
         self._arrow = TextArray()
         self._table = TextTable()
         self.halves = False
-        """Whether Arrow's form lacks a text: one with half a character."""
+        """True if Arrow's form lacks a text: one with half a character."""
         self.stale = False
-        """Whether most strings were of no use when that was looked at last (`looked`)."""
+        """True if most strings were of no use when that was looked at last (`looked`)."""
         self._look_at = 1 << 16
 
     def __len__(self) -> int:
@@ -45,7 +45,7 @@ class Strings:
 
     @property
     def _behind(self) -> bool:
-        """Whether Python's side lacks texts. To bring it up makes a Python string of each, so that Arrow is asked where
+        """True if Python's side lacks texts. To bring it up makes a Python string of each, so that Arrow is asked where
         that will do."""
         return len(self._texts) < len(self._arrow)
 
@@ -119,7 +119,7 @@ class Strings:
 
     @property
     def due(self) -> bool:
-        """Whether there are twice as many strings as when it was looked at last how many are used."""
+        """True if there are twice as many strings as when it was looked at last how many are used."""
         return len(self) >= self._look_at
 
     def looked(self, used: int) -> None:

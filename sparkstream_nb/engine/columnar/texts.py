@@ -74,7 +74,7 @@ def _ask(
 
 @inlined
 def _same(data: Array, at: Any, n: Any, arena: Array, text: Any) -> Any:
-    """Whether the text from byte `at` on is one of the arena's."""
+    """True if the text from byte `at` on is one of the arena's."""
     same = np.int64(arena[text + 1]) == n
     k = 0
     while same and k < n:

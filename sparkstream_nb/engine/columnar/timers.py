@@ -220,7 +220,7 @@ def step_before(root: Any, scheduler: int, base: int) -> Any:
 def nothing_due(
     cursor: Array, limit: int, scheduler: int, base: int, now: Array, last: int, heap: Array, first: Array, meta: Array
 ) -> bool:
-    """Whether no timer can fire before the row with root `limit`; the cursor then moves there."""
+    """True if no timer can fire before the row with root `limit`; the cursor then moves there."""
     before = step_before(limit, scheduler, base)
     until = min(before, last - 1)
     quiet: bool = until < cursor[TICK] or meta[HEAP] == 0 or first[heap[0]] > now[until]

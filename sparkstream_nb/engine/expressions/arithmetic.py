@@ -19,7 +19,7 @@ Kernel = Callable[[Array, Array], Array]
 
 
 def is_constant(values: Array) -> bool:
-    """Whether an array repeats one value by a stride of 0, as constants do here."""
+    """True if an array repeats one value by a stride of 0, as constants do here."""
     return values.strides == (0,)
 
 

@@ -145,7 +145,7 @@ def replaced(count: int) -> Callable[[str, str], Callable[[pa.Array], Answer] | 
 
 
 def matching(form: str) -> Callable[..., Callable[[pa.Array], Answer] | None]:
-    """Whether strings match a pattern, which replaces `{}` in `form`."""
+    """True if strings match a pattern, which replaces `{}` in `form`."""
 
     def function(pattern: str, *start: int) -> Callable[[pa.Array], Answer] | None:
         if start or not plain_regex(pattern):

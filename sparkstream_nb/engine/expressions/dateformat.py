@@ -52,7 +52,7 @@ class Part:
 
     @property
     def number(self) -> bool:
-        """Whether the field is written in digits."""
+        """True if the field is written in digits."""
         return self.kind == "field" and self.text in _NUMBERS and not (self.text == "M" and self.width >= 3)
 
 

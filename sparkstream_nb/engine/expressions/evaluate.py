@@ -143,7 +143,7 @@ def _compare(e: Compare, context: Context) -> Evaluator:
 
 
 def may_fail(expr: Expr) -> bool:
-    """Whether `expr` must not be evaluated for rows that do not need it: it might fail, or is expensive."""
+    """True if `expr` must not be evaluated for rows that do not need it: it might fail, or is expensive."""
     return any(isinstance(x, Call | ScriptCall | InTable) for x in walk(expr)) or any(
         isinstance(x, Arith) and not (x.left.type.numeric and x.right.type.numeric) for x in walk(expr)
     )

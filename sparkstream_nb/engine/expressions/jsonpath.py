@@ -149,7 +149,7 @@ def _closing(text: str, start: int) -> int:
 
 
 def definite(parts: tuple[Part, ...]) -> bool:
-    """Whether a path can name one place only."""
+    """True if a path can name one place only."""
     return not any(
         isinstance(p, Wildcard | Scan | Slice | Filter) or (isinstance(p, Indexes) and len(p.indexes) > 1)
         for p in parts

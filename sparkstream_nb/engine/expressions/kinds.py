@@ -46,7 +46,7 @@ def distinct(
 
 
 def _sparse(column: Column) -> bool:
-    """Whether numbers are too far apart for a table of all between them."""
+    """True if numbers are too far apart for a table of all between them."""
     if column.type not in (Type.INT, Type.LONG):
         return column.type in (Type.FLOAT, Type.DOUBLE)
     return int(column.values.max()) - int(column.values.min()) >= _dense(len(column))

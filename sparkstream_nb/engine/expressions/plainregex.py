@@ -26,13 +26,13 @@ _SIGN = re.compile(
 
 @lru_cache(maxsize=1024)
 def plain_regex(pattern: str) -> bool:
-    """Whether `pattern` is such a pattern."""
+    """True if `pattern` is such a pattern."""
     return _read(pattern) is not None
 
 
 @lru_cache(maxsize=1024)
 def never_empty(pattern: str) -> bool:
-    """Whether it is one that is a row of signs and classes, none of which can be told to repeat but greedily, and no
+    """True if it is one that is a row of signs and classes, none of which can be told to repeat but greedily, and no
     match is empty: then matches end where they do in Java too."""
     signs = _read(pattern)
     if signs is None or any(kind in ("begin", "end", "other", "edge") or lazy for kind, _, lazy in signs):

@@ -350,7 +350,7 @@ class JoinOp:
                 frame.ts[late] = self._contents.logs[s].ts[probed[at[late]]]
 
     def _holds(self, s: int) -> bool:
-        """Whether a side has contents at all: a stream without window has none."""
+        """True if a side has contents at all: a stream without window has none."""
         steps = self.steps[s]
         return self.sides[s].source.kind == "window" or (steps is not None and steps.window is not None)
 
@@ -371,7 +371,7 @@ class JoinOp:
         return np.flatnonzero(mask)
 
     def _outer(self, s: int) -> bool:
-        """Whether a row of side `s` without a match comes out with nulls."""
+        """True if a row of side `s` without a match comes out with nulls."""
         return self.join.kind == "full outer" or self.join.kind == ("left outer" if s == 0 else "right outer")
 
     def _frame(self, ops: Ops, op: Array, place: Array) -> Frame:
@@ -480,7 +480,7 @@ class JoinOp:
 
     @property
     def forgets_all(self) -> bool:
-        """Whether nothing is held for an instance after `forget`."""
+        """True if nothing is held for an instance after `forget`."""
         return self._by_part and all(s is None or s.forgets_all for s in self.steps)
 
     def _load_contents(self, states: Sequence[dict[str, Any]]) -> None:

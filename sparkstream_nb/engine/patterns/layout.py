@@ -92,7 +92,7 @@ class Layout:
 
     @property
     def begins_alone(self) -> bool:
-        """Whether an instance starts without an event of its own: a first state is absent, or needs no event."""
+        """True if an instance starts without an event of its own: a first state is absent, or needs no event."""
         return any(p.start and (p.absent or (p.counted and p.least == 0)) for p in self.processors)
 
     @property

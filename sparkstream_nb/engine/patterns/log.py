@@ -30,7 +30,7 @@ class GrowingColumn:
     def __init__(self, type: Type, before: int) -> None:
         self.type, self.before = type, before
         self.full = True
-        """Whether no other row is null."""
+        """True if no other row is null."""
         self.n = 0
         self._values = np.empty(0, DTYPES[type])
         self._null = np.empty(0, np.bool_)

@@ -148,7 +148,7 @@ def birth(X: Words, l0: int, now: int) -> int:
 
 @compiled
 def _runs_out(X: Words, lp: int, p: int, t: int) -> bool:
-    """Whether partials of a state may have expired by time `t`."""
+    """True if partials of a state may have expired by time `t`."""
     L, N = pool(X, XL), pool(X, XN)
     if L[lp + PEND] != 0 and is_expired(X, N[L[lp + PEND] + N_PARTIAL], t):
         return True
@@ -157,14 +157,14 @@ def _runs_out(X: Words, lp: int, p: int, t: int) -> bool:
 
 @compiled
 def _is_partner_new(X: Words, l0: int, p: int) -> bool:
-    """Whether the other side of a logical state has something new."""
+    """True if the other side of a logical state has something new."""
     other = pool(X, XP)[p * P_SIZE + PARTNER]
     return other >= 0 and pool(X, XL)[l0 + other * L_SIZE + NEW] != 0
 
 
 @compiled
 def _is_idle(X: Words, l0: int, stream: int, i: int, t: int) -> bool:
-    """Whether row `i` leaves everything as it is: most events of a pattern that waits for few."""
+    """True if row `i` leaves everything as it is: most events of a pattern that waits for few."""
     L, P, V, mask = pool(X, XL), pool(X, XP), pool(X, XV), i * X[NP]
     if X[SEQUENCE] != 0:
         E, N = pool(X, XE), pool(X, XN)

@@ -190,7 +190,7 @@ def first_event(X: Words, e: int, p: int) -> int:
 
 @compiled
 def is_expired(X: Words, e: int, t: int) -> bool:
-    """Whether an event of a start state is further than `within` from time `t`, in either direction."""
+    """True if an event of a start state is further than `within` from time `t`, in either direction."""
     within = X[WITHIN]
     if within < 0:
         return False

@@ -81,7 +81,7 @@ NONE_LEFT = -1
 
 @compiled
 def _returned(X: Words, p: int) -> bool:
-    """Whether the processor's last state has put out a match (`isEventReturned`), which this clears."""
+    """True if the processor's last state has put out a match (`isEventReturned`), which this clears."""
     V = pool(X, XV)
     last = pool(X, XP)[p * P_SIZE + RETURNS]
     if V[last] == 0:
@@ -106,7 +106,7 @@ def _reach(X: Words, l0: int, p: int, e: int, g: int) -> None:
 
 @compiled
 def _too_late(X: Words, p: int, e: int, g: int) -> bool:
-    """Whether an event that passes the filter of a state is further than `within` from the first one of the partial.
+    """True if an event that passes the filter of a state is further than `within` from the first one of the partial.
 
     Siddhi lets such a partial go on where another one stands before it in the state's list: it drops expired ones from
     the head of the list only, and the list is in the order in which they came to this state (docs/differences.md).

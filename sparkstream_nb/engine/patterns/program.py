@@ -134,7 +134,7 @@ class Filters:
         return at
 
     def _inert(self, p: int) -> bool:
-        """Whether an event leaves those partials of a state as they are with which it does not pass the filter. An `or`
+        """True if an event leaves those partials of a state as they are with which it does not pass the filter. An `or`
         and a counted state drop what went on elsewhere, which shows where it would be taken up again when it expires.
         """
         x = self.layout.processors[p]
@@ -372,7 +372,7 @@ def _refs(e: Expr) -> list[Ref | EventRef]:
 
 
 def _appends(layout: Layout, p: int) -> bool:
-    """Whether stream functions of processor `p` append attributes to its events."""
+    """True if stream functions of processor `p` append attributes to its events."""
     state = layout.processors[p].state.input
     return len(state.schema) > len(state.source.schema)
 

@@ -87,14 +87,14 @@ FREE_TRIES = 4
 
 @compiled
 def has_room(X: Words) -> bool:
-    """Whether the pools have room to process one further partial, whose effects are bounded by the number of states."""
+    """True if the pools have room to process one further partial, whose effects are bounded by the number of states."""
     n = 4 * X[NP] + 8
     return X[N_LEFT] > n and X[E_LEFT] > n and X[C_LEFT] > 4 and X[T_LEFT] > n and X[R_N] + n < X[R_CAP]
 
 
 @compiled
 def has_room_for_event(X: Words) -> bool:
-    """Whether an event can be processed with `FREE_TRIES` partials at each state without asking again."""
+    """True if an event can be processed with `FREE_TRIES` partials at each state without asking again."""
     n = (4 * X[NP] + 8) * (FREE_TRIES * X[NP] + 1)
     return X[N_LEFT] > n and X[E_LEFT] > n and X[C_LEFT] > n and X[T_LEFT] > n and X[R_N] + n < X[R_CAP]
 
@@ -183,7 +183,7 @@ def add_every(X: Words, l0: int, p: int, e: int) -> int:
 
 @compiled
 def _skippable(X: Words, p: int, e: int) -> bool:
-    """Whether a partial passes a counted state at once, since that needs no event."""
+    """True if a partial passes a counted state at once, since that needs no event."""
     P = pool(X, XP)
     f = p * P_SIZE
     return P[f + KIND] == COUNT and P[f + LEAST] == 0 and pool(X, XE)[e + E_SLOTS + p] == 0
@@ -274,7 +274,7 @@ def update_state(X: Words, l0: int, p: int) -> int:
 
 @compiled
 def is_blank_start(X: Words, l0: int, p: int) -> bool:
-    """Whether a start state of a sequence holds only the partial without events that it would get again before the next
+    """True if a start state of a sequence holds only the partial without events that it would get again before the next
     event, so that it can keep it."""
     L, P, E = pool(X, XL), pool(X, XP), pool(X, XE)
     f, lp = p * P_SIZE, l0 + p * L_SIZE

@@ -90,7 +90,7 @@ from .states import add_state, give, start_reset
 
 @called
 def has_room_for_timer(X: Words, l0: int, p: int) -> bool:
-    """Whether a timer of processor `p` can run; `NEEDED` tells how many records it may take."""
+    """True if a timer of processor `p` can run; `NEEDED` tells how many records it may take."""
     L, P = pool(X, XL), pool(X, XP)
     lp = l0 + p * L_SIZE
     n = L[lp + PEND_N] + L[lp + NEW_N] + 4

@@ -54,7 +54,7 @@ class Limiter(Protocol):
 
 
 def waits(rate: nodes.Rate | None) -> bool:
-    """Whether the limiter emits rows when only the clock moves, so that it needs a scheduler."""
+    """True if the limiter emits rows when only the clock moves, so that it needs a scheduler."""
     return rate is not None and rate.unit == "time" and rate.kind != "first"
 
 

@@ -84,7 +84,7 @@ class Assembly:
         self.operators += sink_operators(plan, services)
 
     def _stamped_between_looks(self, window: NamedWindow) -> bool:
-        """Whether what joins have looked at shows in what the window puts out (see `NamedWindow._track`)."""
+        """True if what joins have looked at shows in what the window puts out (see `NamedWindow._track`)."""
         stamps = window.window.stamps
         readers = [q for q in self.plan.queries if window.id in sources_of(q)]
         if stamps is None or not any(isinstance(q.input, nodes.JoinInput) for q in readers):
@@ -190,7 +190,7 @@ class Assembly:
 
 
 def _single(query: nodes.Query) -> bool:
-    """Whether the query surely makes at most one chunk of one event."""
+    """True if the query surely makes at most one chunk of one event."""
     if repeatable(query):
         return True
     if not isinstance(query.input, nodes.StreamInput) or query.rate is not None:

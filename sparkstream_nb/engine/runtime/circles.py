@@ -31,7 +31,7 @@ def settling(plan: nodes.Plan) -> frozenset[str]:
 
 
 def repeatable(query: nodes.Query) -> bool:
-    """Whether a query is stateless and can process the same events twice: filters, table lookups and a plain select."""
+    """True if a query is stateless and can process the same events twice: filters, table lookups and a plain select."""
     source, select = query.input, query.select
     if isinstance(source, nodes.JoinInput):
         sides = [x for x in (source.left, source.right) if x.source.kind != "table"]
@@ -48,7 +48,7 @@ def repeatable(query: nodes.Query) -> bool:
 
 
 def _alone_fails(e: Expr) -> bool:
-    """Whether a call, whatever its arguments do, may fail or answer otherwise the next time."""
+    """True if a call, whatever its arguments do, may fail or answer otherwise the next time."""
     return isinstance(e, nodes.Call | nodes.ScriptCall) and (may_fail(e) or getattr(e, "function", "") == "UUID")
 
 
@@ -71,7 +71,7 @@ def _settles(plan: nodes.Plan, table: str) -> bool:
 
 
 def _leads(plan: nodes.Plan, query: nodes.Query, table: str, seen: set[str]) -> bool:
-    """Whether what a query puts out may come into a table."""
+    """True if what a query puts out may come into a table."""
     target = query.output.target
     if target.kind == "table" or target.id in seen:
         return target.kind == "table" and target.id == table

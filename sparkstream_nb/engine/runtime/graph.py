@@ -205,7 +205,7 @@ class _Ways:
         return -1 if p < q else 1
 
     def _one_chunk(self, i: int) -> bool:
-        """Whether operator i puts out at most one chunk under one root, where each step brings one event."""
+        """True if operator i puts out at most one chunk under one root, where each step brings one event."""
         op = self.ops[i]
         self.events_only = True
         return op.single and not op.timed and all(self._calm(s) for s in op.inputs)

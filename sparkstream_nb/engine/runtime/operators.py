@@ -267,7 +267,7 @@ class AggregationOperator(Passing):
         self._purges += zip(roots.tolist(), times.tolist(), strict=True)
 
     def notable(self, steps: int) -> bool:
-        """Whether rows can be buffered, as for a table: always."""
+        """True if rows can be buffered, as for a table: always."""
         return True
 
     def begin(self) -> None:

@@ -25,7 +25,7 @@ from ..state.services import Services
 
 
 def _slides(source: nodes.StreamInput | nodes.JoinInput | nodes.StateInput, expired: bool) -> bool:
-    """Whether rows of a query with this input expire one by one, as far as `min` and `max` are concerned: if not, they
+    """True if rows of a query with this input expire one by one, as far as `min` and `max` are concerned: if not, they
     keep only the best."""
     if isinstance(source, nodes.StateInput):
         return False
@@ -131,7 +131,7 @@ class QueryOp:
 
     @property
     def timed(self) -> bool:
-        """Whether the query may emit events when only the clock moves."""
+        """True if the query may emit events when only the clock moves."""
         return self.schedulers > 0
 
     def rank(self, rank: int) -> None:
@@ -206,7 +206,7 @@ class QueryOp:
 
     @property
     def forgets_all(self) -> bool:
-        """Whether nothing is held for an instance after `forget`, so that its number may be given to another one."""
+        """True if nothing is held for an instance after `forget`, so that its number may be given to another one."""
         source = self._join if self._steps is None else self._steps
         return source is not None and source.forgets_all and self._limiter is None
 

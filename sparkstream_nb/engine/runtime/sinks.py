@@ -52,7 +52,7 @@ class _Route:
 
     @property
     def dynamic(self) -> bool:
-        """Whether the topic depends on the event."""
+        """True if the topic depends on the event."""
         return len(self.topic) > 1
 
     def topics(self, rows: Rows, services: Services) -> list[str]:

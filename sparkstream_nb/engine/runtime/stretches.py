@@ -71,7 +71,7 @@ def stretches(operators: Sequence[Operator], settling: frozenset[str]) -> Stretc
 
 
 def _changes(op: Operator) -> bool:
-    """Whether a query changes a table whose changes are not noted."""
+    """True if a query changes a table whose changes are not noted."""
     return isinstance(op, QueryOperator) and op.writer is not None and bool(op.node.writes)
 
 

@@ -91,7 +91,7 @@ def _lasts(
 
 
 def _repeats(chunk: Array) -> bool:
-    """Whether a chunk has two rows."""
+    """True if a chunk has two rows."""
     return bool(np.any(chunk[1:] == chunk[:-1]))
 
 

@@ -52,13 +52,13 @@ def slot_attrs(exprs: Iterator[Expr], slot: int) -> set[int]:
 
 
 def numbered(source: StreamInput) -> bool:
-    """Whether events can be given their group ids before they enter the window, which is the last step."""
+    """True if events can be given their group ids before they enter the window, which is the last step."""
     last = source.steps[-1] if source.steps else None
     return isinstance(last, WindowStep) and DECLARATIONS[last.function].carries_group_id
 
 
 def begins_anew(source: StreamInput) -> bool:
-    """Whether each chunk that the last step, a window, puts out for a query that wants the CURRENT events alone begins
+    """True if each chunk that the last step, a window, puts out for a query that wants the CURRENT events alone begins
     with a RESET, and there is no other."""
     last = source.steps[-1] if source.steps else None
     if not isinstance(last, WindowStep):
@@ -96,7 +96,7 @@ _UNSTEADY = ("UUID", "math:rand", "time:")
 
 
 def _steady(condition: Expr) -> bool:
-    """Whether a condition on one event says the same whenever it is asked."""
+    """True if a condition on one event says the same whenever it is asked."""
     return not any(
         isinstance(e, Agg | InTable | ScriptCall) or (isinstance(e, Call) and e.function.startswith(_UNSTEADY))
         for e in walk(condition)
@@ -341,7 +341,7 @@ class Steps:
 
     @property
     def forgets_all(self) -> bool:
-        """Whether nothing is held for an instance after `forget`."""
+        """True if nothing is held for an instance after `forget`."""
         return not any(isinstance(s, _Reorder) for s in self._steps)
 
     def named(self, rows: Rows) -> Rows:

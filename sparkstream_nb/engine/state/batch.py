@@ -67,7 +67,7 @@ class StreamRows:
 
     @property
     def whole(self) -> bool:
-        """Whether no column is left out."""
+        """True if no column is left out."""
         return not any(isinstance(c, LeftOut) for c in self.columns)
 
 

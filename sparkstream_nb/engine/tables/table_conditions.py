@@ -57,7 +57,7 @@ class Condition:
             bool(narrow) and len(parts) == len(narrow) and all(_equal_attrs(e, slot) for e in parts)
             and not any(table.types[a] in _REAL for a in narrow)
         )  # fmt: skip
-        """Whether the condition is nothing but those equalities, and holds wherever their keys are the same."""
+        """True if the condition is nothing but those equalities, and holds wherever their keys are the same."""
 
     @property
     def index(self) -> HashIndex | None:
@@ -253,12 +253,12 @@ class Condition:
 
 
 def _names(expr: Expr, slot: int) -> bool:
-    """Whether the expression names what `slot` holds."""
+    """True if the expression names what `slot` holds."""
     return any(isinstance(e, Ref | EventRef) and e.slot == slot for e in nodes.walk(expr))
 
 
 def _by_key(on: Expr | None, slot: int, key: tuple[int, ...]) -> bool:
-    """Whether Siddhi answers the condition by the primary key alone, without a look at the row it finds.
+    """True if Siddhi answers the condition by the primary key alone, without a look at the row it finds.
 
     That is an equality for each attribute of the key, and conditions that do not name the table before or after it
     (`CollectionExpressionParser`).

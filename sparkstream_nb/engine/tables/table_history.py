@@ -17,7 +17,7 @@ from ..columnar.columns import Array
 from ..columnar.faults import may_fail
 
 Visible = Callable[[Array, Array], Array]
-"""Whether row `at[i]` of those who ask may see number `index[i]` of the rows asked about."""
+"""True if row `at[i]` of those who ask may see number `index[i]` of the rows asked about."""
 
 _FIRST, _LAST = np.int64(-(2**63)), np.int64(2**63 - 1)
 
@@ -89,7 +89,7 @@ class TableHistory:
         return visible
 
     def sees(self, asked: Array, roots: Array, rank: int, held: Array, keys: int) -> Array:
-        """Whether a reader of `rank` with these roots sees any row of the key that it asks for. `held` are the keys of
+        """True if a reader of `rank` with these roots sees any row of the key that it asks for. `held` are the keys of
         the rows of `order`, below `keys`; -1: a key that no row has."""
         born, died = (np.where((by < rank) | (root == _LAST), root, root + 1) for root, by in (self._born, self._died))
         some = np.flatnonzero(held >= 0)
@@ -115,7 +115,7 @@ class TableHistory:
 
 
 def has_history(table: nodes.TableDef, outputs: Sequence[nodes.Output]) -> bool:
-    """Whether these outputs to the table only insert and delete, and nothing of it can fail, but for nulls that an
+    """True if these outputs to the table only insert and delete, and nothing of it can fail, but for nulls that an
     index cannot be asked for."""
     if table.primary_key or not outputs:
         return False

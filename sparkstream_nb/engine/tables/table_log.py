@@ -386,14 +386,14 @@ def changed(output: nodes.Update | nodes.Upsert, select: nodes.Select, table: no
 
 
 def _makes(query: nodes.Query, table: nodes.TableDef) -> bool:
-    """Whether what the query sets takes more than to add to an attribute, or to take away from it."""
+    """True if what the query sets takes more than to add to an attribute, or to take away from it."""
     types = table.source.schema.types
     steps = ((e, step(e, a, types[a])) for a, e in _changes(query, table).items())
     return any(reads_table(e if by is None else by[1]) for e, by in steps)
 
 
 def _makeable(query: nodes.Query, table: nodes.TableDef, key: tuple[int, ...]) -> bool:
-    """Whether programs can make all that the query sets, if it reads the table for any of it; but the key."""
+    """True if programs can make all that the query sets, if it reads the table for any of it; but the key."""
     changes, types = _changes(query, table), table.source.schema.types
     reads = any(map(reads_table, changes.values()))
     return not reads or all(makeable(e, types[a]) for a, e in changes.items() if a not in key)

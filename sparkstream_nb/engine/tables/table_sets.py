@@ -37,12 +37,12 @@ _NARROWER = {
 
 
 def reads_table(e: Expr) -> bool:
-    """Whether the expression reads the row that it changes."""
+    """True if the expression reads the row that it changes."""
     return any(isinstance(x, Ref) and x.slot == TABLE for x in walk(e))
 
 
 def makeable(e: Expr, type: Type) -> bool:
-    """Whether a program can compute a value of `type`."""
+    """True if a program can compute a value of `type`."""
     try:
         _SetCodes(lambda text: 0, 0).assigned(e, type)
     except NoProgram:

@@ -127,7 +127,7 @@ class TableStore:
     # ----------------------------------------------------------------------------------------------------- changing
 
     def notable(self, steps: int) -> bool:
-        """Whether writes can be buffered in a batch of so many steps. An assumed key must not have occurred twice; and
+        """True if writes can be buffered in a batch of so many steps. An assumed key must not have occurred twice; and
         if rows are found by a scan, only a larger batch repays the cost of an index."""
         if isinstance(self.keyed, Assumed) and self.keyed.doubtful:
             return False
@@ -442,7 +442,7 @@ class TableWriter:
         self.whole = self.kind in (INSERT, DELETE) or (
             len(self._steps) == len(table.types) and all(how == SET for how, _ in self._steps.values())
         )
-        """Whether what it writes are whole rows."""
+        """True if what it writes are whole rows."""
         self.rank = 0
         # Rows that a chunk has found no place for: an upsert adds them when the chunk is through.
         self._waiting: tuple[TableStore, Condition] | None = None

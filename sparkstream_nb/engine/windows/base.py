@@ -92,12 +92,12 @@ class Window(Protocol):
 
     @property
     def moves(self) -> bool:
-        """Whether for joins only ENTER and LEAVE rows count. It puts out such rows only when it is made `findable`."""
+        """True if for joins only ENTER and LEAVE rows count. It puts out such rows only when it is made `findable`."""
         ...
 
     @property
     def ordered(self) -> bool:
-        """Whether it puts, when it is made `findable`, a LONG column before the last: what a join finds is sorted by
+        """True if it puts, when it is made `findable`, a LONG column before the last: what a join finds is sorted by
         what that holds for the ENTER rows."""
         ...
 

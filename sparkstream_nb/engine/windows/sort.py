@@ -22,7 +22,7 @@ _INFINITE, _NAN = np.array([np.inf, np.nan]).view(np.int64)
 
 @kernel
 def _after(keys: Array, arrival: Array, a: int, b: int) -> bool:
-    """Whether event `a` stands after `b` in the sorted window; of equal ones the newer does."""
+    """True if event `a` stands after `b` in the sorted window; of equal ones the newer does."""
     for k in range(len(keys)):
         if keys[k, a] != keys[k, b]:
             return keys[k, a] > keys[k, b]

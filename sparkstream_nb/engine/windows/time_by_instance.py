@@ -382,7 +382,7 @@ class TimeByInstance:
         return held, np.flatnonzero(needed)
 
     def _timed(self, keep: Array) -> Array:
-        """Whether the events at `keep` have a timer."""
+        """True if the events at `keep` have a timer."""
         return (self.link[keep] & 1).astype(np.bool_)
 
     def _tie(self, held: Array, timed: Array) -> None:

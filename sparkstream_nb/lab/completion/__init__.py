@@ -1,4 +1,4 @@
-"""What can be written at a cursor in SiddhiQL."""
+"""Completion of SiddhiQL at a cursor."""
 
 from .places import Query, at_cursor
 

@@ -31,7 +31,7 @@ class Defined:
 
 @dataclass
 class Names:
-    """What is defined, by name."""
+    """Definitions by name."""
 
     defined: dict[str, Defined] = field(default_factory=dict)
 
@@ -58,7 +58,7 @@ def of_text(*pieces: str) -> Names:
 
 
 def of_plan(plan: Plan) -> Names:
-    """What an on-demand query on a running app can name."""
+    """Names that a retrieval query on a running app can use."""
     found = Names()
     held: tuple[tuple[Kind, Sequence[str]], ...] = (("table", [*plan.tables]), ("window", [*plan.windows]))
     for kind, names in held:

@@ -49,7 +49,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Completions:
-    """What may replace `fragment`, which ends at the cursor; what fits best comes first."""
+    """Replacements of `fragment`, which ends at the cursor; the best fit first."""
 
     fragment: str
     words: tuple[str, ...]
@@ -125,7 +125,7 @@ def _behind_hash(read: Unfinished, scope: _Scope) -> list[str]:
 
 
 def _after_source(read: Unfinished) -> bool:
-    """Whether the cursor is right behind a source or one of its handlers."""
+    """True if the cursor is right behind a source or one of its handlers."""
     return bool(read.tokens) and read.tokens[-1].type in (*_NAMES, "RSQB", "RPAR")
 
 
@@ -136,7 +136,7 @@ def _keywords(expected: frozenset[str]) -> list[str]:
 
 
 def _named(read: Unfinished, scope: _Scope) -> list[str]:
-    """What a name at the cursor can be."""
+    """The kinds of names that fit at the cursor."""
     known = scope.known
     last = read.tokens[-1].type if read.tokens else ""
     if last == "_AS":

@@ -1,4 +1,4 @@
-"""What a chart of an aggregation shows: a measure by time bucket, of each shard and merged.
+"""The data of an aggregation's chart: a measure by time bucket, of each shard and merged.
 
 `Series` is the data of one chart, `drawing` makes the picture of it.
 """
@@ -128,7 +128,7 @@ def group_label(keys: Sequence[str], group: Group) -> str:
 
 @dataclass(frozen=True)
 class ShardNote:
-    """What is to be said of a shard: `flag` in the legend, `text` in a line under the picture."""
+    """The label of a shard: `flag` in the legend, `text` in a line under the picture."""
 
     flag: str
     text: str

@@ -18,7 +18,7 @@ _CUT = COLOURS[Role.DOWN]
 _ABOVE, _BELOW = "clients", "database"
 """Ends outside of a group, and where they stand: others are in the table of links alone."""
 SIGNS = {Role.ACTIVE: "●", Role.PASSIVE: "○", Role.IDLE: "·", Role.HALTED: "‖", Role.DOWN: "✕"}
-"""What tells roles apart without colours."""
+"""Signs that tell roles apart without colours."""
 
 
 def svg(shown: ClusterSnapshot, width: int = WIDTH) -> str:
@@ -141,7 +141,7 @@ def role_words(node: ClusterNode) -> str:
 
 
 def said(link: Link) -> str:
-    """What a link is, in words."""
+    """A link in words."""
     words = f"{link.a} and {link.b}: "
     if link.state is LinkState.CUT:
         return words + "cut" + ("" if link.until is None else f" until {when(link.until)}")

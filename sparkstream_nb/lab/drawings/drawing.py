@@ -32,7 +32,7 @@ _BREAKS = 4
 
 @dataclass(frozen=True)
 class Scales:
-    """What the axes cover: stretches of time (ms, ascending; the axis is broken between them), and values, from the
+    """The ranges of the axes: stretches of time (ms, ascending; the axis is broken between them), and values, from the
     first of the marks to the last."""
 
     spans: tuple[tuple[int, int], ...]
@@ -157,7 +157,7 @@ class _Drawing:
 
     @property
     def as_lines(self) -> bool:
-        """Whether shards are lines: they stand side by side, and there is no room for that."""
+        """True if shards are lines: they stand side by side, and there is no room for that."""
         return not self.s.stacked and self.wide / max(1, len(self.s.shards)) < 3
 
     def markup(self) -> str:

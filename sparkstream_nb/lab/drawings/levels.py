@@ -1,4 +1,4 @@
-"""What routing does to queries, in words and signs."""
+"""Shard safety in words and signs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ SIGNS = {"stateless": "✓", "merged": "✓", "keyed": "!", "node-dependent": "�
 
 
 def safety_of(query: Query) -> str:
-    """What routing does to a query, in a few words."""
+    """The effect of routing on a query, in a few words."""
     return words_of(query.safety)
 
 
 def words_of(safety: Safety) -> str:
-    """What routing does, in a few words."""
+    """The effect of routing, in a few words."""
     words = LEVELS[safety.level]
     if safety.level == "keyed":
         words += " " + ", ".join(sorted({attribute for _, attribute in safety.keys}))

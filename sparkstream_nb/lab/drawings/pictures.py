@@ -1,4 +1,4 @@
-"""What the pictures have in common: each is one SVG element, drawn in Python."""
+"""Common parts of pictures: each is one SVG element, drawn in Python."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import html
 WIDTH = 900
 """The width (px) of a picture that is saved."""
 INK = "#4b5563"
-"""Of texts and lines on white. Interactive pictures take the page's own."""
+"""Colours of texts and lines on white. Interactive pictures take the page's own."""
 _CHARACTER = 6.7  # the width of a character in px, about
 
 

@@ -14,7 +14,7 @@ from .tables import when
 
 _ROW, _TOP, _TICK_ROOM = 30.0, 64.0, 86.0
 _LABEL_ROW, _LABEL_ROWS = 13.0, 20
-"""Of the words of faults: the height of a row (px), and how many there are at most."""
+"""Rows for the words of faults: their height (px) and their largest number."""
 # Okabe and Ito's colours, which the colour-blind tell apart.
 COLOURS = {
     Role.ACTIVE: "#009E73", Role.PASSIVE: "#56B4E9", Role.IDLE: "#999999", Role.HALTED: "#E69F00", Role.DOWN: "#D55E00",
@@ -52,7 +52,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Lanes:
-    """What is drawn from `start` to `end` (ms), and nothing outside: the `lanes` from above, with `bars`. `title` is
+    """The picture from `start` to `end` (ms): the `lanes` from above, with `bars`. `title` is
     read out, `head` stands above, `legend` has (words, colour). `faults` are (ms, words)."""
 
     title: str
@@ -229,7 +229,7 @@ class _Drawing:
 
 
 def _cut(text: str, room: float) -> str:
-    """As much of a text as has room (px)."""
+    """The beginning of a text that fits into a width (px)."""
     while len(text) > 1 and text_width(text) > room:
         text = text[:-2] + "…"
     return text

@@ -68,7 +68,7 @@ def text_of(value: Any, column: str = "") -> str:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a cell is null: None, pandas' NA or NaT. NaN is a number."""
+    """True if a cell is null: None, pandas' NA or NaT. NaN is a number."""
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
@@ -133,7 +133,7 @@ class Grid:
 
     @property
     def right(self) -> list[bool]:
-        """Which columns are numeric and right-aligned."""
+        """Numeric columns, which are right-aligned."""
         out = []
         for i, name in enumerate(self.columns):
             known = [r[i] for r in self.values if not is_missing(r[i])]
@@ -149,7 +149,7 @@ class Grid:
 
     @property
     def _has_times(self) -> bool:
-        """Whether a cell shows a time; numpy's scalars are times too."""
+        """True if a cell shows a time; numpy's scalars are times too."""
         return any(
             name in TIME_COLUMNS and any(is_number(row[i]) and not is_missing(row[i]) for row in self.values)
             for i, name in enumerate(self.columns)

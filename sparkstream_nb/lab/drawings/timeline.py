@@ -74,7 +74,7 @@ class Timeline:
 
     @cached_property
     def counts(self) -> Counter[Verdict]:
-        """How many outputs of the whole stream have each verdict."""
+        """The number of outputs of the whole stream by verdict."""
         return Counter(m.verdict for m in self.divergence.matches[self.stream])
 
     @cached_property
@@ -83,7 +83,7 @@ class Timeline:
 
     @cached_property
     def left(self) -> float:
-        """Where the time axis begins (px)."""
+        """The left end of the time axis (px)."""
         return _LEFT + max(map(text_width, self.lanes))
 
     @cached_property
@@ -110,7 +110,7 @@ class Timeline:
         return self.start + round(min(1.0, max(0.0, share)) * (self.end - self.start))
 
     def told(self, mark: Mark, *, listed: int = _LISTED) -> str:
-        """What a mark stands for, in lines of plain text."""
+        """The meaning of a mark, in lines of plain text."""
         n = len(mark.matches)
         alerts = [mark.alert(m) for m in mark.matches]
         first, last = when(min(a.clock for a in alerts)), when(max(a.clock for a in alerts))

@@ -37,7 +37,7 @@ def text(graph: Graph) -> str:
 
 
 def about(node: Node) -> str:
-    """What is shown on hover: kind and whole name, safety and why, and the text."""
+    """The text shown on hover: kind and whole name, safety and why, and the text."""
     lines = [f"{node.kind} {node.label}"]
     if node.safety is not None:
         lines.append(f"{SIGNS[node.safety.level]} {node.safety.level}, {words_of(node.safety)}: {node.safety.reason}")

@@ -1,4 +1,4 @@
-"""Where the nodes and edges of a graph lie: dagre (`dagre.min.js`, version 3.1.3, MIT), run in QuickJS."""
+"""Layout of a graph's nodes and edges: dagre (`dagre.min.js`, version 3.1.3, MIT), run in QuickJS."""
 
 from __future__ import annotations
 

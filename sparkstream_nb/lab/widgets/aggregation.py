@@ -34,8 +34,8 @@ _SECONDS: dict[str, AggDuration] = {"secs": "sec", "second": "sec", "seconds": "
 
 @dataclass(frozen=True)
 class Choice:
-    """What is shown. The buckets from `start` (ms) to `end`, exclusive; None: from the first, to the last. Where these
-    are more than `most`, the latest of them, or the earliest. `stacked`: bars that add up stand on one another.
+    """The choices of a view. The buckets from `start` (ms) to `end`, exclusive; None: from the first, to the last. If
+    these are more than `most`, the latest of them, or the earliest. `stacked`: bars that add up stand on one another.
     `as_wso2`: what WSO2's servers would not show is hatched. `table`: the table is open."""
 
     per: AggDuration
@@ -51,7 +51,7 @@ class Choice:
 
     @property
     def moved(self) -> bool:
-        """Whether other buckets than the latest are shown."""
+        """True if other buckets than the latest are shown."""
         return self.start is not None or self.end is not None or self.most < MOST_BUCKETS
 
     def latest_buckets(self) -> Choice:
@@ -113,7 +113,7 @@ class AggregationView(Following):
         )
 
     def series(self) -> Series:
-        """What is shown."""
+        """The choices of the view."""
         return self._series
 
     def _read(self) -> None:
@@ -205,11 +205,11 @@ class AggregationView(Following):
 
     @property
     def _narrowed(self) -> bool:
-        """Whether only some buckets or groups are shown."""
+        """True if only some buckets or groups are shown."""
         return self.choice.moved or any(v is not EVERY for v in self.choice.group)
 
     def _nothing(self) -> str:
-        """What stands in the place of a picture that would be empty."""
+        """The text in place of an empty picture."""
         if self._narrowed:
             return f"<div>{html.escape(self._series.title)}: nothing in this choice.</div>"
         ways = escaped_lines("\n".join(_ways_in(self.reader.source)))
@@ -244,7 +244,7 @@ class AggregationView(Following):
             display(self._forms(), raw=True)
 
     def _received(self, message: Mapping[str, Any]) -> None:
-        """What a person does in the page. Runs in whatever thread Jupyter handles messages."""
+        """Handles an action in the page. Runs in whatever thread Jupyter handles messages."""
         do = message["do"]
         if do == "gone":
             self._stop_following()

@@ -18,7 +18,7 @@ _SUGGESTIONS = 20
 
 @dataclass(frozen=True)
 class KeyMenu:
-    """What a person can choose for the group-by attribute `name`. `values`: all of them, or suggestions where `typed`
+    """The choices for the group-by attribute `name`. `values`: all of them, or suggestions where `typed`
     in. `every`: "all" can be chosen too."""
 
     name: str

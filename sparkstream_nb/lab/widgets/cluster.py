@@ -21,11 +21,11 @@ from .following import Following
 from .live import LiveOutput
 
 STRETCHES = {"all": None, "last hour": 3_600_000, "last 10 min": 600_000, "last 2 min": 120_000}
-"""What the time line may show, in ms before the clock."""
+"""Spans of the time line, in ms before the clock."""
 INTERVAL = 0.3
 """Seconds between two drawings, at least."""
 _SAID = 4
-"""What followed from a fault that is told under the buttons, at most; the rest is in the log."""
+"""The most lines under the buttons about what followed from a fault; the rest is in the log."""
 
 
 class ClusterView(Following):
@@ -57,7 +57,7 @@ class ClusterView(Following):
     # ------------------------------------------------------------------------------------------- the interactive form
 
     def _received(self, message: Mapping[str, Any]) -> None:
-        """What a person does in the page. Runs in whatever thread Jupyter handles messages."""
+        """Handles an action in the page. Runs in whatever thread Jupyter handles messages."""
         do = message["do"]
         if do == "gone":
             self._stop_following()
@@ -108,7 +108,7 @@ class ClusterView(Following):
 
 
 def said(shown: ClusterSnapshot, fault: Fault) -> str:
-    """What became of a fault that was added by a button."""
+    """The outcome of a fault that was added by a button."""
     if shown.waits(fault):
         clock = "" if shown.state.clock is None else f", and the clock is at {when(shown.state.clock)}"
         return (
@@ -149,7 +149,7 @@ def _label(action: Action) -> str:
 
 
 def _title(action: Action) -> str:
-    """What a button does, for a tip and for those who cannot see where it stands."""
+    """The description of a button, for its tip and for screen readers."""
     node, seconds = action.node, LASTING // 1000
     match action.kind:
         case "kill":

@@ -48,7 +48,7 @@ class Follower:
             raise
 
     def _waits(self) -> bool:
-        """Whether another commit came within a second."""
+        """True if another commit came within a second."""
         if self._changed.wait(1.0):
             return True
         with self._lock:
@@ -71,11 +71,11 @@ class Following:
 
     @property
     def closed(self) -> bool:
-        """Whether the app is of no use any more: what it held cannot be read."""
+        """True if the app is of no use any more: what it held cannot be read."""
         return self.followed.state() == "closed"
 
     def standing(self) -> str:
-        """What there is to say of an app that does not go on; empty where it does."""
+        """A note on an app that does not continue; empty if it does."""
         app = self.followed.app
         match self.followed.state():
             case "stopped":
@@ -138,11 +138,11 @@ class FollowingView(Following):
         raise NotImplementedError
 
     def state(self) -> dict[str, Any]:
-        """What was read, as the script draws it."""
+        """The data that was read, as the script draws it."""
         raise NotImplementedError
 
     def static(self) -> dict[str, str]:
-        """What was read in its static form, by MIME type."""
+        """The data that was read in its static form, by MIME type."""
         raise NotImplementedError
 
     def act(self, message: Mapping[str, Any]) -> None:
@@ -157,7 +157,7 @@ class FollowingView(Following):
             return self.static()
 
     def _received(self, message: Mapping[str, Any]) -> None:
-        """What a person does in the page. Runs in whatever thread Jupyter handles messages."""
+        """Handles an action in the page. Runs in whatever thread Jupyter handles messages."""
         do = message["do"]
         if do == "gone":
             self._stop_following()

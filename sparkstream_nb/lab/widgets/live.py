@@ -31,7 +31,7 @@ _SLOWLY = 5.0
 
 
 class _Model(anywidget.AnyWidget):
-    """What the page knows: `state`, drawn by `_esm`, in outputs of the class of `key`."""
+    """The page's model: `state`, drawn by `_esm`, in outputs of the class of `key`."""
 
     key = traitlets.Unicode().tag(sync=True)
     state = traitlets.Dict().tag(sync=True)
@@ -97,7 +97,7 @@ class LiveOutput:
 
     @property
     def lags(self) -> bool:
-        """Whether the page has not drawn what it got, and should not get more yet."""
+        """True if the page has not drawn what it got, and should not get more yet."""
         with self._lock:
             return self._serial - self._seen > _UNSEEN and time.monotonic() - self._shown < _SLOWLY
 

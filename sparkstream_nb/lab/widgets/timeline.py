@@ -22,8 +22,8 @@ _PINNED = 12
 
 @dataclass(frozen=True)
 class Choice:
-    """What is shown: the outputs to `stream` of `nodes` nodes under `routing` (None: as it was), from `start` to `end`
-    (ms by the app's clock; None: all), and the number of the mark that is `pinned`."""
+    """The choices of a time line: the outputs to `stream` of `nodes` nodes under `routing` (None: unchanged), from
+    `start` to `end` (ms by the app's clock; None: all), and the number of the mark that is `pinned`."""
 
     stream: str
     nodes: int
@@ -53,7 +53,7 @@ class DivergenceView:
         self._output.display()
 
     def timeline(self) -> Timeline:
-        """What is shown."""
+        """The choices of the time line."""
         shown = whole(self.divergence, self.choice.stream, self._width)
         c = self.choice
         return shown if c.start is None or c.end is None else replace(shown, start=c.start, end=c.end)
@@ -66,7 +66,7 @@ class DivergenceView:
     # ------------------------------------------------------------------------------------------- the interactive form
 
     def _received(self, message: Mapping[str, Any]) -> None:
-        """What a person does in the page. Runs in whatever thread Jupyter handles messages."""
+        """Handles an action in the page. Runs in whatever thread Jupyter handles messages."""
         do = message["do"]
         if do == "gone":
             return

@@ -231,7 +231,7 @@ def _durations(d: tree.AggregationDefinition) -> tuple[AggDuration, ...]:
 
 
 def _partitioned(d: tree.AggregationDefinition, symbols: Symbols) -> bool:
-    """Whether rows carry SHARD_ID. `@PartitionById(enable='false')` overrides the property, as the manual says."""
+    """True if rows carry SHARD_ID. `@PartitionById(enable='false')` overrides the property, as the manual says."""
     a = tree.find_annotation(d.annotations, "PartitionById")
     if a is not None:
         on = (a.get("enable") or "true").lower() == "true"

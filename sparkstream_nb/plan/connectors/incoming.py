@@ -126,7 +126,7 @@ def taken(type_: str) -> str:
 
 
 def is_incoming(a: Annotation, properties: Mapping[str, str]) -> bool:
-    """Whether an annotation is a source that reads from outside."""
+    """True if an annotation is a source that reads from outside."""
     return a.name.lower() == "source" and connector_type(a, properties) in INCOMING
 
 

@@ -63,6 +63,6 @@ _SOURCES = {**_SOURCES, "http-call-response": _RESPONSES, "http-response": _RESP
 
 
 def is_off(end: Literal["source", "sink"], type_: str, key: str, value: str) -> bool:
-    """Whether an option of a connector that this build does not have says no more than leaving it out would."""
+    """True if an option of a connector that this build does not have says no more than leaving it out would."""
     known = (_SOURCES if end == "source" else _SINKS).get(type_, {})
     return value.strip().lower() in known.get(key.lower(), ())

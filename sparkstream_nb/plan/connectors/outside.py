@@ -129,7 +129,7 @@ def outside_annotations(plan: n.Plan) -> Iterator[tuple[n.StreamDef, Annotation]
 
 
 def is_outside(a: Annotation, properties: Mapping[str, str]) -> bool:
-    """Whether an annotation is a sink that publishes outside."""
+    """True if an annotation is a sink that publishes outside."""
     return a.name.lower() == "sink" and connector_type(a, properties) in OUTSIDE
 
 

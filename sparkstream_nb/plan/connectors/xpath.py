@@ -25,7 +25,7 @@ class Name:
     local: str | None
 
     def fits(self, namespace: str, local: str) -> bool:
-        """Whether the name means an element or an attribute that is called so."""
+        """True if the name means an element or an attribute that is called so."""
         return self.local is None or (self.local == local and self.namespace == namespace)
 
 

@@ -62,11 +62,11 @@ class Group:
     aggregations: tuple[str, ...] = ()
     """Those of the elements that are aggregations."""
     passes_on: bool = False
-    """Whether it only passes events on, from a source of the app to a topic."""
+    """True if it only passes events on, from a source of the app to a topic."""
 
     @property
     def receiver(self) -> bool:
-        """Whether it runs on receiver nodes alone."""
+        """True if it runs on receiver nodes alone."""
         return bool(self.sources)
 
     @property
@@ -312,7 +312,7 @@ class _Splitting:
     # ---------------------------------------------------------------------------------------------- aggregations
 
     def _joined(self, e: n.Query | n.Partition) -> bool:
-        """Whether an element joins an aggregation: it runs beside that."""
+        """True if an element joins an aggregation: it runs beside that."""
         return any(i.source.kind == "aggregation" for q in _queries(e) for i in inputs(q.input))
 
     def _aggregation(self, aggregation: n.AggregationDef) -> None:

@@ -70,7 +70,7 @@ def _distribution(stream: n.StreamDef) -> Annotation | None:
 
 
 def _publishes(stream: n.StreamDef, plan: n.Plan) -> bool:
-    """Whether every @distribution of a stream is that of a sink which publishes outside."""
+    """True if every @distribution of a stream is that of a sink which publishes outside."""
     return all(is_outside(a, plan.properties) for a in stream.annotations if _inner(a) is not None)
 
 

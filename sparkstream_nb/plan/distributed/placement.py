@@ -64,7 +64,7 @@ def nothing(plan: n.Plan) -> n.Plan:
 
 
 def idle(plan: n.Plan) -> bool:
-    """Whether a node that runs `plan` does not use its events."""
+    """True if a node that runs `plan` does not use its events."""
     events = connected(plan) | published(plan)  # what is sent to a published stream is an output of the node
     return not (plan.elements or plan.aggregations or plan.triggers or plan.windows or events)
 
@@ -124,7 +124,7 @@ def _plain_aggregation(plan: n.Plan, a: n.AggregationDef) -> bool:
 
 
 def _plain(e: n.Expr) -> bool:
-    """Whether `e` looks at one event (and the clock) only, and means the same each time."""
+    """True if `e` looks at one event (and the clock) only, and means the same each time."""
     known = (n.Const, n.Ref, n.Arith, n.Compare, n.Logic, n.Not, n.IsNull)
     return all(isinstance(x, known) or (isinstance(x, n.Call) and x.function not in _DRAWN) for x in n.walk(e))
 

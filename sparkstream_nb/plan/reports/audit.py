@@ -46,7 +46,7 @@ class Finding:
 
     @property
     def fails(self) -> bool:
-        """Whether it depends on the node and nobody has accepted that."""
+        """True if it depends on the node and nobody has accepted that."""
         return self.level == "node-dependent" and self.accepted is None
 
 

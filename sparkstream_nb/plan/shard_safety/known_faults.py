@@ -81,7 +81,7 @@ def _where(holds: Callable[[_In], bool]) -> Callable[[n.Plan], Iterator[Place]]:
 
 
 def _aggregates(q: n.Query, *functions: str) -> bool:
-    """Whether a query has an aggregate; with `functions`, one of these."""
+    """True if a query has an aggregate; with `functions`, one of these."""
     found = {e.function for top in expressions(q) for e in n.walk(top) if isinstance(e, n.Agg)}
     return bool(found.intersection(functions) if functions else found)
 
@@ -153,7 +153,7 @@ def _events(s: n.State) -> int:
 
 
 def _interleaves(x: _In) -> bool:
-    """Whether partial matches may reach the last state in another order than that of their first events."""
+    """True if partial matches may reach the last state in another order than that of their first events."""
     i = x.query.input
     if not isinstance(i, n.StateInput) or i.kind != "pattern" or i.within is None:
         return False

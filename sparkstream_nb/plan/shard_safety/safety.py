@@ -252,7 +252,7 @@ _READS = "it reads what query "
 
 
 def is_inherited(reason: str) -> bool:
-    """Whether a query is what another one is that it reads from, also by a table."""
+    """True if a query is what another one is that it reads from, also by a table."""
     return reason.startswith(_READS)
 
 

@@ -186,7 +186,7 @@ def _timed_in_partition(q: n.Query, rules: Rules) -> str | None:
 
 
 def _sends_chunks(q: n.Query, plan: n.Plan) -> bool:
-    """Whether a query itself sends several events at once."""
+    """True if a query itself sends several events at once."""
     if not isinstance(q.input, n.StreamInput) or q.rate is not None or _puts_out_expired(q):
         return True
     window = _window_of(q.input, plan)
@@ -213,7 +213,7 @@ def _below(s: n.State) -> Iterator[n.State]:
 
 
 def _passes_through(q: n.Query, window: n.WindowStep) -> bool:
-    """Whether the query puts out each event as it comes, whatever else the window holds."""
+    """True if the query puts out each event as it comes, whatever else the window holds."""
     return (
         isinstance(q.input, n.StreamInput)
         and window.function in ("length", "time", "externalTime", "timeLength", "sort", "expression")
@@ -376,7 +376,7 @@ def _equalities(i: n.Input) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]
 
 
 def _alike(one: n.Expr, two: n.Expr) -> bool:
-    """Whether equal values have equal texts, by which a route sends them to one node."""
+    """True if equal values have equal texts, by which a route sends them to one node."""
     fractions = (Type.FLOAT, Type.DOUBLE)
     return one.type not in fractions and two.type not in fractions
 

@@ -69,7 +69,7 @@ class Overload:
     result: Result | None
 
     def accepts(self, args: Sequence[Expr]) -> bool:
-        """Whether number and types of `args` fit."""
+        """True if number and types of `args` fit."""
         if self.repeats:
             if len(args) < len(self.params):
                 return False

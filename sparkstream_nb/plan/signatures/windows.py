@@ -44,7 +44,7 @@ class WindowDeclaration:
     `start.time`; the events of its `session.key`; or any events that the window gets."""
 
     in_partition: Literal["apart", "expired", "shared"]
-    """Whether the instances of a partition on one node go their own ways, for shard safety. `expired`: the times of
+    """True if the instances of a partition on one node go their own ways, for shard safety. `expired`: the times of
     their expired events do not, as Siddhi's timers fire in turns; `shared`: what comes out does not."""
 
     reads: Literal["arguments", "expression", "selection"]
@@ -53,15 +53,15 @@ class WindowDeclaration:
     selects."""
 
     resets_per_chunk: bool
-    """Whether each chunk, but perhaps the first, begins with a RESET if the query wants the CURRENT events alone, and
+    """True if each chunk, but perhaps the first, begins with a RESET if the query wants the CURRENT events alone, and
     there is no other (unless `stream.current.event` is set)."""
 
     single_chunk: bool
-    """Whether whatever one event brings about comes out as at most one chunk, and nothing comes out without an
+    """True if whatever one event brings about comes out as at most one chunk, and nothing comes out without an
     event."""
 
     carries_group_id: bool
-    """Whether events may enter with their group id as a further column, which the window hands on unseen."""
+    """True if events may enter with their group id as a further column, which the window hands on unseen."""
 
     timers_emit: Literal["nothing", "expired", "current"]
     """What comes out when only the clock moves: `nothing` of windows without timers, `expired` where events only leave,
@@ -353,6 +353,6 @@ def _named(signature: Signature, args: Sequence[Expr], parameter: str) -> Expr |
 
 
 def streams_current_events(window: WindowStep) -> bool:
-    """Whether a batch window hands its events on at once (`stream.current.event`)."""
+    """True if a batch window hands its events on at once (`stream.current.event`)."""
     flag = argument(window, "stream.current.event")
     return isinstance(flag, Const) and flag.value is True

@@ -45,7 +45,7 @@ _DEAF = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
 _lock = threading.Lock()
 _ahead: Jvm | None = None
 _settled = False
-"""Whether it is known what Spark this process runs on."""
+"""True if it is known what Spark this process runs on."""
 
 
 class Jvm:

@@ -18,7 +18,7 @@ _SECONDS = 300
 
 
 def recorded() -> bool:
-    """Whether there is an archive for the Java and the Spark of this machine."""
+    """True if there is an archive for the Java and the Spark of this machine."""
     return classes.archive(find_java(), own_spark()).exists()
 
 

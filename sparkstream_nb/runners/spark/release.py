@@ -33,7 +33,7 @@ _ended = itertools.count(1)
 
 
 def here(session: SparkSession) -> bool:
-    """Whether driver and workers of a session are on this machine, in one JVM."""
+    """True if driver and workers of a session are on this machine, in one JVM."""
     return not is_remote(session) and str(session.sparkContext.master).startswith("local")
 
 

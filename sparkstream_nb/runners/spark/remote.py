@@ -27,7 +27,7 @@ _SENT = "_sparkstream_sent"
 
 
 def is_remote(session: SparkSession) -> bool:
-    """Whether the session is one of Spark Connect."""
+    """True if the session is one of Spark Connect."""
     return not hasattr(session, "_jsparkSession")
 
 

@@ -77,7 +77,7 @@ def _running() -> tuple[str, SparkSession] | None:
 
 
 def _has_stopped(context: SparkContext) -> bool:
-    """Whether a context has ended by itself, as where its master went away."""
+    """True if a context has ended by itself, as where its master went away."""
     try:
         return context._jsc is None or bool(context._jsc.sc().isStopped())
     except Py4JError:

@@ -84,7 +84,7 @@ def _resource_managers() -> list[tuple[str, int]]:
 
 
 def on_this_machine(master: str) -> bool:
-    """Whether driver and executors of `master` are all here, so that loopback is all they need."""
+    """True if driver and executors of `master` are all here, so that loopback is all they need."""
     return master.startswith("local") or urlsplit(master).hostname in ("127.0.0.1", "localhost", "::1")
 
 

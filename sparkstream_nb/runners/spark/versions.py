@@ -23,7 +23,7 @@ class Difference:
     instead: str
 
     def in_(self, version: str) -> bool:
-        """Whether a version of Spark, such as `4.1.1`, has it."""
+        """True if a version of Spark, such as `4.1.1`, has it."""
         return number(version) >= self.since
 
 
