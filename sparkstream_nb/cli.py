@@ -302,7 +302,7 @@ def store(options: Any) -> int:
     from .app.config.grants import Grants
     from .app.config.secrets import References
     from .app.deployment.folder import default_home
-    from .app.stored.rebuild import Log
+    from .app.stored.rebuild import EventFile
     from .app.stored.upkeep import StoredApp, upkeep
 
     file_given = options.origin is not None and Path(options.origin).suffix in (".csv", ".parquet")
@@ -331,7 +331,7 @@ def store(options: Any) -> int:
         elif options.action == "drop":
             lines = found.drop(dry_run=options.dry_run)
         elif file_given:
-            log = Log(Path(options.origin), options.time)
+            log = EventFile(Path(options.origin), options.time)
             lines = found.rebuild_from(log, *options.shards, dry_run=options.dry_run)
         else:
             lines = found.rebuild(options.origin, dry_run=options.dry_run)

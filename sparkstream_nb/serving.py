@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServerLimits:
     """Limits of a server: `connections` at once, of which an idle one makes room for a new one; `seconds` for
     a request's headers to come in, again for its body, and for its answer to go out; `body` bytes. `keeps`: a
     connection may have several requests; `what` a body is, in words."""
@@ -110,7 +110,7 @@ class Listener:
     """A server of `site` at an IP address and port, from `start` to `close`. Port 0 is a free one. Raises OSError where
     it cannot be listened at."""
 
-    def __init__(self, site: Site, ip: str, port: int, limits: Limits, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, site: Site, ip: str, port: int, limits: ServerLimits, tls: ssl.SSLContext | None = None) -> None:
         self._site, self._limits, self._tls = site, limits, tls
         family = socket.AF_INET6 if ":" in ip else socket.AF_INET
         self._sockets = bind_sockets(port, ip, family, backlog=_BACKLOG)
@@ -150,8 +150,8 @@ class Listener:
             await asyncio.sleep(_POLL)
         server.end_all()
 
-    def _opened(self) -> _Server:
-        server = _Server(
+    def _opened(self) -> _CountingServer:
+        server = _CountingServer(
             _Exchanges(self._site, self._limits),
             no_keep_alive=not self._limits.keeps,
             ssl_options=self._tls,
@@ -165,7 +165,7 @@ class Listener:
         return server
 
 
-class _Server(HTTPServer):
+class _CountingServer(HTTPServer):
     """Counts its connections."""
 
     most: int
@@ -224,7 +224,7 @@ class _Server(HTTPServer):
 @dataclass(frozen=True)
 class _Exchanges(HTTPServerConnectionDelegate):
     site: Site
-    limits: Limits
+    limits: ServerLimits
 
     def start_request(self, server_conn: object, request_conn: Any) -> HTTPMessageDelegate:
         return _Exchange(self.site, self.limits, request_conn)
@@ -235,7 +235,7 @@ class _Exchange(HTTPMessageDelegate):
 
     set_busy: Callable[[bool], None]
 
-    def __init__(self, site: Site, limits: Limits, connection: Any) -> None:
+    def __init__(self, site: Site, limits: ServerLimits, connection: Any) -> None:
         self._site, self._limits, self._connection = site, limits, connection
         self._loop = asyncio.get_running_loop()
         self._body = bytearray()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.serving import MOST_HEADERS, Answer, Limits, Listener, Request
+from sparkstream_nb.serving import MOST_HEADERS, Answer, Listener, Request, ServerLimits
 
 SECONDS = 30.0
 
@@ -69,7 +69,7 @@ def serve() -> Iterator[Callable[..., World]]:
         def start(**limits: Any) -> World:
             given = {"connections": 8, "seconds": SECONDS, "body": 1000, **limits}
             site = Site()
-            listener = Listener(site, "127.0.0.1", 0, Limits(**given))
+            listener = Listener(site, "127.0.0.1", 0, ServerLimits(**given))
             listener.start()
             stack.callback(listener.close)
             stack.callback(site.gate.set)
@@ -196,4 +196,4 @@ def test_a_server_that_ends_answers_what_it_has(serve: Callable[..., World]) -> 
 
 def test_a_port_that_others_have(serve: Callable[..., World]) -> None:
     with pytest.raises(OSError, match="in use"):
-        Listener(Site(), "127.0.0.1", serve().listener.port, Limits(8, SECONDS, 1000))
+        Listener(Site(), "127.0.0.1", serve().listener.port, ServerLimits(8, SECONDS, 1000))

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..errors import Misuse, did_you_mean
 from ..interrupts import deferred, interruptible
 from .config import given
-from .config.record import Record
+from .config.record import DeploymentRecord
 from .deploying import apps, attaching, deploy
 from .deployment.folder import apps_folder, default_home, document_home, former_life, has_app
 from .deployment.owner import owner_of, same_folder
@@ -27,7 +27,7 @@ class FoundApp:
     """An app in its folder: what it was deployed with last, and who owns the folder (None: nobody)."""
 
     home: Path
-    record: Record
+    record: DeploymentRecord
     owner: str | None
 
     @property
@@ -118,7 +118,7 @@ def attachable_names() -> list[str]:
     return sorted({record.name for folder in _folders() if (record := _record(folder)) is not None})
 
 
-def _granted(record: Record) -> str:
+def _granted(record: DeploymentRecord) -> str:
     granted = record.granted()
     return f"Granted again: {', '.join(granted)}." if granted else ""
 
@@ -129,7 +129,7 @@ def _folders() -> list[Path]:
     return sorted(p for p in folder.iterdir() if p.is_dir()) if folder.is_dir() else []
 
 
-def _named(name: str, home: Path | None) -> tuple[Path, Record]:
+def _named(name: str, home: Path | None) -> tuple[Path, DeploymentRecord]:
     """The folder and the record of an app. Raises `Misuse`, with the names that there are, where there is none."""
     if home is not None:
         if not has_app(home):
@@ -169,11 +169,11 @@ def _known(name: str = "") -> str:
     return f"Can be attached: {listed}{rest}. Of an app in a folder of its own, give that as home (--home)"
 
 
-def _record(folder: Path) -> Record | None:
+def _record(folder: Path) -> DeploymentRecord | None:
     """The record of the app in `folder`; None where there is none, or it cannot be read."""
     try:
         found = json.loads((folder / "app.json").read_text(encoding="utf-8")).get("deployed")
-        return None if found is None else Record.read(found)
+        return None if found is None else DeploymentRecord.read(found)
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None
 

@@ -32,14 +32,14 @@ from ..runners.choice import ahead_of, check_master, kind_of, session
 from ..runners.protocol import Session
 from ..runners.spark.handover import left
 from ..simulation.faults import Fault
-from ..simulation.groups import Groups
+from ..simulation.groups import NodeGroups
 from ..simulation.resources import ResourceCluster
 from ..simulation.topology import Pair
 from ..stores.duckdb import check_file
 from .config import given
 from .config.conf import DISTRIBUTED, NodeFile, node_files
 from .config.grants import Grants
-from .config.record import Record
+from .config.record import DeploymentRecord
 from .config.secrets import References
 from .connectors.calls import desks_of
 from .connectors.sinks import SinkPlans, check_sinks
@@ -268,7 +268,7 @@ def deploy(
     plans = [behind_layer(plan, layer.divided) for plan in plans]
     name, folder = _name_and_home(name or plans[0].name, text)
     trial = Trial(pair, resources, faults, seed)
-    groups: Groups | Distributed | None = None
+    groups: NodeGroups | Distributed | None = None
     if cluster is not None:
         trial.check(mode)
         groups = distributed_for(plans[0], name, cluster, trial)
@@ -329,7 +329,7 @@ def deploy(
         retention=Retention.of(retention),
         limits=Limits.of(limits),
         groups=groups,
-        record=Record.of(name, {**asked, "start": clock_start}),
+        record=DeploymentRecord.of(name, {**asked, "start": clock_start}),
         attached=_attaching.get(),
     )
     if _foreseeing.get():

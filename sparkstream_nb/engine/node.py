@@ -23,7 +23,7 @@ from ..plan.gaps import refuse, refuse_retrieval
 from ..plan.stored import RowSource, TableChanges
 from ..types import Type
 from .columnar.blocks import Buffer, Tracked
-from .columnar.columns import Array, Column, Strings, Unread, concat, writable
+from .columnar.columns import Array, Column, Strings, UnreadColumn, concat, writable
 from .columnar.javamap import string_hash, walk_order
 from .columnar.memory import keep_freed_memory
 from .columnar.rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows, event_order, in_order, steps_of
@@ -40,7 +40,7 @@ from .runtime.state_names import NOT_CARRIED, carry_over, state_names
 from .runtime.stretches import stretches
 from .runtime.triggers import TriggerOperator, start_rows
 from .scripts import scripts_of
-from .state.batch import Answer, Chunks, Emitted, InputBatch, LeftOut, Outputs
+from .state.batch import Chunks, Emitted, InputBatch, Outputs, RetrievalAnswer, UnreadAttribute
 from .state.saving import Form, by_change, plain
 from .state.services import Services
 from .state.snapshot import pack, packed, saved, unpack
@@ -140,7 +140,7 @@ class NodeEngine:
 
         Raises KeyError for a stream that the app does not define, ValueError for columns that do not fit its schema.
         """
-        collected = _Collected(self.trace)
+        collected = _StepOutputs(self.trace)
         if not self.started and (self._start_known or len(batch.clock)):
             self._start(collected, self.now if self._start_known else int(batch.clock[0]))
         clock = self._clock(batch.clock)
@@ -220,7 +220,7 @@ class NodeEngine:
         self.started = True
         self.now = self.services.clock.start = time
 
-    def _start(self, out: _Collected, time: int) -> None:
+    def _start(self, out: _StepOutputs, time: int) -> None:
         """Starts the clock at `time` (ms) and fires the triggers at 'start': once in the life of the state, before the
         first step."""
         self._start_clock(time)
@@ -258,7 +258,7 @@ class NodeEngine:
             cols = [_column(t, c, strings) for t, c in zip(schema.types, columns, strict=True)]
         return Rows(cols, writable(np.ascontiguousarray(ts, np.int64)), *event_order(step, self.steps))
 
-    def _run_by_operator(self, inputs: dict[str, Rows], clock: Clock, out: _Collected) -> None:
+    def _run_by_operator(self, inputs: dict[str, Rows], clock: Clock, out: _StepOutputs) -> None:
         assert self._ordered.order is not None
         for table in self.parts.logged:
             table.begin()
@@ -330,7 +330,7 @@ class NodeEngine:
         ready.update(done)
         return results
 
-    def _run_by_chunk(self, inputs: dict[str, Rows], clock: Clock, out: _Collected) -> None:
+    def _run_by_chunk(self, inputs: dict[str, Rows], clock: Clock, out: _StepOutputs) -> None:
         chunks: dict[int, list[tuple[str, Rows, list[int]]]] = {}
         quiet = Clock(clock.base, clock.now, clock.moved, 0, 0)
         for stream, rows in inputs.items():
@@ -363,7 +363,7 @@ class NodeEngine:
             yield rows.slice(int(starts[c]), int(ends[c])), takers
 
     def _push(
-        self, stream: str, rows: Rows, clock: Clock, out: _Collected, takers: Sequence[int] | None = None
+        self, stream: str, rows: Rows, clock: Clock, out: _StepOutputs, takers: Sequence[int] | None = None
     ) -> None:
         """`takers`: the operators that have to see the rows; None: all that read the stream."""
         for i in self.graph.receivers.get(stream, []) if takers is None else takers:
@@ -377,7 +377,7 @@ class NodeEngine:
         self.services.faults.clear()
         return faults
 
-    def _emit(self, op: Operator, rows: Rows | None, clock: Clock, out: _Collected) -> None:
+    def _emit(self, op: Operator, rows: Rows | None, clock: Clock, out: _StepOutputs) -> None:
         for stream, fault in self._faults():
             for chunk in fault.by_chunk():
                 self._push(stream, chunk, clock, out)
@@ -396,7 +396,7 @@ class NodeEngine:
 
     # ------------------------------------------------------------------------------------------------------ results
 
-    def _outputs(self, collected: _Collected) -> Outputs:
+    def _outputs(self, collected: _StepOutputs) -> Outputs:
         outputs = Outputs(errors=list(self.services.errors), logs=list(self.services.logs))
         self.services.errors.clear()
         self.services.logs.clear()
@@ -422,7 +422,7 @@ class NodeEngine:
         chunks = chunks_of(parts) if self.tells_chunks else None
         return Emitted(names, steps_of([p.root for p in parts], self.steps), ts, columns, chunks)
 
-    def answer(self, retrieval: nodes.Retrieval) -> Answer:
+    def answer(self, retrieval: nodes.Retrieval) -> RetrievalAnswer:
         """The answer to an on-demand query over this node's own state; it may change a table.
 
         Raises `SiddhiRuntimeError` if the query cannot be answered.
@@ -522,7 +522,7 @@ class NodeEngine:
         }
 
 
-class _Collected:
+class _StepOutputs:
     """What the operators put out during one step call."""
 
     def __init__(self, trace: bool) -> None:
@@ -568,8 +568,8 @@ def _as_read(op: Operator, rows: Rows) -> Rows:
 
 def _column(type: Type, column: Any, strings: Strings) -> Column:
     """A column of `StreamRows` as the engine has it."""
-    if isinstance(column, LeftOut):
-        return Unread(type, len(column))
+    if isinstance(column, UnreadAttribute):
+        return UnreadColumn(type, len(column))
     return Column.of(type, column, strings) if isinstance(column, list) else Column.from_arrow(type, column, strings)
 
 

@@ -32,7 +32,7 @@ BETWEEN_FAULTS = "; "
 
 
 @dataclass
-class Typed:
+class TypedRows:
     """The rows that fit: `ts` int64[n] ms (None without a time column) and one Arrow array per attribute; and the rows
     that do not: their time where it can be read, values as Python data in schema order (of one that is not whole its
     text, as `TEXT_OF_ROW`), and the reason. `doubts`: how many rows that fit have a time which clocks did not show
@@ -58,7 +58,7 @@ def type_rows(
     offered: Sequence[str] = (),
     latest: int | None = None,
     keep: int = 10_000,
-) -> Typed:
+) -> TypedRows:
     """Types the rows of `table` for a stream of `schema`.
 
     `columns` names the source column of an attribute where it has another name, `time` that of the event time, whose
@@ -121,7 +121,7 @@ def type_rows(
         arrays.append(typed)
     doubtful = DoubtCounts.of(doubts, ~bad)
     if not bad.any():
-        return Typed(ts, arrays, [], doubtful)
+        return TypedRows(ts, arrays, [], doubtful)
     texts = table.column(ROW) if ROW in names else None
     rejected: list[tuple[int | None, list[Any] | dict[str, Any], str]] = []
     for k, (i, said) in enumerate(sorted(faults.items())):
@@ -132,7 +132,7 @@ def type_rows(
         known = ts is not None and (untimed is None or not untimed[i])
         rejected.append((int(ts[i]) if ts is not None and known else None, kept, BETWEEN_FAULTS.join(said)))
     good = pa.array(np.flatnonzero(~bad))
-    return Typed(None if ts is None else ts[~bad], [a.take(good) for a in arrays], rejected, doubtful)
+    return TypedRows(None if ts is None else ts[~bad], [a.take(good) for a in arrays], rejected, doubtful)
 
 
 def too_late(ts: int, latest: int) -> str:

@@ -33,7 +33,7 @@ _READERS = ("streaming.state.", "StreamMetadata", "HDFSMetadataLog", "streaming.
 """Parts of the names of Spark's classes that read a checkpoint."""
 
 
-class Files(Protocol):
+class FileStore(Protocol):
     """Files by their names, with slashes."""
 
     def names(self, folder: str) -> list[str]:
@@ -82,7 +82,7 @@ class LocalFiles:
 
 
 @dataclass(frozen=True)
-class Reached:
+class CheckpointProgress:
     """What Spark's checkpoint says: the last micro-batch that is planned and the last one done (-1: none), how many
     entries are planned, and whether there is state."""
 
@@ -93,25 +93,25 @@ class Reached:
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class SparkCheckpoint:
     """The checkpoint of an app's life, `where` Spark has it."""
 
-    files: Files
+    files: FileStore
     where: str
 
     @staticmethod
-    def of(home: Path, shared: Shared | None) -> Checkpoint:
+    def of(home: Path, shared: Shared | None) -> SparkCheckpoint:
         """That of the life with the folder `home`, and its folder at a shared address, if any."""
         if shared is None:
-            return Checkpoint(LocalFiles(home / "checkpoint"), local(home / "checkpoint"))
+            return SparkCheckpoint(LocalFiles(home / "checkpoint"), local(home / "checkpoint"))
         place = shared.below("checkpoint")
-        return Checkpoint(place, place.for_spark)
+        return SparkCheckpoint(place, place.for_spark)
 
-    def reached(self) -> Reached:
+    def reached(self) -> CheckpointProgress:
         """How far Spark is."""
         planned, done = self._newest("offsets"), self._newest("commits")
         reached = 0 if planned < 0 else self._end(planned)
-        return Reached(planned, done, reached, self.files.has("state"))
+        return CheckpointProgress(planned, done, reached, self.files.has("state"))
 
     def planned_batch(self) -> tuple[int, tuple[int, int]]:
         """The number of the last micro-batch that is planned, and its entries: the first, and the first after it."""

@@ -21,8 +21,8 @@ from ..engine.state.batch import InputBatch, StreamRows
 from .entries import EventsEntry
 from .parts import PARTS
 from .private import private_folder, write_private
-from .rows import Part
-from .segments import Piece, events_of, join
+from .rows import NodePart
+from .segments import StepsOfNode, events_of, join
 
 INLINE_STEPS = 2_000
 """Steps up to which the part of a node passes through Spark itself."""
@@ -30,7 +30,7 @@ JOINED_EVENTS, JOINED_STEPS = 250_000, 4_000_000
 """So many events of a node, or steps, are taken at once, as far as parts are not larger."""
 
 
-def divided(folder: Path, nodes: Sequence[int], pieces: Sequence[Piece]) -> Iterator[Part | None]:
+def divided(folder: Path, nodes: Sequence[int], pieces: Sequence[StepsOfNode]) -> Iterator[NodePart | None]:
     """What goes to each of the `nodes` of consecutive entries, which mean these pieces to them; None for a node that
     gets nothing, not even the time."""
     clock = ""
@@ -40,7 +40,7 @@ def divided(folder: Path, nodes: Sequence[int], pieces: Sequence[Piece]) -> Iter
         if not steps:
             yield None
         elif steps <= INLINE_STEPS:
-            yield Part(node, piece.seq, piece.last, events, piece.batch.to_bytes())
+            yield NodePart(node, piece.seq, piece.last, events, piece.batch.to_bytes())
         else:
             private_folder(folder / PARTS)
             if not clock:
@@ -49,7 +49,7 @@ def divided(folder: Path, nodes: Sequence[int], pieces: Sequence[Piece]) -> Iter
             own = f"{PARTS}/{where}.{node}" if events else ""
             if own:
                 write_private(folder / own, InputBatch(_NONE, _lean(piece.batch.rows)).to_bytes())
-            yield Part(node, piece.seq, piece.last, events, b"", own, clock)
+            yield NodePart(node, piece.seq, piece.last, events, b"", own, clock)
 
 
 _NONE = np.empty(0, np.int64)
@@ -68,7 +68,7 @@ def _lean_column(column: pa.Array | list[object]) -> pa.Array | list[object]:
     return column
 
 
-def files_of(parts: Iterable[Part]) -> list[str]:
+def files_of(parts: Iterable[NodePart]) -> list[str]:
     """The files of the inbox that have these parts."""
     return list(dict.fromkeys(name for p in parts for name in (p.clock, p.file) if name))
 
@@ -78,12 +78,12 @@ Whole = Callable[[Sequence[EventsEntry]], InputBatch]
 
 
 def pieces_of(
-    folder: Path, entries: Sequence[EventsEntry], parts: Mapping[int, Part], whole: Whole | None = None
-) -> Iterator[Piece]:
+    folder: Path, entries: Sequence[EventsEntry], parts: Mapping[int, NodePart], whole: Whole | None = None
+) -> Iterator[StepsOfNode]:
     """What consecutive entries mean to the node to which these `parts` came, by their first entry. With `whole`, parts
     with columns left out are read again."""
-    read = _Reading(folder, entries, whole)
-    found: list[tuple[EventsEntry, Part]] = []
+    read = _PartReading(folder, entries, whole)
+    found: list[tuple[EventsEntry, NodePart]] = []
     events = steps = 0
     for entry in entries:
         part = parts.get(entry.seq)
@@ -99,21 +99,21 @@ def pieces_of(
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _PartReading:
     folder: Path
     entries: Sequence[EventsEntry]
     whole: Whole | None
 
-    def joined(self, found: Sequence[tuple[EventsEntry, Part]]) -> Piece:
+    def joined(self, found: Sequence[tuple[EventsEntry, NodePart]]) -> StepsOfNode:
         """Consecutive parts as one piece."""
         clocks = [_clock(self.folder, (p.clock,)) if p.clock else None for _, p in found]
         batches = [self._batch(part, clock) for (_, part), clock in zip(found, clocks, strict=True)]
         names = tuple(p.clock for _, p in found)
         batch = join(batches, _clock(self.folder, names) if all(names) and len(names) > 1 else None)
         first, last = found[0][0], found[-1][1].last
-        return Piece(first.seq, last, first.step, first.before, batch)
+        return StepsOfNode(first.seq, last, first.step, first.before, batch)
 
-    def _batch(self, part: Part, clock: Array | None) -> InputBatch:
+    def _batch(self, part: NodePart, clock: Array | None) -> InputBatch:
         if clock is None:
             batch = InputBatch.from_bytes(part.blob)
         else:

@@ -40,7 +40,7 @@ SEGMENT_BYTES = 1 << 23
 
 
 @dataclass
-class Position:
+class InboxPosition:
     """How far the inbox is filled: numbers of the next entry, step and request, the highest clock so far (ms), of all
     and by app, how many events came in from outside by stream, how far each source outside is, by its name
     (`Entry.reached`), and by sink the place (micro-batch, row) of the last event that it could not deliver and that
@@ -59,7 +59,7 @@ class Position:
         """The first line of a segment that begins here."""
         return json.dumps({"position": asdict(self)}, separators=(",", ":")).encode() + b"\n"
 
-    def copy(self) -> Position:
+    def copy(self) -> InboxPosition:
         """A position of its own."""
         sources = {name: dict(reached) for name, reached in self.sources.items()}
         return replace(
@@ -67,22 +67,22 @@ class Position:
         )
 
     @staticmethod
-    def of(file: Path) -> Position:
+    def of(file: Path) -> InboxPosition:
         """Where the journal stood at the beginning of a segment. Raises SparkStreamError where that is damaged."""
         with file.open("rb") as segment:
             line = segment.readline()
         if not line.startswith(b"{") and int(file.name) == 0:
-            return Position()
+            return InboxPosition()
         try:
             found = json.loads(line)["position"]
             clocks = {int(app): ms for app, ms in found["clocks"].items()}
             sinks = {sink: tuple(place) for sink, place in found.get("sinks", {}).items()}
-            return Position(**{**found, "clocks": clocks, "sinks": sinks})
+            return InboxPosition(**{**found, "clocks": clocks, "sinks": sinks})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise damaged(file.parent.parent, f"the beginning of its file {file.name} is damaged") from None
 
 
-class _Group:
+class _CommitGroup:
     """Lines that one wait for the disk is for. `done` when that is over; `error` where it failed."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class Ticket:
     """What was `put` into an inbox and need not be on the disk yet: its last entry is number `seq`."""
 
     seq: int
-    group: _Group = field(repr=False)
+    group: _CommitGroup = field(repr=False)
 
 
 @dataclass
@@ -107,7 +107,7 @@ class Inbox:
     """
 
     folder: Path
-    position: Position = field(default_factory=Position)
+    position: InboxPosition = field(default_factory=InboxPosition)
     over: tuple[int, ...] = ()
     """The nodes that take what is appended from now on; empty: those that the app began with."""
     arrived: ArrivalCounts = field(default_factory=ArrivalCounts)
@@ -119,12 +119,12 @@ class Inbox:
         private_folder(self.folder / JOURNAL)
         private_folder(self.folder / MARKS)
         self._changed = threading.Condition()
-        self._group = _Group()
+        self._group = _CommitGroup()
         self._settling = False
         self._first = self._end = 0
         found = segments(self.folder)
         for _, file in found:
-            self.position = Position.of(file)
+            self.position = InboxPosition.of(file)
             self._count(self.position)
         for first, file in found[-1:]:
             self._first, self._end = first, first + _head(file)
@@ -136,7 +136,7 @@ class Inbox:
                     self._count(self.position)
         self._open()
 
-    def _count(self, position: Position) -> None:
+    def _count(self, position: InboxPosition) -> None:
         self.arrived.add(position.seq - 1, sum(position.events.values()))
 
     def _open(self) -> None:
@@ -201,7 +201,7 @@ class Inbox:
     def _sync(self) -> None:
         """Waits for all that was put in so far, for its group. The caller holds `_changed`, which is let go
         meanwhile."""
-        group, self._group, self._settling = self._group, _Group(), True
+        group, self._group, self._settling = self._group, _CommitGroup(), True
         end, position = self._end, self.position
         file = os.dup(self._file.fileno())  # the journal may go on in another file meanwhile
         self._changed.release()
@@ -225,7 +225,7 @@ class Inbox:
     def _back(self, error: OSError) -> None:
         """Takes out what is not on the disk, and cannot be brought there."""
         self._group.error, self._group.done = error, True
-        self._group = _Group()
+        self._group = _CommitGroup()
         self._end, self.position = self._on_disk
         self.arrived.truncate(self.position.seq)
         with contextlib.suppress(OSError):
@@ -308,10 +308,10 @@ class Inbox:
         """
         self._settle_all()
         found = segments(self.folder)
-        while len(found) > 1 and Position.of(found[-1][1]).seq > seq:
+        while len(found) > 1 and InboxPosition.of(found[-1][1]).seq > seq:
             found.pop()
         first, file = found[-1]
-        position = Position.of(file)
+        position = InboxPosition.of(file)
         place: int | None = None
         retracted: dict[str, int] = {}
         left: list[Entry] = []
@@ -366,7 +366,7 @@ def entries_in(folder: Path) -> int:
     if not found:
         return 0
     first, file = found[-1]
-    position = Position.of(file)
+    position = InboxPosition.of(file)
     for at, line in lines_of(first, file, first):
         for entry in entries_of(folder, at, line):
             _pass(position, entry)
@@ -380,14 +380,14 @@ def _head(file: Path) -> int:
     return len(line) if line.startswith(b"{") and line.endswith(b"\n") else 0
 
 
-def _numbered(p: Position, entry: Entry) -> Entry:
+def _numbered(p: InboxPosition, entry: Entry) -> Entry:
     """The entry at a position, which is moved behind it."""
     found = entry.numbered(p.seq, p.step, p.request, p.clocks.get(entry.app))
     _pass(p, found)
     return found
 
 
-def _pass(p: Position, entry: Entry) -> None:
+def _pass(p: InboxPosition, entry: Entry) -> None:
     """Moves a position behind an entry."""
     p.seq = entry.seq + 1
     p.step = entry.step + entry.steps

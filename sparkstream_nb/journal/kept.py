@@ -29,7 +29,7 @@ class _Item:
 
 
 @dataclass
-class Kept:
+class JournalRetention:
     """The files of the inbox in `folder` of which `recording` bytes are kept, for `days` (None: no limit)."""
 
     folder: Path

@@ -20,7 +20,7 @@ from ..errors import SparkStreamError
 from ..pauses import Pauses
 from .checkpoints import LocalFiles
 from .journal import JOURNAL, entries_of, lines, segment, segments
-from .kept import Kept, Offset
+from .kept import JournalRetention, Offset
 from .parts import PARTS, done_with
 from .private import private_folder
 from .shared import Shared, planner_folder
@@ -35,7 +35,7 @@ _APPS = "inbox/apps"
 
 
 @dataclass
-class _Reached:
+class _MirrorProgress:
     """How far the mirror is: the journal before byte `at` is at the address. `cut`: entries from this number on were
     taken back, and are still to be removed there."""
 
@@ -64,7 +64,7 @@ class Mirror:
 
     folder: Path
     shared: Shared
-    kept: Kept
+    kept: JournalRetention
     committed: Callable[[], int]
     say: Callable[[str], None]
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -77,9 +77,9 @@ class Mirror:
     _gone: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._reached = _Reached()
+        self._reached = _MirrorProgress()
         with contextlib.suppress(FileNotFoundError):
-            self._reached = _Reached(**json.loads((self.folder / _STATE).read_text(encoding="utf-8")))
+            self._reached = _MirrorProgress(**json.loads((self.folder / _STATE).read_text(encoding="utf-8")))
 
     def start(self) -> None:
         """Goes on until `stop`."""
@@ -119,7 +119,9 @@ class Mirror:
         query begins again."""
         with self._lock:
             self._passed = deque(o for o in self._passed if o["seq"] <= seq)
-            self._write(_Reached(self._reached.at, seq if self._reached.cut is None else min(seq, self._reached.cut)))
+            self._write(
+                _MirrorProgress(self._reached.at, seq if self._reached.cut is None else min(seq, self._reached.cut))
+            )
             yield
 
     def _run(self, ending: threading.Event) -> None:
@@ -166,7 +168,7 @@ class Mirror:
         self.shared.put(_object(first, end), b"".join(found))
         there.objects.append((first, end))
         self._passed.extend(offsets)
-        self._write(_Reached(end))
+        self._write(_MirrorProgress(end))
         return True
 
     def _cut(self) -> None:
@@ -183,7 +185,7 @@ class Mirror:
             gone.append(_object(first, end))
         self.shared.remove(*gone)
         self._there = None
-        self._write(_Reached(at))
+        self._write(_MirrorProgress(at))
 
     def _forget(self) -> None:
         """Lets go what Spark cannot ask for again: all before the last micro-batch that is committed. Raises
@@ -206,7 +208,7 @@ class Mirror:
             self.shared.remove(*self._gone)
             self._gone = []
 
-    def _write(self, reached: _Reached) -> None:
+    def _write(self, reached: _MirrorProgress) -> None:
         LocalFiles(self.folder).put(_STATE, json.dumps(asdict(reached)).encode())
         self._reached = reached
 

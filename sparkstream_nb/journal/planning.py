@@ -16,7 +16,7 @@ from ..retention import Retention
 from . import journal
 from .entries import Entry, EventsEntry, SourceEntry
 from .journal import entries_from
-from .kept import Kept
+from .kept import JournalRetention
 from .marks import forget_tasks
 from .parts import forget_parts
 from .resting import may_rest
@@ -26,7 +26,7 @@ Offset = dict[str, int]
 
 
 @dataclass(frozen=True)
-class Share:
+class TaskShare:
     """Consecutive entries that one task packs. Nodes that are `resting` work only where an event of them reaches
     them."""
 
@@ -40,14 +40,14 @@ class Planner:
     tasks do some of it before the nodes."""
 
     folder: Path
-    kept: Kept
+    kept: JournalRetention
     work: bool = False
     beginning: Offset = field(default_factory=lambda: {"seq": 0, "at": 0, "skip": 0})
 
     @staticmethod
     def of(folder: Path, retention: Retention, *, work: bool) -> Planner:
         """A planner that keeps of the past what `retention` says."""
-        return Planner(folder, Kept(folder, retention.recording, retention.days), work)
+        return Planner(folder, JournalRetention(folder, retention.recording, retention.days), work)
 
     def latest(self, start: Offset, rows: int) -> Offset:
         """The offset at which the micro-batch from `start` on ends: after so many rows at most, and one entry at least.
@@ -62,7 +62,7 @@ class Planner:
             reached, taken = after, taken + entry.steps
         return reached
 
-    def shares(self, start: Offset, end: Offset) -> Sequence[Share]:
+    def shares(self, start: Offset, end: Offset) -> Sequence[TaskShare]:
         """The entries between two offsets: one share that is passed on, or one for each piece of work for a task."""
         entries: list[Entry] = []
         for entry, _ in entries_from(self.folder, start):
@@ -70,11 +70,11 @@ class Planner:
                 break
             entries.append(entry)
         if not self.work:
-            return [Share(entries)] if entries else []
+            return [TaskShare(entries)] if entries else []
         runs = list(journal.runs(entries))
         # A task knows what reaches a node of its own share alone.
         resting = self._resting(start, entries) if len(runs) == 1 else frozenset()
-        return [Share(run, resting) for run in runs]
+        return [TaskShare(run, resting) for run in runs]
 
     def _resting(self, start: Offset, entries: Sequence[Entry]) -> frozenset[int]:
         if not all(isinstance(e, EventsEntry | SourceEntry) for e in entries):

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..engine.columnar.columns import Strings
-from ..engine.state.batch import Answer, Emitted
+from ..engine.state.batch import Emitted, RetrievalAnswer
 from ..engine.state.snapshot import pack, unpack
 from ..errors import SparkStreamError
 
@@ -90,27 +90,27 @@ def errors_of(blob: bytes) -> list[list[Any]]:
 
 
 @dataclass(frozen=True)
-class Failed:
+class QueryFailed:
     """An on-demand query that failed: the class of the error, and its message."""
 
     kind: str
     message: str
 
     @staticmethod
-    def of(error: SparkStreamError) -> Failed:
-        return Failed(type(error).__name__, str(error))
+    def of(error: SparkStreamError) -> QueryFailed:
+        return QueryFailed(type(error).__name__, str(error))
 
 
-def encode_answer(answer: Answer | Failed) -> bytes:
+def encode_answer(answer: RetrievalAnswer | QueryFailed) -> bytes:
     """An answer to an on-demand query, or its failure."""
-    if isinstance(answer, Failed):
+    if isinstance(answer, QueryFailed):
         return json.dumps({"kind": answer.kind, "message": answer.message}).encode()
     return pack({"columns": [list(c) for c in answer.columns], "rows": answer.rows}, Strings())
 
 
-def answer_of(blob: bytes) -> Answer | Failed:
+def answer_of(blob: bytes) -> RetrievalAnswer | QueryFailed:
     """The inverse of `encode_answer`."""
     if blob.startswith(b"{"):
-        return Failed(**json.loads(blob))
+        return QueryFailed(**json.loads(blob))
     found = unpack(blob, Strings())
-    return Answer([(n, t) for n, t in found["columns"]], found["rows"])
+    return RetrievalAnswer([(n, t) for n, t in found["columns"]], found["rows"])

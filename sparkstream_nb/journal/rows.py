@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
-from ..engine.state.batch import Answer
+from ..engine.state.batch import RetrievalAnswer
 from ..plan.nodes import BatchClock
 from . import results
 from .entries import Entry, from_json
@@ -139,7 +139,7 @@ class Answered(Row):
 
     kind = "answer"
 
-    answer: Answer | results.Failed
+    answer: RetrievalAnswer | results.QueryFailed
 
     def _pack(self) -> Packed:
         return "", 1, results.encode_answer(self.answer), ""
@@ -179,7 +179,7 @@ class NodeReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark(Row):
+class NodeDone(Row):
     """One for each node and micro-batch: the node is through with the entries up to `last`, so many `steps`."""
 
     kind = "mark"
@@ -196,7 +196,7 @@ class Mark(Row):
 
 
 @dataclass(frozen=True, slots=True)
-class Failure(Row):
+class NodeFailure(Row):
     """An error of the engine: the class of it, and its message. Only where a node's failure is to stop no other one."""
 
     kind = "failure"
@@ -205,7 +205,7 @@ class Failure(Row):
     message: str
 
     @classmethod
-    def of(cls, node: int, error: Exception) -> Failure:
+    def of(cls, node: int, error: Exception) -> NodeFailure:
         """Belongs to no entry: the micro-batch is not carried through."""
         return cls(node, 0, -1, type(error).__name__, str(error))
 
@@ -240,7 +240,7 @@ class Entries(Row):
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Row):
+class NodePart(Row):
     """What entries of events mean to a node, with so many `events`: an `InputBatch`, in `blob`, or its rows in the file
     `file` of the inbox (none where it has no rows) and its clock in the file `clock`."""
 
@@ -263,7 +263,8 @@ class Part(Row):
 KINDS: dict[str, type[Row]] = {
     c.kind: c
     for c in (
-        StreamEvents, CurrentEvents, ExpiredEvents, Partial, Errors, Logs, Answered, Mark, Failure, Entries, Part,
+        StreamEvents, CurrentEvents, ExpiredEvents, Partial, Errors, Logs, Answered, NodeDone, NodeFailure, Entries,
+        NodePart,
     )
 }  # fmt: skip
 

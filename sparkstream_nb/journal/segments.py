@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..engine.columnar.columns import Array, nearly_distinct
-from ..engine.state.batch import InputBatch, LeftOut, StreamRows
+from ..engine.state.batch import InputBatch, StreamRows, UnreadAttribute
 from ..ingest import ingest
 from ..nodes.batches import concatenated
 from ..nodes.partitioning import part, parts
@@ -28,7 +28,7 @@ Needed = Mapping[str, Collection[int]]
 
 
 @dataclass
-class Piece:
+class StepsOfNode:
     """Consecutive steps of one node: those of the entries `seq`..`last`, the first of them number `step` of the app's
     life, with the app's clock (ms) at `before` until then (None: there was no step before)."""
 
@@ -42,7 +42,7 @@ class Piece:
 def pieces(
     folder: Path, run: Sequence[EventsEntry], schemas: Mapping[str, Schema], nodes: Sequence[int], began: int,
     needed: Needed | None = None,
-) -> list[Piece]:  # fmt: skip
+) -> list[StepsOfNode]:  # fmt: skip
     """What entries of events mean to each of the `nodes` (numbers from 0) of an app that began with `began`, as far as
     they are `needed` (None: all).
 
@@ -70,15 +70,15 @@ def pieces(
     longest = max(found, key=len)
     clock = np.concatenate([b.clock for b in longest]) if len(longest) > 1 else None
     return [
-        Piece(first.seq, last, first.step, first.before, join(own, clock if len(own) == len(longest) else None))
+        StepsOfNode(first.seq, last, first.step, first.before, join(own, clock if len(own) == len(longest) else None))
         for own in found
     ]
 
 
-def whole(folder: Path, run: Sequence[EventsEntry], schemas: Mapping[str, Schema]) -> Piece:
+def whole(folder: Path, run: Sequence[EventsEntry], schemas: Mapping[str, Schema]) -> StepsOfNode:
     """What entries of events mean to a node that takes them all."""
     first = run[0]
-    return Piece(first.seq, run[-1].seq, first.step, first.before, join([load(folder, e, schemas) for e in run]))
+    return StepsOfNode(first.seq, run[-1].seq, first.step, first.before, join([load(folder, e, schemas) for e in run]))
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:
@@ -140,7 +140,7 @@ def _rows(file: Path, entry: RowsEntry, schema: Schema, wanted: Collection[int])
     if entry.start is not None:
         ts = entry.start + entry.apart * np.arange(entry.steps, dtype=np.int64)
     ts = np.asarray(ts, np.int64)
-    coded = [LeftOut(len(ts)) if c is None else _coded(c) for c in columns]
+    coded = [UnreadAttribute(len(ts)) if c is None else _coded(c) for c in columns]
     return InputBatch(ts, {entry.stream: StreamRows(np.arange(len(ts), dtype=np.int64), ts, coded)})
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import html
 
 from ..app.results.progress import span
-from ..app.views.cluster_view import ClusterNode, ClusterSnapshot, Kind, LinkState
+from ..app.views.cluster_view import ClusterNode, ClusterSnapshot, LinkState, LogKind
 from .drawings import cluster_map
 from .drawings.pictures import WIDTH, embedded
-from .drawings.roles import EVENTS, Lanes, Mark, role_bars, svg
-from .drawings.tables import MUTED, Count, Figure, Grid, Whole, counted, paragraph, when
+from .drawings.roles import EVENTS, Lanes, RoleMark, role_bars, svg
+from .drawings.tables import MUTED, CountCell, Figure, Grid, WholeText, counted, paragraph, when
 
-_SIGN = {Kind.ELECTION: "◆", Kind.TAKEOVER: "▲"}
+_SIGN = {LogKind.ELECTION: "◆", LogKind.TAKEOVER: "▲"}
 _MOST_AHEAD = 3
 
 
@@ -105,12 +105,18 @@ def _more_grids(shown: ClusterSnapshot) -> list[Grid]:
     s, out = shown.state, []
     if len(s.groups) > 1 and s.clock is not None:
         rows = [
-            [g.name, Count(g.taken), Count(sum(g.lost.values())), _revision(g.revision, s.clock), Count(g.revisions)]
+            [
+                g.name,
+                CountCell(g.taken),
+                CountCell(sum(g.lost.values())),
+                _revision(g.revision, s.clock),
+                CountCell(g.revisions),
+            ]
             for g in s.groups
         ]
         out.append(Grid(["group", "events taken", "lost", "last revision", "revisions"], rows, what="group"))
     if s.topics:
-        topics = [[t.name, ", ".join(t.writers), ", ".join(t.readers), Count(t.waiting)] for t in s.topics]
+        topics = [[t.name, ", ".join(t.writers), ", ".join(t.readers), CountCell(t.waiting)] for t in s.topics]
         out.append(Grid(["topic", "from", "to", "events waiting"], topics, what="topic"))
     return out
 
@@ -123,7 +129,7 @@ def _links_grid(shown: ClusterSnapshot) -> Grid:
 def log_grid(shown: ClusterSnapshot, limit: int) -> Grid:
     """The log, the latest first."""
     log = list(reversed(shown.state.log))
-    rows = [[when(h.at), Whole(h.text)] for h in log[:limit]]
+    rows = [[when(h.at), WholeText(h.text)] for h in log[:limit]]
     return Grid(["at", "what came to pass"], rows, total=len(log), what="line")
 
 
@@ -142,8 +148,8 @@ def timeline(shown: ClusterSnapshot, last: int | None = None) -> Lanes | None:
         end=end,
         bars=bars,
         legend=legend,
-        faults=[(h.at, h.text) for h in s.log if h.kind is Kind.FAULT],
-        marks=[Mark(h.at, h.node, _SIGN[h.kind], h.text) for h in s.log if h.kind in _SIGN and h.node is not None],
+        faults=[(h.at, h.text) for h in s.log if h.kind is LogKind.FAULT],
+        marks=[RoleMark(h.at, h.node, _SIGN[h.kind], h.text) for h in s.log if h.kind in _SIGN and h.node is not None],
     )
 
 

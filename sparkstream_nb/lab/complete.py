@@ -13,8 +13,8 @@ from .. import app as api
 from ..app.attaching import attachable_names
 from ..options import MODES, Options
 from ..plan.nodes import DURATIONS
-from .completion import Query, at_cursor
-from .completion.names import Names, of_plan
+from .completion import CompletionQuery, at_cursor
+from .completion.names import CompletionNames, of_plan
 
 _WORD = re.compile(r"[@#%]?[\w:.\-]*$")
 _COLUMN = re.compile(r"--(?:map\s+[\w`]+=|time\s+)(?P<word>\"[^\"]*|[^\s\"]*)$")
@@ -70,23 +70,23 @@ class Completer:
         return _result(fragment, sorted(fits, key=lambda c: (c.lower(), c)))
 
     @staticmethod
-    def _body(text: str, row: int, column: int) -> Query:
+    def _body(text: str, row: int, column: int) -> CompletionQuery:
         """The body of a cell, parted at the cursor. Row 0 is the line of the magic."""
         lines = text.split("\n")
         words = lines[0].split()
         before = "\n".join([*lines[1:row], lines[row][:column]])
         after = "\n".join([lines[row][column:], *lines[row + 1 :]])
         if "--query" not in words:
-            return Query(before, after)
+            return CompletionQuery(before, after)
         running = [a for n, a in api.apps().items() if n in words]
-        return Query(before, after, of_plan(running[0].plan) if running else Names())
+        return CompletionQuery(before, after, of_plan(running[0].plan) if running else CompletionNames())
 
     @staticmethod
-    def _query_on_line(line: str) -> Query:
+    def _query_on_line(line: str) -> CompletionQuery:
         """The query of a line `%siddhi query NAME "from ...`, which ends at the cursor."""
         name, _, text = line.split(None, 2)[2].partition(" ")
         app = api.apps().get(name)
-        return Query(text.lstrip().lstrip("\"'"), "", of_plan(app.plan) if app else Names())
+        return CompletionQuery(text.lstrip().lstrip("\"'"), "", of_plan(app.plan) if app else CompletionNames())
 
     def _on_cell_line(self, line: str, text: str) -> list[str]:
         before = line.split()[:-1] if not line.endswith(" ") else line.split()

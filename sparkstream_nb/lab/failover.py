@@ -10,22 +10,25 @@ from ..app import Failover, FailoverStudy
 from ..app.results.progress import span
 from .drawings.costs import image as costs_image
 from .drawings.roles import image as roles_image
-from .drawings.tables import Count, Grid, paragraph, when
+from .drawings.tables import CountCell, Grid, paragraph, when
 
 
 def _grids(shown: Failover, limit: int) -> list[Grid]:
     """Outputs by stream, events that came to harm, takeovers, and what came to pass."""
     counts = shown.frame.astype(object)
     for verdict in ("same", "lost", "spurious", "duplicated"):
-        counts[verdict] = [Count(n) for n in counts[verdict]]
+        counts[verdict] = [CountCell(n) for n in counts[verdict]]
     grids = [Grid.of_frame(counts, what="stream")]
     several = len(shown.groups.pairs) > 1
     if several:
-        rows = [[r.group, r.nodes, Count(r.events), f"{r.share:.0%}", Count(r.lost)] for r in shown.shares.itertuples()]
+        rows = [
+            [r.group, r.nodes, CountCell(r.events), f"{r.share:.0%}", CountCell(r.lost)]
+            for r in shown.shares.itertuples()
+        ]
         grids.append(Grid(["group", "nodes", "events", "share", "lost"], rows, what="group"))
     if len(shown.events):
         rows = [
-            [*([r.group] if several else []), r.reason, Count(r.events), _when(r.first), _when(r.last)]
+            [*([r.group] if several else []), r.reason, CountCell(r.events), _when(r.first), _when(r.last)]
             for r in shown.events.itertuples()
         ]
         names = [*(["group"] if several else []), "events", "how many", "from", "to"]
@@ -35,7 +38,7 @@ def _grids(shown: Failover, limit: int) -> list[Grid]:
         taken = [
             [t.node, when(t.at), "" if t.gap is None else span(t.gap / 1000),
              "none" if t.revision is None else when(t.revision),
-             Count(t.replayed), Count(t.missing), Count(t.doubled)]
+             CountCell(t.replayed), CountCell(t.missing), CountCell(t.doubled)]
             for t in shown.takeovers
         ]  # fmt: skip
         grids.append(Grid(names, taken, what="takeover"))
@@ -76,7 +79,7 @@ def _costs_grid(shown: FailoverStudy, limit: int) -> Grid:
     for r in shown.settings.head(limit).to_dict("records"):
         gap = f"{r['gap_median'] / 1000:.1f} ({r['gap_p95'] / 1000:.1f}) s"
         counts = [f"{r[f'{c}_median']:,.0f} ({r[f'{c}_p95']:,.0f})" for c in costs]
-        rows.append([*(r[n] for n in shown.varied), Count(r["runs"]), gap, *counts])
+        rows.append([*(r[n] for n in shown.varied), CountCell(r["runs"]), gap, *counts])
     return Grid(names, rows, total=len(shown.settings), what="setting")
 
 

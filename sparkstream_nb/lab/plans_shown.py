@@ -11,7 +11,7 @@ from ..app.results.text_answers import AppGraph, Check, PlanText, RepairList
 from ..plan.nodes import Plan
 from ..plan.reports.repair import routes
 from .display import html, text
-from .drawings.tables import Grid, Whole, counted, escaped_lines, paragraph
+from .drawings.tables import Grid, WholeText, counted, escaped_lines, paragraph
 from .graph import drawing
 
 
@@ -35,8 +35,8 @@ def _audit_grid(shown: AppAudit) -> Grid:
     rows = [
         [
             f.line, f"{_SIGNS['safe'] if f.accepted else _SIGNS[f.level]} {f.kind} {f.name}",
-            Whole(f.effect) if f.level == "known-fault" else f.effect, Whole(f.cause),
-            Whole(f.repair if f.accepted is None else f"accepted: {f.accepted}"),
+            WholeText(f.effect) if f.level == "known-fault" else f.effect, WholeText(f.cause),
+            WholeText(f.repair if f.accepted is None else f"accepted: {f.accepted}"),
         ]
         for f in shown.findings
     ]  # fmt: skip
@@ -117,7 +117,7 @@ def page(report: AuditReport) -> str:
 
 def _repair_grid(shown: RepairList) -> Grid:
     rows = [
-        [query, line, f"{_SIGNS[level]} {level}", Whole(advice)] for query, line, level, _, advice in shown.rows
+        [query, line, f"{_SIGNS[level]} {level}", WholeText(advice)] for query, line, level, _, advice in shown.rows
     ]  # fmt: skip
     return Grid(["query", "line", "shard safety", "repair"], rows, what="query")
 

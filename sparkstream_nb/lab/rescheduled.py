@@ -13,7 +13,7 @@ from ..simulation.timeline import Faulted
 from .display import html, limit_of, text
 from .drawings.pictures import embedded
 from .drawings.roles import Bar, Lanes, svg
-from .drawings.tables import Count, Grid, paragraph, when
+from .drawings.tables import CountCell, Grid, paragraph, when
 
 # Okabe and Ito's colours, which the colour-blind tell apart; nodes beyond them begin anew.
 _LEADERS = 4
@@ -64,9 +64,9 @@ def _grids(shown: DistributedFailover) -> list[Grid]:
     """Outputs by stream, partial apps, what was moved, and what came to pass."""
     counts = shown.frame.astype(object)
     for verdict in ("same", "lost", "spurious", "duplicated"):
-        counts[verdict] = [Count(n) for n in counts[verdict]]
+        counts[verdict] = [CountCell(n) for n in counts[verdict]]
     rows = [
-        [r.app, Count(r.events), Count(r.again), Count(r.several), Count(r.missing), Count(r.lost)]
+        [r.app, CountCell(r.events), CountCell(r.again), CountCell(r.several), CountCell(r.missing), CountCell(r.lost)]
         for r in shown.apps.itertuples()
     ]
     names = ["partial app", "events", "processed again", "by two nodes", "missing from a state", "lost"]
@@ -75,7 +75,8 @@ def _grids(shown: DistributedFailover) -> list[Grid]:
         names = ["begins again", "on", "at", "no node ran it", "revision of", "again", "waiting", "missing"]
         moved = [
             [m.app, m.node, when(m.at), "" if m.gap is None else span(m.gap / 1000),
-             "none" if m.revision is None else when(m.revision), Count(m.again), Count(m.waiting), Count(m.missing)]
+             "none" if m.revision is None else when(m.revision), CountCell(m.again), CountCell(m.waiting),
+             CountCell(m.missing)]
             for m in shown.moves[:limit_of()]
         ]  # fmt: skip
         grids.append(Grid(names, moved, total=len(shown.moves), what="move"))

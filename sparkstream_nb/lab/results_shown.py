@@ -38,7 +38,7 @@ from .cluster_view import cluster_html, cluster_text
 from .display import html, limit_of, text
 from .drawings.bars import bar_html
 from .drawings.heatmap import image as study_image
-from .drawings.tables import MUTED, Count, Figure, Grid, Whole, counted, escaped_lines, paragraph, text_of, when
+from .drawings.tables import MUTED, CountCell, Figure, Grid, WholeText, counted, escaped_lines, paragraph, text_of, when
 from .drawings.timeline import Timeline, whole, worst
 from .drawings.timeline import image as timeline_image
 from .failover import failover_html, failover_text, study_html, study_text
@@ -298,13 +298,13 @@ def _error_values(values: Any) -> Any:
     text too."""
     if not isinstance(values, dict):
         return values
-    return Whole(str(values[TEXT_OF_ROW])[:_ROW_SHOWN]) if TEXT_OF_ROW in values else values.get("message", "")
+    return WholeText(str(values[TEXT_OF_ROW])[:_ROW_SHOWN]) if TEXT_OF_ROW in values else values.get("message", "")
 
 
 def _errors_grids(shown: Errors) -> tuple[Grid, Grid]:
     """The number of errors for each reason, and the first of them."""
     limit = limit_of(shown.limit)
-    reasons = [(Count(k.count), Whole(k.words)) for k in group_reasons(shown.reasons)]
+    reasons = [(CountCell(k.count), WholeText(k.words)) for k in group_reasons(shown.reasons)]
     counts = Grid(["count", "reason"], reasons, limit=limit, what="reason")
     frame = shown.frame.reset_index(names="id")
     frame["values"] = pd.Series([_error_values(v) for v in frame["values"]], frame.index, dtype=object)
@@ -376,7 +376,7 @@ def _divergence_grids(shown: Divergence) -> list[Grid]:
     if shown.matches:
         counts = shown.counts.astype(object)
         for verdict in VERDICTS:
-            counts[verdict] = [Count(n) for n in counts[verdict]]
+            counts[verdict] = [CountCell(n) for n in counts[verdict]]
         grids.append(Grid.of_frame(counts, what="stream"))
     if shown.differences:
         first = shown.first_differences(limit_of())
@@ -384,7 +384,7 @@ def _divergence_grids(shown: Divergence) -> list[Grid]:
         first["values"] = [", ".join(text_of(v) for v in row) for row in first["values"]]
         grids.append(Grid(list(first.columns), first.values.tolist(), total=shown.differences, what="difference"))
     if shown.merged:
-        rows = [[a, Count(c.rows), Count(len(c.differing))] for a, c in shown.merged.items()]
+        rows = [[a, CountCell(c.rows), CountCell(len(c.differing))] for a, c in shown.merged.items()]
         grids.append(Grid(["aggregation", "merged rows", "differing"], rows, what="aggregation"))
     return grids
 
@@ -468,7 +468,7 @@ def _(shown: FailoverStudy) -> str:
 
 def _study_grid(shown: Study) -> Grid:
     rows = [
-        [r.nodes, r.routing, Count(r.same), Count(r.lost), Count(r.spurious), Count(n), Figure(f"{r.skew:.2f}")]
+        [r.nodes, r.routing, *map(CountCell, (r.same, r.lost, r.spurious, n)), Figure(f"{r.skew:.2f}")]
         for r, n in zip(shown.frame.itertuples(), shown.frame["duplicated"], strict=True)
     ]
     return Grid(list(shown.frame.columns), rows[:limit_of()], total=len(rows), what="combination")

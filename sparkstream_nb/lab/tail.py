@@ -6,7 +6,7 @@ import html
 from datetime import UTC, datetime
 
 from ..app.results.tail import TailSnapshot
-from .drawings.tables import MUTED, Count, Grid, counted, is_missing, paragraph, text_of
+from .drawings.tables import MUTED, CountCell, Grid, counted, is_missing, paragraph, text_of
 
 
 def tail_text(shown: TailSnapshot) -> str:
@@ -48,7 +48,7 @@ def number_text(shown: TailSnapshot) -> str:
     """The number as it is shown; whole numbers with separators."""
     value = shown.number
     whole = not isinstance(value, (bool, str)) and not is_missing(value) and isinstance(value, int)
-    return text_of(Count(value) if whole else value)
+    return text_of(CountCell(value) if whole else value)
 
 
 def headline(shown: TailSnapshot) -> str:

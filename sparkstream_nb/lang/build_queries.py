@@ -11,7 +11,7 @@ from ..types import Type
 from .build import Branch, Builder, name_of, parts, string_of, sub, tok
 from .fixits import THIRD_EVENT, TWO_EVENTS, refuse_driver_without_key, refuse_per_without_quotes
 from .keywords import UNIT_SPELLINGS
-from .states import Chain, Group, Link, state_stream
+from .states import Chain, ChainGroup, ChainLink, state_stream
 from .tree import (
     UNBOUNDED,
     AbsentState,
@@ -353,11 +353,13 @@ class QueryBuilder(Builder):
         links = tuple(self._link(c) for c in parts(b) if isinstance(c, Tree))
         return Chain(links, tuple((str(c), self.span(c)) for c in parts(b) if isinstance(c, Token)))
 
-    def _link(self, b: Branch) -> Link:
+    def _link(self, b: Branch) -> ChainLink:
         inner = sub(b, 0) if b.data == "every" else b
         suffix = str(inner.children[1]) if inner.data == "count_suffix" else None
-        unit: Any = Group(self.chain(sub(inner, 0)), self.span(inner)) if inner.data == "group" else self.build(inner)
-        return Link(unit, b.data == "every", self.span(b), suffix)
+        unit: Any = (
+            ChainGroup(self.chain(sub(inner, 0)), self.span(inner)) if inner.data == "group" else self.build(inner)
+        )
+        return ChainLink(unit, b.data == "every", self.span(b), suffix)
 
     def state(self, b: Branch) -> StreamState:
         source = self._in_sight(sub(b, 0))

@@ -19,7 +19,7 @@ from .tree import Annotation, Expression, Variable
 
 
 @dataclass(frozen=True)
-class Failure:
+class SyntaxFailure:
     """A syntax error at `tokens[at]` (None: the end), with the expected terminals and the start rule."""
 
     tokens: list[Token]
@@ -61,21 +61,21 @@ _ARROWS = "→⟶➔➜⇒–—"
 _STATEMENTS = frozenset({"define", "from", "partition", "@"})
 
 
-def _smart_quotes(f: Failure) -> Advice | None:
+def _smart_quotes(f: SyntaxFailure) -> Advice | None:
     found = f.token()
     if found is None or found.type != STRAY or found[0] not in _SMART_QUOTES:
         return None
     return Advice(f"'{found}' is a typographic quote", "Type a straight one: ' or \".")
 
 
-def _typographic_arrow(f: Failure) -> Advice | None:
+def _typographic_arrow(f: SyntaxFailure) -> Advice | None:
     found = f.token()
     if found is None or found.type != STRAY or found[0] not in _ARROWS:
         return None
     return Advice(f"'{found}' is a typographic character", "Type '->' for 'is followed by', '-' for minus.")
 
 
-def _stray_comma(f: Failure) -> Advice | None:
+def _stray_comma(f: SyntaxFailure) -> Advice | None:
     if f.word(-1) != "," or f.word() not in (";", ")", ","):
         return None
     if f.word() == ";" and f.start == "app" and f.expected <= {"ID", "KWNAME"}:
@@ -83,7 +83,7 @@ def _stray_comma(f: Failure) -> Advice | None:
     return None
 
 
-def _doubled_comma(f: Failure) -> Advice | None:
+def _doubled_comma(f: SyntaxFailure) -> Advice | None:
     if f.word(-1) != ",":
         return None
     if f.word() == ",":
@@ -93,7 +93,7 @@ def _doubled_comma(f: Failure) -> Advice | None:
     return None
 
 
-def _truncated_annotation(f: Failure) -> Advice | None:
+def _truncated_annotation(f: SyntaxFailure) -> Advice | None:
     ends = {"define", "from", "partition", ";", ""}
     before = f.token(-1)
     swallowed = before is not None and before.type == "KWNAME" and f.word(-1) in ends
@@ -102,32 +102,32 @@ def _truncated_annotation(f: Failure) -> Advice | None:
     return Advice("an annotation above is not closed", "Every '(' needs a ')': the text may have been cut off.")
 
 
-def _empty_annotation(f: Failure) -> Advice | None:
+def _empty_annotation(f: SyntaxFailure) -> Advice | None:
     if f.word() != ")" or f.word(-1) != "(" or not f.inside_annotation():
         return None
     return Advice("an annotation with empty parentheses", "Leave them out, or put a value in quotes between them.", -1)
 
 
-def _comma_between_annotations(f: Failure) -> Advice | None:
+def _comma_between_annotations(f: SyntaxFailure) -> Advice | None:
     following = f.token(1)
     if f.word() == "@" and "COMMA" in f.expected and "RPAR" in f.expected and f.inside_annotation():
         return Advice(f"',' is missing before '@{following or ''}'", "Put ',' between the parts of an annotation.")
     return None
 
 
-def _missing_semicolon(f: Failure) -> Advice | None:
+def _missing_semicolon(f: SyntaxFailure) -> Advice | None:
     if "SEMICOLON" not in f.expected or f.word() not in _STATEMENTS:
         return None
     return Advice(f"';' is missing before '{f.token()}'", "End each definition and query with ';'.")
 
 
-def _semicolon_in_on_demand(f: Failure) -> Advice | None:
+def _semicolon_in_on_demand(f: SyntaxFailure) -> Advice | None:
     if f.start != "only_on_demand" or f.word(-1) != ";" or f.token() is None:
         return None
     return Advice(f"the ';' before '{f.token()}' ends the query too early", "Leave it out.", -1)
 
 
-def _slashes(f: Failure) -> Advice | None:
+def _slashes(f: SyntaxFailure) -> Advice | None:
     if f.word() == "/" and "/" in (f.word(-1), f.word(1)):
         offset = -1 if f.word(-1) == "/" else 0
         return Advice(
@@ -136,7 +136,7 @@ def _slashes(f: Failure) -> Advice | None:
     return None
 
 
-def _time_without_space(f: Failure) -> Advice | None:
+def _time_without_space(f: SyntaxFailure) -> Advice | None:
     before, found = f.token(-1), f.token()
     if before is None or found is None or before.end_pos != found.start_pos or before.type not in ("DOUBLE", "FLOAT"):
         return None
@@ -146,7 +146,7 @@ def _time_without_space(f: Failure) -> Advice | None:
     return Advice(f"'{before}' is read as a separate number here", f"Write '{before[:-1]} {unit}'.", -1)
 
 
-def _foreign_operator(f: Failure) -> Advice | None:
+def _foreign_operator(f: SyntaxFailure) -> Advice | None:
     if f.word() == "=" and "EQ" in f.expected:
         return Advice("'=' does not compare", "Write '=='.")
     if f.word() == ">" and f.word(-1) == "<":
@@ -164,7 +164,7 @@ def _foreign_operator(f: Failure) -> Advice | None:
     return None
 
 
-def _unary_minus(f: Failure) -> Advice | None:
+def _unary_minus(f: SyntaxFailure) -> Advice | None:
     before, found = f.token(-1), f.token()
     if before is None or found is None or before.type not in ("MINUS", "PLUS"):
         return None
@@ -173,7 +173,7 @@ def _unary_minus(f: Failure) -> Advice | None:
     return Advice(f"a sign is allowed only before a number, not before '{found}'", f"Write '0 {before} {found}'.", -1)
 
 
-def _unclosed_string(f: Failure) -> Advice | None:
+def _unclosed_string(f: SyntaxFailure) -> Advice | None:
     found = f.token()
     if found is None or found.type != STRAY or found[0] not in "'\"":
         return None
@@ -185,20 +185,20 @@ def _unclosed_string(f: Failure) -> Advice | None:
     )
 
 
-def _open_body(f: Failure) -> Advice | None:
+def _open_body(f: SyntaxFailure) -> Advice | None:
     if f.word() != "{" or "SCRIPT" not in f.expected:
         return None
     return Advice("this body is not closed", "End it with '}', one for each '{'.")
 
 
-def _blank(f: Failure) -> Advice | None:
+def _blank(f: SyntaxFailure) -> Advice | None:
     found = f.token()
     if found is None or found.type != STRAY or found[0] not in "\u00a0\u2007\u202f\u200b\ufeff\f":
         return None
     return Advice(f"there is an invisible character (U+{ord(found[0]):04X}) here", "Type a plain space.")
 
 
-def _keyword_after_comma(f: Failure) -> Advice | None:
+def _keyword_after_comma(f: SyntaxFailure) -> Advice | None:
     before, comma = f.token(-1), f.token(-2)
     if before is None or comma is None or before.type != "KWNAME":
         return None
@@ -219,11 +219,11 @@ _STATEMENT_OF = {
 _PYTHON = frozenset({"import", "def", "class", "for", "print", "return", "if", "while", "try", "async", "lambda"})
 
 
-def _at_a_statement(f: Failure) -> bool:
+def _at_a_statement(f: SyntaxFailure) -> bool:
     return f.start == "app" and "_DEFINE" in f.expected and "_FROM" in f.expected
 
 
-def _python(f: Failure) -> Advice | None:
+def _python(f: SyntaxFailure) -> Advice | None:
     if not _at_a_statement(f) or f.token() is None:
         return None
     if f.word() not in _PYTHON and f.word(1) not in ("=", ".", "("):
@@ -231,13 +231,13 @@ def _python(f: Failure) -> Advice | None:
     return Advice("this is Python, not SiddhiQL", "Put it into a cell without %%siddhi, or into a Python file.")
 
 
-def _sql_statement(f: Failure) -> Advice | None:
+def _sql_statement(f: SyntaxFailure) -> Advice | None:
     if not _at_a_statement(f) or f.word() not in _STATEMENT_OF:
         return None
     return Advice(*_STATEMENT_OF[f.word()])
 
 
-def _sql_retrieval(f: Failure) -> Advice | None:
+def _sql_retrieval(f: SyntaxFailure) -> Advice | None:
     if f.start != "only_on_demand" or f.word() != "from" or f.tokens[0].lower() != "select":
         return None
     store = f.token(1)
@@ -258,7 +258,7 @@ _SQL_WORDS = {
 """Operators of SQL → what there is instead; `{x}` is what stands before them."""
 
 
-def _sql_operator(f: Failure) -> Advice | None:
+def _sql_operator(f: SyntaxFailure) -> Advice | None:
     before = f.word(-1)
     if f.word() == "not" and f.word(1) in ("like", "ilike", "in", "between"):
         found = f"'not {f.word(1)}' is not SiddhiQL"
@@ -275,7 +275,7 @@ def _sql_operator(f: Failure) -> Advice | None:
     return None
 
 
-def _sql_distinct(f: Failure) -> Advice | None:
+def _sql_distinct(f: SyntaxFailure) -> Advice | None:
     if f.word(-1) != "distinct" or f.token() is None:
         return None
     if f.word(-2) == "(":
@@ -285,7 +285,7 @@ def _sql_distinct(f: Failure) -> Advice | None:
     return Advice("'distinct' is not SiddhiQL", f"Write 'select {f.token()} group by {f.token()}'.", -1)
 
 
-def _partition_by(f: Failure) -> Advice | None:
+def _partition_by(f: SyntaxFailure) -> Advice | None:
     if f.word() != "partition" or f.word(1) != "by":
         return None
     key = f.token(2) or "k"
@@ -295,7 +295,7 @@ def _partition_by(f: Failure) -> Advice | None:
     )
 
 
-def _cast_as(f: Failure) -> Advice | None:
+def _cast_as(f: SyntaxFailure) -> Advice | None:
     if f.word() != "as":
         return None
     depth = 0
@@ -312,7 +312,7 @@ def _cast_as(f: Failure) -> Advice | None:
     return None
 
 
-def _name_of_several_words(f: Failure) -> Advice | None:
+def _name_of_several_words(f: SyntaxFailure) -> Advice | None:
     """`(Station Name string)`: what stands between a name and the type that follows is part of the name."""
     if f.expected != {"TYPE"} or f.start != "app" or f.token() is None or f.token(-1) is None:
         return None
@@ -353,14 +353,14 @@ _SHORT_UNITS = {
 }  # fmt: skip
 
 
-def _short_unit(f: Failure) -> Advice | None:
+def _short_unit(f: SyntaxFailure) -> Advice | None:
     before, unit = f.token(-1), _SHORT_UNITS.get(f.word())
     if before is None or before.type != "INT" or unit is None or "UNIT" not in f.expected:
         return None
     return Advice(f"'{f.token()}' is not a unit of time", f"Write '{before} {unit}'.")
 
 
-def _plan_of_siddhi_3(f: Failure) -> Advice | None:
+def _plan_of_siddhi_3(f: SyntaxFailure) -> Advice | None:
     if f.word() != ":" or f.word(-1) != "plan" or f.word(-2) != "@":
         return None
     option = str(f.token(1) or "name")
@@ -376,7 +376,7 @@ THIRD_EVENT = (
 )
 
 
-def _third_of_a_logical_state(f: Failure) -> Advice | None:
+def _third_of_a_logical_state(f: SyntaxFailure) -> Advice | None:
     """`A and B and C`, also in parentheses: of a pattern Siddhi correlates two by `and` and `or`."""
     if f.word() not in ("and", "or"):
         return None
@@ -394,7 +394,7 @@ def _third_of_a_logical_state(f: Failure) -> Advice | None:
     return Advice(TWO_EVENTS.format(f.token()), THIRD_EVENT)
 
 
-FIXITS: tuple[tuple[str, Callable[[Failure], Advice | None]], ...] = (
+FIXITS: tuple[tuple[str, Callable[[SyntaxFailure], Advice | None]], ...] = (
     ("smart quotes", _smart_quotes),
     ("typographic arrow", _typographic_arrow),
     ("stray comma", _stray_comma),
@@ -427,7 +427,7 @@ FIXITS: tuple[tuple[str, Callable[[Failure], Advice | None]], ...] = (
 """Name → function that recognizes the mistake; the first that returns advice wins."""
 
 
-def advice(failure: Failure) -> Advice | None:
+def advice(failure: SyntaxFailure) -> Advice | None:
     """The advice of the first entry of `FIXITS` that recognizes the mistake, or None."""
     for _, look in FIXITS:
         found = look(failure)

@@ -13,11 +13,11 @@ from itertools import pairwise
 
 from lark import Token
 
-from .fixits import Failure
-from .layout import Group, Part, Piece, lay_out
+from .fixits import SyntaxFailure
+from .layout import BracketGroup, Part, TextPiece, lay_out
 from .messages import syntax_error
 from .parser import machinery
-from .reading import Refused
+from .reading import ParseStop
 from .source import SourceText, tokens
 
 _VARIABLE = re.compile(r"\$\{\w+\}", re.ASCII)
@@ -65,14 +65,14 @@ def read_tokens(text: str) -> list[Token]:
     lark, reader = machinery()
     places = [m.span() for m in _VARIABLE.finditer(text)]
     kinds = [0] * len(places)
-    first: Refused | None = None
+    first: ParseStop | None = None
     while True:
         filled = list(text)
         for (start, end), kind in zip(places, kinds, strict=True):
             filled[start:end] = _stand_in(_STAND_INS[kind], end - start)
         found = tokens(SourceText("".join(filled), substitute=False), lark)
         read = reader.read(found, "app")
-        if not isinstance(read, Refused):
+        if not isinstance(read, ParseStop):
             return _as_written(text, read, dict(places))
         first = first or read
         # The one that was refused, or the last one before the place, may have to stand for something else.
@@ -80,7 +80,7 @@ def read_tokens(text: str) -> list[Token]:
         starts = {t.start_pos for t in found}
         open_ = [i for i, (s, _) in enumerate(places) if s <= at and s in starts and kinds[i] + 1 < len(_STAND_INS)]
         if not open_:
-            failure = Failure(first.tokens, first.at, first.expected, "app")
+            failure = SyntaxFailure(first.tokens, first.at, first.expected, "app")
             raise syntax_error(SourceText(text, substitute=False), failure).with_source(text)
         kinds[open_[-1]] += 1
 
@@ -107,19 +107,19 @@ def _as_written(text: str, read: Sequence[Token], variables: dict[int, int]) -> 
     return out
 
 
-def _with_comments(text: str, read: Sequence[Token]) -> tuple[list[Piece], list[str]]:
+def _with_comments(text: str, read: Sequence[Token]) -> tuple[list[TextPiece], list[str]]:
     """The tokens as pieces with their comments, a `;` after each statement; the comments below the last."""
-    out: list[Piece] = []
+    out: list[TextPiece] = []
     for token in read:
         start, end = token.start_pos or 0, token.end_pos or 0
         kind = token.type
         if kind == "_END" and out[-1].kind not in ("SEMICOLON", "_BEGIN"):
-            out.append(Piece("SEMICOLON", ";", out[-1].end, out[-1].end))
-        out.append(Piece(kind, text[start:end], start, end))
+            out.append(TextPiece("SEMICOLON", ";", out[-1].end, out[-1].end))
+        out.append(TextPiece(kind, text[start:end], start, end))
     if out and out[-1].kind != "SEMICOLON":
-        out.append(Piece("SEMICOLON", ";", out[-1].end, out[-1].end))
+        out.append(TextPiece("SEMICOLON", ";", out[-1].end, out[-1].end))
     at = 0
-    before: Piece | None = None
+    before: TextPiece | None = None
     for piece in out:
         piece.before = _comments(text, at, piece.start, before)
         before, at = piece, piece.end
@@ -132,7 +132,7 @@ def _with_comments(text: str, read: Sequence[Token]) -> tuple[list[Piece], list[
     return out, rest
 
 
-def _comments(text: str, start: int, end: int, behind: Piece | None) -> list[str]:
+def _comments(text: str, start: int, end: int, behind: TextPiece | None) -> list[str]:
     """The comments in a gap between tokens; those on the line of the token `behind` which they stand go to it.
 
     Between statements, "" among them is an empty line.
@@ -159,9 +159,9 @@ def _comments(text: str, start: int, end: int, behind: Piece | None) -> list[str
 # ---------------------------------------------------------------------------------------------------------- statements
 
 
-def _statements(pieces: Sequence[Piece]) -> list[list[Piece]]:
+def _statements(pieces: Sequence[TextPiece]) -> list[list[TextPiece]]:
     """The pieces of each statement, with its `;`; a partition is one statement."""
-    out: list[list[Piece]] = [[]]
+    out: list[list[TextPiece]] = [[]]
     inside = 0
     for piece in pieces:
         inside += {"_BEGIN": 1, "_END": -1}.get(piece.kind, 0)
@@ -171,7 +171,7 @@ def _statements(pieces: Sequence[Piece]) -> list[list[Piece]]:
     return [s for s in out if s]
 
 
-def _statement(pieces: Sequence[Piece], indent: int) -> list[str]:
+def _statement(pieces: Sequence[TextPiece], indent: int) -> list[str]:
     """The lines of a statement, from column `indent` on."""
     lines: list[str] = []
     rest = list(pieces)
@@ -188,7 +188,7 @@ def _statement(pieces: Sequence[Piece], indent: int) -> list[str]:
     return lines
 
 
-def _annotation(pieces: list[Piece]) -> tuple[list[Piece], list[Piece]]:
+def _annotation(pieces: list[TextPiece]) -> tuple[list[TextPiece], list[TextPiece]]:
     """The pieces of the annotation that comes first, and the rest."""
     end = 4 if pieces[1].kind == "_APP" else 2
     depth = 0
@@ -201,7 +201,7 @@ def _annotation(pieces: list[Piece]) -> tuple[list[Piece], list[Piece]]:
     return annotation, pieces[end:]
 
 
-def _partition(pieces: list[Piece], indent: int) -> list[str]:
+def _partition(pieces: list[TextPiece], indent: int) -> list[str]:
     kinds = [p.kind for p in pieces]
     begin, end = kinds.index("_BEGIN"), len(kinds) - 1 - kinds[::-1].index("_END")
     head = pieces[:begin]
@@ -213,12 +213,12 @@ def _partition(pieces: list[Piece], indent: int) -> list[str]:
     return lines + lay_out(pieces[end:], indent)
 
 
-def _clauses(pieces: Sequence[Piece]) -> list[list[Piece]]:
+def _clauses(pieces: Sequence[TextPiece]) -> list[list[TextPiece]]:
     """A statement in the pieces of its lines."""
     define = pieces[1].kind if pieces[0].kind == "_DEFINE" else None
     if define is not None and define != "_AGGREGATION":
         return [list(pieces)]
-    out: list[list[Piece]] = [[]]
+    out: list[list[TextPiece]] = [[]]
     depth = 0
     for i, piece in enumerate(pieces):
         depth += 1 if piece.kind in _OPEN else -1 if piece.kind in _OPEN.values() else 0
@@ -229,17 +229,17 @@ def _clauses(pieces: Sequence[Piece]) -> list[list[Piece]]:
     return out
 
 
-def _nested(pieces: Sequence[Piece]) -> list[Part]:
+def _nested(pieces: Sequence[TextPiece]) -> list[Part]:
     """The pieces with what stands in brackets as groups."""
     stack: list[list[Part]] = [[]]
-    opened: list[Piece] = []
+    opened: list[TextPiece] = []
     for piece in pieces:
         if piece.kind in _OPEN:
             opened.append(piece)
             stack.append([])
         elif piece.kind in _OPEN.values():
             inner = stack.pop()
-            stack[-1].append(Group(opened.pop(), inner, piece))
+            stack[-1].append(BracketGroup(opened.pop(), inner, piece))
         else:
             stack[-1].append(piece)
     return stack[0]
@@ -249,17 +249,17 @@ def _nested(pieces: Sequence[Piece]) -> list[Part]:
 
 
 @dataclass
-class _Place:
+class _SpacingPlace:
     """Where the spacing is: whether the signs `<`, `*`, `+`, `?` count states there, and `=` names one."""
 
     states: bool = False
     outer: list[bool] = field(default_factory=list)
 
 
-def _space(pieces: Sequence[Piece]) -> None:
+def _space(pieces: Sequence[TextPiece]) -> None:
     """Tells of each piece of a statement without annotations whether a space stands before it."""
     define = pieces[0].kind == "_DEFINE" and pieces[1].kind in ("_STREAM", "_TABLE", "_WINDOW")
-    place = _Place()
+    place = _SpacingPlace()
     for i in range(1, len(pieces)):
         before, piece = pieces[i - 1], pieces[i]
         _step(place, before, pieces[i - 2] if i > 1 else None)
@@ -268,7 +268,7 @@ def _space(pieces: Sequence[Piece]) -> None:
         define = define and not attributes
 
 
-def _step(place: _Place, piece: Piece, before: Piece | None) -> None:
+def _step(place: _SpacingPlace, piece: TextPiece, before: TextPiece | None) -> None:
     """Takes the place past a piece."""
     if piece.kind == "_FROM":
         place.states = True
@@ -282,7 +282,7 @@ def _step(place: _Place, piece: Piece, before: Piece | None) -> None:
         place.states = place.outer.pop()
 
 
-def _spaced(pieces: Sequence[Piece], i: int, *, states: bool) -> bool:
+def _spaced(pieces: Sequence[TextPiece], i: int, *, states: bool) -> bool:
     """True if a space stands before piece `i`, where it does not begin a line."""
     before, kind = pieces[i - 1], pieces[i].kind
     if kind in ("RPAR", "RSQB", "COMMA", "SEMICOLON") or before.kind in ("HASH", "BANG", "AT", *_OPEN):

@@ -20,7 +20,7 @@ _BREAKS = (
 
 
 @dataclass
-class Piece:
+class TextPiece:
     """A token: its `kind`, its `text` with the comments that stand behind it within a line, and where it was written.
 
     `before`: comments on lines of their own above it. `after`: comments behind it that end the line. `space`: whether a
@@ -37,15 +37,15 @@ class Piece:
 
 
 @dataclass
-class Group:
+class BracketGroup:
     """What stands in brackets, and they."""
 
-    open: Piece
+    open: TextPiece
     inner: list[Part]
-    close: Piece
+    close: TextPiece
 
 
-Part = Piece | Group
+Part = TextPiece | BracketGroup
 
 
 def lay_out(parts: Sequence[Part], indent: int, hang: int = _INDENT) -> list[str]:
@@ -58,13 +58,13 @@ def lay_out(parts: Sequence[Part], indent: int, hang: int = _INDENT) -> list[str
         if len(segments) > 1:
             return _lines(segments, indent, hang)
     pieces = list(_pieces(parts))
-    if text is None and not any(isinstance(p, Group) and _flat([p]) is None for p in parts):
+    if text is None and not any(isinstance(p, BracketGroup) and _flat([p]) is None for p in parts):
         return _lines(_split_at_comments(parts), indent, hang)
     at = _group_to_break(parts, hard=text is None)
     if at is None:
         return _line(parts, text or "".join(p.text for p in pieces), indent)
     group = parts[at]
-    assert isinstance(group, Group)
+    assert isinstance(group, BracketGroup)
     head = lay_out([*parts[:at], group.open], indent, hang)
     inner = lay_out(group.inner, indent + _INDENT, 0) if group.inner else []
     return head + inner + lay_out([group.close, *parts[at + 1 :]], indent, hang)
@@ -77,9 +77,9 @@ def _lines(segments: Sequence[Sequence[Part]], indent: int, hang: int) -> list[s
     return out
 
 
-def _pieces(parts: Sequence[Part]) -> Iterator[Piece]:
+def _pieces(parts: Sequence[Part]) -> Iterator[TextPiece]:
     for part in parts:
-        if isinstance(part, Piece):
+        if isinstance(part, TextPiece):
             yield part
         else:
             yield from _pieces([part.open, *part.inner, part.close])
@@ -104,15 +104,15 @@ def _line(parts: Sequence[Part], text: str, indent: int) -> list[str]:
 def _split(parts: Sequence[Part], kinds: frozenset[str]) -> list[list[Part]]:
     out: list[list[Part]] = [[]]
     for i, part in enumerate(parts):
-        kind = part.kind if isinstance(part, Piece) else ""
+        kind = part.kind if isinstance(part, TextPiece) else ""
         before = parts[i - 1] if i else None
-        within_join = isinstance(before, Piece) and before.kind in _JOIN_WORDS
+        within_join = isinstance(before, TextPiece) and before.kind in _JOIN_WORDS
         if kind in kinds and kind != "COMMA" and out[-1] and not within_join:
             out.append([])
         out[-1].append(part)
         if kind in kinds and kind == "COMMA":
             out.append([])
-    if "COMMA" in kinds and len(out) > 1 and isinstance(parts[0], Piece) and parts[0].kind == "_SELECT":
+    if "COMMA" in kinds and len(out) > 1 and isinstance(parts[0], TextPiece) and parts[0].kind == "_SELECT":
         out = [[parts[0]], out[0][1:], *out[1:]]
     return [segment for segment in out if segment]
 
@@ -120,7 +120,7 @@ def _split(parts: Sequence[Part], kinds: frozenset[str]) -> list[list[Part]]:
 def _split_at_comments(parts: Sequence[Part]) -> list[list[Part]]:
     out: list[list[Part]] = [[]]
     for part in parts:
-        first, last = (part, part) if isinstance(part, Piece) else (part.open, part.close)
+        first, last = (part, part) if isinstance(part, TextPiece) else (part.open, part.close)
         if first.before and out[-1]:
             out.append([])
         out[-1].append(part)
@@ -133,7 +133,7 @@ def _group_to_break(parts: Sequence[Part], *, hard: bool) -> int | None:
     """The place of the widest group that can be broken; where comments break lines, of the first that has them."""
     widths: dict[int, int] = {}
     for i, part in enumerate(parts):
-        if isinstance(part, Group) and (part.inner or part.close.before or part.open.after):
+        if isinstance(part, BracketGroup) and (part.inner or part.close.before or part.open.after):
             text = _flat([part])
             if hard and text is None:
                 return i

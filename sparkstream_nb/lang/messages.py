@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import SiddhiSyntaxError, Span, did_you_mean
-from .fixits import Failure, advice
+from .fixits import SyntaxFailure, advice
 from .keywords import FOREIGN_WORDS, TYPES, WORDS_OF
 from .reading import END
 from .source import SourceText
@@ -55,7 +55,7 @@ _CONTINUATIONS = _kinds("LPAR LSQB DOT COLON UNIT AT HASH")
 _MOST_WORDS = 5
 
 
-def syntax_error(source: SourceText, failure: Failure) -> SiddhiSyntaxError:
+def syntax_error(source: SourceText, failure: SyntaxFailure) -> SiddhiSyntaxError:
     """The error for a failure: what was found, what was expected, and a hint if there is one."""
     known = advice(failure)
     if known is not None:
@@ -93,7 +93,7 @@ def expected_words(expected: frozenset[str]) -> str:
     return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} or {said[-1]}"
 
 
-def _found(source: SourceText, failure: Failure) -> str:
+def _found(source: SourceText, failure: SyntaxFailure) -> str:
     token = failure.token()
     if token is None:
         return "the end of the text"
@@ -102,7 +102,7 @@ def _found(source: SourceText, failure: Failure) -> str:
     return f"'{text[:30]}...'" if len(text) > 33 else f"'{text}'"
 
 
-def _span(source: SourceText, failure: Failure, offset: int) -> Span:
+def _span(source: SourceText, failure: SyntaxFailure, offset: int) -> Span:
     token = failure.token(offset)
     if token is None:
         end = len(source.text.rstrip())
@@ -110,7 +110,7 @@ def _span(source: SourceText, failure: Failure, offset: int) -> Span:
     return source.span(token.start_pos or 0, token.end_pos or 0)
 
 
-def _spelling(failure: Failure) -> str | None:
+def _spelling(failure: SyntaxFailure) -> str | None:
     """ "Did you mean 'from'?" for a word close to an expected keyword."""
     token = failure.token()
     if token is None or not token[:1].isalpha():
@@ -122,7 +122,7 @@ def _spelling(failure: Failure) -> str | None:
     return did_you_mean(str(token), (w for w in fitting if w != token.lower()))
 
 
-def _keyword_as_name(failure: Failure) -> str | None:
+def _keyword_as_name(failure: SyntaxFailure) -> str | None:
     before = failure.token(-1)
     if before is None or before.type != "KWNAME":
         return None

@@ -16,9 +16,9 @@ from lark import __version__ as lark_version
 from ..caches import keep, kept
 from ..errors import SiddhiError, SiddhiSyntaxError
 from .build_queries import QueryBuilder
-from .fixits import Failure
+from .fixits import SyntaxFailure
 from .messages import syntax_error
-from .reading import END, Reader, Refused
+from .reading import END, ParseStop, TokenReader
 from .source import SourceText, tokens
 from .tree import App, Expression, OnDemandQuery
 
@@ -44,7 +44,7 @@ def parse_expression(text: str) -> Expression:
 
 
 @functools.cache
-def machinery() -> tuple[Lark, Reader]:
+def machinery() -> tuple[Lark, TokenReader]:
     """The grammar's lexer and parser, and the reader that decides between keywords and names."""
     grammar = resources.files(__package__).joinpath("grammar.lark").read_text("utf-8")
     # Making the tables takes a process some 0.3 s, and gives the same each time.
@@ -59,7 +59,7 @@ def machinery() -> tuple[Lark, Reader]:
         saved = io.BytesIO()
         parser.save(saved)
         keep(name, saved.getvalue())
-    return parser, Reader(parser)
+    return parser, TokenReader(parser)
 
 
 def _kept(name: str) -> Lark | None:
@@ -78,8 +78,8 @@ def _parse(text: str, start: str, variables: Mapping[str, str] | None = None) ->
     source = SourceText(text, variables, substitute=start == "app")
     try:
         read = reader.read(tokens(source, parser), start)
-        if isinstance(read, Refused):
-            raise syntax_error(source, Failure(read.tokens, read.at, read.expected, start))
+        if isinstance(read, ParseStop):
+            raise syntax_error(source, SyntaxFailure(read.tokens, read.at, read.expected, start))
         return QueryBuilder(source).build(_tree(parser, start, read))
     except SiddhiError as e:
         raise e.with_source(text) from None

@@ -9,7 +9,7 @@ from typing import Literal
 from lark import Token
 
 from .parser import machinery
-from .reading import Refused
+from .reading import ParseStop
 from .source import STRAY, SourceText, tokens
 
 Start = Literal["app", "only_on_demand"]
@@ -56,7 +56,7 @@ def before_cursor(text: str, start: Start) -> Unfinished | None:
     statement = statements(read)[-1]
     decided = machinery()[1].read(statement, start)
     quote = str(last) if last.type == STRAY else None
-    if not isinstance(decided, Refused):  # the text may end here, and more may follow
+    if not isinstance(decided, ParseStop):  # the text may end here, and more may follow
         expected = machinery()[1].expected_after(decided, start)
         return Unfinished(tuple(decided), expected, quote)
     complete = decided.at >= len(decided.tokens)

@@ -28,7 +28,7 @@ class Stack(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Refused:
+class ParseStop:
     """A failed parse: `tokens[at]` is unexpected (the end of the text if `at == len(tokens)`).
 
     `expected` holds the terminals that were possible there, `tokens` the tokens up to it.
@@ -39,7 +39,7 @@ class Refused:
     expected: frozenset[str]
 
 
-class Reader:
+class TokenReader:
     """Reads token lists with the tables of one Lark grammar."""
 
     def __init__(self, lark: Lark) -> None:
@@ -48,7 +48,7 @@ class Reader:
         self._starts: dict[str, int] = table.start_states
         self._ends: dict[str, int] = table.end_states
 
-    def read(self, tokens: list[Token], start: str) -> list[Token] | Refused:
+    def read(self, tokens: list[Token], start: str) -> list[Token] | ParseStop:
         """The tokens with their terminals decided, or where the longest parse failed."""
         stack = Stack(self._starts[start], None)
         out: list[Token] = []
@@ -75,7 +75,7 @@ class Reader:
                     furthest = (i, out[:], stack)
                 if not branches or retries > _MAX_RETRIES:
                     at, read, reached = furthest
-                    return Refused([*read, *tokens[at:]], at, self.expected(reached, start))
+                    return ParseStop([*read, *tokens[at:]], at, self.expected(reached, start))
                 retries += 1
                 name_at, stack = branches.pop()
                 del out[name_at:]

@@ -32,10 +32,10 @@ Unit = StreamState | CountState | AbsentState | LogicalState
 
 
 @dataclass(frozen=True)
-class Link:
+class ChainLink:
     """One link of a chain as written; `suffix` is the `*`, `+` or `?` of a counted event."""
 
-    unit: Unit | Group
+    unit: Unit | ChainGroup
     every: bool
     span: Span
     suffix: str | None = None
@@ -45,12 +45,12 @@ class Link:
 class Chain:
     """Links with `->` or `,` between them; `separators` holds each one's text and span."""
 
-    links: tuple[Link, ...]
+    links: tuple[ChainLink, ...]
     separators: tuple[tuple[str, Span], ...]
 
 
 @dataclass(frozen=True)
-class Group:
+class ChainGroup:
     """A chain in parentheses."""
 
     chain: Chain
@@ -61,7 +61,7 @@ Kinds = frozenset[str]
 
 
 @dataclass(frozen=True)
-class _Rules:
+class _ChainRules:
     """The kinds of one sort of chain. `plain` events chain to `plain`; a chain of those in `alone` is of that kind too.
     With an `absent` event in it a chain is of kind
 
@@ -78,10 +78,10 @@ class _Rules:
 
 # Pattern: C pattern_source_chain, P every_pattern_source_chain, E every_absent_pattern_source, L and R left_ and
 # right_absent_pattern_source, A absent_pattern_source_chain (only ever a whole pattern).
-_PATTERN: Final = _Rules("P", "E", "C")
+_PATTERN: Final = _ChainRules("P", "E", "C")
 # Sequence: S sequence_source_chain, N basic_absent_pattern_source, L and R left_ and right_absent_sequence_source,
 # A absent_sequence_source_chain, O one sequence_source.
-_SEQUENCE: Final = _Rules("S", "N")
+_SEQUENCE: Final = _ChainRules("S", "N")
 _ABSENT_CHAIN: Final = frozenset("NLRA")
 
 
@@ -105,7 +105,7 @@ def state_stream(chain: Chain, within: TimeConstant | None, span: Span) -> State
 
 def _units(chain: Chain) -> Iterator[Unit]:
     for link in chain.links:
-        if isinstance(link.unit, Group):
+        if isinstance(link.unit, ChainGroup):
             yield from _units(link.unit.chain)
         else:
             yield link.unit
@@ -125,16 +125,16 @@ def _kind(chain: Chain) -> Literal["pattern", "sequence"]:
 def _separators(chain: Chain) -> list[tuple[str, Span]]:
     out = list(chain.separators)
     for link in chain.links:
-        if isinstance(link.unit, Group):
+        if isinstance(link.unit, ChainGroup):
             out += _separators(link.unit.chain)
     return sorted(out, key=lambda s: s[1])
 
 
-def _flat(links: tuple[Link, ...]) -> StateElement:
+def _flat(links: tuple[ChainLink, ...]) -> StateElement:
     """The links as a tree that leans to the right, groups without `every` dissolved."""
     states: list[StateElement] = []
     for link in links:
-        state = _flat(link.unit.chain.links) if isinstance(link.unit, Group) else link.unit
+        state = _flat(link.unit.chain.links) if isinstance(link.unit, ChainGroup) else link.unit
         states += [EveryState(state, span=link.span)] if link.every else _spread(state)
     return _next(states)
 
@@ -171,7 +171,7 @@ _RIGHT: Final[_Moves] = {
 _ENDS: Final = frozenset({"core+", "done"})
 
 
-def _accepted(leaves: list[Kinds], rules: _Rules, moves: _Moves, group: str) -> list[bool]:
+def _accepted(leaves: list[Kinds], rules: _ChainRules, moves: _Moves, group: str) -> list[bool]:
     """For each start of a chain whether `moves` accept it, with groups of kind `group`."""
     names = (("P", rules.plain), ("E", rules.absent), ("T", group))
     states: frozenset[str] = frozenset({"begun"})
@@ -183,7 +183,7 @@ def _accepted(leaves: list[Kinds], rules: _Rules, moves: _Moves, group: str) -> 
     return out
 
 
-def _starts(leaves: list[Kinds], rules: _Rules, *, backwards: bool = False) -> list[Kinds]:
+def _starts(leaves: list[Kinds], rules: _ChainRules, *, backwards: bool = False) -> list[Kinds]:
     """The kinds of links 0..j of a chain, for each j; `backwards`: of a chain that is given from its end on, whose
     kinds are those of the same links read forwards."""
     left = _accepted(leaves, rules, _RIGHT if backwards else _LEFT, "L")
@@ -204,8 +204,8 @@ def _pattern_kinds(chain: Chain) -> Kinds:
     return kinds | {"A"} if kinds & set("ELR") else kinds
 
 
-def _pattern_leaf(link: Link) -> Kinds:
-    if isinstance(link.unit, Group):
+def _pattern_leaf(link: ChainLink) -> Kinds:
+    if isinstance(link.unit, ChainGroup):
         inner = _pattern_kinds(link.unit.chain)
         if link.every:
             return frozenset(inner & set("LRA")) | (frozenset("P") if "C" in inner else frozenset())
@@ -229,7 +229,7 @@ def _refuse_pattern(chain: Chain) -> NoReturn:
                 hint="Join them as 'not A for t and not B for t', or put an event between them.",
             )  # fmt: skip
     for link in chain.links:
-        if isinstance(link.unit, Group):
+        if isinstance(link.unit, ChainGroup):
             inner = _pattern_kinds(link.unit.chain)
             if not inner:
                 _refuse_pattern(link.unit.chain)
@@ -255,8 +255,8 @@ def _need_wait(state: AbsentState) -> None:
 # ------------------------------------------------------------------------------------------------------ sequences
 
 
-def _sequence_leaf(link: Link) -> Kinds:
-    if isinstance(link.unit, Group):
+def _sequence_leaf(link: ChainLink) -> Kinds:
+    if isinstance(link.unit, ChainGroup):
         kinds = _sequence_kinds(link.unit.chain)
         only = link.unit.chain.links
         single = len(only) == 1 and "O" in _sequence_leaf(only[0]) and _is_logical_absent(only[0])
@@ -267,8 +267,8 @@ def _sequence_leaf(link: Link) -> Kinds:
     return frozenset("OS")
 
 
-def _is_logical_absent(link: Link) -> bool:
-    if isinstance(link.unit, Group):
+def _is_logical_absent(link: ChainLink) -> bool:
+    if isinstance(link.unit, ChainGroup):
         return len(link.unit.chain.links) == 1 and _is_logical_absent(link.unit.chain.links[0])
     sides = (link.unit.left, link.unit.right) if isinstance(link.unit, LogicalState) else ()
     return any(isinstance(side, AbsentState) for side in sides)
@@ -294,12 +294,12 @@ def _sequence(chain: Chain) -> StateElement:
     extent = _extent_of_every(links, [_sequence_leaf(link) for link in links])
     if not links[0].every:
         return _flat(links)
-    plain = (Link(links[0].unit, False, links[0].span, links[0].suffix), *links[1:])
+    plain = (ChainLink(links[0].unit, False, links[0].span, links[0].suffix), *links[1:])
     every = EveryState(_flat(plain[:extent]), span=links[0].span.to(links[extent - 1].span))
     return _next([every, *_spread(_flat(links[extent:]))])
 
 
-def _extent_of_every(links: tuple[Link, ...], leaves: list[Kinds]) -> int:
+def _extent_of_every(links: tuple[ChainLink, ...], leaves: list[Kinds]) -> int:
     """How many links a leading `every` covers, by the order in which Siddhi's grammar tries its alternatives.
 
     One, but a chain with an absent event inside: there the longest start that is an absent chain by itself.
@@ -318,14 +318,14 @@ def _extent_of_every(links: tuple[Link, ...], leaves: list[Kinds]) -> int:
                 "two absent events cannot follow one another here", link.span.to(next_link.span),
                 hint="Join them as 'not A for t and not B for t', or put an event between them.",
             )  # fmt: skip
-    if isinstance(links[0].unit, Group):
+    if isinstance(links[0].unit, ChainGroup):
         raise SiddhiSyntaxError(
             "a sequence cannot begin with a group in parentheses", links[0].span, hint="Leave out the parentheses."
         )
     raise SiddhiSyntaxError("Siddhi does not support this sequence", links[0].span.to(links[-1].span))
 
 
-def _refuse_every(link: Link) -> NoReturn:
+def _refuse_every(link: ChainLink) -> NoReturn:
     raise SiddhiSyntaxError(
         "in a sequence, 'every' is allowed only before the first event",
         link.span,

@@ -6,9 +6,9 @@
 
 from .decoding import Decoded as Decoded
 from .decoding import Decoder as Decoder
-from .decoding import Rejected as Rejected
+from .decoding import RejectedMessage as RejectedMessage
 from .decoding import decoder as decoder
-from .encoding import Dropped as Dropped
+from .encoding import DroppedMessage as DroppedMessage
 from .encoding import Encoder as Encoder
 from .encoding import Message as Message
 from .encoding import encoder as encoder

@@ -14,7 +14,7 @@ from ..errors import Misuse
 from ..plan.connectors.mapping import Avro, SinkMapping
 from ..types import Schema, Type
 from .body_writers import BodyWriter
-from .reading import ParsedMessage, Reader
+from .reading import FormatReader, ParsedMessage
 from .values import MessageError, Row
 
 _TYPES = {
@@ -43,7 +43,7 @@ def parsed_schema(format_: Avro, schema: Schema) -> Any:
 class AvroReader:
     """Reads records; `reads` makes events of their JSON."""
 
-    def __init__(self, avro_schema: Any, reads: Reader) -> None:
+    def __init__(self, avro_schema: Any, reads: FormatReader) -> None:
         self._schema, self._reads = avro_schema, reads
 
     def read_bytes(self, message: bytes) -> ParsedMessage:
@@ -62,7 +62,7 @@ class AvroReader:
         return self._reads.read(json.dumps(record, ensure_ascii=False, default=_plain))
 
 
-class _Unwritten(str):
+class _UnwrittenRecord(str):
     """The text of an event of which no record can be made: why."""
 
 
@@ -86,7 +86,7 @@ class AvroWriter(BodyWriter):
         try:
             return self._written(json.loads(self.filled(row)))
         except (ValueError, RecursionError):
-            return _Unwritten("its payload is not JSON")
+            return _UnwrittenRecord("its payload is not JSON")
 
     def default(self, row: Row) -> str:
         """See `BodyWriter`."""
@@ -98,7 +98,7 @@ class AvroWriter(BodyWriter):
 
     def problem(self, body: str) -> str | None:
         """See `BodyWriter`."""
-        return str(body) if isinstance(body, _Unwritten) else None
+        return str(body) if isinstance(body, _UnwrittenRecord) else None
 
     def _written(self, record: Any) -> str:
         import fastavro
@@ -108,7 +108,7 @@ class AvroWriter(BodyWriter):
             fastavro.schemaless_writer(out, self._avro, record, strict=True)
         except Exception as error:  # of many kinds
             why = " ".join(str(error).split())[:200] or type(error).__name__
-            return _Unwritten(f"it is no record of the schema: {why}")
+            return _UnwrittenRecord(f"it is no record of the schema: {why}")
         return out.getvalue().decode("latin-1")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..engine.columnar.columns import Array
-from ..engine.expressions.values import Failure
+from ..engine.expressions.values import RowFailure
 from ..engine.state.batch import taken
 from ..errors import Misuse
 from ..plan.connectors.mapping import (
@@ -33,7 +33,7 @@ from .csv_batch import csv_batch_reader
 from .csv_reader import CsvReader
 from .json_batch import json_batch_reader
 from .json_reader import JsonPathReader, JsonReader
-from .reading import BytesReader, Reader
+from .reading import BytesReader, FormatReader
 from .text_reader import KeyValueReader, TextReader
 from .values import MessageError, Row, Values, arrays, converted, values
 from .xml_reader import XmlReader
@@ -46,7 +46,7 @@ _BASE64 = b"base64:"
 
 
 @dataclass(frozen=True)
-class Rejected:
+class RejectedMessage:
     """A message, or an event of one, that could not be read: the number of the message among those that were given,
     the reason in one line, its text, cut after `KEPT` characters, and those of its transport properties that the
     mapping reads."""
@@ -67,7 +67,7 @@ class Decoded:
 
     columns: list[Values]
     message: Array
-    rejected: tuple[Rejected, ...]
+    rejected: tuple[RejectedMessage, ...]
 
     def __len__(self) -> int:
         return len(self.message)
@@ -77,7 +77,7 @@ class Decoder:
     """Decodes the messages of one source. It has no state: what it makes of a message depends on that message alone."""
 
     def __init__(
-        self, schema: Schema, mapping: SourceMapping, reader: Reader | BytesReader, lines: BatchReader | None
+        self, schema: Schema, mapping: SourceMapping, reader: FormatReader | BytesReader, lines: BatchReader | None
     ) -> None:
         self.schema, self.mapping = schema, mapping
         self._reader, self._lines = reader, lines
@@ -110,7 +110,7 @@ class Decoder:
     ) -> Decoded:
         """As `decode`, message by message; one for which a reader fails is rejected."""
         parts: list[EventBatch] = []
-        rejected: list[Rejected] = []
+        rejected: list[RejectedMessage] = []
         for i, message in enumerate(messages):
             have = None if headers is None else headers[i]
             try:
@@ -118,7 +118,7 @@ class Decoder:
             except Exception as e:
                 why = f"it cannot be read: {type(e).__name__}: {' '.join(str(e).split())}"
                 properties = {} if have is None else self._read_of(have)
-                rejected.append(Rejected(i, why, cut(self._shown(message)), properties))
+                rejected.append(RejectedMessage(i, why, cut(self._shown(message)), properties))
                 continue
             parts.append(EventBatch(found.columns, found.message + i))
             rejected += [replace(r, message=i) for r in found.rejected]
@@ -128,7 +128,7 @@ class Decoder:
     def _decode(
         self, messages: Sequence[bytes], headers: Sequence[Mapping[str, str]] | None, begins: bool, fast: bool
     ) -> Decoded:
-        rejected: list[Rejected] = []
+        rejected: list[RejectedMessage] = []
         numbers = list(range(1 if begins and self._skips_first else 0, len(messages)))
         properties: dict[int, list[object]] = {}
         if self._headers:
@@ -152,7 +152,7 @@ class Decoder:
         messages: Sequence[bytes],
         headers: Sequence[Mapping[str, str]] | None,
         properties: dict[int, list[object]],
-        rejected: list[Rejected],
+        rejected: list[RejectedMessage],
     ) -> list[int]:
         """The messages whose transport properties are there and fit; `properties` gets the values."""
         for i in numbers:
@@ -160,7 +160,7 @@ class Decoder:
             try:
                 properties[i] = [self._property(have, name, place) for place, name in self._headers]
             except MessageError as e:
-                rejected.append(Rejected(i, str(e), cut(self._shown(messages[i]))))
+                rejected.append(RejectedMessage(i, str(e), cut(self._shown(messages[i]))))
         return [i for i in numbers if i in properties]
 
     def _read_of(self, have: Mapping[str, str]) -> dict[str, str]:
@@ -176,7 +176,9 @@ class Decoder:
             return None
         return converted(a.type, value, a.name)
 
-    def _read(self, messages: Sequence[bytes], numbers: list[int], rejected: list[Rejected], fast: bool) -> EventBatch:
+    def _read(
+        self, messages: Sequence[bytes], numbers: list[int], rejected: list[RejectedMessage], fast: bool
+    ) -> EventBatch:
         """The events of the messages with these numbers."""
         parts: list[EventBatch] = []
         left: Sequence[int] = numbers
@@ -210,7 +212,9 @@ class Decoder:
             return _text(message)
         return (_BASE64 + base64.b64encode(_of_base64(message))).decode()
 
-    def _one_by_one(self, messages: Sequence[bytes], numbers: Sequence[int], rejected: list[Rejected]) -> EventBatch:
+    def _one_by_one(
+        self, messages: Sequence[bytes], numbers: Sequence[int], rejected: list[RejectedMessage]
+    ) -> EventBatch:
         rows: list[Row] = []
         of: list[int] = []
         for i in numbers:
@@ -220,9 +224,9 @@ class Decoder:
                 else:
                     reading = self._reader.read(_text(messages[i]))
             except MessageError as e:
-                rejected.append(Rejected(i, str(e), cut(self._shown(messages[i]))))
+                rejected.append(RejectedMessage(i, str(e), cut(self._shown(messages[i]))))
                 continue
-            rejected += [Rejected(i, part.reason, cut(part.text)) for part in reading.bad]
+            rejected += [RejectedMessage(i, part.reason, cut(part.text)) for part in reading.bad]
             rows += reading.rows
             of += [i] * len(reading.rows)
         return EventBatch(arrays(self.schema, rows), np.array(of, np.int64))
@@ -233,7 +237,7 @@ def decoder(mapping: SourceMapping, schema: Schema) -> Decoder:
 
     Raises Misuse for a pattern or a path that cannot be compiled, and for passThrough, which takes no messages.
     """
-    reader: Reader | BytesReader
+    reader: FormatReader | BytesReader
     lines: BatchReader | None = None
     try:
         match mapping.format:
@@ -258,13 +262,13 @@ def decoder(mapping: SourceMapping, schema: Schema) -> Decoder:
                 reader = AvroReader(parsed_schema(mapping.format, schema), reads)
             case PassThrough():
                 raise Misuse("passThrough takes events and no messages: give the source a @map(type='json').")
-    except Failure as e:
+    except RowFailure as e:
         raise Misuse(f"A mapping cannot be used: {e}.") from None
     return Decoder(schema, mapping, reader, lines)
 
 
 def _of_base64(message: bytes) -> bytes:
-    """A message that `Rejected` has as a text, as it was."""
+    """A message that `RejectedMessage` has as a text, as it was."""
     if message.startswith(_BASE64):
         with contextlib.suppress(binascii.Error, ValueError):
             return base64.b64decode(message.removeprefix(_BASE64), validate=True)

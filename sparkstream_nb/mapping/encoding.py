@@ -62,7 +62,7 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Dropped:
+class DroppedMessage:
     """A message that is not sent, because the mapping asks for checks and it does not pass."""
 
     message: Message
@@ -89,7 +89,7 @@ class Encoder:
         columns: Sequence[Values],
         ts: Array,
         chunk: Array | None = None,
-        dropped: list[Dropped] | None = None,
+        dropped: list[DroppedMessage] | None = None,
         most: int | None = None,
     ) -> list[Message]:
         """The messages of events, in Siddhi's order.
@@ -124,7 +124,7 @@ class Encoder:
                 if reason is None:
                     out.append(message)
                 elif dropped is not None:
-                    dropped.append(Dropped(message, reason))
+                    dropped.append(DroppedMessage(message, reason))
         return out
 
     def _groups(

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from ..engine.columnar.columns import ARROW, Array
-from ..engine.expressions.jsonpath import Names, compile_path
+from ..engine.expressions.jsonpath import JsonNames, compile_path
 from ..limits import MOST_NESTED
 from ..plan.connectors.mapping import JsonSource, SourceMapping
 from ..types import Schema, Type
@@ -45,9 +45,9 @@ def json_batch_reader(mapping: SourceMapping, schema: Schema) -> BatchReader | N
     paths: list[tuple[str, ...]] = []
     for place in mapping.places:
         parts = () if place is None else compile_path(str(place))
-        if not all(isinstance(p, Names) and len(p.names) == 1 for p in parts) or (place is not None and not parts):
+        if not all(isinstance(p, JsonNames) and len(p.names) == 1 for p in parts) or (place is not None and not parts):
             return None
-        paths.append(tuple(p.names[0] for p in parts if isinstance(p, Names)))
+        paths.append(tuple(p.names[0] for p in parts if isinstance(p, JsonNames)))
     wanted = sorted(p for p in paths if p)
     if any(b[: len(a)] == a for a, b in itertools.pairwise(wanted)):  # one path is another, or is inside it
         return None

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..engine.expressions.jsonpath import Names, NotFound, compile_path, read
+from ..engine.expressions.jsonpath import JsonNames, NotFound, compile_path, read
 from ..engine.expressions.jsontext import write_gson
-from ..engine.expressions.values import Failure, Float, to_float32
+from ..engine.expressions.values import Float, RowFailure, to_float32
 from ..errors import shown
 from ..plan.connectors.mapping import JsonSource, SourceMapping
 from ..types import Attribute, Schema, Type
@@ -162,7 +162,7 @@ class JsonPathReader:
                 document = read(document, self.enclosing)
             except NotFound:
                 document = None
-            except Failure as e:
+            except RowFailure as e:
                 raise MessageError(str(e)) from None
             if document is None:
                 raise MessageError(f"it has no '{self.enclosing}'")
@@ -192,7 +192,7 @@ class JsonPathReader:
                 if self.fail:
                     raise _Lacks(f"it has no '{place[0]}' for {a.name}") from None
                 value = None
-            except Failure as e:
+            except RowFailure as e:
                 raise MessageError(f"{a.name}: {e}") from None
             row.append(None if value is None else converted(a.type, _path_text(value), a.name))
         return row
@@ -266,9 +266,9 @@ def _plain(value: Any) -> Any:
 def getter(path: str) -> Callable[[Any], Any]:
     """What reads the value at a path: raises NotFound and Failure. Raises Failure itself for what is no path."""
     parts = compile_path(path)
-    if not all(isinstance(p, Names) and len(p.names) == 1 for p in parts):
+    if not all(isinstance(p, JsonNames) and len(p.names) == 1 for p in parts):
         return lambda document: read(document, path)
-    names = [p.names[0] for p in parts if isinstance(p, Names)]
+    names = [p.names[0] for p in parts if isinstance(p, JsonNames)]
 
     def walk(value: Any) -> Any:
         for name in names:

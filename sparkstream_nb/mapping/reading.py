@@ -24,7 +24,7 @@ class ParsedMessage:
     bad: list[RejectedPart] = field(default_factory=list)
 
 
-class Reader(Protocol):
+class FormatReader(Protocol):
     """Reads messages of one format, one by one."""
 
     def read(self, text: str) -> ParsedMessage:

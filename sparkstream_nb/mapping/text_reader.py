@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from ..engine.expressions.javaregex import compile_java, limited
-from ..engine.expressions.values import Failure
+from ..engine.expressions.values import RowFailure
 from ..errors import Misuse, shown
 from ..plan.connectors.mapping import SourceMapping, TextGroup, TextSource
 from ..types import Schema, Type
@@ -30,7 +30,7 @@ class TextReader:
         for name, pattern in self.format.patterns:
             try:
                 self.patterns[name] = compile_java(pattern)
-            except Failure as e:
+            except RowFailure as e:
                 raise Misuse(f"regex.{name} of a text mapping: {e}") from None
         self.places = mapping.places
         for place in mapping.places or ():
@@ -70,7 +70,7 @@ class TextReader:
                 continue
             try:
                 match = limited(self.patterns[place.pattern].search, text)
-            except Failure as e:
+            except RowFailure as e:
                 raise MessageError(f"{a.name}: {e}") from None
             found = None if match is None else match[place.number]
             if found is None and self.fail:

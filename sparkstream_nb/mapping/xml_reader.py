@@ -78,7 +78,7 @@ class XmlReader:
             raise MessageError(f"it has no '{path.text}' for {a.name}")
         else:
             return None
-        if isinstance(first, xml_tree.Attribute):
+        if isinstance(first, xml_tree.XmlAttribute):
             return converted(a.type, first.value, a.name)
         if isinstance(first, Element) and first.children:
             if a.type is not Type.STRING:

@@ -8,7 +8,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from ..limits import MOST_NESTED
-from ..plan.connectors.xpath import LAST, Condition, Step, XPath
+from ..plan.connectors.xpath import LAST, Step, XPath, XPathCondition
 from .values import MessageError
 
 _BETWEEN = "\n"
@@ -16,7 +16,7 @@ _BETWEEN = "\n"
 
 
 @dataclass(frozen=True)
-class Attribute:
+class XmlAttribute:
     """An attribute of an element; `shown` is its name as it is written."""
 
     namespace: str
@@ -32,7 +32,7 @@ class Element:
     namespace: str
     local: str
     shown: str
-    attributes: list[Attribute] = field(default_factory=list)
+    attributes: list[XmlAttribute] = field(default_factory=list)
     declared: list[tuple[str, str]] = field(default_factory=list)
     content: list[Element | str] = field(default_factory=list)
     parent: Element | None = None
@@ -61,7 +61,7 @@ class Element:
         return f"<{head}>{inside}</{self.shown}>"
 
 
-class _Builder:
+class _XmlTreeBuilder:
     """Builds a tree of what expat tells."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class _Builder:
         element = Element(*_name(name), declared=self.declared, parent=self.at)
         self.declared = []
         element.attributes = [
-            Attribute(*_name(n), v) for n, v in zip(attributes[::2], attributes[1::2], strict=True)
+            XmlAttribute(*_name(n), v) for n, v in zip(attributes[::2], attributes[1::2], strict=True)
         ]  # fmt: skip
         self.at.content.append(element)
         self.at = element
@@ -106,7 +106,7 @@ def _name(name: str) -> tuple[str, str, str]:
 
 def parse_xml(text: str) -> Element:
     """The document that a text holds. Raises MessageError."""
-    builder = _Builder()
+    builder = _XmlTreeBuilder()
     parser = expat.ParserCreate("utf-8", _BETWEEN)
     parser.namespace_prefixes = True
     parser.ordered_attributes = True
@@ -127,7 +127,7 @@ def parse_xml(text: str) -> Element:
 # ------------------------------------------------------------------------------------------------------------ finding
 
 
-Found = Element | Attribute | str
+Found = Element | XmlAttribute | str
 
 
 def find(path: XPath, document: Element, at: Element) -> list[Found]:
@@ -174,7 +174,7 @@ def _step(step: Step, element: Element) -> list[Found]:
     return items
 
 
-def _holds(condition: Condition, element: Element) -> bool:
+def _holds(condition: XPathCondition, element: Element) -> bool:
     name, value = condition.name, condition.value
     if condition.attribute:
         texts = [a.value for a in element.attributes if name.fits(a.namespace, a.local)]

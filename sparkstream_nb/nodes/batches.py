@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..engine.columnar.columns import Array
-from ..engine.state.batch import InputBatch, LeftOut, StreamRows
+from ..engine.state.batch import InputBatch, StreamRows, UnreadAttribute
 
 
 def between(batch: InputBatch, first: int, end: int) -> InputBatch:
@@ -53,8 +53,8 @@ def events_by_step(batch: InputBatch) -> Array:
 def concatenated(columns: Sequence[Any]) -> Any:
     """Columns of `StreamRows` one after the other: arrays as an array; lists of objects, and arrays of different types,
     as a list. What is left out of one of them is left out."""
-    if any(isinstance(c, LeftOut) for c in columns):
-        return LeftOut(sum(map(len, columns)))
+    if any(isinstance(c, UnreadAttribute) for c in columns):
+        return UnreadAttribute(sum(map(len, columns)))
     if all(isinstance(c, pa.Array) for c in columns):
         plain = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in columns]
         if len({c.type for c in plain}) == 1:

@@ -14,9 +14,9 @@ import numpy as np
 
 from ..engine.columnar.columns import Array
 from ..engine.node import NodeEngine
-from ..engine.state.batch import Answer, Chunks, Emitted, InputBatch, Outputs, StreamRows
+from ..engine.state.batch import Chunks, Emitted, InputBatch, Outputs, RetrievalAnswer, StreamRows
 from ..errors import Misuse, SiddhiRuntimeError
-from ..plan.distributed.distribute import Group, Split, Strategy, shares
+from ..plan.distributed.distribute import ExecutionGroup, Split, Strategy, shares
 from ..plan.distributed.partial_apps import partial_plan
 from ..plan.nodes import Plan, Retrieval
 from ..plan.query_parts import sources
@@ -24,13 +24,13 @@ from ..plan.shard_safety.safety_rules import tables_of_retrieval
 from ..simulation.faults import Fault, fault_of, members_of
 from ..simulation.resource_manager import ResourceSimulation, simulate_resources
 from ..simulation.resources import PartialApp, ResourceScenario
-from ..simulation.timeline import Clock, Timeline
+from ..simulation.timeline import PersistTimes, SimulatedTimeline
 from ..types import Schema
 from .app_figures import DistributedFigures
 from .instance import DIRECT, KEYED, SUBSCRIBED, Due, Engine, Event, InstanceLane
 from .pair import Published
 from .partitioning import by_hash
-from .topics import Arrivals, with_arrivals
+from .topics import TopicLog, with_arrivals
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ def apps_of(split: Split) -> tuple[PartialApp, ...]:
     return tuple(PartialApp(i, g.receiver, g.parallel) for g in split.groups for i in g.instances)
 
 
-def _ordered(groups: Sequence[Group]) -> list[Group]:
+def _ordered(groups: Sequence[ExecutionGroup]) -> list[ExecutionGroup]:
     """The groups, each after those whose streams it reads. Raises `Misuse` for a circle."""
-    out: list[Group] = []
+    out: list[ExecutionGroup] = []
     left = list(groups)
     while left:
         free = [g for g in left if not any(r.stream in w.writes for r in g.reads for w in left)]
@@ -96,7 +96,7 @@ class _PassedOn:
             streams[s] = Emitted(self._names[s], r.step, r.ts, r.columns, chunks)
         return Outputs(streams)
 
-    def answer(self, retrieval: Retrieval) -> Answer:
+    def answer(self, retrieval: Retrieval) -> RetrievalAnswer:
         raise AssertionError("it holds nothing that could be asked for")
 
     def stats(self) -> dict[str, Any]:
@@ -110,10 +110,10 @@ class _PassedOn:
 
 
 @dataclass
-class _Instance:
+class _PartialApp:
     """A partial app: its group, its number there (from 0), its plan, and its lane."""
 
-    group: Group
+    group: ExecutionGroup
     number: int
     plan: Plan
     lane: InstanceLane
@@ -136,12 +136,12 @@ class DistributedLane:
         self.now = 0
         self.passed = 0
         self.turns: dict[str, int] = {}
-        self._timeline: Timeline | None = None
+        self._timeline: SimulatedTimeline | None = None
         self._run: ResourceSimulation | None = None
         """The simulation as far as it is: going on costs less than beginning again."""
         self._known = 0
 
-    def _instance(self, group: Group, number: int) -> _Instance:
+    def _instance(self, group: ExecutionGroup, number: int) -> _PartialApp:
         split, persists = self.app.split, self.app.scenario.cluster.persist is not None
         plan = partial_plan(self.plan, split, group)
         kinds = {r.stream: KEYED if r.strategy is Strategy.FIELD_GROUPING else SUBSCRIBED for r in group.reads}
@@ -157,7 +157,7 @@ class DistributedLane:
             return _PassedOn(names) if group.passes_on else self._engine(plan)
 
         lane = InstanceLane(group.instances[number], engine, kinds, persists=persists)
-        return _Instance(group, number, plan, lane, given)
+        return _PartialApp(group, number, plan, lane, given)
 
     def happen(self, fault: Fault) -> None:
         """Takes one more fault. Raises `Misuse` for one that is impossible, or not later than the clock."""
@@ -167,7 +167,7 @@ class DistributedLane:
         self.app.scenario.schedule(self.start or 0, fault.at, faults)
         self.faults, self._timeline, self._run = faults, None, None
 
-    def timeline(self, until: int) -> Timeline:
+    def timeline(self, until: int) -> SimulatedTimeline:
         """What comes to pass up to `until` (ms)."""
         assert self.start is not None
         scenario = self.app.scenario
@@ -205,7 +205,7 @@ class DistributedLane:
         self.now = max(self.now, int(clock[-1]))
         return out
 
-    def _once(self, i: _Instance, published: Published) -> Published:
+    def _once(self, i: _PartialApp, published: Published) -> Published:
         """Without the events of a trigger that another instance has as well: each fires its own."""
         again = {t for t in i.plan.triggers if next(x for x in self.instances if t in x.plan.triggers) is not i}
         if not again.intersection(published.outputs.streams):
@@ -218,7 +218,7 @@ class DistributedLane:
             if sum(stream in i.direct for i in self.instances) > 1:
                 self.turns[stream] = self.turns.get(stream, 0) + len(np.unique(rows.step))
 
-    def _from_outside(self, i: _Instance, batch: InputBatch) -> dict[str, StreamRows]:
+    def _from_outside(self, i: _PartialApp, batch: InputBatch) -> dict[str, StreamRows]:
         """The instance's part of what clients, and the messaging layer, bring."""
         out = {}
         for r in i.group.reads:
@@ -243,18 +243,18 @@ class DistributedLane:
         return any(stream in x.direct and x.group.passes_on for x in self.instances)
 
     def _arrivals(
-        self, i: _Instance, stream: str, writers: Mapping[tuple[str, str], Sequence[Emitted]]
-    ) -> list[Arrivals]:
+        self, i: _PartialApp, stream: str, writers: Mapping[tuple[str, str], Sequence[Emitted]]
+    ) -> list[TopicLog]:
         """What the instance gets of a topic, by its writers in their order."""
         out = []
         order = {x.lane.name: n for n, x in enumerate(self.instances)}
         for name, node in sorted(writers, key=lambda w: (order[w[0]], w[1])):
-            found = Arrivals.of(stream, writers[name, node])
+            found = TopicLog.of(stream, writers[name, node])
             index = self._share(i, stream, found.columns, len(found.ts))
             out.append(found if index is None else found.taken(index))
         return out
 
-    def _share(self, i: _Instance, stream: str, columns: Sequence[Any], count: int) -> Array | None:
+    def _share(self, i: _PartialApp, stream: str, columns: Sequence[Any], count: int) -> Array | None:
         """The positions of the instance's events of a topic; None: all. A topic without a key has one partition, which
         Kafka gives to one instance of a group that takes turns."""
         read = next(r for r in i.group.reads if r.stream == stream)
@@ -286,7 +286,7 @@ class DistributedLane:
         for at, _, what in sorted(items, key=lambda x: x[:2]):
             yield int(np.searchsorted(clock, at)), what
 
-    def _due(self, clock: Clock, marks: Array) -> Iterator[Due]:
+    def _due(self, clock: PersistTimes, marks: Array) -> Iterator[Due]:
         """When a node persists: of several times with nothing between them, the last one counts."""
         assert self._timeline is not None
         later = [c.started for c in self._timeline.clocks if c.node == clock.node and c.started > clock.started]
@@ -300,7 +300,7 @@ class DistributedLane:
 
     # ----------------------------------------------------------------------------------------------- answers, and state
 
-    def answer(self, retrieval: Retrieval) -> dict[str, list[Answer]]:
+    def answer(self, retrieval: Retrieval) -> dict[str, list[RetrievalAnswer]]:
         """The answers of the partial apps that hold what an on-demand query asks for, by node: of one that several
         nodes run, that of the first which does not stand still. A change is made on all of them. Raises
         SiddhiRuntimeError where no partial app holds all that is asked for."""
@@ -311,7 +311,7 @@ class DistributedLane:
         holders = [i for i in self.instances if wanted <= {*i.plan.tables, *i.plan.windows, *i.plan.aggregations}]
         if not holders:
             raise SiddhiRuntimeError(f"no partial app has all of {', '.join(sorted(wanted))}")
-        out: dict[str, list[Answer]] = {}
+        out: dict[str, list[RetrievalAnswer]] = {}
         for i in holders:
             runs = sorted(i.lane.runs.values(), key=lambda r: r.halted)
             answers = [(r.node, r.engine.answer(retrieval)) for r in (runs[:1] if retrieval.output is None else runs)]

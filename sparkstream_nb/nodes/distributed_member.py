@@ -15,7 +15,7 @@ import numpy as np
 from ..engine.columnar.blocks import Buffer
 from ..engine.columnar.columns import Strings
 from ..engine.node import NodeEngine
-from ..engine.state.batch import Answer, Emitted, InputBatch, Outputs, taken
+from ..engine.state.batch import Emitted, InputBatch, Outputs, RetrievalAnswer, taken
 from ..engine.state.snapshot import packed, unpack
 from ..plan.nodes import Plan, Retrieval
 from ..simulation.faults import Fault
@@ -70,11 +70,11 @@ class DistributedMember:
         nodes = sorted({p.node for p in found}, key=numbers.__getitem__)
         return NodesOutputs(by_node={numbers[n]: _in_order(joined([p for p in found if p.node == n])) for n in nodes})
 
-    def answers(self, retrieval: Retrieval) -> dict[int, Answer]:
+    def answers(self, retrieval: Retrieval) -> dict[int, RetrievalAnswer]:
         """The answers to an on-demand query of the nodes that run what it asks for, by their numbers."""
         numbers = {name: i for i, name in enumerate(self.app.nodes)}
         found = self.lane.answer(retrieval)
-        return {numbers[n]: Answer(a[0].columns, [row for x in a for row in x.rows]) for n, a in found.items()}
+        return {numbers[n]: RetrievalAnswer(a[0].columns, [row for x in a for row in x.rows]) for n, a in found.items()}
 
     def stats(self) -> dict[str, Any]:
         """What each node runs, and the sizes of state, by what has it: of all nodes, and of each."""

@@ -16,10 +16,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..engine.columnar.columns import Array
-from ..engine.state.batch import Answer, InputBatch, Outputs
+from ..engine.state.batch import InputBatch, Outputs, RetrievalAnswer
 from ..plan.nodes import Retrieval
 from ..simulation.placements import Dropped, Placed
-from ..simulation.timeline import Down, Halted, Happening, Reached, Resumed
+from ..simulation.timeline import Down, Halted, Happening, LinkChanged, Resumed
 from ..simulation.topology import CLIENTS, DATABASE
 from .app_figures import KEPT, BegunCounts, PartialAppFigures
 from .batches import between, events_by_step, masked, picked
@@ -35,7 +35,7 @@ class Engine(Protocol):
 
     def step(self, batch: InputBatch) -> Outputs: ...
 
-    def answer(self, retrieval: Retrieval) -> Answer: ...
+    def answer(self, retrieval: Retrieval) -> RetrievalAnswer: ...
 
     def stats(self) -> dict[str, Any]: ...
 
@@ -72,7 +72,7 @@ class InstanceReport:
 
 
 @dataclass(eq=False)
-class _Logged:
+class _TopicSteps:
     """Steps that came in by topics, the event `numbers` of each, and how they came (`kinds`). Whether what came by
     partition is in the revision (`saved`) or was processed (`keyed`), and what by subscription was (`subscribed`)."""
 
@@ -92,18 +92,18 @@ class _Logged:
 
 
 @dataclass(eq=False)
-class _Run:
+class _InstanceRun:
     """The partial app on a node, and the events that its state holds; `behind`: what came while it stood still."""
 
     node: str
     engine: Engine
     held: Spans
     halted: bool = False
-    behind: list[_Logged] = field(default_factory=list)
+    behind: list[_TopicSteps] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class _Revision:
+class _InstanceRevision:
     at: int
     state: bytes
     held: Spans
@@ -128,9 +128,9 @@ class InstanceLane:
 
     def __init__(self, name: str, engine: Callable[[], Engine], kinds: Mapping[str, int], *, persists: bool) -> None:
         self.name, self.new_engine, self.kinds, self.persists = name, engine, kinds, persists
-        self.runs: dict[str, _Run] = {}
-        self.log: list[_Logged] = []
-        self.revision: _Revision | None = None
+        self.runs: dict[str, _InstanceRun] = {}
+        self.log: list[_TopicSteps] = []
+        self.revision: _InstanceRevision | None = None
         self.unreachable: set[frozenset[str]] = set()
         self.halted: set[str] = set()
         self.report = InstanceReport()
@@ -164,7 +164,7 @@ class InstanceLane:
         kinds = np.zeros(len(batch.clock), np.int64)
         for stream, rows in batch.rows.items():
             kinds[rows.step] = self.kinds[stream]
-        call = _Call(batch, place, counts, self.report.events + np.cumsum(counts) - counts, kinds)
+        call = _InstanceStep(batch, place, counts, self.report.events + np.cumsum(counts) - counts, kinds)
         self.report.events += int(counts.sum())
         at = 0
         for before, what in self._needed(events):
@@ -201,7 +201,7 @@ class InstanceLane:
                     halted.add(node)
                 case Resumed(node=node):
                     halted.discard(node)
-                case Reached(a=a, b=b, whether=whether):
+                case LinkChanged(a=a, b=b, whether=whether):
                     if DATABASE in (a, b):
                         (cut.discard if whether else cut.add)(a if b == DATABASE else b)
                 case _:
@@ -210,7 +210,7 @@ class InstanceLane:
         needed |= set() if last is None else {last}
         return [e for i, e in enumerate(out) if not isinstance(e[1], Due) or i in needed]
 
-    def _happen(self, call: _Call, before: int, what: Happening | Due) -> None:
+    def _happen(self, call: _InstanceStep, before: int, what: Happening | Due) -> None:
         match what:
             case Due(at=at, node=node):
                 self._persist(self.runs[node], at)
@@ -229,11 +229,11 @@ class InstanceLane:
                 self.halted.discard(node)
                 if node in self.runs:
                     self._catch_up(call, before, self.runs[node])
-            case Reached(a=a, b=b, whether=whether):
+            case LinkChanged(a=a, b=b, whether=whether):
                 (self.unreachable.discard if whether else self.unreachable.add)(frozenset({a, b}))
 
-    def _persist(self, run: _Run, at: int) -> None:
-        self.revision = _Revision(at, run.engine.snapshot(), run.held.copy())
+    def _persist(self, run: _InstanceRun, at: int) -> None:
+        self.revision = _InstanceRevision(at, run.engine.snapshot(), run.held.copy())
         for entry in self.log:
             entry.saved = entry.saved or entry not in run.behind
         self._trim()
@@ -241,8 +241,8 @@ class InstanceLane:
     def _trim(self) -> None:
         self.log = [e for e in self.log if not e.done()]
 
-    def _begin(self, call: _Call, before: int, placed: Placed) -> None:
-        run = _Run(placed.node, self.new_engine(), Spans(), halted=placed.node in self.halted)
+    def _begin(self, call: _InstanceStep, before: int, placed: Placed) -> None:
+        run = _InstanceRun(placed.node, self.new_engine(), Spans(), halted=placed.node in self.halted)
         revision = self.revision
         if frozenset({placed.node, DATABASE}) in self.unreachable:
             revision = None  # it goes on without, as the servers do
@@ -265,7 +265,7 @@ class InstanceLane:
         self.begun = [*self.begun, BegunCounts(b.node, b.at, len(b.again), len(b.waiting), len(b.missing))][-KEPT:]
         self._trim()
 
-    def _catch_up(self, call: _Call, before: int, run: _Run) -> None:
+    def _catch_up(self, call: _InstanceStep, before: int, run: _InstanceRun) -> None:
         """A node that stood still takes what its consumers find now."""
         run.halted = False
         behind, run.behind = run.behind, []
@@ -275,7 +275,7 @@ class InstanceLane:
         self.report.several.add_all(run.held.without(known).common(had))
         self._trim()
 
-    def _replay(self, call: _Call, before: int, run: _Run, entry: _Logged, *, keyed: bool) -> None:
+    def _replay(self, call: _InstanceStep, before: int, run: _InstanceRun, entry: _TopicSteps, *, keyed: bool) -> None:
         """A run takes logged steps: what came by key, where it is to, and what by subscription, where nobody has."""
         if run.halted:
             run.behind.append(entry)
@@ -292,7 +292,7 @@ class InstanceLane:
             outputs = self._take(run, picked(entry.batch, wanted), None, own)
             call.out.append(Published(run.node, again, _at(outputs, before)))
 
-    def _process(self, call: _Call, first: int, end: int) -> None:
+    def _process(self, call: _InstanceStep, first: int, end: int) -> None:
         """Steps between two happenings."""
         if first == end:
             return
@@ -304,7 +304,7 @@ class InstanceLane:
         if direct.any() and not listening:
             self.report.lost.add_all(Spans.of(numbers, counts, direct))
         taken = bool(awake)
-        entry = _Logged(masked(piece, ~direct), numbers, counts, kinds, taken and not self.persists, taken, taken)
+        entry = _TopicSteps(masked(piece, ~direct), numbers, counts, kinds, taken and not self.persists, taken, taken)
         if not entry.done():
             self.log.append(entry)
         for run in self.runs.values():
@@ -321,7 +321,7 @@ class InstanceLane:
             outputs = self._take(run, piece, wanted, own)
             call.out.append(Published(run.node, False, _at(outputs, call.place[first:end])))
 
-    def _take(self, run: _Run, batch: InputBatch, wanted: Array | None, own: Spans) -> Outputs:
+    def _take(self, run: _InstanceRun, batch: InputBatch, wanted: Array | None, own: Spans) -> Outputs:
         """A run takes a batch, with the events `own`: those of the steps that are `wanted` (None: all)."""
         self.report.taken.add_all(own)
         run.held.add_all(own)
@@ -356,7 +356,7 @@ class InstanceLane:
     def load(self, state: dict[str, Any]) -> None:
         """The inverse of `state`."""
         log = [
-            _Logged(InputBatch.from_bytes(bytes(blob)), numbers, counts, kinds, saved, keyed, subscribed)
+            _TopicSteps(InputBatch.from_bytes(bytes(blob)), numbers, counts, kinds, saved, keyed, subscribed)
             for blob, numbers, counts, kinds, saved, keyed, subscribed in state["log"]
         ]
         self.log = log[: state["kept"]]
@@ -364,9 +364,9 @@ class InstanceLane:
         for node, blob, held, halted, behind in state["runs"]:
             engine = self.new_engine()
             engine.restore(bytes(blob))
-            self.runs[node] = _Run(node, engine, Spans(*held), halted, [log[i] for i in behind])
+            self.runs[node] = _InstanceRun(node, engine, Spans(*held), halted, [log[i] for i in behind])
         found = state["revision"]
-        self.revision = None if found is None else _Revision(found[0], bytes(found[1]), Spans(*found[2]))
+        self.revision = None if found is None else _InstanceRevision(found[0], bytes(found[1]), Spans(*found[2]))
         self.unreachable = {frozenset(ends) for ends in state["unreachable"]}
         self.halted = set(state["halted"])
         taken, lost, several = (Spans(*state[which]) for which in ("taken", "lost", "several"))
@@ -376,7 +376,7 @@ class InstanceLane:
 
 
 @dataclass
-class _Call:
+class _InstanceStep:
     """A call of `step`: its batch, the app's step of each of its own, how many events each has, the number of the first
     of them, and how they come."""
 

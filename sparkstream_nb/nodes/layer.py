@@ -18,19 +18,19 @@ from ..engine.node import NodeEngine
 from ..engine.state.batch import InputBatch
 from ..plan.nodes import Plan
 from ..simulation.faults import Fault, fault_of, members_of
-from ..simulation.groups import BROADCAST, PARTITIONED, Distribution, Groups
+from ..simulation.groups import BROADCAST, PARTITIONED, Distribution, NodeGroups
 from ..simulation.high_availability import simulate
-from ..simulation.timeline import Reached, Role, Timeline, roles
+from ..simulation.timeline import LinkChanged, Role, SimulatedTimeline, roles
 from ..simulation.topology import CLIENTS, Pair
 from ..types import Schema
 from .pair import PairLane, Published
 from .partitioning import by_hash, part
 
 
-class Share:
+class GroupShare:
     """What the layer before `groups` sends to group number `place`."""
 
-    def __init__(self, groups: Groups, place: int, schemas: Mapping[str, Schema]) -> None:
+    def __init__(self, groups: NodeGroups, place: int, schemas: Mapping[str, Schema]) -> None:
         self.groups, self.place, self.schemas = groups, place, schemas
         self.turns: dict[str, int] = {}
         self.faults: tuple[Fault, ...] = ()
@@ -99,10 +99,10 @@ class GroupLane:
     """Runs group number `place` of `groups`: takes what the layer sends to it of all that comes in. A group that is
     alone takes everything. `engine` makes an engine of `plan` at its start."""
 
-    def __init__(self, groups: Groups, place: int, plan: Plan, engine: Callable[[], NodeEngine]) -> None:
+    def __init__(self, groups: NodeGroups, place: int, plan: Plan, engine: Callable[[], NodeEngine]) -> None:
         self.groups, self.place = groups, place
         self.lane = PairLane(groups.scenarios[place], engine)
-        self.share = Share(groups, place, {s: d.source.schema for s, d in plan.streams.items()})
+        self.share = GroupShare(groups, place, {s: d.source.schema for s, d in plan.streams.items()})
 
     def happen(self, fault: Fault) -> None:
         """Takes a fault to come, of any group. Raises `Misuse` as `PairLane.plan_fault`."""
@@ -126,7 +126,7 @@ class GroupLane:
         return self.lane.step(self.part(batch))
 
 
-def _serving(pair: Pair, timeline: Timeline, clock: Array) -> Array:
+def _serving(pair: Pair, timeline: SimulatedTimeline, clock: Array) -> Array:
     """bool[n]: whether a load balancer finds a node of the pair that takes events, at each time of `clock` (ms)."""
     serves = (Role.ACTIVE,) if pair.balancer == "failover" else (Role.ACTIVE, Role.PASSIVE)
     found = np.zeros(len(clock), bool)
@@ -138,7 +138,7 @@ def _serving(pair: Pair, timeline: Timeline, clock: Array) -> Array:
                 own[np.searchsorted(clock, s.first) : np.searchsorted(clock, s.end)] = True
         reached = np.ones(len(clock), bool)
         for h in timeline.happenings:
-            if isinstance(h, Reached) and {h.a, h.b} == {node, CLIENTS}:
+            if isinstance(h, LinkChanged) and {h.a, h.b} == {node, CLIENTS}:
                 reached[np.searchsorted(clock, h.at) :] = h.whether
         found |= own & reached
     return found

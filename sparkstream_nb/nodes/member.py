@@ -15,17 +15,17 @@ import numpy as np
 from ..engine.columnar.blocks import Buffer
 from ..engine.columnar.columns import Strings
 from ..engine.node import NodeEngine
-from ..engine.state.batch import Answer, Emitted, InputBatch, Outputs
+from ..engine.state.batch import Emitted, InputBatch, Outputs, RetrievalAnswer
 from ..engine.state.snapshot import packed, unpack
 from ..errors import SiddhiRuntimeError
 from ..plan.nodes import Plan, Retrieval
 from ..simulation.faults import Fault
-from ..simulation.groups import Groups
+from ..simulation.groups import NodeGroups
 from ..simulation.timeline import Role
 from .batches import between, concatenated, picked
 from .figures import GroupCounts, MemberFigures
 from .layer import GroupLane
-from .pair import PairLane, Published, Queued, Revision, Server, Writing
+from .pair import PairLane, PairRevision, PairServer, Published, Queued, RevisionWrite
 from .spans import Spans
 from .transit import SentEvents, Trim
 
@@ -33,7 +33,7 @@ from .transit import SentEvents, Trim
 class PairMember:
     """Node `name` of one of `groups`. `engine` makes an engine of `plan` at its start."""
 
-    def __init__(self, groups: Groups, name: str, plan: Plan, engine: Callable[[], NodeEngine]) -> None:
+    def __init__(self, groups: NodeGroups, name: str, plan: Plan, engine: Callable[[], NodeEngine]) -> None:
         self.name, self.plan = name, plan
         self.group = GroupLane(groups, groups.place(name), plan, engine)
         self.steps = 1
@@ -66,7 +66,7 @@ class PairMember:
         self.steps += len(batch.clock)
         return joined([p for p in self.group.step(batch) if p.node == self.name])
 
-    def answer(self, retrieval: Retrieval) -> Answer:
+    def answer(self, retrieval: Retrieval) -> RetrievalAnswer:
         """This node's answer to an on-demand query; what that changes is changed on every active node. Raises
         SiddhiRuntimeError where this one is not active."""
         found = self.lane.answer(retrieval)
@@ -185,7 +185,7 @@ def _elsewhere(lane: PairLane) -> Spans:
     return rest
 
 
-def _server(server: Server) -> dict[str, Any]:
+def _server(server: PairServer) -> dict[str, Any]:
     return {
         "up": server.up,
         "halted": server.halted,
@@ -203,13 +203,13 @@ def _server(server: Server) -> dict[str, Any]:
     }
 
 
-def _revision(revision: Revision) -> list[Any]:
+def _revision(revision: PairRevision) -> list[Any]:
     return [revision.at, list(revision.held), revision.state]
 
 
-def _revision_of(found: list[Any]) -> Revision:
+def _revision_of(found: list[Any]) -> PairRevision:
     at, held, state = found
-    return Revision(at, Spans(*held), bytes(state))
+    return PairRevision(at, Spans(*held), bytes(state))
 
 
 def _message(message: SentEvents | Trim) -> list[Any]:
@@ -230,7 +230,7 @@ def _queued(q: Queued) -> list[Any]:
     return [q.batch.to_bytes(), q.number[q.kept], q.first[q.kept], q.counts[q.kept]]
 
 
-def _restore(server: Server, found: dict[str, Any], engine: Callable[[], NodeEngine]) -> None:
+def _restore(server: PairServer, found: dict[str, Any], engine: Callable[[], NodeEngine]) -> None:
     server.up, server.halted, server.syncing = found["up"], found["halted"], found["syncing"]
     server.sequence, server.trimmed, server.queued = found["sequence"], found["trimmed"], found["queued"]
     server.held = Spans(*found["held"])
@@ -240,7 +240,7 @@ def _restore(server: Server, found: dict[str, Any], engine: Callable[[], NodeEng
     ]
     if found["writing"] is not None:
         revision, lands = found["writing"]
-        server.writing = Writing(_revision_of(revision), lands)
+        server.writing = RevisionWrite(_revision_of(revision), lands)
     server.overdue = found["overdue"]
     server.transit.messages = [_message_of(m) for m in found["transit"]]
     server.transit.last = found["last"]

@@ -24,23 +24,23 @@ import numpy as np
 
 from ..engine.columnar.columns import Array
 from ..engine.node import NodeEngine
-from ..engine.state.batch import Answer, InputBatch, Outputs
+from ..engine.state.batch import InputBatch, Outputs, RetrievalAnswer
 from ..errors import Misuse
 from ..plan.nodes import Retrieval
 from ..simulation.faults import Fault, Scenario
 from ..simulation.high_availability import simulate
 from ..simulation.timeline import (
     Active,
-    Clock,
     Delayed,
     Down,
     Halted,
     Happening,
+    LinkChanged,
     Passive,
-    Reached,
+    PersistTimes,
     Resumed,
+    SimulatedTimeline,
     Syncing,
-    Timeline,
 )
 from ..simulation.topology import CLIENTS, DATABASE
 from .batches import between, events_by_step, masked, picked
@@ -99,7 +99,7 @@ class Report:
 
 
 @dataclass
-class Revision:
+class PairRevision:
     """A node's state at some time (ms): the engine's snapshot, and the events that it is made of. `state` is None until
     the engine has worked up to then, which it has at the end of a call."""
 
@@ -109,10 +109,10 @@ class Revision:
 
 
 @dataclass(frozen=True)
-class Writing:
+class RevisionWrite:
     """A revision on its way to the database, and when (ms) it is there."""
 
-    revision: Revision
+    revision: PairRevision
     lands: int
 
 
@@ -150,7 +150,7 @@ class Queued:
 
 
 @dataclass
-class Server:
+class PairServer:
     """A node: its engine while it is active, with the events that its state holds; its queue while it is passive."""
 
     name: str
@@ -167,9 +167,9 @@ class Server:
     queued: int = 0
     todo: list[Array] = field(default_factory=list)
     """What its engine has still to take: for consecutive runs of steps up to now, which have events for it."""
-    snapshots: list[tuple[int, Revision]] = field(default_factory=list)
+    snapshots: list[tuple[int, PairRevision]] = field(default_factory=list)
     """Revisions to make of its state before a step, by its number."""
-    writing: Writing | None = None
+    writing: RevisionWrite | None = None
     overdue: bool = False
     """True if it has to persist as soon as it has written."""
     transit: Transit = field(default_factory=Transit)
@@ -188,7 +188,7 @@ _Event = Happening | _Landed | str
 
 
 @dataclass
-class _Call:
+class _PairStep:
     """A call of `step`: its batch, the `clock` (ms) at each step, and how many events each step has, with the number of
     the first of them."""
 
@@ -210,8 +210,8 @@ class PairLane:
     def __init__(self, scenario: Scenario, engine: Callable[[], NodeEngine], faults: Sequence[Fault] = ()) -> None:
         self.scenario, self.new_engine, self.faults = scenario, engine, tuple(faults)
         self.pair = scenario.pair
-        self.servers = {name: Server(name) for name in self.pair.nodes}
-        self.revision: Revision | None = None
+        self.servers = {name: PairServer(name) for name in self.pair.nodes}
+        self.revision: PairRevision | None = None
         self.report = Report()
         self.counts = GroupCounts()
         self.start: int | None = None
@@ -220,7 +220,7 @@ class PairLane:
         self.unreachable: set[frozenset[str]] = set()
         self.delays: dict[frozenset[str], int] = {}
         """Links that are slow, and by how many ms."""
-        self._timeline: Timeline | None = None
+        self._timeline: SimulatedTimeline | None = None
         self._known = 0
         self.passed = 0
 
@@ -232,7 +232,7 @@ class PairLane:
         self.scenario.schedule(self.start or 0, fault.at, faults)
         self.faults, self._timeline = faults, None
 
-    def timeline(self, until: int) -> Timeline:
+    def timeline(self, until: int) -> SimulatedTimeline:
         """What comes to pass up to `until` (ms)."""
         assert self.start is not None
         schedule = self.scenario.schedule(self.start, until, self.faults)
@@ -247,7 +247,7 @@ class PairLane:
             self.start = self.now = int(clock[0])
         clock = np.maximum(clock, self.now)
         counts = events_by_step(batch)
-        call = _Call(batch, clock, counts, self.report.events + np.cumsum(counts) - counts)
+        call = _PairStep(batch, clock, counts, self.report.events + np.cumsum(counts) - counts)
         self.report.events += int(counts.sum())
         at = 0
         for upto, time, happening in self._until(clock):
@@ -261,7 +261,7 @@ class PairLane:
             self._deliver(server, self.now)
         return call.out
 
-    def answer(self, retrieval: Retrieval) -> dict[str, Answer]:
+    def answer(self, retrieval: Retrieval) -> dict[str, RetrievalAnswer]:
         """The answers of the active nodes to an on-demand query, by node. What it changes is changed on all of them."""
         return {s.name: s.engine.answer(retrieval) for s in self.servers.values() if s.engine is not None}
 
@@ -296,7 +296,7 @@ class PairLane:
                 return
             yield first
 
-    def _due(self, clock: Clock, marks: Array) -> list[int]:
+    def _due(self, clock: PersistTimes, marks: Array) -> list[int]:
         """When a node persists. Of several times with no step and no happening between them, the last one counts, or
         each one while the database is slow for it."""
         assert self._timeline is not None
@@ -310,9 +310,9 @@ class PairLane:
         due = clock.started + (marks - clock.started) // clock.every * clock.every
         return [int(t) for t in np.unique(due) if t > max(self.now, clock.started)]
 
-    def _happen(self, call: _Call, at: int, time: int, happening: _Event) -> None:
+    def _happen(self, call: _PairStep, at: int, time: int, happening: _Event) -> None:
         """Lets something come to pass before step number `at`."""
-        if isinstance(happening, Active | Passive | Down | Halted | Resumed | Reached):
+        if isinstance(happening, Active | Passive | Down | Halted | Resumed | LinkChanged):
             self.counts.close_loss()
         if isinstance(happening, Down | Halted | Passive) and self.servers[happening.node].engine is not None:
             self.counts.begin_gap()
@@ -326,7 +326,7 @@ class PairLane:
             case Down(node=node):
                 self._work(call, self.servers[node], at)
                 self._drop_sent(self.servers[node])
-                self.servers[node] = Server(node, up=False)
+                self.servers[node] = PairServer(node, up=False)
             case Halted(node=node):
                 self._work(call, self.servers[node], at)
                 self.servers[node].halted = True
@@ -337,7 +337,7 @@ class PairLane:
                     server.writing = replace(server.writing, lands=max(server.writing.lands, time))
             case Delayed(a=a, b=b, by=by):
                 self.delays[frozenset({a, b})] = by
-            case Reached(a=a, b=b, whether=whether):
+            case LinkChanged(a=a, b=b, whether=whether):
                 if not whether and {a, b} == set(self.servers):
                     for server in self.servers.values():
                         self._drop_sent(server, after=time)
@@ -359,7 +359,7 @@ class PairLane:
                 if whether:
                     self._persist(server, at, time)
 
-    def _work(self, call: _Call, server: Server, at: int) -> None:
+    def _work(self, call: _PairStep, server: PairServer, at: int) -> None:
         """Lets a node's engine take what it has still to take before step number `at`, and makes its revisions."""
         if server.engine is None:
             return
@@ -370,7 +370,7 @@ class PairLane:
         server.snapshots = []
         self._take(call, server, at, at)
 
-    def _take(self, call: _Call, server: Server, end: int, at: int) -> None:
+    def _take(self, call: _PairStep, server: PairServer, end: int, at: int) -> None:
         """Lets a node's engine take what it has to take, which is up to step number `at`, as far as `end`."""
         if not server.todo or server.engine is None:
             return
@@ -388,7 +388,7 @@ class PairLane:
         """How much later (ms) what one sends to the other arrives."""
         return self.delays.get(frozenset({a, b}), 0)
 
-    def _activate(self, server: Server, time: int, *, replay: bool) -> list[Published]:
+    def _activate(self, server: PairServer, time: int, *, replay: bool) -> list[Published]:
         """`HAManager.changeToActive`, or the start of an active node."""
         server.up, server.engine = True, self.new_engine()
         revision = self.revision
@@ -412,21 +412,21 @@ class PairLane:
         )
         return out
 
-    def _persist(self, server: Server, at: int, time: int) -> None:
+    def _persist(self, server: PairServer, at: int, time: int) -> None:
         """`PersistenceManager`: a revision. A node that writes one begins the next as that is written."""
         if server.engine is None or server.halted:
             return
         if server.writing is not None:
             server.overdue = True
             return
-        revision = Revision(time, server.held.copy())
+        revision = PairRevision(time, server.held.copy())
         server.snapshots.append((at, revision))
         reached = self._reaches(server.name, DATABASE)
-        server.writing = Writing(revision, time + (self._delay(server.name, DATABASE) if reached else 0))
+        server.writing = RevisionWrite(revision, time + (self._delay(server.name, DATABASE) if reached else 0))
         if server.writing.lands == time:
             self._land(server, at, time)
 
-    def _land(self, server: Server, at: int, time: int) -> None:
+    def _land(self, server: PairServer, at: int, time: int) -> None:
         """What a node has written is in the database, or failed: it tells the passive one what is old by that."""
         assert server.writing is not None
         revision, server.writing = server.writing.revision, None
@@ -449,7 +449,7 @@ class PairLane:
 
     # --------------------------------------------------------------------------- what comes in
 
-    def _process(self, call: _Call, first: int, end: int) -> None:
+    def _process(self, call: _PairStep, first: int, end: int) -> None:
         """Steps between two happenings: the balancer's choice, what engines have to take, the other node's queue."""
         if first == end:
             return
@@ -467,7 +467,7 @@ class PairLane:
             self._send(server, call, first, np.where(taken, counts, 0))
         self._lose(Loss.NOBODY, call, first, np.where(chosen < 0, counts, 0))
 
-    def _lose(self, why: Loss, call: _Call, at: int, counts: Array) -> None:
+    def _lose(self, why: Loss, call: _PairStep, at: int, counts: Array) -> None:
         """No node takes the events of some steps; `counts` are of the steps from `at` on."""
         steps = np.flatnonzero(counts)
         if len(steps):
@@ -490,7 +490,7 @@ class PairLane:
             self.turn = serving.index(True)
         return np.full(len(counts), self.turn if serving[self.turn] else -1)
 
-    def _send(self, server: Server, call: _Call, at: int, counts: Array) -> None:
+    def _send(self, server: PairServer, call: _PairStep, at: int, counts: Array) -> None:
         """`sendEventsToPassiveNode`, and what the passive node keeps of it; `counts` are of the steps from `at` on."""
         numbers = call.numbers[at : at + len(counts)]
         any_ = counts > 0
@@ -510,7 +510,7 @@ class PairLane:
         peer.transit.add(SentEvents(call.batch, at, number, numbers, counts, due))
         self._deliver(peer, int(clock[-1]))
 
-    def _deliver(self, server: Server, upto: int) -> None:
+    def _deliver(self, server: PairServer, upto: int) -> None:
         """Lets a node have what has arrived for it up to `upto` (ms), once it does not stand still."""
         if server.halted:
             return
@@ -522,7 +522,7 @@ class PairLane:
             server.queue = [kept for q in server.queue if (kept := q.after(message.number)) is not None]
             server.queued = sum(q.events for q in server.queue)
 
-    def _hold(self, server: Server, sent: SentEvents) -> None:
+    def _hold(self, server: PairServer, sent: SentEvents) -> None:
         """`EventListMapManager`: what a passive node keeps of events that have arrived."""
         numbers, counts = sent.first, sent.counts
         any_ = counts > 0
@@ -535,7 +535,7 @@ class PairLane:
             server.queue.append(Queued(sent.source, sent.at, kept, sent.number, numbers, counts))
             server.queued += int(counts[kept].sum())
 
-    def _drop_sent(self, server: Server, after: int = LONG_AGO) -> None:
+    def _drop_sent(self, server: PairServer, after: int = LONG_AGO) -> None:
         """What would arrive for a node later than `after` (ms) does not."""
         for sent in server.transit.lose(after):
             _note(self.report.unheld, Loss.UNDERWAY, sent.first, sent.counts, sent.counts > 0)

@@ -20,7 +20,7 @@ from .batches import concatenated
 
 
 @dataclass(frozen=True)
-class Arrivals:
+class TopicLog:
     """What one writer has published on a stream, in order: `place` is the app's step (int64[n], ascending), `ts` the
     events' times (ms), `chunks` what came out at once."""
 
@@ -31,7 +31,7 @@ class Arrivals:
     columns: list[Any]
 
     @staticmethod
-    def of(stream: str, parts: Sequence[Emitted]) -> Arrivals:
+    def of(stream: str, parts: Sequence[Emitted]) -> TopicLog:
         """Several outputs of a writer, one after the other; their steps are the app's."""
         numbers, timed, last = [], [], 0
         for e in parts:
@@ -39,7 +39,7 @@ class Arrivals:
             numbers.append(e.chunks.number + last)
             timed.append(e.chunks.timed)
             last = int(numbers[-1][-1]) + 1 if len(numbers[-1]) else last
-        return Arrivals(
+        return TopicLog(
             stream,
             np.concatenate([e.step for e in parts]),
             np.concatenate([e.ts for e in parts]),
@@ -47,10 +47,10 @@ class Arrivals:
             [concatenated(cs) for cs in zip(*(e.columns for e in parts), strict=True)],
         )
 
-    def taken(self, index: Array) -> Arrivals:
+    def taken(self, index: Array) -> TopicLog:
         """Those at some positions."""
         chunks = Chunks(self.chunks.number[index], self.chunks.timed[index])
-        return Arrivals(self.stream, self.place[index], self.ts[index], chunks, [taken(c, index) for c in self.columns])
+        return TopicLog(self.stream, self.place[index], self.ts[index], chunks, [taken(c, index) for c in self.columns])
 
     def begins(self) -> Array:
         """True if an event is the first of its chunk, bool[n]."""
@@ -68,7 +68,7 @@ class Arrivals:
         return np.maximum.accumulate(np.where(self.chunks.timed, timed, clock[self.place]))
 
 
-def with_arrivals(batch: InputBatch, before: int, writers: Sequence[Arrivals]) -> tuple[InputBatch, Array]:
+def with_arrivals(batch: InputBatch, before: int, writers: Sequence[TopicLog]) -> tuple[InputBatch, Array]:
     """A reader's steps: those of the app, which hold what comes from outside, and between them those of topics; and the
     app's step of each, int64. The clock was at `before` (ms). An app's own step comes before what arrives at its
     time."""

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from ..journal.inbox import Position
+from ..journal.inbox import InboxPosition
 from ..journal.journal import entries_of, lines_of, segments
 from ..journal.routing import Route, assign
 from ..journal.segments import load
@@ -54,7 +54,9 @@ class InboxReader:
                 entries = [e for e in entries if stream in e.events_by_stream]
                 known = self.since.get(stream, 0)
                 if total is None:
-                    total = Position.of(file).events.get(stream, 0) + sum(e.events_by_stream[stream] for e in entries)
+                    total = InboxPosition.of(file).events.get(stream, 0) + sum(
+                        e.events_by_stream[stream] for e in entries
+                    )
                 while entries and rows < most and entries[-1].seq >= known:
                     parts.append(self._frame(entries.pop(), stream, most - rows))
                     rows += len(parts[-1])

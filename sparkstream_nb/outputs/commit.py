@@ -18,12 +18,23 @@ from typing import Protocol
 import pyarrow as pa
 
 from ..engine.aggregation import storable
-from ..engine.state.batch import Answer
+from ..engine.state.batch import RetrievalAnswer
 from ..errors import masked
 from ..journal.private import private_folder
 from ..journal.resting import write_resting
-from ..journal.results import Failed, errors_of
-from ..journal.rows import Answered, Errors, Logs, Mark, NodeReport, Partial, Row, StreamEvents, TableRow, from_table
+from ..journal.results import QueryFailed, errors_of
+from ..journal.rows import (
+    Answered,
+    Errors,
+    Logs,
+    NodeDone,
+    NodeReport,
+    Partial,
+    Row,
+    StreamEvents,
+    TableRow,
+    from_table,
+)
 from ..journal.shared import Shared
 from ..journal.throughput import ArrivalCounts, BatchFigures, Throughput
 from ..plan.nodes import Plan
@@ -34,7 +45,7 @@ from .outputs import OutputFiles
 from .spill import UNTAKEN
 
 
-class Frame(Protocol):
+class BatchFrame(Protocol):
     """A micro-batch as Spark's `foreachBatch` has it: a data frame."""
 
     def toArrow(self) -> pa.Table:
@@ -60,7 +71,7 @@ class Progress:
     nodes: dict[int, NodeReport] = field(default_factory=dict)
     taken: dict[int, int] = field(default_factory=dict)
     worked: dict[int, float] = field(default_factory=dict)
-    answers: dict[int, dict[int, Answer | Failed]] = field(default_factory=dict)
+    answers: dict[int, dict[int, RetrievalAnswer | QueryFailed]] = field(default_factory=dict)
     logs: list[str] = field(default_factory=list)
 
     def say(self, sentence: str) -> None:
@@ -121,7 +132,7 @@ class Commit:
         self._arrived, self.clock = arrived, clock
         self._aggregations, self._zone = plan.aggregations, plan.aggregation_zone
 
-    def __call__(self, frame: Frame, batch: int) -> None:
+    def __call__(self, frame: BatchFrame, batch: int) -> None:
         began = self.clock()  # Spark does the work of the micro-batch when it is asked for the rows
         self.commit(from_table(frame.toArrow()), batch, began)
 
@@ -217,7 +228,7 @@ class _Gathered:
     partials: dict[tuple[str, str], list[pa.Table]] = field(default_factory=dict)
     errors: list[ErrorRow] = field(default_factory=list)
     nodes: dict[int, NodeReport] = field(default_factory=dict)
-    answers: dict[int, dict[int, Answer | Failed]] = field(default_factory=dict)
+    answers: dict[int, dict[int, RetrievalAnswer | QueryFailed]] = field(default_factory=dict)
     logs: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     last: int = -1
@@ -238,7 +249,7 @@ class _Gathered:
                 self.answers.setdefault(row.seq, {})[row.node] = row.answer
             case Logs():
                 self.logs.extend(row.lines)
-            case Mark():
+            case NodeDone():
                 self.nodes[row.node] = row.report
                 self.last = max(self.last, row.last)
             case _:

@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 from ..engine.aggregation import Calendar
 from ..engine.aggregation.stored import EVENT_TIMESTAMP, TIMESTAMP
 from ..plan.nodes import AggDuration, AggregationDef
-from ..stores.protocol import EACH_GROUP, Groups, Store
+from ..stores.protocol import EACH_GROUP, GroupFilter, Store
 
 SHARD = "SHARD_ID"
 _EVER = 1 << 62
 
 
 def closed_rows(
-    store: Store, definition: AggregationDef, per: AggDuration, bounds: tuple[int, int], groups: Groups, zone: str
+    store: Store, definition: AggregationDef, per: AggDuration, bounds: tuple[int, int], groups: GroupFilter, zone: str
 ) -> pa.Table:
     """The rows of a duration by shard (`Store.read_by_shard`) with `bounds[0]` ≤ bucket < `bounds[1]` (ms), without
     what the last bucket of the finest duration adds. A shard may have several rows for a bucket and group: they are to

@@ -58,7 +58,7 @@ class OutputFile:
 
 
 @dataclass(frozen=True, eq=False)
-class Portion:
+class OutputPortion:
     """Outputs of a stream in micro-batch `batch`, from row number `first` of it on, in the order of `OutputFiles.read`,
     with its columns."""
 
@@ -138,7 +138,7 @@ class OutputFiles:
         whole = pa.concat_tables(reversed(tables))
         return whole if last is None else whole.slice(max(0, whole.num_rows - last))
 
-    def after(self, stream: str, batch: int, row: int, committed: int) -> Iterator[Portion]:
+    def after(self, stream: str, batch: int, row: int, committed: int) -> Iterator[OutputPortion]:
         """What a stream put out from row `row` of micro-batch `batch` on, up to micro-batch `committed`.
 
         Takes `tidying` while it opens files. Raises OutputsMoved where files were merged or dropped meanwhile.
@@ -156,7 +156,7 @@ class OutputFiles:
             for number, rows in sizes:
                 skipped = row if number == batch else 0
                 if number >= batch and rows > skipped:
-                    yield Portion(number, skipped, table.slice(at + skipped, rows - skipped))
+                    yield OutputPortion(number, skipped, table.slice(at + skipped, rows - skipped))
                 at += rows
 
     def count_after(self, stream: str, batch: int, row: int, committed: int) -> int:

@@ -57,7 +57,7 @@ Holds = Callable[[AggDuration, int, int], bool]
 
 
 @dataclass(frozen=True)
-class Cut:
+class CutBucket:
     """A bucket of duration `per`, from `bucket` to `until` (ms, not in it), inside which a range begins or `ends`.
 
     A bucket belongs to a range that it begins in: one in which a range begins is left out, one in which it ends is in
@@ -73,7 +73,7 @@ class Cut:
     finer: AggDuration | None
 
 
-def cuts(plan: Plan, retrieval: Retrieval, holds: Holds, *, now: int) -> list[Cut]:
+def cuts(plan: Plan, retrieval: Retrieval, holds: Holds, *, now: int) -> list[CutBucket]:
     """The buckets that a retrieval over an aggregation cuts, as far as they have something on the other side."""
     assert retrieval.source is not None
     definition = plan.aggregations[retrieval.source.id]
@@ -81,7 +81,7 @@ def cuts(plan: Plan, retrieval: Retrieval, holds: Holds, *, now: int) -> list[Cu
     return cut_by(definition, plan.aggregation_zone, (per, start, end), holds)
 
 
-def cut_by(definition: AggregationDef, zone: str, asked: tuple[AggDuration, int, int], holds: Holds) -> list[Cut]:
+def cut_by(definition: AggregationDef, zone: str, asked: tuple[AggDuration, int, int], holds: Holds) -> list[CutBucket]:
     """The buckets that the range of `asked`, (per, start, end), cuts: that in which it begins, if it holds something
     that was asked for, and that in which it ends, if it holds something that was not."""
     per, start, end = asked
@@ -90,11 +90,11 @@ def cut_by(definition: AggregationDef, zone: str, asked: tuple[AggDuration, int,
     def begin(duration: AggDuration, at: int) -> int:
         return int(calendar.floor(duration, np.array([at], np.int64))[0])
 
-    def cut(at: int, ends: bool) -> Cut:
+    def cut(at: int, ends: bool) -> CutBucket:
         bucket = begin(per, at)
         finer = definition.durations[: definition.durations.index(per)]
         fits = next((d for d in reversed(finer) if begin(d, at) == at), None)
-        return Cut(definition.id, per, bucket, begin(per, bucket + _AT_MOST[per]), ends, fits)
+        return CutBucket(definition.id, per, bucket, begin(per, bucket + _AT_MOST[per]), ends, fits)
 
     found = []
     if (first := cut(start, False)).bucket < start and holds(per, first.bucket, start):

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from ..engine.aggregation import Stored, answer_rows, bounds_of, from_table, merge_stored, view
 from ..engine.columnar.columns import Column, Strings
 from ..engine.expressions import Context
-from ..engine.state.batch import Answer
+from ..engine.state.batch import RetrievalAnswer
 from ..engine.state.services import Services
 from ..errors import NotInThisBuild, SiddhiRuntimeError, did_you_mean
 from ..lang.parser import parse_on_demand
@@ -36,7 +36,7 @@ from ..plan.nodes import (
     walk,
 )
 from ..plan.query_parts import conjuncts
-from ..stores.protocol import Groups, Store
+from ..stores.protocol import GroupFilter, Store
 from ..types import Type
 from .open_buckets import SHARD, closed_rows
 
@@ -50,11 +50,11 @@ class Retrieved:
     """`merged` is the answer. `by_shard` is the same select over each shard's rows alone, SHARD_ID first; None where
     the rows belong to no shard. It is made when asked for; of more than `MERGED_HERE` stored rows it is read then."""
 
-    merged: Answer
-    read_by_shard: Callable[[], Answer] | None
+    merged: RetrievalAnswer
+    read_by_shard: Callable[[], RetrievalAnswer] | None
 
     @cached_property
-    def by_shard(self) -> Answer | None:
+    def by_shard(self) -> RetrievalAnswer | None:
         return None if self.read_by_shard is None else self.read_by_shard()
 
 
@@ -72,19 +72,19 @@ def retrieve(
     services = Services(Strings(), Context())
     clock = int(time.time() * 1000) if now is None else now
     per, start, end = bounds_of(retrieval, definition, services, clock)
-    groups = Groups(equal=_wanted_keys(retrieval, definition))
+    groups = GroupFilter(equal=_wanted_keys(retrieval, definition))
     if not definition.partitioned:
         rows = from_table(definition, store.read(definition.id, per, start, end, groups), services)
         return Retrieved(_answer(retrieval, rows, services, clock), None)
 
-    def by_shard(table: pa.Table) -> Answer:
+    def by_shard(table: pa.Table) -> RetrievalAnswer:
         out: list[list[object]] = []
         columns = [(SHARD, "string"), *((a.name, str(a.type)) for a in retrieval.select.schema)]
         for shard in pc.unique(table.column(SHARD)).sort().to_pylist():
             rows = from_table(definition, table.filter(pc.equal(table.column(SHARD), pa.scalar(shard))), services)
             own = merge_stored(rows, services) if as_wso2 else rows
             out += [[shard, *row] for row in _answer(retrieval, own, services, clock).rows]
-        return Answer(columns, out)
+        return RetrievalAnswer(columns, out)
 
     if as_wso2:
         table = closed_rows(store, definition, per, (start, end), groups, plan.aggregation_zone)
@@ -124,7 +124,7 @@ def rows_wanted(text: str) -> str:
     return to_text(replace(parse_on_demand(text), select=None))
 
 
-def merge_nodes(retrieval: Retrieval, found: Mapping[str, Answer], context: Context, now: int) -> Retrieved:
+def merge_nodes(retrieval: Retrieval, found: Mapping[str, RetrievalAnswer], context: Context, now: int) -> Retrieved:
     """The select of a retrieval over all rows of `found`, which holds each shard's answer to `rows_wanted`.
 
     The rows come in the order of the shards, each shard's in its own. Raises SiddhiRuntimeError where the select fails,
@@ -138,17 +138,17 @@ def merge_nodes(retrieval: Retrieval, found: Mapping[str, Answer], context: Cont
     services = Services(Strings(), context)
     wanted = replace(retrieval, on=None)
 
-    def select(rows: list[list[object]]) -> Answer:
+    def select(rows: list[list[object]]) -> RetrievalAnswer:
         columns = [Column.of(t, [r[i] for r in rows], services.strings) for i, t in enumerate(types)]
         return answer_rows(wanted, columns, services, now)
 
     by_shard = [[shard, *row] for shard, answer in found.items() for row in select(answer.rows).rows]
     columns = [(SHARD, "string"), *((a.name, str(a.type)) for a in retrieval.columns)]
     whole = select([row for answer in found.values() for row in answer.rows])
-    return Retrieved(whole, lambda: Answer(columns, by_shard))
+    return Retrieved(whole, lambda: RetrievalAnswer(columns, by_shard))
 
 
-def _answer(retrieval: Retrieval, rows: Stored, services: Services, now: int) -> Answer:
+def _answer(retrieval: Retrieval, rows: Stored, services: Services, now: int) -> RetrievalAnswer:
     return answer_rows(retrieval, view(rows, services), services, now)
 
 

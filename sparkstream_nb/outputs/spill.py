@@ -14,7 +14,7 @@ from ..engine.state.batch import Emitted, Outputs
 from ..journal.private import private_file, private_folder
 from ..journal.results import emitted_table, error_lines, to_ipc
 from ..journal.rows import CurrentEvents, Errors, ExpiredEvents, Logs, Partial, Row, StreamEvents
-from ..journal.segments import Piece
+from ..journal.segments import StepsOfNode
 
 INLINE_ROWS = 20_000
 """Rows of one kind up to which they pass through Spark themselves."""
@@ -32,7 +32,7 @@ class Spill:
         self._files: dict[tuple[int, str], _File] = {}
         self._pool: ThreadPoolExecutor | None = None
 
-    def encode(self, outputs: Outputs, node: int, piece: Piece) -> list[Row]:
+    def encode(self, outputs: Outputs, node: int, piece: StepsOfNode) -> list[Row]:
         """The rows of one `NodeEngine.step`."""
         out: list[Row] = []
         where = (node, piece.seq, piece.last)
@@ -61,7 +61,7 @@ class Spill:
             out.append(Logs(*where, tuple(outputs.logs)))
         return out
 
-    def _append(self, stream: str, emitted: Emitted, node: int, piece: Piece) -> None:
+    def _append(self, stream: str, emitted: Emitted, node: int, piece: StepsOfNode) -> None:
         self._pool = self._pool or ThreadPoolExecutor(1)
         file = self._files.get((node, stream))
         if file is None:
@@ -86,7 +86,7 @@ class Spill:
         return out
 
 
-def _blob(emitted: Emitted, piece: Piece) -> bytes:
+def _blob(emitted: Emitted, piece: StepsOfNode) -> bytes:
     return to_ipc(emitted_table(emitted, piece.step))
 
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from ..lang import tree
 from .binding.aggregations import bind_aggregation
 from .binding.definitions import bind_app_annotations, bind_definition, bind_idle_clock
-from .binding.inputs import Place
+from .binding.inputs import PartitionPlace
 from .binding.ondemand import bind_retrieval
-from .binding.queries import Names, bind_partition, bind_query
+from .binding.queries import UniqueNames, bind_partition, bind_query
 from .binding.symbols import Symbols
 from .binding.times import check_zone
 from .nodes import Partition, Plan, Query
@@ -37,13 +37,13 @@ def bind(app: tree.App, text: str = "", properties: Mapping[str, str] | None = N
     for d in app.definitions:
         if isinstance(d, tree.AggregationDefinition):
             symbols.aggregations[d.id] = bind_aggregation(d, symbols)
-    names = Names.of(app.elements)
+    names = UniqueNames.of(app.elements)
     elements: list[Query | Partition] = []
     for element in app.elements:
         if isinstance(element, tree.Partition):
             elements.append(bind_partition(element, symbols, names))
         else:
-            elements.append(bind_query(element, Place(symbols), names))
+            elements.append(bind_query(element, PartitionPlace(symbols), names))
     plan = Plan(
         name=name,
         text=text,

@@ -540,7 +540,7 @@ class BatchClock:
 
 
 @dataclass(frozen=True)
-class Retention:
+class PurgeRule:
     """`@purge` of an aggregation (`IncrementalDataPurger`): a purge is due every `interval` since the first clock step,
     and keeps the buckets of a duration for the time in `kept`; in ms."""
 
@@ -578,7 +578,7 @@ class AggregationDef:
     durations: tuple[AggDuration, ...]
     partitioned: bool
     annotations: tuple[tree.Annotation, ...] = ()
-    retention: Retention | None = None
+    retention: PurgeRule | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
     @property

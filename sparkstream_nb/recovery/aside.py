@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from ..engine.expressions.checks import reason_of
 from ..engine.state.batch import EventError, InputBatch, Outputs
 from ..ingest.ingest import python_values
-from ..journal.segments import Piece
+from ..journal.segments import StepsOfNode
 from ..nodes.batches import between
 
 ASIDE = "set aside"
@@ -21,10 +21,10 @@ ASIDE = "set aside"
 
 
 def taken(
-    piece: Piece,
-    step: Callable[[Piece], Outputs],
-    mend: Callable[[Piece, str], EventError | None] = lambda p, why: None,
-) -> Iterator[tuple[Piece, Outputs]]:
+    piece: StepsOfNode,
+    step: Callable[[StepsOfNode], Outputs],
+    mend: Callable[[StepsOfNode, str], EventError | None] = lambda p, why: None,
+) -> Iterator[tuple[StepsOfNode, Outputs]]:
     """`step` over a piece, or over parts of it where it raises. A step that fails by itself gives errors, and nothing
     else: to `step`, it must be as if it had never been there.
 
@@ -47,9 +47,9 @@ def taken(
             return
     half = count // 2
     first = between(piece.batch, 0, half)
-    yield from taken(Piece(piece.seq, piece.last, piece.step, piece.before, first), step, mend)
+    yield from taken(StepsOfNode(piece.seq, piece.last, piece.step, piece.before, first), step, mend)
     before = max([int(first.clock.max()), *([] if piece.before is None else [piece.before])])
-    rest = Piece(piece.seq, piece.last, piece.step + half, before, between(piece.batch, half, count))
+    rest = StepsOfNode(piece.seq, piece.last, piece.step + half, before, between(piece.batch, half, count))
     yield from taken(rest, step, mend)
 
 

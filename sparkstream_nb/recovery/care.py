@@ -22,7 +22,7 @@ from ..errors import StoreError
 from ..journal.entries import Entry, EventsEntry
 from ..journal.marks import MARKS
 from ..journal.private import private_file, write_private
-from ..journal.segments import Piece
+from ..journal.segments import StepsOfNode
 from ..nodes.batches import between
 from ..system import lock, put_in_place, to_disk
 from .aside import errors_of, why_of
@@ -36,7 +36,7 @@ _LOCK = "care.lock"
 
 
 @dataclass(frozen=True)
-class Steps:
+class StepRange:
     """The steps `first` to before `end`, numbered through the app's life."""
 
     first: int
@@ -51,9 +51,9 @@ class Trying:
     """What a process began with before it died or failed: `steps`, the query of entry `ask`, or the rest of its work on
     `all` steps of the micro-batch, when it was through with each."""
 
-    steps: Steps | None = None
+    steps: StepRange | None = None
     ask: int | None = None
-    all: Steps | None = None
+    all: StepRange | None = None
     why: str = DIED
 
 
@@ -61,7 +61,7 @@ class Trying:
 class Aside:
     """Steps that are set aside, and why."""
 
-    steps: Steps
+    steps: StepRange
     why: str = DIED
 
 
@@ -74,14 +74,14 @@ class Care:
     aside: tuple[Aside, ...] = ()
     asks: tuple[int, ...] = ()
     entries: tuple[int, int] = (0, 0)
-    suspects: Steps | None = None
+    suspects: StepRange | None = None
 
     @staticmethod
     def of(folder: Path) -> Care:
         """What was set aside so far in the inbox `folder`."""
         with contextlib.suppress(FileNotFoundError):
             found = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-            return Care(tuple(Aside(Steps(*s[:2]), *s[2:]) for s in found["steps"]), tuple(found["asks"]))
+            return Care(tuple(Aside(StepRange(*s[:2]), *s[2:]) for s in found["steps"]), tuple(found["asks"]))
         return Care()
 
     def write(self, folder: Path) -> None:
@@ -115,11 +115,11 @@ class Care:
         found = [*(a.steps for a in self.aside), *([] if self.suspects is None else [self.suspects])]
         return self.concerns(entries) or any(s.first < end and first < s.end for s in found)
 
-    def parts(self, piece: Piece) -> Iterator[tuple[Piece, Steps]]:
+    def parts(self, piece: StepsOfNode) -> Iterator[tuple[StepsOfNode, StepRange]]:
         """A piece, cut where its steps are set aside or suspected."""
         first, end = piece.step, piece.step + len(piece.batch.clock)
         if not self.aside and self.suspects is None:
-            yield piece, Steps(first, end)
+            yield piece, StepRange(first, end)
             return
         cuts = {first, end}
         for a in self.aside:
@@ -129,27 +129,27 @@ class Care:
             cuts |= {*range(s.first, s.end, -(-len(s) // PARTS)), s.end}
         places = sorted(c for c in cuts if first <= c <= end)
         if len(places) <= 2:
-            yield piece, Steps(first, end)
+            yield piece, StepRange(first, end)
             return
         before = piece.before
         for low, high in pairwise(places):
             batch = between(piece.batch, low - first, high - first)
-            yield Piece(piece.seq, piece.last, low, before, batch), Steps(low, high)
+            yield StepsOfNode(piece.seq, piece.last, low, before, batch), StepRange(low, high)
             before = max([int(batch.clock.max()), *([] if before is None else [before])])
 
-    def why(self, steps: Steps) -> str | None:
+    def why(self, steps: StepRange) -> str | None:
         """Why `steps` are set aside; None where they are not."""
         within = (a.why for a in self.aside if a.steps.first <= steps.first and steps.end <= a.steps.end)
         return next(within, None) if len(steps) else None
 
-    def suspected(self, steps: Steps) -> bool:
+    def suspected(self, steps: StepRange) -> bool:
         """True if `steps` are suspected."""
         s = self.suspects
         return s is not None and s.first <= steps.first and steps.end <= s.end
 
 
 @dataclass(frozen=True)
-class Place:
+class WorkPlace:
     """Where a process works: the inbox `folder`, its name among the processes, and whether it `tells` of events that
     are set aside."""
 
@@ -159,7 +159,11 @@ class Place:
 
 
 def with_care(
-    care: Care, place: Place, piece: Piece, take: Callable[[Piece], None], put: Callable[[Piece, Outputs], None]
+    care: Care,
+    place: WorkPlace,
+    piece: StepsOfNode,
+    take: Callable[[StepsOfNode], None],
+    put: Callable[[StepsOfNode, Outputs], None],
 ) -> None:
     """Lets `take` take a piece, part by part where it is suspected, without what is set aside: that is `put` out as
     errors."""
@@ -187,7 +191,7 @@ def alone(folder: Path, *, when: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def trying(place: Place, what: Trying) -> Iterator[None]:
+def trying(place: WorkPlace, what: Trying) -> Iterator[None]:
     """Writes down what a process begins with, until it is through with it; or fails with it, and then why. A database,
     disk or Spark that fails says nothing of the events."""
     file = place.folder / MARKS / f"{_TRYING}{place.who}"
@@ -227,7 +231,7 @@ def died(folder: Path) -> Trying | None:
     for file in (folder / MARKS).glob(f"{_TRYING}*"):
         with contextlib.suppress(ValueError):  # it died while it wrote
             said = json.loads(file.read_text(encoding="utf-8"))
-            steps = None if said["steps"] is None else Steps(*said["steps"])
+            steps = None if said["steps"] is None else StepRange(*said["steps"])
             why = said.get("why", DIED)
             found = Trying(None if said["all"] else steps, said["ask"], steps if said["all"] else None, why)
         file.unlink(missing_ok=True)

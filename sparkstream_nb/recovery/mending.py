@@ -14,7 +14,7 @@ from typing import Protocol
 
 from ..errors import SparkStreamError
 from ..journal.journal import entries_from
-from .care import Care, Steps, died
+from .care import Care, StepRange, died
 
 PLAIN_TRIES = 2
 MOST_TRIES = 60
@@ -132,10 +132,10 @@ class Mending:
         self.query.care = after
         return True
 
-    def _steps(self, entries: tuple[int, int]) -> Steps | None:
+    def _steps(self, entries: tuple[int, int]) -> StepRange | None:
         """The steps of some entries."""
         found = [e for e, _ in entries_from(self.inbox) if entries[0] <= e.seq < entries[1] and e.steps]
-        return Steps(found[0].step, found[-1].step + found[-1].steps) if found else None
+        return StepRange(found[0].step, found[-1].step + found[-1].steps) if found else None
 
     def _run(self, ending: threading.Event) -> None:
         while not ending.wait(_POLLING_SECONDS):

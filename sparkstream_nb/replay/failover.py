@@ -21,7 +21,7 @@ from ..nodes.tallies import Tally, table_of, tally_close
 from ..plan import bind_retrieval
 from ..plan.nodes import Plan, Retrieval
 from ..simulation.faults import Fault
-from ..simulation.groups import Groups
+from ..simulation.groups import NodeGroups
 from ..simulation.timeline import Happening
 from .replay import Nodes, Recording
 
@@ -41,7 +41,7 @@ class GroupOutcome:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FailoverOutcome:
     """A run of groups from clock `first` to `last` (ms): each of them; what they put out (with `node` and `replayed`),
     and how that compares with one node's, by stream."""
 
@@ -53,7 +53,7 @@ class Outcome:
 
 
 @dataclass
-class Collected:
+class OutputParts:
     """Parts of the outputs by stream."""
 
     parts: dict[str, list[pa.Table]] = field(default_factory=dict)
@@ -107,7 +107,7 @@ def span_of(recording: Recording) -> tuple[int, int]:
 
 def truth_of(items: Sequence[Item], nodes: Nodes) -> Tables:
     """What one node puts out."""
-    engine, found = engine_of(nodes), Collected()
+    engine, found = engine_of(nodes), OutputParts()
     for item in items:
         if isinstance(item, InputBatch):
             found.take(engine.step(item))
@@ -116,9 +116,9 @@ def truth_of(items: Sequence[Item], nodes: Nodes) -> Tables:
     return found.tables()
 
 
-def outcome_of(items: Sequence[Item], groups: Groups, nodes: Nodes, truth: Tables) -> Outcome:
+def outcome_of(items: Sequence[Item], groups: NodeGroups, nodes: Nodes, truth: Tables) -> FailoverOutcome:
     """What groups make of `items`, against the `truth` of one node."""
-    found, runs = Collected(), []
+    found, runs = OutputParts(), []
     for place in range(len(groups.pairs)):
         group, taken = GroupLane(groups, place, nodes.plan, lambda: engine_of(nodes)), []
         for item in items:
@@ -138,7 +138,7 @@ def outcome_of(items: Sequence[Item], groups: Groups, nodes: Nodes, truth: Table
     tallies = tallies_of(outputs, nodes, truth)
     clocks = [i.clock for i in items if isinstance(i, InputBatch) and len(i.clock)]
     first = int(clocks[0][0]) if clocks else 0
-    return Outcome(runs, outputs, tallies, first, max((int(c.max()) for c in clocks), default=first))
+    return FailoverOutcome(runs, outputs, tallies, first, max((int(c.max()) for c in clocks), default=first))
 
 
 def tallies_of(outputs: Tables, nodes: Nodes, truth: Tables) -> dict[str, Tally]:

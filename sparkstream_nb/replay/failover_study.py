@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from ..journal.tasks import Tasks
 from ..simulation.faults import Scenario
-from ..simulation.groups import Groups
+from ..simulation.groups import NodeGroups
 from ..simulation.timeline import gap_before
-from .failover import Item, Outcome, Tables, items_of, outcome_of, truth_of
+from .failover import FailoverOutcome, Item, Tables, items_of, outcome_of, truth_of
 from .replay import Nodes
 from .study import Hashed, Input, rows_of
 
@@ -36,7 +36,7 @@ _FIGURES = tuple(f.name for f in fields(FailoverCounts))
 _SCHEMA = ", ".join(["scenario int", *(f"{n} long" for n in _FIGURES)])
 
 
-def counts_of(outcome: Outcome) -> FailoverCounts:
+def counts_of(outcome: FailoverOutcome) -> FailoverCounts:
     """The outcome of a pair in figures."""
     (pair,) = outcome.groups
     report, tallies = pair.report, outcome.tallies.values()
@@ -58,7 +58,7 @@ def failovers(
 ) -> list[FailoverCounts]:
     """The cost of every scenario, computed by tasks on all cores. `key` names the recording and the plan
     for workers that have them already. Raises SparkStreamError where a run fails."""
-    task = _Task(scenarios, source, nodes, key)
+    task = _FailoverTask(scenarios, source, nodes, key)
     parts = 32 if tasks.cores is None else min(len(scenarios), 2 * tasks.cores)
     rows = rows_of(tasks, task, len(scenarios), _SCHEMA, parts=parts)
     found = {r["scenario"]: FailoverCounts(*(r[n] for n in _FIGURES)) for r in rows}
@@ -66,7 +66,7 @@ def failovers(
 
 
 @dataclass(frozen=True)
-class _Task:
+class _FailoverTask:
     """The work on one partition of Spark's: each row is the number of a scenario."""
 
     scenarios: Sequence[Scenario]
@@ -78,7 +78,7 @@ class _Task:
         for batch in batches:
             items, truth = _prepared(Hashed(self.key, self.source), Hashed(self.key, self.nodes))
             numbers = batch.column(0).to_pylist()
-            found = [counts_of(outcome_of(items, Groups((self.scenarios[i],)), self.nodes, truth)) for i in numbers]
+            found = [counts_of(outcome_of(items, NodeGroups((self.scenarios[i],)), self.nodes, truth)) for i in numbers]
             columns = [pa.array(c, pa.int64()) for c in zip(*map(astuple, found), strict=True)]
             yield pa.record_batch([pa.array(numbers, pa.int32()), *columns], ["scenario", *_FIGURES])
 

@@ -32,7 +32,7 @@ from ..lang.parser import parse_on_demand
 from ..limits import Limits
 from ..nodes.partitioning import part
 from ..plan import bind_retrieval
-from ..plan.distributed.leader import Divided, divided, led_by
+from ..plan.distributed.leader import LeaderSplit, divided, led_by
 from ..plan.nodes import AggregationDef, Plan
 from ..plan.reports.lineage import LINEAGE, change_with_lineage, with_lineage
 from ..recovery.care import Care
@@ -161,7 +161,7 @@ ONE = Way(1, "round_robin")
 
 
 @dataclass
-class Replay:
+class NodeReplay:
     """A node's outputs: what each derived stream got from it, in parts, each with the clock (ms) at its steps; and what
     it adds to each aggregation (`engine.state.batch.Outputs.partials`)."""
 
@@ -197,7 +197,7 @@ class Nodes:
         """The same nodes, whose outputs name what they were made of; `every`: as in `with_lineage`."""
         return replace(self, plan=with_lineage(self.plan, every=every), untraced=self.plan)
 
-    def divided(self, way: Way) -> Divided | None:
+    def divided(self, way: Way) -> LeaderSplit | None:
         """The plans of nodes and leader; None where there is no leader."""
         if self.led is None or way == ONE:
             return None
@@ -205,7 +205,7 @@ class Nodes:
         return None if led is None else divided(self.plan, led)
 
 
-def replayed(recording: Recording, way: Way, nodes: Nodes) -> list[Replay]:
+def replayed(recording: Recording, way: Way, nodes: Nodes) -> list[NodeReplay]:
     """Every node's outputs. Raises what the engine does for an app that it cannot run."""
     out = []
     places = [None if isinstance(x, str) or way == ONE else way.places(recording, x) for x in recording.items]
@@ -215,7 +215,7 @@ def replayed(recording: Recording, way: Way, nodes: Nodes) -> list[Replay]:
         duty = parts.duty if parts is not None and node == leader else None
         plan = nodes.plan if parts is None else parts.nodes if duty is None else parts.leader
         engine = nodes.engine(plan, f"node-{node + 1}")
-        found = Replay(node)
+        found = NodeReplay(node)
         for item, place in zip(recording.items, places, strict=True):
             if isinstance(item, str):
                 _change(engine, item, nodes)
@@ -240,7 +240,7 @@ Merged = dict[tuple[str, int, tuple[Any, ...]], list[Any]]
 """Rows of an aggregation: by duration, start of the bucket (ms) and group, the values of what it selects."""
 
 
-def merged_rows(replays: Sequence[Replay], definition: AggregationDef, nodes: Nodes) -> Merged:
+def merged_rows(replays: Sequence[NodeReplay], definition: AggregationDef, nodes: Nodes) -> Merged:
     """What an aggregation holds when all nodes' shares are merged."""
     out: Merged = {}
     tables = [t for r in replays for t in r.partials.get(definition.id, [])]

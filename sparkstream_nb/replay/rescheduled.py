@@ -13,7 +13,7 @@ from ..nodes.tallies import Tally
 from ..plan.nodes import Retrieval
 from ..simulation.faults import Fault
 from ..simulation.timeline import Happening
-from .failover import Collected, Item, Tables, tallies_of
+from .failover import Item, OutputParts, Tables, tallies_of
 from .replay import Nodes
 
 
@@ -37,7 +37,7 @@ def distributed_outcome(items: Sequence[Item], app: Distributed, nodes: Nodes, t
         app,
         lambda plan: NodeEngine(plan, allow_scripts=nodes.scripts, start=nodes.start, limits=nodes.limits, chunks=True),
     )
-    found = Collected()
+    found = OutputParts()
     for item in items:
         match item:
             case InputBatch():

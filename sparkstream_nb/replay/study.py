@@ -19,7 +19,7 @@ from ..journal.tasks import Task, TaskFailed, Tasks
 from ..nodes.tallies import Tally, table_of, tally
 from ..plan.nodes import Plan
 from ..types import Schema
-from .replay import ONE, Nodes, Recording, Replay, Way, recording, replayed
+from .replay import ONE, NodeReplay, Nodes, Recording, Way, recording, replayed
 
 _SCHEMA = "way int, stream string, same long, lost long, spurious long, duplicated long, events array<long>"
 
@@ -39,7 +39,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RoutingOutcome:
     """What a way of routing makes of a recording: a tally by derived stream, and how many events each node took."""
 
     way: Way
@@ -47,7 +47,7 @@ class Outcome:
     events: tuple[int, ...]
 
 
-def outcome(came_in: Recording, way: Way, nodes: Nodes, truth: Mapping[str, pa.Table]) -> Outcome:
+def outcome(came_in: Recording, way: Way, nodes: Nodes, truth: Mapping[str, pa.Table]) -> RoutingOutcome:
     """The outcome of a way; `truth` is `outputs` of one node."""
     found = outputs(replayed(came_in, way, nodes), nodes.plan)
     events = np.zeros(way.nodes, np.int64)
@@ -55,10 +55,10 @@ def outcome(came_in: Recording, way: Way, nodes: Nodes, truth: Mapping[str, pa.T
         for places in way.places(came_in, item).values():
             events += np.bincount(places, minlength=way.nodes)
     streams = [s for s in nodes.plan.streams if s in truth or s in found]
-    return Outcome(way, {s: tally(truth.get(s), found.get(s)) for s in streams}, tuple(events.tolist()))
+    return RoutingOutcome(way, {s: tally(truth.get(s), found.get(s)) for s in streams}, tuple(events.tolist()))
 
 
-def outputs(replays: Iterable[Replay], plan: Plan) -> dict[str, pa.Table]:
+def outputs(replays: Iterable[NodeReplay], plan: Plan) -> dict[str, pa.Table]:
     """By derived stream, the outputs of all nodes as `table_of`, with the app's clock."""
     parts: dict[str, list[pa.Table]] = {}
     for replay in replays:
@@ -93,7 +93,7 @@ class Hashed:
 
 
 @dataclass(frozen=True)
-class _Task:
+class _StudyTask:
     """The work on one partition of Spark's: each row is the number of a way."""
 
     ways: Sequence[Way]
@@ -109,7 +109,7 @@ class _Task:
                 yield _rows(i, found)
 
 
-def _rows(way: int, found: Outcome) -> pa.RecordBatch:
+def _rows(way: int, found: RoutingOutcome) -> pa.RecordBatch:
     tallies = [("", Tally()), *found.tallies.items()]
     return pa.RecordBatch.from_pylist(
         [
@@ -133,12 +133,12 @@ def rows_of(tasks: Tasks, task: Task, count: int, schema: str, *, parts: int) ->
         raise SparkStreamError(f"the study failed: {e}") from e
 
 
-def studied(tasks: Tasks, source: Input, nodes: Nodes, ways: Sequence[Way], key: str) -> list[Outcome]:
+def studied(tasks: Tasks, source: Input, nodes: Nodes, ways: Sequence[Way], key: str) -> list[RoutingOutcome]:
     """The outcome of every way, each computed by a task. `key` names the recording and the plan for workers that have
     them already. Raises SparkStreamError where a replay fails."""
     # Those with most nodes take longest: they begin first.
     ordered = sorted(ways, key=lambda w: -w.nodes)
-    task = _Task(ordered, source, nodes, key)
+    task = _StudyTask(ordered, source, nodes, key)
     rows = rows_of(tasks, task, len(ordered), _SCHEMA, parts=len(ordered))
     tallies: dict[Way, dict[str, Tally]] = {w: {} for w in ordered}
     events: dict[Way, tuple[int, ...]] = {}
@@ -147,4 +147,4 @@ def studied(tasks: Tasks, source: Input, nodes: Nodes, ways: Sequence[Way], key:
         events[way] = tuple(r["events"])
         if r["stream"]:
             tallies[way][r["stream"]] = Tally(r["same"], r["lost"], r["spurious"], r["duplicated"])
-    return [Outcome(w, tallies[w], events[w]) for w in ways]
+    return [RoutingOutcome(w, tallies[w], events[w]) for w in ways]

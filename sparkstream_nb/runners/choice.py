@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..errors import Misuse, SparkUnavailable
-from ..journal.checkpoints import Checkpoint as SparkCheckpoint
+from ..journal.checkpoints import SparkCheckpoint as SparkCheckpoint
 from ..journal.shared import Shared
 from .inline_checkpoint import InlineCheckpoint, copy_checkpoint
 from .protocol import Checkpoint, Session

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import SparkStreamError
-from ..journal.checkpoints import Reached
+from ..journal.checkpoints import CheckpointProgress
 from ..journal.journal import BEGIN_ANEW
 from ..journal.planning import Offset
 from ..journal.private import private_file, private_folder
@@ -96,11 +96,11 @@ class InlineCheckpoint:
 
     # ------------------------------------------------------------------------------------------------------- how far
 
-    def reached(self) -> Reached:
+    def reached(self) -> CheckpointProgress:
         last = self._last
         if last is None:
-            return Reached(-1, -1, 0, self._state)
-        return Reached(last.batch, last.batch if last.done else last.batch - 1, last.end["seq"], self._state)
+            return CheckpointProgress(-1, -1, 0, self._state)
+        return CheckpointProgress(last.batch, last.batch if last.done else last.batch - 1, last.end["seq"], self._state)
 
     def planned_batch(self) -> tuple[int, tuple[int, int]]:
         last = self._last

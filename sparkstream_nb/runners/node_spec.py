@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..plan.distributed.leader import Duty
     from ..plan.nodes import Plan
     from ..recovery.care import Care
-    from ..simulation.groups import Groups
+    from ..simulation.groups import NodeGroups
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class NodeSpec:
     start: int | None = None
     tables: bytes = field(default=b"", repr=False)
     duty: Duty | None = None
-    groups: Groups | Distributed | None = None
+    groups: NodeGroups | Distributed | None = None
     limits: Limits = field(default_factory=Limits)
     tokens: Mapping[str, str] | None = None
 
@@ -62,7 +62,7 @@ class NodeSpec:
         start: int | None = None,
         tables: bytes = b"",
         duty: Duty | None = None,
-        groups: Groups | Distributed | None = None,
+        groups: NodeGroups | Distributed | None = None,
         limits: Limits | None = None,
         tokens: Mapping[str, str] | None = None,
     ) -> NodeSpec:

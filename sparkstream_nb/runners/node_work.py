@@ -26,7 +26,7 @@ import numpy as np
 
 from ..engine.expressions.checks import reason_of
 from ..engine.node import NodeEngine
-from ..engine.state.batch import Answer, EventError, InputBatch, Outputs
+from ..engine.state.batch import EventError, InputBatch, Outputs, RetrievalAnswer
 from ..engine.state.pieces import pieces
 from ..errors import SparkStreamError
 from ..journal import journal, rows, segments
@@ -35,7 +35,7 @@ from ..journal.division import JOINED_STEPS, files_of, pieces_of
 from ..journal.entries import Ask, Entry, EventsEntry, FaultEntry, Reject, SourceEntry
 from ..journal.leading import only
 from ..journal.marks import mark_node
-from ..journal.results import Failed
+from ..journal.results import QueryFailed
 from ..journal.rows import Row
 from ..lang.parser import parse_on_demand
 from ..nodes.distributed import Distributed
@@ -48,7 +48,7 @@ from ..plan.needed import needed
 from ..plan.nodes import BatchClock, Plan
 from ..plan.state_units import bound_units, state_units
 from ..recovery.aside import taken
-from ..recovery.care import DIED, Care, Place, Steps, Trying, alone, trying, with_care
+from ..recovery.care import DIED, Care, StepRange, Trying, WorkPlace, alone, trying, with_care
 from ..simulation.faults import fault_of
 from .node_spec import NodeSpec, NodeState, NodeWork
 
@@ -60,7 +60,7 @@ ENGINES_KEPT = 64
 
 
 @dataclass
-class _Kept:
+class _LiveEngine:
     version: str
     engine: Engine
     pieces: list[str]
@@ -70,7 +70,7 @@ class _Kept:
     restored: bool = False
 
 
-_engines: OrderedDict[tuple[str, int], _Kept] = OrderedDict()
+_engines: OrderedDict[tuple[str, int], _LiveEngine] = OrderedDict()
 _plans: OrderedDict[bytes, tuple[Plan, Plan, segments.Needed | None]] = OrderedDict()
 
 
@@ -127,7 +127,7 @@ def work_off(p: NodeWork, state: NodeState, key: int, given: Iterable[Row]) -> l
     except Exception as error:
         if not p.isolate:
             raise
-        return [rows.Failure.of(p.specs[key].node, error)]
+        return [rows.NodeFailure.of(p.specs[key].node, error)]
 
 
 def release(run: str) -> None:
@@ -137,12 +137,12 @@ def release(run: str) -> None:
 
 
 @dataclass
-class _Given:
+class _NodeInput:
     """What a node gets in a micro-batch: entries in order, its parts of them by their first entry, rows that pass
     through, how many events those were, and when it began to take them."""
 
     entries: list[Entry] = field(default_factory=list)
-    parts: dict[int, rows.Part] = field(default_factory=dict)
+    parts: dict[int, rows.NodePart] = field(default_factory=dict)
     passing: list[Row] = field(default_factory=list)
     events: int = 0
     began: float = field(default_factory=time.perf_counter)
@@ -156,12 +156,12 @@ class _Given:
 
 
 def _take(p: NodeWork, state: NodeState, key: int, brought: Iterable[Row]) -> list[Row]:
-    given = _Given()
+    given = _NodeInput()
     for row in brought:
         if isinstance(row, rows.Entries):
             given.entries += row.entries()
             given.events += row.events
-        elif isinstance(row, rows.Part):
+        elif isinstance(row, rows.NodePart):
             given.parts[row.seq] = row
         else:
             given.passing.append(row)
@@ -176,7 +176,7 @@ def _take(p: NodeWork, state: NodeState, key: int, brought: Iterable[Row]) -> li
     return out
 
 
-def _with_care(p: NodeWork, state: NodeState, key: int, given: _Given) -> list[Row]:
+def _with_care(p: NodeWork, state: NodeState, key: int, given: _NodeInput) -> list[Row]:
     with alone(p.folder, when=_care(p).concerns(given.entries)):
         return _work(p, state, key, given)
 
@@ -185,7 +185,7 @@ def _care(p: NodeWork) -> Care:
     return p.care or Care()
 
 
-def _work(p: NodeWork, state: NodeState, key: int, given: _Given) -> list[Row]:
+def _work(p: NodeWork, state: NodeState, key: int, given: _NodeInput) -> list[Row]:
     kept = _restored(p, state, key)
     spec = p.specs[key]
     if not spec.tables:
@@ -205,7 +205,7 @@ def _work(p: NodeWork, state: NodeState, key: int, given: _Given) -> list[Row]:
     return with_tables(spec.tables, batch, reads, work)
 
 
-def _restored(p: NodeWork, state: NodeState, key: int) -> _Kept:
+def _restored(p: NodeWork, state: NodeState, key: int) -> _LiveEngine:
     """The node's engine as the micro-batch finds it."""
     stored = state.version()
     # Taken out while it works: an engine that fails half-way must not be found again.
@@ -213,7 +213,7 @@ def _restored(p: NodeWork, state: NodeState, key: int) -> _Kept:
     spec = p.specs[key]
     # An app that is deployed again goes on with its state, also under other limits, or with other queries.
     if kept is None or not p.keep or stored is None or (kept.version, kept.spec) != (stored[0], spec):
-        kept = _Kept("", _engine(spec), [], spec)
+        kept = _LiveEngine("", _engine(spec), [], spec)
         if stored is not None:
             kept.restored = True
             kept.pieces, kept.last = _noted(stored[1])
@@ -222,7 +222,7 @@ def _restored(p: NodeWork, state: NodeState, key: int) -> _Kept:
 
 
 def _run(
-    p: NodeWork, state: NodeState, key: int, kept: _Kept, given: _Given, tables: NodeTables | None = None
+    p: NodeWork, state: NodeState, key: int, kept: _LiveEngine, given: _NodeInput, tables: NodeTables | None = None
 ) -> list[Row]:
     """Takes the entries of a micro-batch, commits what that changes in tables of a database, and stores the state.
 
@@ -241,8 +241,8 @@ def _carried(
     p: NodeWork,
     state: NodeState,
     key: int,
-    kept: _Kept,
-    given: _Given,
+    kept: _LiveEngine,
+    given: _NodeInput,
     tables: NodeTables | None = None,
     *,
     careful: bool = False,
@@ -275,7 +275,7 @@ def _carried(
     if isinstance(kept.engine, NodeEngine):
         due, rests = kept.engine.next_due(), kept.engine.may_rest and not (spec.takes_all or spec.tables)
     report = rows.NodeReport(spec.shard, ms, restored, size, kept.engine.stats(), clock, events, due, rests)
-    out.append(rows.Mark(spec.node, low, high, steps, report))
+    out.append(rows.NodeDone(spec.node, low, high, steps, report))
     return out
 
 
@@ -283,8 +283,8 @@ def _the_rest(p: NodeWork, spec: NodeSpec, entries: Sequence[Entry]) -> contextl
     """What is left when a node is through with its entries, which is of all their steps."""
     if not _care(p).concerns(entries):
         return contextlib.nullcontext()
-    steps = Steps(entries[0].step, entries[-1].step + entries[-1].steps)
-    return trying(Place(p.folder, str(spec.index)), Trying(all=steps))
+    steps = StepRange(entries[0].step, entries[-1].step + entries[-1].steps)
+    return trying(WorkPlace(p.folder, str(spec.index)), Trying(all=steps))
 
 
 def _runs(entries: Iterable[Entry]) -> Iterator[list[EventsEntry] | Entry]:
@@ -296,7 +296,7 @@ def _runs(entries: Iterable[Entry]) -> Iterator[list[EventsEntry] | Entry]:
             yield from run
 
 
-def _make_up(p: NodeWork, kept: _Kept, entry: Entry, out: list[Row], *, careful: bool) -> None:
+def _make_up(p: NodeWork, kept: _LiveEngine, entry: Entry, out: list[Row], *, careful: bool) -> None:
     """Moves the clock of a node that was left out to where it was before `entry` (`resting`)."""
     if entry.before is None or entry.before <= kept.engine.now:
         return
@@ -304,12 +304,12 @@ def _make_up(p: NodeWork, kept: _Kept, entry: Entry, out: list[Row], *, careful:
         kept.engine.skip(1, entry.before, entry.before)
         return
     batch = InputBatch(np.array([entry.before], np.int64))
-    piece = segments.Piece(entry.seq, entry.seq - 1, entry.step - 1, kept.engine.now, batch)
+    piece = segments.StepsOfNode(entry.seq, entry.seq - 1, entry.step - 1, kept.engine.now, batch)
     _take_pieces(p, kept, [piece], out, careful=careful)
 
 
 def _steps(
-    p: NodeWork, kept: _Kept, entries: list[EventsEntry], parts: Mapping[int, rows.Part], out: list[Row], *,
+    p: NodeWork, kept: _LiveEngine, entries: list[EventsEntry], parts: Mapping[int, rows.NodePart], out: list[Row], *,
     careful: bool,
 ) -> tuple[int, int]:  # fmt: skip
     """Lets the engine take events; how many steps and events those were. `careful`: sets aside what it cannot take."""
@@ -342,13 +342,13 @@ def _steps(
 
 
 def _take_pieces(
-    p: NodeWork, kept: _Kept, pieces: Iterable[segments.Piece], out: list[Row], *, careful: bool
+    p: NodeWork, kept: _LiveEngine, pieces: Iterable[segments.StepsOfNode], out: list[Row], *, careful: bool
 ) -> tuple[int, int]:
     """Lets the engine take pieces, as `_steps`."""
     spec, folder, steps, events = kept.spec, p.folder, 0, 0
     spill = Spill(p.outputs)
 
-    def step(piece: segments.Piece) -> Outputs:
+    def step(piece: segments.StepsOfNode) -> Outputs:
         before = kept.engine.snapshot() if careful else b""
         try:
             return kept.engine.step(piece.batch)
@@ -358,18 +358,18 @@ def _take_pieces(
                 kept.engine.restore(before)
             raise
 
-    def put(piece: segments.Piece, outputs: Outputs) -> None:
+    def put(piece: segments.StepsOfNode, outputs: Outputs) -> None:
         if isinstance(outputs, NodesOutputs):
             for node, own in outputs.by_node.items():
                 out.extend(spill.encode(own, node, piece))
         else:
             out.extend(spill.encode(outputs if spec.duty is None else only(outputs, spec.duty), spec.node, piece))
 
-    def take(piece: segments.Piece) -> None:
+    def take(piece: segments.StepsOfNode) -> None:
         for part, outputs in taken(piece, step, partial(_without, kept, spec)) if careful else [(piece, step(piece))]:
             put(part, outputs)
 
-    place = Place(folder, str(spec.index))
+    place = WorkPlace(folder, str(spec.index))
     for piece in pieces:
         if p.check is not None:
             p.check()
@@ -381,7 +381,7 @@ def _take_pieces(
     return steps, events
 
 
-def _without(kept: _Kept, spec: NodeSpec, piece: segments.Piece, why: str) -> EventError | None:
+def _without(kept: _LiveEngine, spec: NodeSpec, piece: segments.StepsOfNode, why: str) -> EventError | None:
     """Drops what a query, partition, window or trigger holds, if a node fails at a step's time because of that; what to
     say of it, or None. `why`: how it failed."""
     engine, tokens = kept.engine, spec.tokens
@@ -436,9 +436,9 @@ def _aside(p: NodeWork, engine: Engine, spec: NodeSpec, entry: Entry) -> list[Ro
         case Ask() if isinstance(spec.groups, Distributed) and spec.index:
             return []  # the first node answers for all
         case Ask() if entry.seq in _care(p).asks:
-            return [rows.Answered(*where, Failed("SiddhiRuntimeError", f"The query was set aside: {DIED}."))]
+            return [rows.Answered(*where, QueryFailed("SiddhiRuntimeError", f"The query was set aside: {DIED}."))]
         case Ask() if _care(p).concerns([entry]):
-            with trying(Place(p.folder, str(spec.index)), Trying(ask=entry.seq)):
+            with trying(WorkPlace(p.folder, str(spec.index)), Trying(ask=entry.seq)):
                 return _answered(engine, spec, entry)
         case Ask():
             return _answered(engine, spec, entry)
@@ -477,27 +477,31 @@ def _answered(engine: Engine, spec: NodeSpec, entry: Ask) -> list[Row]:
     return [rows.Answered(node, entry.seq, entry.seq, answer) for node, answer in found.items()]
 
 
-def _answer(engine: Engine, spec: NodeSpec, entry: Ask) -> Answer | Failed | Mapping[int, Answer | Failed]:
+def _answer(
+    engine: Engine, spec: NodeSpec, entry: Ask
+) -> RetrievalAnswer | QueryFailed | Mapping[int, RetrievalAnswer | QueryFailed]:
     plan, text = _plan(spec)[0], entry.text
     try:
         retrieval = bind_retrieval(parse_on_demand(text), plan, text)
         source = retrieval.source
         if retrieval.shared and spec.index != (entry.over[0] if entry.over else 0):
-            return Answer([(a.name, str(a.type)) for a in retrieval.columns], [])
+            return RetrievalAnswer([(a.name, str(a.type)) for a in retrieval.columns], [])
         if isinstance(engine, DistributedMember):
-            return engine.answers(retrieval) or Failed("SiddhiRuntimeError", "no node runs the partial app that has it")
+            return engine.answers(retrieval) or QueryFailed(
+                "SiddhiRuntimeError", "no node runs the partial app that has it"
+            )
         if source is not None and source.kind == "aggregation" and source.id not in engine.plan.aggregations:
             raise SparkStreamError(f"Aggregation '{source.id}' is kept by its store.")
         return engine.answer(retrieval)
     except SparkStreamError as error:
-        return Failed.of(error)
+        return QueryFailed.of(error)
     except (RecursionError, MemoryError) as error:
-        return Failed("SiddhiRuntimeError", f"The query asks for too much: {type(error).__name__}.")
+        return QueryFailed("SiddhiRuntimeError", f"The query asks for too much: {type(error).__name__}.")
     except Exception as error:  # it would fail again whenever the app is started
-        return Failed("SiddhiRuntimeError", f"The query cannot be answered: {reason_of(error)}")
+        return QueryFailed("SiddhiRuntimeError", f"The query cannot be answered: {reason_of(error)}")
 
 
-def _store(p: NodeWork, state: NodeState, key: int, kept: _Kept) -> int:
+def _store(p: NodeWork, state: NodeState, key: int, kept: _LiveEngine) -> int:
     """Writes the engine's state; returns its size in bytes."""
     there, kept.pieces, size = set(kept.pieces), [], 0
     gone = set(there)

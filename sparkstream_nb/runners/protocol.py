@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from ..journal.checkpoints import Reached
+from ..journal.checkpoints import CheckpointProgress
 from ..journal.mirror import Mirror
 from ..journal.planning import ROWS_PER_TRIGGER, Offset
 from ..journal.routing import keys_apart
@@ -30,19 +30,19 @@ STOP_SECONDS = 1.5
 
 
 @dataclass(frozen=True)
-class Layout:
+class NodeLayout:
     """Where nodes live: the key of each, and the number of partitions they are spread over."""
 
     keys: tuple[int, ...]
     partitions: int
 
     @staticmethod
-    def of(nodes: int, began: int, partitions: int | None) -> Layout:
+    def of(nodes: int, began: int, partitions: int | None) -> NodeLayout:
         """That of an app which began with `began` nodes over `partitions` (None: it is of an earlier version). Spark
         keeps the number of partitions for good, and a node its key."""
         if partitions is None:
             partitions = min(began, OLD_PARTITIONS)
-        return Layout(tuple(keys_apart(nodes, partitions)), partitions)
+        return NodeLayout(tuple(keys_apart(nodes, partitions)), partitions)
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Job:
     nodes, the schemas of its streams, and the commit. A micro-batch has `rows` events at most; `retention` says how
     much of the past the inbox keeps. A `mirror` puts the inbox at a shared address, where Spark's machines do not see
     `home`. The nodes are spread over so many `partitions`
-    (`Layout.of`)."""
+    (`NodeLayout.of`)."""
 
     name: str
     home: Path
@@ -65,15 +65,15 @@ class Job:
     partitions: int | None = None
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> NodeLayout:
         """Where its nodes live."""
-        return Layout.of(len(self.specs), self.specs[0].count, self.partitions)
+        return NodeLayout.of(len(self.specs), self.specs[0].count, self.partitions)
 
 
 class Checkpoint(Protocol):
     """How far a runner is, as its folder says. All raise SparkStreamError where that cannot be read."""
 
-    def reached(self) -> Reached:
+    def reached(self) -> CheckpointProgress:
         """How far the runner is."""
 
     def planned_batch(self) -> tuple[int, tuple[int, int]]:

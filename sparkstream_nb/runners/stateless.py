@@ -22,7 +22,7 @@ from ..journal.division import divided, files_of
 from ..journal.entries import Entry, EventsEntry, StepsEntry, to_json
 from ..journal.marks import mark_task
 from ..journal.mirror import apps_at
-from ..journal.planning import ROWS_PER_TRIGGER, Share
+from ..journal.planning import ROWS_PER_TRIGGER, TaskShare
 from ..journal.private import check_private, write_private
 from ..journal.rows import Row
 from ..journal.shared import Shared
@@ -32,7 +32,7 @@ from ..plan.distributed.placement import idle, split
 from ..plan.needed import needed
 from ..plan.nodes import Plan
 from ..recovery.aside import taken
-from ..recovery.care import Care, Place, alone, with_care
+from ..recovery.care import Care, WorkPlace, alone, with_care
 from ..retention import Retention
 from ..system import put_in_place
 from ..types import Schema
@@ -136,14 +136,14 @@ def options_at(shared: Shared, digest: str) -> dict[str, str]:
     return {"shared": shared.address, "digest": digest}
 
 
-def rows_of(folder: Path, share: Share) -> Iterator[pa.RecordBatch]:
+def rows_of(folder: Path, share: TaskShare) -> Iterator[pa.RecordBatch]:
     """Rows of `source.SCHEMA`, a batch for each app: its entries for every node, and the results for a piece."""
     check_private(folder, folder.parent, folder.parent.parent)
     for found in _rows(folder, pickle.loads((folder / _APPS).read_bytes()), share):
         yield _batch(found)
 
 
-def rows_at(shared: Shared, digest: str, share: Share) -> Iterator[pa.RecordBatch]:
+def rows_at(shared: Shared, digest: str, share: TaskShare) -> Iterator[pa.RecordBatch]:
     """As `rows_of`, of an inbox at a shared address."""
     if digest not in _apps_seen:
         _apps_seen.clear()
@@ -156,7 +156,7 @@ def rows_at(shared: Shared, digest: str, share: Share) -> Iterator[pa.RecordBatc
             for row in (row for _, row in found):
                 if isinstance(row, rows.TableRow) and row.file:
                     shared.put_file(f"spill/{Path(row.file).name}", Path(row.file))
-            for name in files_of(row for _, row in found if isinstance(row, rows.Part)):
+            for name in files_of(row for _, row in found if isinstance(row, rows.NodePart)):
                 shared.put_file(f"inbox/{name}", folder / "inbox" / name)
             yield _batch(found)
 
@@ -166,7 +166,7 @@ def _elsewhere(app: SourceApp, folder: Path) -> SourceApp:
     return replace(app, outputs=str(folder / "outputs"), needed=None if app.divides else app.needed)
 
 
-def _rows(folder: Path, apps: Sequence[SourceApp | None], share: Share) -> Iterator[list[tuple[int, Row]]]:
+def _rows(folder: Path, apps: Sequence[SourceApp | None], share: TaskShare) -> Iterator[list[tuple[int, Row]]]:
     by_app: dict[int, list[Entry]] = {}
     for entry in share.entries:
         by_app.setdefault(entry.app, []).append(entry)
@@ -179,7 +179,7 @@ def _rows(folder: Path, apps: Sequence[SourceApp | None], share: Share) -> Itera
 
 
 def worked_off(
-    folder: Path, app: SourceApp, share: Share, check: Callable[[], None] | None = None
+    folder: Path, app: SourceApp, share: TaskShare, check: Callable[[], None] | None = None
 ) -> list[tuple[int, Row]]:
     """An app's rows, each with its key: consecutive entries for every node that does not rest, its part of their
     events, and the results of what needs no state. `check` is called between two pieces of work, and raises what ends
@@ -232,13 +232,13 @@ def _without_events(entry: Entry) -> Entry:
 
 
 def _results(
-    folder: Path, app: SourceApp, k: int, plan: Plan, piece: segments.Piece,
-    whole: Callable[[], Sequence[segments.Piece]] | None,
+    folder: Path, app: SourceApp, k: int, plan: Plan, piece: segments.StepsOfNode,
+    whole: Callable[[], Sequence[segments.StepsOfNode]] | None,
 ) -> list[Row]:  # fmt: skip
     """What node number `k` of an app puts out for a piece, as far as no state is needed. `whole` gives the piece with
     the columns that are left out of it."""
 
-    def step(part: segments.Piece) -> Outputs:
+    def step(part: segments.StepsOfNode) -> Outputs:
         clock = max((t for t in (app.start, part.before) if t is not None), default=None)
         engine = NodeEngine(plan, shard=app.shards[k], trace=app.trace, stored=True, start=clock, limits=app.limits)
         return engine.step(part.batch)
@@ -248,10 +248,10 @@ def _results(
         if app.trace:
             return [*spill.encode(step(piece), app.nodes[k], piece), *spill.close()]
 
-        def put(part: segments.Piece, outputs: Outputs) -> None:
+        def put(part: segments.StepsOfNode, outputs: Outputs) -> None:
             out.extend(spill.encode(outputs, app.nodes[k], part))
 
-        def take(part: segments.Piece) -> None:
+        def take(part: segments.StepsOfNode) -> None:
             if whole is not None:
                 try:
                     outputs = step(part)
@@ -263,11 +263,11 @@ def _results(
             for own, outputs in taken(part, step):
                 put(own, outputs)
 
-        with_care(app.care, Place(folder, "task", tells=app.tells), piece, take, put)
+        with_care(app.care, WorkPlace(folder, "task", tells=app.tells), piece, take, put)
     except Exception as error:
         if not app.trace:
             raise
-        return [rows.Failure.of(app.nodes[k], error)]
+        return [rows.NodeFailure.of(app.nodes[k], error)]
     return out + spill.close()
 
 

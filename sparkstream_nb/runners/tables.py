@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import StoreError
-from ..journal.checkpoints import Files
+from ..journal.checkpoints import FileStore
 from ..plan.stored import StoredTableLayout, TableChanges, Terms, Values
 from ..stores.address import Database, Secret
 
@@ -62,7 +62,7 @@ class BatchOf:
 class NodeTables:
     """The `RowSource` of a node's engine during one micro-batch."""
 
-    def __init__(self, tables: Sequence[SqlTables], batch: BatchOf, files: Files) -> None:
+    def __init__(self, tables: Sequence[SqlTables], batch: BatchOf, files: FileStore) -> None:
         self._tables, self._batch, self._files = tables, batch, files
         self._file = f"reads/node-{batch.node}.json"
         self._owner = {t: i for i, x in enumerate(tables) for t in x.layouts}
@@ -141,7 +141,7 @@ class NodeTables:
             turn.leave()
 
 
-def with_tables(blob: bytes, batch: BatchOf, files: Files, work: Callable[[NodeTables], T]) -> T:
+def with_tables(blob: bytes, batch: BatchOf, files: FileStore, work: Callable[[NodeTables], T]) -> T:
     """Runs `work` with the tables of a node, again from its beginning where a database was busy or gone. What a batch
     reads is kept among `files`.
 

@@ -33,7 +33,7 @@ class Change(Enum):
 
 
 @dataclass
-class _Row:
+class _HeartbeatRow:
     """A node in the table of heartbeats."""
 
     at: int
@@ -41,10 +41,10 @@ class _Row:
 
 
 @dataclass
-class Database:
+class GroupTables:
     """The tables of a group: heartbeats, the coordinator with its own, and unread changes by node."""
 
-    heartbeats: dict[str, _Row] = field(default_factory=dict)
+    heartbeats: dict[str, _HeartbeatRow] = field(default_factory=dict)
     coordinator: str | None = None
     coordinator_at: int = 0
     changes: dict[str, list[tuple[Change, str]]] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Database:
             self.changes.setdefault(node, []).append((change, subject))
 
 
-class Listener(Protocol):
+class CoordinationListener(Protocol):
     """What a server makes of its coordination."""
 
     def joined(self, node: str, now: int) -> None:
@@ -97,12 +97,12 @@ class Coordinators:
     def __init__(self, names: Sequence[str], figures: Coordination, rng: random.Random) -> None:
         self.figures, self.rng = figures, rng
         self.members = {name: Member(name) for name in names}
-        self.database = Database()
+        self.database = GroupTables()
         self.cut: set[str] = set()
         """Nodes that do not reach the database."""
         self.delays: dict[str, int] = {}
         """How much later (ms) what a node exchanges with the database takes effect."""
-        self.listener: Listener
+        self.listener: CoordinationListener
 
     def settled(self, now: int) -> None:
         """Begins with all nodes up and known to one another, the first of them the coordinator."""
@@ -110,7 +110,7 @@ class Coordinators:
             member.running = True
             member.next_beat = now + self.rng.randrange(self.figures.heartbeat)
             member.next_poll = now + self.rng.randrange(self.figures.poll)
-            self.database.heartbeats[member.name] = _Row(member.next_beat - self.figures.heartbeat, new=False)
+            self.database.heartbeats[member.name] = _HeartbeatRow(member.next_beat - self.figures.heartbeat, new=False)
         first = next(iter(self.members.values()))
         first.coordinates = True
         self.database.coordinator = first.name
@@ -249,7 +249,7 @@ class Coordinators:
     def _heartbeat(self, member: Member, began: int) -> None:
         row = self.database.heartbeats.get(member.name)
         if row is None:
-            self.database.heartbeats[member.name] = _Row(began, new=True)
+            self.database.heartbeats[member.name] = _HeartbeatRow(began, new=True)
         else:
             row.at = began
 

@@ -26,7 +26,7 @@ class Distribution:
 
 
 @dataclass(frozen=True)
-class Groups:
+class NodeGroups:
     """Groups of two nodes, and what happens to each. `streams`: how a partitioning layer divides the events of each
     stream over them; those that are not named go in turn. Raises `Misuse` where two nodes or groups have one name."""
 
@@ -104,9 +104,9 @@ def groups_of(
     *,
     rate: float = 0.0,
     streams: tuple[tuple[str, Distribution], ...] = (),
-) -> Groups:
+) -> NodeGroups:
     """Groups, and what happens to them: `faults` (ms from the start on), and `rate` random ones for each ten minutes in
     the mean, in each group. Raises `Misuse` for faults that are impossible."""
-    bare = Groups(tuple(Scenario(p, seed) for p in pairs), streams)
+    bare = NodeGroups(tuple(Scenario(p, seed) for p in pairs), streams)
     own = [bare.of(i, faults) for i in range(len(pairs))]
-    return Groups(tuple(Scenario(p, seed, f, rate) for p, f in zip(pairs, own, strict=True)), streams)
+    return NodeGroups(tuple(Scenario(p, seed, f, rate) for p, f in zip(pairs, own, strict=True)), streams)

@@ -12,36 +12,36 @@ from .coordination import NEVER, Change, Coordinators
 from .faults import Cut, Fault, Kill, Lasting, Pause, Restart, Schedule, Slow
 from .timeline import (
     Active,
-    Clock,
     Delayed,
     Deposed,
     Down,
     Elected,
     Faulted,
     Halted,
+    LinkChanged,
     Passive,
-    Reached,
+    PersistTimes,
     Resumed,
+    SimulatedTimeline,
     Syncing,
-    Timeline,
 )
 from .topology import DATABASE
 
 
-def simulate(schedule: Schedule, *, seed: int = 0, start: int, until: int) -> Timeline:
+def simulate(schedule: Schedule, *, seed: int = 0, start: int, until: int) -> SimulatedTimeline:
     """What comes to pass in a pair from `start` to `until` (ms, inclusive). It begins with both nodes up, the first one
     active; `seed` decides when in its interval each loop of a node runs."""
-    run = _Run(schedule, seed, start)
+    run = _PairSimulation(schedule, seed, start)
     run.upto(until)
     return run.timeline
 
 
-class _Run:
+class _PairSimulation:
     """A simulation: the listener of its coordination, which decides roles."""
 
     def __init__(self, schedule: Schedule, seed: int, start: int) -> None:
         pair = schedule.pair
-        self.pair, self.timeline = pair, Timeline()
+        self.pair, self.timeline = pair, SimulatedTimeline()
         self.coordinators = Coordinators(pair.nodes, pair.coordination, random.Random(f"{seed}:{pair.group}"))
         self.coordinators.listener = self
         self.halted: dict[str, int] = {}
@@ -58,7 +58,7 @@ class _Run:
         self.syncing: set[str] = {pair.nodes[0]}
         self.coordinators.settled(start)
         for node in pair.nodes:
-            self.timeline.clocks.append(Clock(node, start, pair.persist))
+            self.timeline.clocks.append(PersistTimes(node, start, pair.persist))
         self._say(Active(start, pair.nodes[0], started=True))
         self._say(Passive(start, pair.nodes[1], started=True))
         self._say(Syncing(start, pair.nodes[0], whether=True))
@@ -95,7 +95,7 @@ class _Run:
                 self.coordinators.stop(node)
                 self._say(Down(now, node))
             case Restart(node=node):
-                self.timeline.clocks.append(Clock(node, now, self.pair.persist))
+                self.timeline.clocks.append(PersistTimes(node, now, self.pair.persist))
                 self.coordinators.start(node, now)
             case Pause(node=node) if begins:
                 if node not in self.halted:
@@ -119,7 +119,7 @@ class _Run:
             self.cuts.remove(cut)
         after = any({c.a, c.b} == ends for c in self.cuts)
         if before != after:
-            self._say(Reached(now, cut.a, cut.b, not after))
+            self._say(LinkChanged(now, cut.a, cut.b, not after))
         self.coordinators.cut = {(ends - {DATABASE}).pop() for c in self.cuts if DATABASE in (ends := {c.a, c.b})}
 
     def _slow(self, slow: Slow, now: int, *, begins: bool) -> None:

@@ -20,14 +20,27 @@ from .coordination import LATE, NEVER, Change, Coordinators
 from .faults import Cut, Fault, Kill, Pause, Restart
 from .placements import Dropped, GivenUp, HeldBack, Joined, Leads, Placed, StartedUp
 from .resources import PartialApp, ResourceScenario
-from .timeline import Clock, Deposed, Down, Elected, Faulted, Halted, Happening, Reached, Resumed, Timeline
+from .timeline import (
+    Deposed,
+    Down,
+    Elected,
+    Faulted,
+    Halted,
+    Happening,
+    LinkChanged,
+    PersistTimes,
+    Resumed,
+    SimulatedTimeline,
+)
 from .topology import DATABASE
 
 _REDIRECTS = 3
 """How often a heartbeat follows managers that send it to one another."""
 
 
-def simulate_resources(scenario: ResourceScenario, *, start: int, until: int, more: tuple[Fault, ...] = ()) -> Timeline:
+def simulate_resources(
+    scenario: ResourceScenario, *, start: int, until: int, more: tuple[Fault, ...] = ()
+) -> SimulatedTimeline:
     """What comes to pass from `start` to `until` (ms, inclusive). It begins with all nodes up, the first manager
     leading, and the apps placed. `more` faults have the times of their own."""
     run = ResourceSimulation(scenario, scenario.schedule(start, until, more), start)
@@ -79,7 +92,7 @@ def _spread(text: str) -> int:
 
 
 @dataclass
-class _Manager:
+class _SimulatedManager:
     """A manager's process. `leader`: whom it takes for the leader; `looks`: when its monitors run next (ms)."""
 
     name: str
@@ -114,12 +127,12 @@ class ResourceSimulation:
     def __init__(self, scenario: ResourceScenario, schedule: tuple[Fault, ...], start: int) -> None:
         self.cluster, self.parts = scenario.cluster, {p.name: p for p in scenario.apps}
         c = self.cluster
-        self.timeline = Timeline()
+        self.timeline = SimulatedTimeline()
         self.now = start
         rng = random.Random(f"{scenario.seed}:managers")
         self.coordinators = Coordinators(c.managers, c.coordination, rng)
         self.coordinators.listener = self
-        self.managers = {m: _Manager(m, leader=c.managers[0]) for m in c.managers}
+        self.managers = {m: _SimulatedManager(m, leader=c.managers[0]) for m in c.managers}
         self.workers = {w.name: _Worker(w.name, w.receiver) for w in c.workers}
         self.halted: dict[str, int] = {}
         self.cuts: list[Cut] = []
@@ -144,7 +157,7 @@ class ResourceSimulation:
             worker.leader, worker.heard = first.name, worker.next_beat - self.cluster.heartbeat
             first.pool.nodes[worker.name] = _Pooled(worker.receiver, worker.heard)
             if self.cluster.persist is not None:
-                self.timeline.clocks.append(Clock(worker.name, start, self.cluster.persist))
+                self.timeline.clocks.append(PersistTimes(worker.name, start, self.cluster.persist))
             self._say(StartedUp(start, worker.name))
         self._say(Leads(start, first.name))
         self._deploy(first, start)
@@ -261,19 +274,19 @@ class ResourceSimulation:
     def _kill(self, node: str, now: int) -> None:
         self._say(Down(now, node))
         if node in self.managers:
-            self.managers[node] = _Manager(node, up=False)
+            self.managers[node] = _SimulatedManager(node, up=False)
             self.coordinators.stop(node)
         else:
             self.workers[node] = _Worker(node, self.workers[node].receiver, up=False)
 
     def _restart(self, node: str, now: int) -> None:
         if node in self.managers:
-            self.managers[node] = _Manager(node)
+            self.managers[node] = _SimulatedManager(node)
             self.coordinators.start(node, now)
             return
         worker = self.workers[node] = _Worker(node, self.workers[node].receiver, new=True)
         if self.cluster.persist is not None:
-            self.timeline.clocks.append(Clock(node, now, self.cluster.persist))
+            self.timeline.clocks.append(PersistTimes(node, now, self.cluster.persist))
         self._beat(worker, now)
 
     def _cut(self, cut: Cut, now: int, *, begins: bool) -> None:
@@ -282,7 +295,7 @@ class ResourceSimulation:
         (self.cuts.append if begins else self.cuts.remove)(cut)
         after = any({c.a, c.b} == ends for c in self.cuts)
         if before != after:
-            self._say(Reached(now, cut.a, cut.b, not after))
+            self._say(LinkChanged(now, cut.a, cut.b, not after))
         from_database = ((ends - {DATABASE}).pop() for c in self.cuts if DATABASE in (ends := {c.a, c.b}))
         self.coordinators.cut = {n for n in from_database if n in self.managers}
 
@@ -320,7 +333,7 @@ class ResourceSimulation:
         worker.new = worker.cleaned = False
         return True
 
-    def _take_heartbeat(self, manager: _Manager, worker: _Worker, now: int) -> bool:
+    def _take_heartbeat(self, manager: _SimulatedManager, worker: _Worker, now: int) -> bool:
         """`ResourceManagerApiServiceImpl.updateHeartbeat`: whether the node was not there before."""
         pool = manager.pool
         assert pool is not None
@@ -348,7 +361,7 @@ class ResourceSimulation:
 
     # ------------------------------------------------------------------------------------------ a manager's decisions
 
-    def _look(self, manager: _Manager, now: int) -> None:
+    def _look(self, manager: _SimulatedManager, now: int) -> None:
         """`ResourceNodeMonitor`."""
         pool, c = manager.pool, self.cluster
         assert pool is not None
@@ -366,7 +379,7 @@ class ResourceSimulation:
                 self._removed(manager, name, now)
                 self._store(manager)
 
-    def _deploy(self, manager: _Manager, now: int) -> None:
+    def _deploy(self, manager: _SimulatedManager, now: int) -> None:
         """`DeploymentManagerImpl.deploy`: all parts find a node, or none runs and the app waits."""
         pool = manager.pool
         assert pool is not None
@@ -379,12 +392,12 @@ class ResourceSimulation:
             pool.apps[part.name] = node
         pool.waiting = False
 
-    def _added(self, manager: _Manager, now: int) -> None:
+    def _added(self, manager: _SimulatedManager, now: int) -> None:
         """`resourceAdded`: an app that waits is tried again. Nothing that runs is moved."""
         if manager.pool is not None and manager.pool.waiting:
             self._deploy(manager, now)
 
-    def _removed(self, manager: _Manager, gone: str, now: int) -> None:
+    def _removed(self, manager: _SimulatedManager, gone: str, now: int) -> None:
         """`resourceRemoved`. Where a part finds no node, the whole app waits: what runs of it elsewhere is forgotten
         before it could be ended, and runs on."""
         pool = manager.pool
@@ -399,7 +412,7 @@ class ResourceSimulation:
                 pool.apps = dict.fromkeys(pool.apps)
                 pool.waiting = True
 
-    def _undeploy(self, manager: _Manager, apps: Iterable[str], now: int, why: str) -> None:
+    def _undeploy(self, manager: _SimulatedManager, apps: Iterable[str], now: int, why: str) -> None:
         """`rollback`: of nodes that can be reached."""
         assert manager.pool is not None
         for app in apps:
@@ -411,7 +424,7 @@ class ResourceSimulation:
                     self._say(Dropped(now, node, app, why))
                 manager.pool.apps[app] = None
 
-    def _find_place(self, manager: _Manager, part: PartialApp, now: int) -> str | None:
+    def _find_place(self, manager: _SimulatedManager, part: PartialApp, now: int) -> str | None:
         """The node that takes a part: `RoundRobinAllocationAlgorithm`, and further nodes where one does not answer."""
         pool = manager.pool
         assert pool is not None
@@ -438,7 +451,7 @@ class ResourceSimulation:
         worker.runs[app] = None
         self._say(Placed(now, worker.name, app))
 
-    def _store(self, manager: _Manager) -> None:
+    def _store(self, manager: _SimulatedManager) -> None:
         """The pool is written into the database, where the manager reaches it."""
         if manager.name not in self.coordinators.cut and manager.pool is not None:
             self.stored = deepcopy(manager.pool)
@@ -462,7 +475,7 @@ class ResourceSimulation:
         if manager.leads:
             self._lead(manager, now)
 
-    def _lead(self, manager: _Manager, now: int) -> None:
+    def _lead(self, manager: _SimulatedManager, now: int) -> None:
         manager.leads = True
         manager.pool = self.stored.loaded() if self.stored is not None else _Pool(apps=dict.fromkeys(self.parts))
         manager.looks.append(now + self.cluster.heartbeat)

@@ -55,7 +55,7 @@ class Resumed(Happening):
 
 
 @dataclass(frozen=True)
-class Reached(Happening):
+class LinkChanged(Happening):
     """True if two ends reach each other, from now on."""
 
     a: str
@@ -136,7 +136,7 @@ class Syncing(Happening):
 
 
 @dataclass(frozen=True)
-class Clock:
+class PersistTimes:
     """When a node persists, while it is the active one: `every` ms, counted from its start."""
 
     node: str
@@ -153,11 +153,11 @@ class Clock:
 
 
 @dataclass
-class Timeline:
+class SimulatedTimeline:
     """Happenings in order, and when nodes persist: a clock for each start of a node."""
 
     happenings: list[Happening] = field(default_factory=list)
-    clocks: list[Clock] = field(default_factory=list)
+    clocks: list[PersistTimes] = field(default_factory=list)
 
     def slow_spans(self, a: str, b: str, upto: int) -> list[tuple[int, int]]:
         """From when to when (ms) the link between two ends was slow, up to `upto` (ms)."""

@@ -24,9 +24,9 @@ from ..mapping import Message
 from ..outputs.commit import Progress
 from ..outputs.outputs import OutputFiles, OutputsMoved
 from ..pauses import Pauses
-from .messages import CHUNK, Made, MessageWriter, Unwritten
-from .position import Position, read_position, write_position
-from .target import Away, Place, Places, Refused, Target
+from .messages import CHUNK, Made, MessageWriter, UnwrittenEvents
+from .position import SinkPosition, read_position, write_position
+from .target import OutputPlace, OutputPlaces, Target, TargetUnavailable, Undeliverable
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
 """Seconds between two tries of a target that is away: they grow from the first to the longest."""
@@ -60,7 +60,7 @@ class SinkSetup:
 class FaultSender(Protocol):
     """Sends events that could not be delivered to their stream's fault stream, once for each `place` of a sink."""
 
-    def __call__(self, setup: SinkSetup, place: Place, events: pa.Table, reason: str) -> bool:
+    def __call__(self, setup: SinkSetup, place: OutputPlace, events: pa.Table, reason: str) -> bool:
         """`events`: rows of outputs, of one node, the last of which is at `place`. False where the app is busy: to be
         tried again soon."""
         ...
@@ -69,13 +69,13 @@ class FaultSender(Protocol):
 class ErrorKeeper(Protocol):
     """Keeps events that could not be delivered as errors of the app, once for each `place` of a sink."""
 
-    def __call__(self, sink: str, place: Place, errors: Sequence[Sequence[Any]]) -> None:
+    def __call__(self, sink: str, place: OutputPlace, errors: Sequence[Sequence[Any]]) -> None:
         """`errors`: stream, timestamp (ms), values, reason of each event, the last of which is at `place`."""
         ...
 
 
 @dataclass(frozen=True)
-class Source:
+class DeliverySource:
     """What a delivery reads: an app's outputs, how far they are committed, and where its errors go. `folder` has the
     positions of all sinks."""
 
@@ -111,7 +111,7 @@ class Delivery:
     """
 
     def __init__(
-        self, setup: SinkSetup, source: Source, begin: int, wait: Callable[[float], object] | None = None
+        self, setup: SinkSetup, source: DeliverySource, begin: int, wait: Callable[[float], object] | None = None
     ) -> None:
         self.setup, self.stream, self._source, self._wait = setup, setup.stream, source, wait
         self._path = source.folder / f"{setup.name}.json"
@@ -123,7 +123,7 @@ class Delivery:
         self._trouble: str | None = None
         self._last_error: str | None = None
         found = read_position(self._path)
-        self.position = found or Position(begin, stream=setup.stream)
+        self.position = found or SinkPosition(begin, stream=setup.stream)
         if found is None:
             write_position(self._path, self.position)
 
@@ -213,7 +213,7 @@ class Delivery:
                     self._pass(ending)
             except OutputsMoved:
                 continue
-            except (Away, OSError) as error:
+            except (TargetUnavailable, OSError) as error:
                 self._away(str(error), ending)
             except Exception as error:  # a fault of ours, or a database that is away: neither stops the app
                 _log.exception("Sink %s failed", self.setup.name)
@@ -247,7 +247,7 @@ class Delivery:
             self._portion(portion.batch, portion.table, at.row if portion.batch == at.batch else 0, ending)
             if ending.is_set():
                 return
-        self._move(Position(committed + 1))
+        self._move(SinkPosition(committed + 1))
         self._well()
 
     def _portion(self, batch: int, table: pa.Table, done: int, ending: threading.Event) -> None:
@@ -258,7 +258,7 @@ class Delivery:
                 if ending.is_set():
                     return
                 if end > done:
-                    self._window(Place(batch, start), table.slice(start, end - start), done)
+                    self._window(OutputPlace(batch, start), table.slice(start, end - start), done)
             if target.by_batch:
                 target.finish(batch)
                 self._save(replace(self.position, batch=batch + 1, row=0, state=dict(target.state())))
@@ -267,10 +267,10 @@ class Delivery:
                 self._counts(before)  # all of it is sent again
             raise
         # The place after a micro-batch's last row is that before the next one's first: nothing to write down.
-        self._move(Position(batch + 1))
+        self._move(SinkPosition(batch + 1))
         self._well()
 
-    def _window(self, place: Place, table: pa.Table, done: int) -> None:
+    def _window(self, place: OutputPlace, table: pa.Table, done: int) -> None:
         """Delivers the events of a table, whole groups, but for those before row `done` of the micro-batch.
 
         Events are numbered in the order of their messages, so that a message of events that are not side by side has
@@ -289,43 +289,45 @@ class Delivery:
         i = int(np.searchsorted(firsts, np.searchsorted(rows, done), side="right")) - 1
         while i < len(found):
             one, at = found[i], int(firsts[i])
-            if isinstance(one, Unwritten):
+            if isinstance(one, UnwrittenEvents):
                 sent, refused = self._unwritten(one)
             else:
                 run = _run_of(found, i, setup.target.at_once)
-                sent, refused = self._send(run, Places(place.batch, rows[firsts[i : i + len(run)]]))
+                sent, refused = self._send(run, OutputPlaces(place.batch, rows[firsts[i : i + len(run)]]))
             if sent == 0:
                 self._save(replace(self.position, state=dict(setup.target.state())))
                 continue
             if refused is not None:
-                places = Places(place.batch, rows[at : at + one.count])
+                places = OutputPlaces(place.batch, rows[at : at + one.count])
                 self._fail(places, table.take(pa.array(one.events)), refused)
             i += sent
             events = int(firsts[i]) - at
             self._count(
-                Place(place.batch, int(rows[firsts[i] - 1]) + 1), 0 if refused else events, events if refused else 0
+                OutputPlace(place.batch, int(rows[firsts[i] - 1]) + 1),
+                0 if refused else events,
+                events if refused else 0,
             )
 
-    def _send(self, messages: Sequence[Message], places: Sequence[Place]) -> tuple[int, str | None]:
+    def _send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> tuple[int, str | None]:
         """(how many messages are dealt with, why the first of them was refused). Raises Away."""
         try:
             sent = self.setup.target.send(messages, places)
-        except Refused as error:
+        except Undeliverable as error:
             if self.setup.on_error == "WAIT":
-                raise Away(str(error)) from None
+                raise TargetUnavailable(str(error)) from None
             return 1, str(error)
         self._well()
         return sent, None
 
-    def _unwritten(self, events: Unwritten) -> tuple[int, str | None]:
+    def _unwritten(self, events: UnwrittenEvents) -> tuple[int, str | None]:
         """As `_send`, for events that no message could be made of."""
         if self.setup.on_error == "WAIT":
-            raise Away(events.reason)
+            raise TargetUnavailable(events.reason)
         return 1, events.reason
 
     # ------------------------------------------------------------------------------------------------- what is kept
 
-    def _count(self, after: Place, sent: int, failed: int) -> None:
+    def _count(self, after: OutputPlace, sent: int, failed: int) -> None:
         """Events before `after` are dealt with. A target that takes micro-batches whole gets further at their ends."""
         p = self.position
         p = replace(p, sent=p.sent + sent, failed=p.failed + failed)
@@ -334,12 +336,12 @@ class Delivery:
         else:
             self._save(replace(p, batch=after.batch, row=after.row, state=dict(self.setup.target.state())))
 
-    def _counts(self, p: Position) -> None:
+    def _counts(self, p: SinkPosition) -> None:
         """Takes the counts of `p` alone."""
         with self._lock:
             self.position = replace(self.position, sent=p.sent, failed=p.failed)
 
-    def _save(self, p: Position) -> None:
+    def _save(self, p: SinkPosition) -> None:
         """Takes a position, unless outputs further on were dropped meanwhile, and writes it down."""
         with self._lock:
             self.position = _further(self.position, p)
@@ -347,7 +349,7 @@ class Delivery:
         with self._moved:
             self._moved.notify_all()
 
-    def _move(self, to: Position) -> None:
+    def _move(self, to: SinkPosition) -> None:
         """Goes past micro-batches of which nothing is left, without writing that down."""
         with self._lock:
             p = self.position
@@ -356,14 +358,14 @@ class Delivery:
         with self._moved:
             self._moved.notify_all()
 
-    def _fail(self, places: Sequence[Place], events: pa.Table, reason: str) -> None:
+    def _fail(self, places: Sequence[OutputPlace], events: pa.Table, reason: str) -> None:
         """Events cannot be delivered: keeps each as an error, sends them to the fault stream, or says so."""
         setup = self.setup
         self._last_error = _line(reason)
         if setup.on_error == "STREAM":
             while not self._source.fault(setup, places[-1], events, f"sink {setup.name}: {reason}"):
                 if self._ending.wait(_BUSY):
-                    raise Away("the app stops")
+                    raise TargetUnavailable("the app stops")
             return
         columns = [column_values(c, f) for c, f in zip(events.columns[3:], list(events.schema)[3:], strict=True)]
         rows = [list(values) for values in zip(*columns, strict=True)]
@@ -420,7 +422,7 @@ def _run_of(found: Sequence[Made], i: int, most: int) -> list[Message]:
     return out
 
 
-def _further(now: Position, new: Position) -> Position:
+def _further(now: SinkPosition, new: SinkPosition) -> SinkPosition:
     """`new`, with the place of `now` where that is further: its outputs were dropped."""
     if (now.batch, now.row) <= (new.batch, new.row):
         return replace(new, dropped=max(now.dropped, new.dropped))

@@ -19,7 +19,7 @@ from typing import Any
 from ..errors import shown
 from ..mapping import Message
 from ..system import PLAINLY, lock, put_in_place, sync, to_disk, write_at
-from .target import Away, Place, Refused
+from .target import OutputPlace, TargetUnavailable, Undeliverable
 
 FILE_NAME = "file.uri"
 """The property of a message that names its file."""
@@ -43,12 +43,12 @@ class FilePlace:
         """Makes `folder`, if it is still below the granted one. Raises Away: links may have been changed meanwhile."""
         resolved = folder.resolve()
         if resolved != self.root and self.root not in resolved.parents:
-            raise Away(f"{folder} leads out of {self.root}, which is what was allowed")
+            raise TargetUnavailable(f"{folder} leads out of {self.root}, which is what was allowed")
         resolved.mkdir(parents=True, exist_ok=True)
         return resolved
 
 
-class _Files:
+class _FileTarget:
     """What the targets of this module share."""
 
     by_batch = False
@@ -63,7 +63,7 @@ class _Files:
         """Calls are short."""
 
 
-class GrowingFile(_Files):
+class GrowingFile(_FileTarget):
     """One file to which messages are added. With `roll`, a folder of such files, each of that many bytes or a message
     more, called after `prefix` and their number."""
 
@@ -77,7 +77,7 @@ class GrowingFile(_Files):
         self._open_file(state)
         return self.state()
 
-    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+    def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         return 0 if self.renewed() else self.add(messages)  # another file's length has to be kept first
 
     def renewed(self) -> bool:
@@ -106,7 +106,7 @@ class GrowingFile(_Files):
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file, self._length)
-            raise Away(f"{self._path()}: {error.strerror}") from None
+            raise TargetUnavailable(f"{self._path()}: {error.strerror}") from None
         self._length += len(data)
         return count
 
@@ -149,7 +149,7 @@ class GrowingFile(_Files):
             return False
 
 
-class NamedFiles(_Files):
+class NamedFiles(_FileTarget):
     """Files below `place.path`, whose names are `template` filled in with values of each event, to which messages are
     added. Not `append`: the last message of each alone is in it.
 
@@ -168,13 +168,13 @@ class NamedFiles(_Files):
             self._file(name).open(known)
         return self.state()
 
-    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+    def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         parts: dict[str, list[Message]] = {}
         count = 0
         for message in messages:
             try:
                 name = self._name(message.properties[FILE_NAME])
-            except Refused:
+            except Undeliverable:
                 if count == 0:
                     raise
                 break
@@ -221,11 +221,13 @@ class NamedFiles(_Files):
         """The name that an event gives. Raises Refused for one that would lead elsewhere, or is none."""
         parts = text.split("/")
         if any(part in ("", ".", "..") or part.startswith(".") for part in parts):
-            raise Refused(f"{shown(text)} is not the name of a file: parts of it are empty, or begin with a dot")
+            raise Undeliverable(f"{shown(text)} is not the name of a file: parts of it are empty, or begin with a dot")
         if re.search(r"[\x00-\x1f\x7f\\]", text):
-            raise Refused(f"{shown(text)} is not the name of a file: it has a backslash or a control character in it")
+            raise Undeliverable(
+                f"{shown(text)} is not the name of a file: it has a backslash or a control character in it"
+            )
         if any(len(os.fsencode(part)) > _LONGEST_NAME for part in parts) or text.count("/") != self._depth:
-            raise Refused(f"{shown(text)} is not the name of a file: a value is too long, or has a '/' in it")
+            raise Undeliverable(f"{shown(text)} is not the name of a file: a value is too long, or has a '/' in it")
         return text
 
     @property
@@ -233,7 +235,7 @@ class NamedFiles(_Files):
         return self.templates[FILE_NAME].count("/")
 
 
-class ReplacedFile(_Files):
+class ReplacedFile(_FileTarget):
     """A file that has the last message alone (`append='false'`)."""
 
     def __init__(self, place: FilePlace) -> None:
@@ -242,12 +244,12 @@ class ReplacedFile(_Files):
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
 
-    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+    def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         path = self.place.folder(self.place.path.parent) / self.place.path.name
         try:
             _put(path, self.place.head + messages[-1].body + self.place.between)
         except OSError as error:
-            raise Away(f"{path}: {error.strerror}") from None
+            raise TargetUnavailable(f"{path}: {error.strerror}") from None
         return len(messages)
 
     def state(self) -> Mapping[str, Any]:
@@ -257,7 +259,7 @@ class ReplacedFile(_Files):
         """Nothing is open."""
 
 
-class BatchFiles(_Files):
+class BatchFiles(_FileTarget):
     """A folder with a file for each micro-batch, `PREFIX-000000000042.csv`: one that is sent again is the same."""
 
     by_batch = True
@@ -272,7 +274,7 @@ class BatchFiles(_Files):
         self._folder = self.place.folder(self.place.path)
         return {}
 
-    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+    def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         data = b"".join(m.body + self.place.between for m in messages)
         try:
             if self._batch != places[0].batch or self._file is None:
@@ -284,7 +286,7 @@ class BatchFiles(_Files):
             _write(self._file, data, self._length)
         except OSError as error:
             self.close()
-            raise Away(f"{self._folder}: {error.strerror}") from None
+            raise TargetUnavailable(f"{self._folder}: {error.strerror}") from None
         self._length += len(data)
         return len(messages)
 
@@ -297,7 +299,7 @@ class BatchFiles(_Files):
             put_in_place(self._new(batch), done)
             to_disk(self._folder)
         except OSError as error:
-            raise Away(f"{self._folder}: {error.strerror}") from None
+            raise TargetUnavailable(f"{self._folder}: {error.strerror}") from None
         finally:
             self.close()
 
@@ -319,14 +321,14 @@ def _opened(path: Path) -> int:
         file = os.open(path, os.O_RDWR | os.O_CREAT | PLAINLY, 0o666)
     except OSError as error:
         why = "is a symbolic link" if error.errno == errno.ELOOP else error.strerror
-        raise Away(f"{path}: {why}") from None
+        raise TargetUnavailable(f"{path}: {why}") from None
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise Away(f"{path} is not a plain file")
+            raise TargetUnavailable(f"{path} is not a plain file")
         try:
             lock(file)
         except OSError:
-            raise Away(f"{path} is in use by another sink") from None
+            raise TargetUnavailable(f"{path} is in use by another sink") from None
         to_disk(path.parent)
     except BaseException:
         os.close(file)

@@ -18,7 +18,7 @@ from ..mapping import Message
 from ..plan.query_parts import template_attributes
 from .http_client import HttpAnswer, HttpClient, HttpServer
 from .oauth import OAuthPlace, TokenSource
-from .target import Away, Place, Refused
+from .target import OutputPlace, TargetUnavailable, Undeliverable
 
 MOST_RESPONSE = 1 << 24
 """Bytes of a response that a source takes."""
@@ -92,19 +92,19 @@ class HttpTarget:
         self._cancelled.clear()
         return {}
 
-    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+    def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         message, place = messages[0], places[0]
         if self._calls is not None and not self._calls.desk.is_open():
-            raise Away("a source of its responses does not read")
+            raise TargetUnavailable("a source of its responses does not read")
         method = message.properties.get("method", self.place.method).upper()
         if method not in METHODS:
-            raise Refused(f"'{method[:20]}' is not a method: it is {', '.join(sorted(METHODS))}")
+            raise Undeliverable(f"'{method[:20]}' is not a method: it is {', '.join(sorted(METHODS))}")
         headers = dict(self.place.headers)
         for name, _ in self.place.templates:
             value = message.properties[f"header {name}"]
             wrong = forbidden(value)
             if wrong is not None:
-                raise Refused(f"header {name} {wrong}")
+                raise Undeliverable(f"header {name} {wrong}")
             headers[name] = value
         headers["Idempotency-Key"] = f"{self.place.key}-{place.batch}-{place.row}"
         answer = self._answered(method, message.body, headers)
@@ -115,8 +115,8 @@ class HttpTarget:
         if 200 <= status < 300:
             return 1
         if status >= 500 or status in _LATER:
-            raise Away(said)
-        raise Refused(f"{said}; redirects are not followed" if 300 <= status < 400 else said)
+            raise TargetUnavailable(said)
+        raise Undeliverable(f"{said}; redirects are not followed" if 300 <= status < 400 else said)
 
     def _answered(self, method: str, body: bytes, headers: dict[str, str]) -> HttpAnswer:
         """The answer to a request, with an access token where one is needed: another one, where it is not taken."""
@@ -134,16 +134,16 @@ class HttpTarget:
         long."""
         assert self._calls is not None
         if not answer.whole:
-            raise Refused(f"its response has more than {MOST_RESPONSE:,} bytes")
+            raise Undeliverable(f"its response has more than {MOST_RESPONSE:,} bytes")
         headers = {**answer.headers, **{k.lower(): v for k, v in answer.headers.items()}}
         event = {a: message.properties[f"event {a}"] for a in self._calls.attributes}
         response = Response(answer.body, {**headers, **event})
         self._calls.desk.leave(taker, response)
         while not response.kept.wait(POLL):
             if self._cancelled.is_set():
-                raise Away("the app stops")
+                raise TargetUnavailable("the app stops")
         if response.lost:
-            raise Away("the source of its responses stopped")
+            raise TargetUnavailable("the source of its responses stopped")
 
     def finish(self, batch: int) -> None:
         """Nothing is left to do."""

@@ -13,7 +13,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .target import Away
+from .target import TargetUnavailable
 
 _LEAST_READ = 1 << 16
 """Bytes of an answer that are read, so that the connection can be used again."""
@@ -63,15 +63,15 @@ class HttpClient:
         except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError) as error:
             self.close()
             if not reused:
-                raise Away(f"{self.server} cannot be reached: {_why(error)}") from None
+                raise TargetUnavailable(f"{self.server} cannot be reached: {_why(error)}") from None
         except (OSError, http.client.HTTPException) as error:
             self.close()
-            raise Away(f"{self.server} cannot be reached: {_why(error)}") from None
+            raise TargetUnavailable(f"{self.server} cannot be reached: {_why(error)}") from None
         try:
             return self._ask(method, path, body, headers)
         except (OSError, http.client.HTTPException) as error:
             self.close()
-            raise Away(f"{self.server} cannot be reached: {_why(error)}") from None
+            raise TargetUnavailable(f"{self.server} cannot be reached: {_why(error)}") from None
 
     def close(self) -> None:
         """Ends the connection; `ask` may follow."""

@@ -18,7 +18,7 @@ from typing import Any
 from ..errors import masked, printable
 from ..mapping import Message
 from ..plan.query_parts import template_attributes
-from .target import Away, Place, Refused
+from .target import OutputPlace, TargetUnavailable, Undeliverable
 
 KEY_HEADER = "Idempotency-Key"
 """The header with a record's identity: the app's run, sink, micro-batch and row."""
@@ -35,7 +35,7 @@ _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 
 
 @dataclass(frozen=True)
-class KafkaPlace:
+class KafkaSinkPlace:
     """Where records go. `topic`, `partition`, `record_key` and the headers of `templates` may name attributes as
     `{{attribute}}`; `headers` are as they are. None: Kafka chooses the partition, by the record's key if it has one.
     `settings` are those of kafka-python's producer. `key` begins each Idempotency-Key. Never shown: it has secrets."""
@@ -51,7 +51,7 @@ class KafkaPlace:
 
 
 @dataclass(frozen=True)
-class _Record:
+class _KafkaMessage:
     """A message with what is filled in. `id` is its Idempotency-Key; `headers` are the others."""
 
     id: str
@@ -69,7 +69,7 @@ class KafkaTarget:
     at_start = False
     at_once = 500
 
-    def __init__(self, place: KafkaPlace, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, place: KafkaSinkPlace, clock: Callable[[], float] = time.monotonic) -> None:
         self.place, self._clock = place, clock
         given = {"topic": place.topic, "partition": place.partition, "key": place.record_key}
         self.templates: Mapping[str, str] = {k: v for k, v in given.items() if v and template_attributes(v)} | {
@@ -84,14 +84,14 @@ class KafkaTarget:
         self._cancelled.clear()
         return {}
 
-    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
-        records: list[_Record] = []
+    def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
+        records: list[_KafkaMessage] = []
         for message, place in zip(messages, places, strict=True):
             try:
                 record = self._record(message, f"{self.place.key}-{place.batch}-{place.row}")
                 if record.id not in self._taken:
                     self._check(record)
-            except (Refused, Away):
+            except (Undeliverable, TargetUnavailable):
                 if not records:
                     raise
                 break  # what comes before it is sent first
@@ -118,30 +118,30 @@ class KafkaTarget:
 
     # ---------------------------------------------------------------------------------------------------- one record
 
-    def _record(self, message: Message, id: str) -> _Record:
+    def _record(self, message: Message, id: str) -> _KafkaMessage:
         """Raises Refused where what is filled in is no topic or partition."""
         found = message.properties
         topic = found.get("topic", self.place.topic)
         if not TOPIC.fullmatch(topic):
-            raise Refused(f"'{printable(topic[:60])}' is not the name of a topic")
+            raise Undeliverable(f"'{printable(topic[:60])}' is not the name of a topic")
         partition = found.get("partition", self.place.partition)
         if partition is not None and not _NUMBER.fullmatch(partition):
-            raise Refused(f"'{printable(partition[:20])}' is not the number of a partition")
+            raise Undeliverable(f"'{printable(partition[:20])}' is not the number of a partition")
         key = found.get("key", self.place.record_key)
         number = None if partition is None else int(partition)
         headers = [*self.place.headers, *((name, found[f"header {name}"]) for name, _ in self.place.templates)]
-        return _Record(
+        return _KafkaMessage(
             id, topic, number, None if key is None else _bytes(key), message.body,
             tuple((name, _bytes(value)) for name, value in headers),
         )  # fmt: skip
 
-    def _check(self, record: _Record) -> None:
+    def _check(self, record: _KafkaMessage) -> None:
         """Raises Refused where Kafka has no such topic or partition, and Away where it does not say."""
         if self._missing.get(record.topic, 0.0) > self._clock():
-            raise Refused(f"there is no topic '{record.topic}'")
+            raise Undeliverable(f"there is no topic '{record.topic}'")
         partitions = self._partitions(record.topic)
         if record.partition is not None and record.partition not in partitions:
-            raise Refused(f"topic '{record.topic}' has no partition {record.partition}: it has {len(partitions)}")
+            raise Undeliverable(f"topic '{record.topic}' has no partition {record.partition}: it has {len(partitions)}")
 
     def _partitions(self, topic: str) -> set[int]:
         from kafka.errors import KafkaError, KafkaTimeoutError
@@ -154,7 +154,7 @@ class KafkaTarget:
             if self._exists(topic):
                 raise self._away(error) from None
             self._missing = {topic: self._clock() + _KNOWN_FOR}
-            raise Refused(f"there is no topic '{topic}'") from None
+            raise Undeliverable(f"there is no topic '{topic}'") from None
         except KafkaError as error:
             raise self._failed(error) from None
 
@@ -178,7 +178,7 @@ class KafkaTarget:
 
     # -------------------------------------------------------------------------------------------------------- sending
 
-    def _sent(self, records: Sequence[_Record]) -> int:
+    def _sent(self, records: Sequence[_KafkaMessage]) -> int:
         """How many of the records Kafka has, counted from the first. Raises Refused or Away where it has not that."""
         failed = self._produced([r for r in records if r.id not in self._taken])
         too_large = [i for i, e in failed.items() if _is_too_large(e)]
@@ -198,7 +198,7 @@ class KafkaTarget:
         self._taken.clear()
         return len(records)
 
-    def _produced(self, records: Sequence[_Record]) -> dict[str, Exception]:
+    def _produced(self, records: Sequence[_KafkaMessage]) -> dict[str, Exception]:
         """Sends records and waits for them: what failed, by id. The others are noted in `_taken`."""
         from kafka.errors import KafkaError
 
@@ -234,7 +234,7 @@ class KafkaTarget:
                     return error
                 if self._cancelled.is_set():
                     self.close()
-                    raise Away("the app stops") from None
+                    raise TargetUnavailable("the app stops") from None
 
     def _connected(self) -> Any:
         """The producer. Raises Away where no server can be reached."""
@@ -250,15 +250,15 @@ class KafkaTarget:
                 raise self._away(error) from None
         return self._producer
 
-    def _failed(self, error: Exception) -> Away | Refused:
+    def _failed(self, error: Exception) -> TargetUnavailable | Undeliverable:
         """What an error means to the delivery. A producer that has given a record up is not used again."""
         if _is_too_large(error) or type(error).__name__ in _FOR_GOOD:
-            return Refused(f"Kafka does not take it: {_said(error)}")
+            return Undeliverable(f"Kafka does not take it: {_said(error)}")
         return self._away(error)
 
-    def _away(self, error: Exception) -> Away:
+    def _away(self, error: Exception) -> TargetUnavailable:
         self.close()
-        return Away(f"{', '.join(self.place.servers)}: {_said(error)}")
+        return TargetUnavailable(f"{', '.join(self.place.servers)}: {_said(error)}")
 
 
 def _bytes(text: str) -> bytes:

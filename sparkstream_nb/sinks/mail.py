@@ -22,7 +22,7 @@ from typing import Any
 from ..errors import printable, shown
 from ..mapping import Message
 from ..plan.query_parts import template_attributes
-from .target import Away, Place, Refused
+from .target import OutputPlace, TargetUnavailable, Undeliverable
 
 HEADERS = ("subject", "to", "cc", "bcc")
 """The options of a mail's headers, which may depend on the event."""
@@ -73,7 +73,7 @@ class MailTarget:
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
 
-    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+    def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         mail, recipients = self._mail(messages[0], places[0])
         try:
             left = self._sent(mail, recipients)
@@ -82,14 +82,14 @@ class MailTarget:
         except smtplib.SMTPResponseException as error:
             raise self._failed(error.smtp_code, error.smtp_error) from None
         except smtplib.SMTPNotSupportedError as error:
-            raise Away(f"{self.place}: {printable(str(error))[:200]}") from None
+            raise TargetUnavailable(f"{self.place}: {printable(str(error))[:200]}") from None
         except (OSError, smtplib.SMTPException) as error:
             self.close()
             why = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
-            raise Away(f"{self.place} cannot be reached: {printable(why)[:200]}") from None
+            raise TargetUnavailable(f"{self.place} cannot be reached: {printable(why)[:200]}") from None
         if left:
             who, (code, said) = next(iter(left.items()))
-            raise Refused(f"it was sent, but not to {shown(who)}: the server answered {_words(code, said)}")
+            raise Undeliverable(f"it was sent, but not to {shown(who)}: the server answered {_words(code, said)}")
         return 1
 
     def finish(self, batch: int) -> None:
@@ -139,14 +139,16 @@ class MailTarget:
                 encrypted = True
             if p.user is not None:
                 if not encrypted and not p.is_here:
-                    raise Away(f"{p} offers no TLS, and the password is not sent without: write ssl.enable='true'")
+                    raise TargetUnavailable(
+                        f"{p} offers no TLS, and the password is not sent without: write ssl.enable='true'"
+                    )
                 server.login(p.user, p.password)
         except BaseException:
             server.close()
             raise
         return server
 
-    def _failed(self, code: int, said: bytes | str) -> Away | Refused:
+    def _failed(self, code: int, said: bytes | str) -> TargetUnavailable | Undeliverable:
         """True if the server may take a mail later (4xx, and wrong passwords, which may be mended), or never."""
         words = f"{self.place} answered {_words(code, said)}"
         if code in (421, 530, 534, 535):
@@ -154,18 +156,18 @@ class MailTarget:
         elif self._server is not None:
             with contextlib.suppress(OSError, smtplib.SMTPException):
                 self._server.rset()
-        return Away(words) if code < 500 or code in (530, 534, 535) else Refused(words)
+        return TargetUnavailable(words) if code < 500 or code in (530, 534, 535) else Undeliverable(words)
 
-    def _mail(self, message: Message, place: Place) -> tuple[EmailMessage, list[str]]:
+    def _mail(self, message: Message, place: OutputPlace) -> tuple[EmailMessage, list[str]]:
         """A mail and its recipients. Raises Refused for values that headers do not have."""
         texts = {n: message.properties.get(n, t) for n, t in self.place.texts.items()}
         for name, text in texts.items():
             if _CONTROL.search(text):
-                raise Refused(f"{name} has a line break or another control character in it")
+                raise Undeliverable(f"{name} has a line break or another control character in it")
         addresses = {n: addresses_of(n, t) for n, t in texts.items() if n != "subject"}
         recipients = list(dict.fromkeys(a.addr_spec for found in addresses.values() for a in found))
         if not 0 < len(recipients) <= MOST_RECIPIENTS:
-            raise Refused(f"a mail has 1 to {MOST_RECIPIENTS} recipients, and this one {len(recipients)}")
+            raise Undeliverable(f"a mail has 1 to {MOST_RECIPIENTS} recipients, and this one {len(recipients)}")
         mail = EmailMessage(policy=SMTP)
         try:
             mail["From"] = self.place.sender
@@ -177,7 +179,7 @@ class MailTarget:
             subtype = self.place.content_type.partition("/")[2]
             mail.set_content(message.body.decode("utf-8", "replace"), subtype=subtype, charset="utf-8")
         except (ValueError, IndexError) as error:
-            raise Refused(f"it is no mail: {printable(str(error))[:200]}") from None
+            raise Undeliverable(f"it is no mail: {printable(str(error))[:200]}") from None
         return mail, recipients
 
 
@@ -188,11 +190,11 @@ def addresses_of(name: str, text: str) -> list[Address]:
         if not shown_name and not address:
             continue
         if not _ADDRESS.fullmatch(address):
-            raise Refused(f"{name} has {shown(text)}, which is no address")
+            raise Undeliverable(f"{name} has {shown(text)}, which is no address")
         try:
             out.append(Address(shown_name, addr_spec=address))
         except Exception:  # of several kinds, also IndexError
-            raise Refused(f"{name} has {shown(address)}, which is no address") from None
+            raise Undeliverable(f"{name} has {shown(address)}, which is no address") from None
     return out
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from ..engine.columnar.columns import Array
 from ..journal.results import column_values, is_object
-from ..mapping import Dropped, Message, encoder
+from ..mapping import DroppedMessage, Message, encoder
 from ..mapping.values import Values
 from ..plan.connectors.mapping import (
     Avro,
@@ -37,27 +37,27 @@ _STAMPS = 3
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _MessageKind:
     content_type: str
     extension: str
     breaks: bool = False
     """True if a message ends with a line break of its own."""
 
 
-_KINDS: Mapping[type[SinkFormat], _Kind] = {
-    JsonSink: _Kind("application/json", "json"),
-    CsvSink: _Kind("text/csv", "csv", breaks=True),
-    TextSink: _Kind("text/plain", "txt"),
-    KeyValueSink: _Kind("application/x-www-form-urlencoded", "txt"),
-    XmlSink: _Kind("application/xml", "xml"),
-    Avro: _Kind("application/octet-stream", "avro"),
-    Binary: _Kind("application/octet-stream", "bin"),
-    PassThrough: _Kind("application/octet-stream", "bin"),
+_KINDS: Mapping[type[SinkFormat], _MessageKind] = {
+    JsonSink: _MessageKind("application/json", "json"),
+    CsvSink: _MessageKind("text/csv", "csv", breaks=True),
+    TextSink: _MessageKind("text/plain", "txt"),
+    KeyValueSink: _MessageKind("application/x-www-form-urlencoded", "txt"),
+    XmlSink: _MessageKind("application/xml", "xml"),
+    Avro: _MessageKind("application/octet-stream", "avro"),
+    Binary: _MessageKind("application/octet-stream", "bin"),
+    PassThrough: _MessageKind("application/octet-stream", "bin"),
 }
 
 
 @dataclass(frozen=True)
-class Unwritten:
+class UnwrittenEvents:
     """Events of which no message can be made."""
 
     events: Sequence[int]
@@ -74,7 +74,7 @@ class Unwritten:
         return len(self.events)
 
 
-Made: TypeAlias = "Message | Unwritten"
+Made: TypeAlias = "Message | UnwrittenEvents"
 
 
 class MessageWriter:
@@ -119,7 +119,7 @@ class MessageWriter:
         left = np.setdiff1d(np.arange(table.num_rows), np.fromiter(odd, np.int64))
         rest = table.take(pa.array(left))
         found = self._encoded(rest, attribute_columns(rest), left)
-        found += [Unwritten((i,), reason) for i, reason in odd.items()]
+        found += [UnwrittenEvents((i,), reason) for i, reason in odd.items()]
         return sorted(found, key=lambda m: m.first)
 
     def _encoded(self, table: pa.Table, columns: Sequence[Values], numbers: Array) -> list[Made]:
@@ -129,7 +129,7 @@ class MessageWriter:
         groups = np.zeros(len(numbers), np.int64)
         if self.mapping.grouped:
             groups[_changes(table)] = 1
-        dropped: list[Dropped] = []
+        dropped: list[DroppedMessage] = []
         times = table.column(2).to_numpy().astype(np.int64)
         made = self._encoder.encode(columns, times, np.cumsum(groups), dropped, CHUNK)
         plain = bool(numbers[-1] == len(numbers) - 1)
@@ -138,7 +138,7 @@ class MessageWriter:
         )
         for d in dropped:
             events = numbers[list(d.message.events)].tolist()
-            out.append(Unwritten(events, f"the event cannot be written: {d.reason}"))
+            out.append(UnwrittenEvents(events, f"the event cannot be written: {d.reason}"))
         return sorted(out, key=lambda m: m.first)
 
     def _odd(self, columns: Sequence[Values]) -> dict[int, str]:

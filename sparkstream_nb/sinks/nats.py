@@ -15,7 +15,7 @@ from ..connections.nats_client import NatsConnection, NatsFailed, NatsServers
 from ..errors import printable
 from ..mapping import Message
 from ..plan.query_parts import template_attributes
-from .target import Away, Place, Refused
+from .target import OutputPlace, TargetUnavailable, Undeliverable
 
 ID_HEADER = "Nats-Msg-Id"
 SUBJECT = re.compile(r"[^\s.*>\x00-\x1f\x7f]+(\.[^\s.*>\x00-\x1f\x7f]+)*")
@@ -49,12 +49,12 @@ class NatsTarget:
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
 
-    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+    def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         found: list[tuple[str, bytes, Mapping[str, str]]] = []
         for message, place in zip(messages, places, strict=True):
             try:
                 subject = self._subject(message)
-            except Refused:
+            except Undeliverable:
                 if not found:
                     raise
                 break  # what comes before it is sent first
@@ -63,7 +63,7 @@ class NatsTarget:
             self._connected().publish(found)
         except NatsFailed as error:
             self.close()
-            raise Away(str(error)) from None
+            raise TargetUnavailable(str(error)) from None
         return len(found)
 
     def finish(self, batch: int) -> None:
@@ -83,9 +83,9 @@ class NatsTarget:
     def _subject(self, message: Message) -> str:
         subject = message.properties.get("destination", self.place.subject)
         if not SUBJECT.fullmatch(subject):
-            raise Refused(f"'{printable(subject[:60])}' is no subject of NATS")
+            raise Undeliverable(f"'{printable(subject[:60])}' is no subject of NATS")
         if len(message.body) > _MOST_BYTES:
-            raise Refused(f"a message has {_MOST_BYTES:,} bytes at most, and this one {len(message.body):,}")
+            raise Undeliverable(f"a message has {_MOST_BYTES:,} bytes at most, and this one {len(message.body):,}")
         return subject
 
     def _connected(self) -> NatsConnection:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
 from .http_client import HttpAnswer, HttpClient, HttpServer
-from .target import Away
+from .target import TargetUnavailable
 
 _MOST_READ = 1 << 20
 _BEFORE = 30.0
@@ -74,11 +74,11 @@ class TokenSource:
             elif answer is None or self._place.client is not None or self._place.in_body is not None:
                 answer = self._ask({"grant_type": "client_credentials"})
         if answer.status != 200:
-            raise Away(f"the token server {self._place.server} answered {answer}{_error_of(answer)}")
+            raise TargetUnavailable(f"the token server {self._place.server} answered {answer}{_error_of(answer)}")
         found = _object(answer)
         token, seconds, refresh = (found.get(k) for k in ("access_token", "expires_in", "refresh_token"))
         if not isinstance(token, str) or not token or not token.isascii() or not token.isprintable() or " " in token:
-            raise Away(f"the token server {self._place.server} gave no access_token")
+            raise TargetUnavailable(f"the token server {self._place.server} gave no access_token")
         self._token = token
         lasts = float(seconds) if isinstance(seconds, int | float | str) and _is_number(seconds) else float("inf")
         self._ends = began + max(lasts - _BEFORE, lasts / 2)

@@ -17,7 +17,7 @@ from ..system import put_in_place, to_disk
 
 
 @dataclass(frozen=True)
-class Position:
+class SinkPosition:
     """The next output of `stream` to deliver is row `row` of micro-batch `batch`.
 
     Counts of events since the app's life began: `sent`; `failed`, which cannot be delivered; `dropped`, which went
@@ -33,11 +33,11 @@ class Position:
     stream: str = ""
 
 
-def read_position(path: Path) -> Position | None:
+def read_position(path: Path) -> SinkPosition | None:
     """The position in a file; None where there is none yet. Raises SparkStreamError for a file that cannot be read."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        return Position(**{f.name: found[f.name] for f in fields(Position)})
+        return SinkPosition(**{f.name: found[f.name] for f in fields(SinkPosition)})
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):
@@ -59,7 +59,7 @@ def unsent(life: Path, streams: Collection[str] | None = None) -> int:
     return out
 
 
-def write_position(path: Path, position: Position) -> None:
+def write_position(path: Path, position: SinkPosition) -> None:
     """Replaces the file, whole or not at all; it is on the disk when this returns."""
     private_folder(path.parent)
     new = private_file(path.with_suffix(".new"))

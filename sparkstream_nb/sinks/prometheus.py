@@ -19,20 +19,20 @@ from urllib.parse import parse_qsl
 
 from ..errors import printable
 from ..mapping import Message
-from ..serving import Answer, Limits, Listener, Request
-from .target import Away, Place, Refused
+from ..serving import Answer, Listener, Request, ServerLimits
+from .target import OutputPlace, TargetUnavailable, Undeliverable
 
 MetricType = Literal["counter", "gauge", "histogram", "summary"]
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """The upper bounds of a histogram's buckets by default, as Prometheus' client for Java has them."""
 MOST_SERIES = 10_000
 """Combinations of labels that one metric has at most: each is kept with the sink's position."""
-_LIMITS = Limits(connections=32, seconds=10.0, body=0)
+_LIMITS = ServerLimits(connections=32, seconds=10.0, body=0)
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass(frozen=True)
-class Metric:
+class SinkMetric:
     """A metric: `labels` are the attributes beside the one called `value`, `buckets` the upper bounds of a histogram's
     buckets, ascending, without infinity."""
 
@@ -52,7 +52,7 @@ class PrometheusTarget:
     at_once = 5_000
     templates: Mapping[str, str] = {}
 
-    def __init__(self, metric: Metric, host: str, port: int) -> None:
+    def __init__(self, metric: SinkMetric, host: str, port: int) -> None:
         self.metric, self._place = metric, (host, port)
         self._series: dict[tuple[str, ...], list[float]] = {}
         self._lock = threading.Lock()
@@ -68,11 +68,11 @@ class PrometheusTarget:
             self._served = True
         return self.state()
 
-    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+    def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         for i, message in enumerate(messages):
             try:
                 self._take(dict(parse_qsl(message.body.decode(), keep_blank_values=True)))
-            except Refused:
+            except Undeliverable:
                 if i == 0:
                     raise
                 return i
@@ -118,16 +118,16 @@ class PrometheusTarget:
         """Adds an event. Raises Refused for one that the metric cannot have."""
         m = self.metric
         if m.value not in event:
-            raise Refused(f"{m.value} is null")
+            raise Undeliverable(f"{m.value} is null")
         value = float(event[m.value])
         if m.type == "counter" and not value >= 0:
-            raise Refused(f"a counter does not go down: {m.value} is {printable(event[m.value])}")
+            raise Undeliverable(f"a counter does not go down: {m.value} is {printable(event[m.value])}")
         labels = tuple(event.get(name, "") for name in m.labels)
         with self._lock:
             numbers = self._series.get(labels)
             if numbers is None:
                 if len(self._series) >= MOST_SERIES:
-                    raise Refused(f"metric {m.name} has {MOST_SERIES:,} combinations of labels already")
+                    raise Undeliverable(f"metric {m.name} has {MOST_SERIES:,} combinations of labels already")
                 buckets = len(m.buckets) + 1 if m.type == "histogram" else 0
                 numbers = self._series[labels] = [0.0] * (1 if m.type in ("counter", "gauge") else 2 + buckets)
             if len(numbers) == 1:
@@ -163,7 +163,7 @@ def _quoted(text: str) -> str:
 # ------------------------------------------------------------------------------------------------------------- server
 
 
-class _Site:
+class _MetricsSite:
     """Answers `GET /metrics` with the metrics of all sinks of this process that are served at its place."""
 
     def __init__(self, host: str) -> None:
@@ -187,7 +187,7 @@ class _Site:
 
 @dataclass(frozen=True)
 class _Served:
-    site: _Site
+    site: _MetricsSite
     listener: Listener
 
 
@@ -201,15 +201,15 @@ def _serve(target: PrometheusTarget, host: str, port: int) -> None:
     with _serving:
         served = _servers.get((host, port))
         if served is None:
-            site = _Site(host)
+            site = _MetricsSite(host)
             try:
                 listener = Listener(site, "127.0.0.1" if host == "localhost" else host, port, _LIMITS)
             except OSError as error:
-                raise Away(f"http://{host}:{port} cannot be served: {error.strerror or error}") from None
+                raise TargetUnavailable(f"http://{host}:{port} cannot be served: {error.strerror or error}") from None
             served = _servers[host, port] = _Served(site, listener)
             listener.start()
         if any(t.metric.name == name for t in served.site.targets):
-            raise Away(f"another sink serves a metric {name} at http://{host}:{port}")
+            raise TargetUnavailable(f"another sink serves a metric {name} at http://{host}:{port}")
         served.site.targets.append(target)
 
 

@@ -10,16 +10,16 @@ from ..engine.columnar.columns import Array
 from ..mapping import Message
 
 
-class Away(Exception):
+class TargetUnavailable(Exception):
     """The target cannot take anything now; it may later. `str()` is the reason, one line without secrets."""
 
 
-class Refused(Exception):
+class Undeliverable(Exception):
     """The target will never take this message. `str()` is the reason, one line without secrets."""
 
 
 @dataclass(frozen=True)
-class Place:
+class OutputPlace:
     """A message's place among the outputs of its stream: its first event is number `row` of micro-batch `batch`, in the
     order in which messages are sent."""
 
@@ -27,7 +27,7 @@ class Place:
     row: int
 
 
-class Places(Sequence[Place]):
+class OutputPlaces(Sequence[OutputPlace]):
     """The places of messages in micro-batch `batch`, of which `rows` (int64) has each one's row."""
 
     def __init__(self, batch: int, rows: Array) -> None:
@@ -37,15 +37,15 @@ class Places(Sequence[Place]):
         return len(self.rows)
 
     @overload
-    def __getitem__(self, i: int) -> Place: ...
+    def __getitem__(self, i: int) -> OutputPlace: ...
 
     @overload
-    def __getitem__(self, i: slice) -> Places: ...
+    def __getitem__(self, i: slice) -> OutputPlaces: ...
 
-    def __getitem__(self, i: int | slice) -> Place | Places:
+    def __getitem__(self, i: int | slice) -> OutputPlace | OutputPlaces:
         if isinstance(i, slice):
-            return Places(self.batch, self.rows[i])
-        return Place(self.batch, int(self.rows[i]))
+            return OutputPlaces(self.batch, self.rows[i])
+        return OutputPlace(self.batch, int(self.rows[i]))
 
 
 class Target(Protocol):
@@ -67,7 +67,7 @@ class Target(Protocol):
         """
         ...
 
-    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+    def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         """Sends messages, with the place of each; how many of them were delivered: 0 where its `state` has to be kept
         before it goes on. Raises Away where it cannot be reached, and Refused where it does not take the first."""
         ...

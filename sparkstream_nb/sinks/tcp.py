@@ -16,7 +16,7 @@ from typing import Any
 
 from ..connections.tcp_frames import MOST_BYTES, frame
 from ..mapping import Message
-from .target import Away, Place, Refused
+from .target import OutputPlace, TargetUnavailable, Undeliverable
 
 
 @dataclass(frozen=True)
@@ -49,16 +49,16 @@ class TcpTarget:
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
 
-    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+    def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         data = frame(self._session, self.place.channel, messages[0].body)
         if len(data) > MOST_BYTES:
-            raise Refused(f"a frame has {MOST_BYTES:,} bytes at most, and this one {len(data):,}")
+            raise Undeliverable(f"a frame has {MOST_BYTES:,} bytes at most, and this one {len(data):,}")
         try:
             self._connected().sendall(data)
         except OSError as error:
             self.close()
             why = "it did not take it in time" if isinstance(error, TimeoutError) else error.strerror or str(error)
-            raise Away(f"{self.place} cannot be reached: {why}") from None
+            raise TargetUnavailable(f"{self.place} cannot be reached: {why}") from None
         return 1
 
     def finish(self, batch: int) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..mapping import Message
-from .target import Away, Place, Refused, Target
+from .target import OutputPlace, Target, TargetUnavailable, Undeliverable
 
 LEFT_ALONE = 5.0
 """Seconds in which a destination that was away is not tried, while others are there."""
@@ -39,7 +39,7 @@ class Turns:
             target.open({})
         return self.state()
 
-    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+    def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         """Raises Away where all destinations are, and Refused where the one whose turn it is does not take it.
 
         A message is sent when the one before it was taken: passed over, it would come behind later ones.
@@ -49,14 +49,14 @@ class Turns:
             try:
                 if self._sent(message, places[i]) == 0:
                     return i
-            except (Away, Refused):
+            except (TargetUnavailable, Undeliverable):
                 if i == 0:
                     raise
                 self._next = turn  # with the next call it has its turn
                 return i
         return len(messages)
 
-    def _sent(self, message: Message, place: Place) -> int:
+    def _sent(self, message: Message, place: OutputPlace) -> int:
         """How many were sent of one message."""
         count, why = len(self._targets), ""
         order = [(self._next + i) % count for i in range(count)]
@@ -65,14 +65,14 @@ class Turns:
         for number in sorted(order, key=lambda n: self._until[n] > now):
             try:
                 sent = self._targets[number].send([self._own(number, message)], [place])
-            except Away as error:
+            except TargetUnavailable as error:
                 self._until[number], why = self._clock() + LEFT_ALONE, str(error)
                 continue
             finally:
                 self._next = (number + 1) % count
             self._until[number] = 0.0
             return sent
-        raise Away(f"all {count} destinations are away; {why}")
+        raise TargetUnavailable(f"all {count} destinations are away; {why}")
 
     def _own(self, number: int, message: Message) -> Message:
         """The message with the properties of one target."""

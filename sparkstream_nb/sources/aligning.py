@@ -36,7 +36,7 @@ NO_TIME = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, eq=False)
-class Portion:
+class PartitionPortion:
     """Messages of a partition, in order, decoded: by message its offset and the latest time of its events (int64 ms;
     `NO_TIME` without one)."""
 
@@ -56,11 +56,11 @@ class Aligned:
 
 
 @dataclass
-class _Part:
+class _WaitingPartition:
     """What waits of a partition. `time`: the latest that was read; `more`: whether there is more to read, as was `told`
     or not yet; `waited` (s) for that."""
 
-    waiting: deque[Portion] = field(default_factory=deque)
+    waiting: deque[PartitionPortion] = field(default_factory=deque)
     time: int = NO_TIME
     more: bool = True
     told: bool = False
@@ -88,11 +88,11 @@ class Alignment:
     holds up nothing."""
 
     def __init__(self, parts: Collection[str], latest: Callable[[], int | None]) -> None:
-        self._parts = {part: _Part() for part in sorted(parts)}
+        self._parts = {part: _WaitingPartition() for part in sorted(parts)}
         self._latest = latest
         self._most = max(LEAST_WAITING, MOST_WAITING // max(1, len(parts)))
 
-    def put(self, portion: Portion) -> None:
+    def put(self, portion: PartitionPortion) -> None:
         """Messages that were read."""
         part = self._parts[portion.part]
         part.waited = 0.0
@@ -148,7 +148,7 @@ class Alignment:
         return min(ends, default=None)
 
 
-def _ready(waiting: deque[Portion], rank: int, bound: tuple[int, int] | None) -> list[Portion]:
+def _ready(waiting: deque[PartitionPortion], rank: int, bound: tuple[int, int] | None) -> list[PartitionPortion]:
     """Takes what is up to `bound` from a partition's messages."""
     out = []
     while waiting:
@@ -165,7 +165,7 @@ def _ready(waiting: deque[Portion], rank: int, bound: tuple[int, int] | None) ->
     return out
 
 
-def _split(portion: Portion, count: int) -> tuple[Portion, Portion]:
+def _split(portion: PartitionPortion, count: int) -> tuple[PartitionPortion, PartitionPortion]:
     """The first `count` messages, and the others."""
     decoded = portion.decoded
     events = int(np.searchsorted(decoded.message, count))
@@ -185,7 +185,7 @@ def _split(portion: Portion, count: int) -> tuple[Portion, Portion]:
     )
 
 
-def _merged(portions: list[Portion]) -> Aligned:
+def _merged(portions: list[PartitionPortion]) -> Aligned:
     """Portions as one, by time; those of one time in the order of `portions`."""
     counts = [len(p.offsets) for p in portions]
     begins = np.cumsum([0, *counts])

@@ -26,13 +26,13 @@ import pyarrow as pa
 from ..engine.columnar.columns import ARROW, Array
 from ..errors import StoreError, shown
 from ..ingest import ingest
-from ..mapping.decoding import Decoded, Rejected, cut
+from ..mapping.decoding import Decoded, RejectedMessage, cut
 from ..mapping.values import misfit
 from ..plan.connectors.mapping import SourceMapping
-from ..stores.polling import PolledTable, Row
-from ..stores.unread import Unread
+from ..stores.polling import PolledRow, PolledTable
+from ..stores.unread import UnreadValue
 from ..types import Schema, Type
-from .reader import PLACE, Away, Behind, Taken
+from .reader import PLACE, Behind, ReadMessages, SourceUnavailable
 
 PORTION = 10_000
 """Rows that are read at once, and those that have the polling value of the last one."""
@@ -46,7 +46,7 @@ _MOST_DIGITS = 4_000
 
 
 @dataclass(frozen=True)
-class _Told:
+class _ReportedRows:
     """The token of rows that were told of: the digests of all such rows."""
 
     digests: tuple[str, ...]
@@ -65,7 +65,7 @@ class CdcReader:
         self._endless = f"{self._part}@endless"
         self._last: Any = None
         self._told: tuple[str, ...] = ()
-        self._begun: Taken | None = None
+        self._begun: ReadMessages | None = None
         self._more = False
         self._began = self._entered = _LONG_AGO
         """When the last poll began that was answered, and the last one of which all is in the inbox (s of the monotonic
@@ -81,7 +81,7 @@ class CdcReader:
             greatest = self._table.greatest()
             endless = _digests(self._table.endless(MOST_ENDLESS))
         except StoreError as error:
-            raise Away(str(error)) from None
+            raise SourceUnavailable(str(error)) from None
         here, former = str(self._table.database), reached.get(PLACE)
         elsewhere = former is not None and former != here
         kept = None if elsewhere else reached.get(self._part)
@@ -91,7 +91,7 @@ class CdcReader:
             begins = {**dict.fromkeys(reached), PLACE: here, self._part: position(greatest)}
             if endless:
                 begins[self._endless] = list(endless)
-            self._begun = Taken(self._nothing(), 0, begins, lasting=True)
+            self._begun = ReadMessages(self._nothing(), 0, begins, lasting=True)
             return f"it has read from {former} until now: {_anew(self._table, greatest)}" if elsewhere else None
         self._last, self._told = value_at(kept), tuple(reached.get(self._endless) or ())
         said: str | None = None
@@ -102,10 +102,10 @@ class CdcReader:
             )
             self._last = greatest
             moved[self._part] = position(greatest)
-        self._begun = Taken(self._nothing(), 0, moved, lasting=True) if moved else None
+        self._begun = ReadMessages(self._nothing(), 0, moved, lasting=True) if moved else None
         return said
 
-    def read(self, seconds: float) -> Taken | None:
+    def read(self, seconds: float) -> ReadMessages | None:
         if self._begun is not None:
             begun, self._begun = self._begun, None
             return begun
@@ -115,17 +115,17 @@ class CdcReader:
                 rows = self._poll()
                 if rows:
                     last = rows[-1].at
-                    return Taken(self._events(rows), len(rows), {self._part: position(last)}, token=rows[-1])
+                    return ReadMessages(self._events(rows), len(rows), {self._part: position(last)}, token=rows[-1])
                 if not self._more and (told := self._endless_rows()) is not None:
                     return told
             now = time.monotonic()
             if now >= end or self._cancelled.wait(max(min(end, self._due) - now, 0.0)):
                 return None
 
-    def kept(self, taken: Taken, refused: Mapping[int, str]) -> None:
-        if isinstance(taken.token, Row):
+    def kept(self, taken: ReadMessages, refused: Mapping[int, str]) -> None:
+        if isinstance(taken.token, PolledRow):
             self._last, self._entered = taken.token.at, self._began
-        elif isinstance(taken.token, _Told):
+        elif isinstance(taken.token, _ReportedRows):
             self._told = taken.token.digests
 
     def busy(self, *, full: bool) -> None:
@@ -143,24 +143,24 @@ class CdcReader:
         self._cancelled.set()
         self._table.cancel()
 
-    def _poll(self) -> list[Row]:
+    def _poll(self) -> list[PolledRow]:
         began = time.monotonic()
         try:
             rows, self._more = self._table.after(self._last, PORTION)
         except StoreError as error:
-            raise Away(str(error)) from None
+            raise SourceUnavailable(str(error)) from None
         self._began = began
         if not rows:
             self._entered = began
         self._due = _LONG_AGO if self._more else began + self._every
         return rows
 
-    def _endless_rows(self) -> Taken | None:
+    def _endless_rows(self) -> ReadMessages | None:
         """The rows that nothing follows, and that were not told of; None for none."""
         try:
             rows = self._table.endless(MOST_ENDLESS)
         except StoreError as error:
-            raise Away(str(error)) from None
+            raise SourceUnavailable(str(error)) from None
         digests = _digests(rows)
         new = Counter(digests)
         new.subtract(self._told)
@@ -174,18 +174,20 @@ class CdcReader:
             return None
         why = f"{self._table.column} is {{}}, which no row can come after: rows are read in the order of that column"
         rejected = tuple(
-            Rejected(i, why.format(shown(str(row.at))), cut(self._text(self._alone(row), row)))
+            RejectedMessage(i, why.format(shown(str(row.at))), cut(self._text(self._alone(row), row)))
             for i, row in enumerate(fresh)
         )
         found = Decoded(self._nothing().columns, np.empty(0, np.int64), rejected)
-        return Taken(found, len(fresh), {self._endless: list(digests)}, lasting=True, token=_Told(digests))
+        return ReadMessages(
+            found, len(fresh), {self._endless: list(digests)}, lasting=True, token=_ReportedRows(digests)
+        )
 
     # ---------------------------------------------------------------------------------------------- rows as events
 
     def _nothing(self) -> Decoded:
         return Decoded([pa.array([], ARROW[a.type]) for a in self._schema], np.empty(0, np.int64), ())
 
-    def _events(self, rows: Sequence[Row]) -> Decoded:
+    def _events(self, rows: Sequence[PolledRow]) -> Decoded:
         """Rows as events, those that do not fit rejected. Whatever a row raises is its error alone."""
         try:
             return self._decoded(rows)
@@ -195,16 +197,16 @@ class CdcReader:
         message = np.concatenate([f.message for f in found])
         return Decoded(columns, message, tuple(r for f in found for r in f.rejected))
 
-    def _decoded_alone(self, number: int, row: Row) -> Decoded:
+    def _decoded_alone(self, number: int, row: PolledRow) -> Decoded:
         try:
             found = self._decoded([row])
         except Exception as error:
             why = f"the row cannot be read: {type(error).__name__}: {' '.join(str(error).split())}"
             empty = self._nothing()
-            return Decoded(empty.columns, empty.message, (Rejected(number, why, cut(repr(row.values))),))
+            return Decoded(empty.columns, empty.message, (RejectedMessage(number, why, cut(repr(row.values))),))
         return Decoded(found.columns, found.message + number, tuple(replace(r, message=number) for r in found.rejected))
 
-    def _decoded(self, rows: Sequence[Row]) -> Decoded:
+    def _decoded(self, rows: Sequence[PolledRow]) -> Decoded:
         """Rows as events. One that has a null, unless that is allowed, or a value that does not fit is rejected; its
         text is the JSON of its attributes, without one that is null and must not be."""
         values = list(zip(*(r.values for r in rows), strict=True))
@@ -222,16 +224,17 @@ class CdcReader:
         if not wrong:
             return Decoded(columns, message, ())
         rejected = tuple(
-            Rejected(i, wrong[i], cut(self._text([c[i].as_py() for c in columns], rows[i]))) for i in sorted(wrong)
+            RejectedMessage(i, wrong[i], cut(self._text([c[i].as_py() for c in columns], rows[i])))
+            for i in sorted(wrong)
         )
         left = np.setdiff1d(message, np.fromiter(wrong, np.int64))
         return Decoded([c.take(pa.array(left)) for c in columns], left, rejected)
 
-    def _alone(self, row: Row) -> list[Any]:
+    def _alone(self, row: PolledRow) -> list[Any]:
         """The values of a row that fit, by attribute; None for the others."""
         return [typed_column([v], a.type)[0][0].as_py() for a, v in zip(self._schema, row.values, strict=True)]
 
-    def _text(self, typed: Sequence[Any], row: Row) -> str:
+    def _text(self, typed: Sequence[Any], row: PolledRow) -> str:
         """A row as JSON: what fits as the event would have it, the rest as a text."""
         found = {
             a.name: as_text(given) if value is None and given is not None else value
@@ -251,8 +254,8 @@ def typed_column(values: Sequence[Any], type: Type) -> tuple[pa.Array, Array | N
     text is written as Java's `toString` writes it.
     """
     if type is Type.STRING:
-        bad = np.array([isinstance(v, bytes | Unread) for v in values], np.bool_)
-        texts = [None if v is None or isinstance(v, bytes | Unread) else as_text(v) for v in values]
+        bad = np.array([isinstance(v, bytes | UnreadValue) for v in values], np.bool_)
+        texts = [None if v is None or isinstance(v, bytes | UnreadValue) else as_text(v) for v in values]
         return pa.array(texts, pa.string()), bad if bad.any() else None
     if type is Type.BOOL:
         values = [_TRUTH.get(v, v) if isinstance(v, int | bytes) else v for v in values]
@@ -278,7 +281,7 @@ def _converted(values: Sequence[Any], type: Type) -> tuple[pa.Array, Array | Non
 
 def _misfit(name: str, type: Type, value: Any) -> str:
     """Why a value is none of the attribute `name`."""
-    if isinstance(value, Unread):
+    if isinstance(value, UnreadValue):
         return f"{name}: {shown(value.text)} cannot be read: {value.why}"
     return misfit(name, type, value)
 
@@ -320,10 +323,10 @@ def kind_of(value: Any) -> str:
 
 def _comparable(last: Any, greatest: Any) -> bool:
     """True if two values of a polled column can be of one type. One that Python does not have may be of each."""
-    return Unread in (type(last), type(greatest)) or kind_of(last) == kind_of(greatest)
+    return UnreadValue in (type(last), type(greatest)) or kind_of(last) == kind_of(greatest)
 
 
-def _digests(rows: Sequence[Row]) -> tuple[str, ...]:
+def _digests(rows: Sequence[PolledRow]) -> tuple[str, ...]:
     """By row what tells its content from that of another one."""
     texts = ("\0".join(as_text(v) for v in (row.at, *row.values)) for row in rows)
     return tuple(hashlib.blake2b(t.encode("utf-8", "replace"), digest_size=8).hexdigest() for t in texts)
@@ -341,7 +344,7 @@ def position(value: Any) -> list[str]:
     """A value of a polling column as plain data for the journal; None is the beginning of a table without values."""
     if value is None:
         return ["none", ""]
-    if isinstance(value, Unread):
+    if isinstance(value, UnreadValue):
         return ["unread", value.text]
     return [kind_of(value), value.isoformat() if isinstance(value, dt.date) else str(value)]
 
@@ -356,7 +359,7 @@ def value_at(kept: Sequence[str]) -> Any:
             whole = text.lstrip("-").isdecimal() and len(text) < _MOST_DIGITS
             return int(text) if whole else Decimal(text)
         case "unread":
-            return Unread(text)
+            return UnreadValue(text)
         case "time":
             return dt.datetime.fromisoformat(text)
         case "date":

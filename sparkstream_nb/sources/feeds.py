@@ -100,7 +100,7 @@ class Chunk:
 
 
 @dataclass
-class Typed:
+class FeedOnDisk:
     """A feed on disk: chunks in the feed's order, files of rejected rows, how many those are, and how many times of the
     others are doubtful."""
 
@@ -126,7 +126,7 @@ def read_feed(
     *,
     nodes: int = 1,
     shared: Shared | None = None,
-) -> Typed:
+) -> FeedOnDisk:
     """Types a feed into chunks in the folder `inbox`, for so many nodes. Where Spark's tasks do not see that, they
     leave chunks at a `shared` address, and files are read here.
 
@@ -158,7 +158,7 @@ def read_feed(
                 f"An object of type {type(source).__name__} cannot be fed: give a pandas, Arrow or Spark frame, "
                 "or the path of a .csv or .parquet file."
             )
-        writing = _Writing(str(inbox), feed, shape, shared)
+        writing = _FeedTask(str(inbox), feed, shape, shared)
         return _read_spark(source if limit is None else source.limit(limit), shape, writing, tasks)
 
 
@@ -228,14 +228,14 @@ def _each_value(name: str, column: pd.Series, malformed: list[str | None], limit
         return pa.array([None if pd.api.types.is_scalar(v) and pd.isna(v) else str(v) for v in values], pa.string())
 
 
-def _read_arrow(table: pa.Table, shape: Shape, inbox: Path, feed: str) -> Typed:
-    writer = _Writer(inbox, feed, 0, shape)
+def _read_arrow(table: pa.Table, shape: Shape, inbox: Path, feed: str) -> FeedOnDisk:
+    writer = _ChunkWriter(inbox, feed, 0, shape)
     for at in range(0, table.num_rows, shape.chunk_rows):
         writer.take(table.slice(at, shape.chunk_rows))
     return _gather(writer.close())
 
 
-def _take_parquet(path: Path, shape: Shape, inbox: Path, feed: str) -> Typed | None:
+def _take_parquet(path: Path, shape: Shape, inbox: Path, feed: str) -> FeedOnDisk | None:
     """A parquet file as it is; None for any other file, and for one whose rows must be looked at one by one."""
     if path.suffix != ".parquet" or not path.is_file() or not (shape.written.plain and shape.values.plain):
         return None
@@ -265,10 +265,10 @@ def _is_text(type: pa.DataType) -> bool:
     return fits(type, Type.STRING)
 
 
-def _row_groups(file: Path, shape: Shape, texts: list[str]) -> Typed | None:
+def _row_groups(file: Path, shape: Shape, texts: list[str]) -> FeedOnDisk | None:
     """The chunks of a parquet file; None where its times are not in order, its row groups are too large, or one of the
     columns `texts` has what is no text."""
-    out = Typed()
+    out = FeedOnDisk()
     with pa.memory_map(str(file)) as source:
         parquet = pq.ParquetFile(source, read_dictionary=texts)  # to look at each text once
         sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
@@ -302,14 +302,14 @@ def _row_groups(file: Path, shape: Shape, texts: list[str]) -> Typed | None:
     return out
 
 
-def _read_file(path: Path, shape: Shape, inbox: Path, feed: str, tasks: Tasks | None, limit: int | None) -> Typed:
+def _read_file(path: Path, shape: Shape, inbox: Path, feed: str, tasks: Tasks | None, limit: int | None) -> FeedOnDisk:
     """A file's parts, each read by a task; with `limit` all by one, and without tasks here."""
     shape = replace(shape, offered=tuple(columns_of_file(path, shape.names)))
     path = path.absolute()
     parts = parts_of(path) if limit is None else [FilePart()]
     if not parts:
-        return Typed()
-    writing = _Writing(str(inbox), feed, shape)
+        return FeedOnDisk()
+    writing = _FeedTask(str(inbox), feed, shape)
 
     if tasks is None:
         return _gather(writing.rows(_first((t for part in parts for t in tables_of(path, shape.names, part)), limit)))
@@ -334,7 +334,7 @@ def _first(tables: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Table]:
             return
 
 
-def _read_spark(frame: Any, shape: Shape, writing: _Writing, tasks: Tasks) -> Typed:
+def _read_spark(frame: Any, shape: Shape, writing: _FeedTask, tasks: Tasks) -> FeedOnDisk:
     columns = [n for n in shape.names if n in frame.columns]
     writing = replace(writing, shape=replace(shape, offered=tuple(frame.columns)))
 
@@ -361,14 +361,14 @@ def _reading(stream: str) -> Iterator[None]:
         raise SparkStreamError(f"The feed of {stream} could not be read: {error}") from error
 
 
-def _done(found: pa.Table) -> Typed:
+def _done(found: pa.Table) -> FeedOnDisk:
     """What tasks have written, by the rows that tell of it."""
     rows = list(zip(*(found[c].to_pylist() for c in _INFO_NAMES), strict=True))
     return _gather(sorted(rows, key=lambda r: (r[0], r[1])))
 
 
 @dataclass(frozen=True)
-class _Writing:
+class _FeedTask:
     """What a task does with the rows that it reads: chunks in the folder, or at a shared address, and a row
     for each."""
 
@@ -383,7 +383,7 @@ class _Writing:
         """Writes the chunks; what is told of each, as of `_INFO`. `part` numbers what is read (None: as Spark does)."""
         number, attempt = _task()
         part = number if part is None else part
-        writer = _Writer(Path(folder or self.folder), f"{self.feed}-{attempt}", part, self.shape)
+        writer = _ChunkWriter(Path(folder or self.folder), f"{self.feed}-{attempt}", part, self.shape)
         for table in tables:
             writer.take(table)
         return writer.close()
@@ -414,8 +414,8 @@ _Info = tuple[int, int, str, int, int, int, int]
 """What is told of a file: the columns of `_INFO`."""
 
 
-def _gather(info: Sequence[_Info]) -> Typed:
-    out = Typed()
+def _gather(info: Sequence[_Info]) -> FeedOnDisk:
+    out = FeedOnDisk()
     for _, _, file, rows, rejected, twice, skipped in info:
         out.doubts += DoubtCounts(twice, skipped)
         if rows:
@@ -426,7 +426,7 @@ def _gather(info: Sequence[_Info]) -> Typed:
     return out
 
 
-class _Writer:
+class _ChunkWriter:
     """Writes the chunks and rejected rows of one part of a feed. Spark's batches are small and are put together."""
 
     def __init__(self, folder: Path, feed: str, part: int, shape: Shape) -> None:
@@ -523,7 +523,7 @@ def _checked_write(folder: Path) -> Iterator[None]:
         raise unwritten(folder, e) from e
 
 
-def discard(feed: Typed, inbox: Path) -> None:
+def discard(feed: FeedOnDisk, inbox: Path) -> None:
     """Removes the files of a feed that does not enter the journal."""
     for name in {*(c.file for c in feed.chunks), *feed.rejects}:
         (inbox / name).unlink(missing_ok=True)
@@ -532,7 +532,7 @@ def discard(feed: Typed, inbox: Path) -> None:
 # ---------------------------------------------------------------------------------------------------------- ordering
 
 
-def in_order(feed: Typed, inbox: Path, chunk_rows: int | None = None) -> tuple[Typed, Array]:
+def in_order(feed: FeedOnDisk, inbox: Path, chunk_rows: int | None = None) -> tuple[FeedOnDisk, Array]:
     """The feed with its chunks in order of event time (stable), and the highest time (ms) of each chunk. Chunks that
     are written anew have `chunk_rows`. Raises SparkStreamError where they cannot be written."""
     size = chunk_rows or CHUNK_ROWS
@@ -567,7 +567,7 @@ def in_order(feed: Typed, inbox: Path, chunk_rows: int | None = None) -> tuple[T
     return out, np.array(highest)
 
 
-def rows_before(feed: Typed, inbox: Path, highest: Array, time: int) -> int:
+def rows_before(feed: FeedOnDisk, inbox: Path, highest: Array, time: int) -> int:
     """How many rows of a feed in order are before a time (ms); of a parquet file that enters as it is, those of row
     groups that are so as a whole."""
     found = 0
@@ -601,7 +601,7 @@ def _pick(tables: Sequence[pa.Table], starts: Array, index: Array) -> pa.Table:
 
 
 def entries(
-    feed: Typed, shape: Shape, inbox: Inbox, route: str, highest: Array, now: int, apart: int = 1
+    feed: FeedOnDisk, shape: Shape, inbox: Inbox, route: str, highest: Array, now: int, apart: int = 1
 ) -> list[Entry]:
     """The journal entries of a feed. Without event times events are `apart` ms apart, from `now` (ms) or the clock."""
     out: list[Entry] = []
@@ -628,7 +628,7 @@ def entries(
     return [*out, *(Reject(file=file) for file in feed.rejects)]
 
 
-def unshared(feed: Typed, inbox: Path) -> Typed:
+def unshared(feed: FeedOnDisk, inbox: Path) -> FeedOnDisk:
     """The feed with a file of its own for every chunk: one that enters the journal later must find it."""
     chunks = []
     for k, chunk in enumerate(feed.chunks):
@@ -643,7 +643,7 @@ def unshared(feed: Typed, inbox: Path) -> Typed:
     return replace(feed, chunks=chunks)
 
 
-def reasons(feed: Typed, inbox: Path) -> dict[str, int]:
+def reasons(feed: FeedOnDisk, inbox: Path) -> dict[str, int]:
     """Rejected rows that are kept, counted by reason, the most frequent first."""
     found: Counter[str] = Counter()
     for file in feed.rejects:

@@ -27,12 +27,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..ingest import ingest
-from ..mapping.decoding import Decoded, Decoder, Rejected, cut
+from ..mapping.decoding import Decoded, Decoder, RejectedMessage, cut
 from ..mapping.values import misfit
 from ..types import Attribute, Schema
 from .folder import Folder, Linked
-from .reached import ALL_OF_LINES, Reached, Stretch, has_mark, mark_of
-from .reader import Away, Behind, Taken
+from .reached import ALL_OF_LINES, FileProgress, Stretch, has_mark, mark_of
+from .reader import Behind, ReadMessages, SourceUnavailable
 
 BLOCK = 1 << 23
 """Bytes that are read at once."""
@@ -72,7 +72,7 @@ class _Done:
     """The token of what was read: a file that is through, as it was then."""
 
     name: str
-    reached: Reached
+    reached: FileProgress
 
 
 class FilesReader:
@@ -87,7 +87,7 @@ class FilesReader:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.place, self.schema, self._decoder, self._now = place, schema, decoder, now
-        self._reached: dict[str, Reached] = {}
+        self._reached: dict[str, FileProgress] = {}
         self._changes: dict[str, list[int | str] | None] = {}
         """Of the position, without an event: they go with the next one."""
         self._behind: dict[str, int] = {}
@@ -105,7 +105,7 @@ class FilesReader:
 
     def open(self, reached: Mapping[str, Any]) -> str | None:
         self._cancelled.clear()
-        self._reached = {name: Reached.of(at) for name, at in reached.items()}
+        self._reached = {name: FileProgress.of(at) for name, at in reached.items()}
         self._looked, self._changes = _LONG_AGO, {}
         self._left.clear()
         with self._opened():
@@ -116,7 +116,7 @@ class FilesReader:
         that: it may be on a disk that comes back."""
         return Folder(self.place.path if self.place.folder else self.place.path.parent)
 
-    def read(self, seconds: float) -> Taken | None:
+    def read(self, seconds: float) -> ReadMessages | None:
         end = time.monotonic() + seconds
         while True:
             if time.monotonic() >= self._looked + self.place.every:
@@ -128,13 +128,13 @@ class FilesReader:
             if now >= end or self._cancelled.wait(min(end, self._looked + self.place.every) - now):
                 return None
 
-    def _look(self) -> Taken | None:
+    def _look(self) -> ReadMessages | None:
         """The next that is there to be taken. Raises Away where nothing is, and a file is in the way."""
         self._looked = time.monotonic()
         with self._opened() as self._here:
             return self._look_here()
 
-    def _look_here(self) -> Taken | None:
+    def _look_here(self) -> ReadMessages | None:
         if not self._left:
             self._wrong, self._scanned = {}, self._looked
             self._inodes = {r.inode: name for name, r in self._reached.items()}
@@ -147,13 +147,13 @@ class FilesReader:
         self._vanished()
         self._seen = self._scanned
         if self._wrong:
-            raise Away("; ".join(list(self._wrong.values())[:3]))
+            raise SourceUnavailable("; ".join(list(self._wrong.values())[:3]))
         return None
 
-    def kept(self, taken: Taken, refused: Mapping[int, str]) -> None:
+    def kept(self, taken: ReadMessages, refused: Mapping[int, str]) -> None:
         for part, at in taken.reached.items():
             if at is not None:
-                self._reached[part] = Reached.of(at)
+                self._reached[part] = FileProgress.of(at)
         if isinstance(taken.token, _Done):
             with self._opened() as self._here:
                 self._put_away(taken.token.name, taken.token.reached)
@@ -217,7 +217,7 @@ class FilesReader:
 
     # --------------------------------------------------------------------------------------------------- one file
 
-    def _next(self, name: str) -> Taken | None:
+    def _next(self, name: str) -> ReadMessages | None:
         """What is to be taken of a file now; None for nothing."""
         try:
             return self._next_of(name)
@@ -229,7 +229,7 @@ class FilesReader:
             self._wrong[name] = f"{self._path(name)} cannot be read: {error.strerror or error}"
         return None
 
-    def _next_of(self, name: str) -> Taken | None:
+    def _next_of(self, name: str) -> ReadMessages | None:
         s = Stretch.of(self._here.stat(name))
         known = self._reached.get(name) or self._renamed(name, s)
         if known is not None and known.inode != s.inode:
@@ -258,7 +258,7 @@ class FilesReader:
     def _path(self, name: str) -> Path:
         return self._here.path / name
 
-    def _same(self, name: str, s: Stretch, known: Reached) -> bool:
+    def _same(self, name: str, s: Stretch, known: FileProgress) -> bool:
         """True if a file with the same name and inode is the one that was read. One that was to be put away, and was
         changed since, is another one."""
         keeps = self.place.after == "keep"
@@ -286,7 +286,7 @@ class FilesReader:
         with self._here.open(name) as source:
             return has_mark(source, at, mark, self._compared, grows=self.place.mode == "line")
 
-    def _former(self, known: Reached) -> str | None:
+    def _former(self, known: FileProgress) -> str | None:
         """The name of the file that was read before, where it is in the same folder (`x.log` as `x.log.1`); or None."""
         if self.place.mode != "line" or not self.place.tailing:
             return None
@@ -295,7 +295,7 @@ class FilesReader:
                 return e.name if self._has_mark(e.name, known.at, known.mark) else None
         return None
 
-    def _renamed(self, name: str, s: Stretch) -> Reached | None:
+    def _renamed(self, name: str, s: Stretch) -> FileProgress | None:
         """How far a file was read under another name."""
         known = self._reached.get(self._inodes.get(s.inode, ""))
         if known is None or self.place.mode != "line" or not self._has_mark(name, known.at, known.mark):
@@ -303,18 +303,18 @@ class FilesReader:
         self._call(name, known)
         return known
 
-    def _call(self, name: str, known: Reached) -> None:
+    def _call(self, name: str, known: FileProgress) -> None:
         """A file that was read is known by this name as well."""
         if name not in self._reached:
             self._reached[name] = known
             self._changes[name] = known.data()
 
-    def _rest_of(self, former: str, name: str, known: Reached) -> Taken | None:
+    def _rest_of(self, former: str, name: str, known: FileProgress) -> ReadMessages | None:
         """What a renamed file still has; its last line without a line break when nobody writes it any more."""
         s = Stretch.of(self._here.stat(former), known.at)
         return None if s.at >= s.size else self._lines(former, name, s, ended=self._settled(s.changed))
 
-    def _missed(self, name: str, s: Stretch, known: Reached, former: str | None) -> Taken | None:
+    def _missed(self, name: str, s: Stretch, known: FileProgress, former: str | None) -> ReadMessages | None:
         """What `name` held between the file that was read and the one that is there: each was put aside under its name
         and a number or date (`x.log.1`, `x.log-20261125`), and is newer than what was read. The oldest comes first."""
         if self.place.folder or self.place.mode != "line" or not self.place.tailing:
@@ -335,7 +335,7 @@ class FilesReader:
                 return taken
         return None
 
-    def _lines(self, file: str, name: str, s: Stretch, *, ended: bool = False) -> Taken | None:
+    def _lines(self, file: str, name: str, s: Stretch, *, ended: bool = False) -> ReadMessages | None:
         """Whole lines of a stretch of `file`, which is known as `name`; a last one without a line break where it has
         `ended`."""
         ended = ended or (not self.place.tailing and self._settled(s.changed))
@@ -374,15 +374,15 @@ class FilesReader:
         through: bool,
         received: int,
         mark: int | str | None = None,
-    ) -> Taken:
+    ) -> ReadMessages:
         """What was read of a file, up to `end`. `mark`: that of the file, where it is known."""
         if mark is None:
             mark = self._mark(file, end if self.place.mode == "line" else s.size)
-        reached = Reached(s.inode, end, through, mark, s.changed, s.touched)
+        reached = FileProgress(s.inode, end, through, mark, s.changed, s.touched)
         changes, self._changes = {**self._changes, name: reached.data()}, {}
-        return Taken(decoded, received, changes, lasting=True, token=_Done(file, reached) if through else None)
+        return ReadMessages(decoded, received, changes, lasting=True, token=_Done(file, reached) if through else None)
 
-    def _whole(self, file: str, s: Stretch) -> Taken:
+    def _whole(self, file: str, s: Stretch) -> ReadMessages:
         """A file as one message."""
         assert self._decoder is not None
         mark = None
@@ -394,7 +394,7 @@ class FilesReader:
             found, mark = self._decoder.decode([text]), mark_of(io.BytesIO(text), s.size, self._compared)
         return self._take(file, file, s, found, end=s.size, through=True, received=1, mark=mark)
 
-    def _groups(self, file: str, s: Stretch, known: Reached | None) -> Taken:
+    def _groups(self, file: str, s: Stretch, known: FileProgress | None) -> ReadMessages:
         """The next row group of a parquet file; `s.at` so many were read."""
         at = s.at
         try:
@@ -429,7 +429,7 @@ class FilesReader:
                     bad |= mask
                     for i in np.flatnonzero(mask).tolist():
                         wrong.setdefault(i, (attribute, no_text))
-        rejected: tuple[Rejected, ...] = ()
+        rejected: tuple[RejectedMessage, ...] = ()
         if bad.any():
             rows = _plain_rows(table.filter(pa.array(bad)))
             rejected = tuple(_rejected(*wrong[i], row) for i, row in zip(sorted(wrong), rows, strict=True))
@@ -438,7 +438,7 @@ class FilesReader:
 
     def _refused(self, file: str, reason: str) -> Decoded:
         found = self._nothing()
-        return Decoded(found.columns, found.message, (Rejected(0, reason, str(self._path(file))),))
+        return Decoded(found.columns, found.message, (RejectedMessage(0, reason, str(self._path(file))),))
 
     def _nothing(self) -> Decoded:
         if self._decoder is not None:
@@ -446,7 +446,7 @@ class FilesReader:
         columns = [ingest.convert(pa.nulls(0), a.type)[0] for a in self.schema]
         return Decoded(columns, np.empty(0, np.int64), ())
 
-    def _put_away(self, name: str, reached: Reached) -> None:
+    def _put_away(self, name: str, reached: FileProgress) -> None:
         """What is done with a file that is in the inbox, if it still is the one that was read."""
         if self.place.after == "keep":
             return
@@ -461,7 +461,7 @@ class FilesReader:
                     self._here.move(name, to)
         except FileNotFoundError:
             pass
-        except (OSError, Away) as error:
+        except (OSError, SourceUnavailable) as error:
             why = (error.strerror if isinstance(error, OSError) else None) or error
             self._wrong[name] = f"{self._path(name)} was read and cannot be put away: {why}"
             return
@@ -484,9 +484,9 @@ def _plain_rows(table: pa.Table) -> list[dict[str, Any]]:
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
-def _rejected(attribute: Attribute, no_text: bool, row: Mapping[str, Any]) -> Rejected:
+def _rejected(attribute: Attribute, no_text: bool, row: Mapping[str, Any]) -> RejectedMessage:
     """A row of a parquet file, of which the value of one attribute does not fit or is `no_text`, as JSON."""
     text = json.dumps(row, ensure_ascii=False, default=str)
     if no_text:
-        return Rejected(0, f"{attribute.name}: {ingest.SPOILT}", cut(text))
-    return Rejected(0, misfit(attribute.name, attribute.type, row[attribute.name]), cut(text))
+        return RejectedMessage(0, f"{attribute.name}: {ingest.SPOILT}", cut(text))
+    return RejectedMessage(0, misfit(attribute.name, attribute.type, row[attribute.name]), cut(text))

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import BinaryIO
 
 from ..system import PLAINLY, put_in_place, sync
-from .reader import Away
+from .reader import SourceUnavailable
 
 _BELOW = {os.open, os.stat, os.unlink, os.rename} <= os.supports_dir_fd and hasattr(os, "O_PATH")
 
@@ -163,7 +163,7 @@ def _opened(path: Path, make: bool) -> int:
             below = os.open(part, flags, dir_fd=at)
         except OSError as error:
             here = Path(*path.parts[:i])
-            raise Away(_why(here, path, error)) from None
+            raise SourceUnavailable(_why(here, path, error)) from None
         finally:
             os.close(at)
         at = below
@@ -181,7 +181,9 @@ def _why(here: Path, path: Path, error: OSError) -> str:
 
 def _check_resolved(path: Path) -> None:
     if not path.is_dir():
-        raise Away(f"there is no folder {path}")
+        raise SourceUnavailable(f"there is no folder {path}")
     found = Path(os.path.realpath(path))
     if found != path:
-        raise Away(_why(next((p for p in (*reversed(path.parents), path) if p.is_symlink()), path), path, OSError()))
+        raise SourceUnavailable(
+            _why(next((p for p in (*reversed(path.parents), path) if p.is_symlink()), path), path, OSError())
+        )

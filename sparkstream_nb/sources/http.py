@@ -18,9 +18,9 @@ from typing import Any
 
 from ..logins import Logins
 from ..mapping.decoding import Decoder
-from ..serving import LEAVE_SECONDS, Answer, Limits, Listener
+from ..serving import LEAVE_SECONDS, Answer, Listener, ServerLimits
 from ..serving import Request as HttpRequest
-from .reader import Away, Behind, Taken
+from .reader import Behind, ReadMessages, SourceUnavailable
 
 MOST_REQUESTS = 1_000
 """Requests that wait at once, at most."""
@@ -50,7 +50,7 @@ class HttpListener:
 
 
 @dataclass(eq=False)
-class _Request:
+class _WaitingRequest:
     body: bytes
     headers: Mapping[str, str]
     claim: threading.Lock = field(default_factory=threading.Lock)
@@ -69,22 +69,24 @@ class HttpReader:
 
     def __init__(self, place: HttpListener, decoder: Decoder) -> None:
         self.place, self._decoder = place, decoder
-        self._waiting: queue.Queue[_Request] = queue.Queue(MOST_REQUESTS)
+        self._waiting: queue.Queue[_WaitingRequest] = queue.Queue(MOST_REQUESTS)
         self._server: Listener | None = None
         self._full = False
-        self._taken: list[_Request] = []
+        self._taken: list[_WaitingRequest] = []
 
     def open(self, reached: Mapping[str, Any]) -> str | None:
         self.close()
-        place, limits = self.place, Limits(MOST_CONNECTIONS, self.place.seconds, MOST_BYTES)
+        place, limits = self.place, ServerLimits(MOST_CONNECTIONS, self.place.seconds, MOST_BYTES)
         try:
-            self._server = Listener(_Site(self, place.token().encode()), place.host, place.port, limits)
+            self._server = Listener(_SourceSite(self, place.token().encode()), place.host, place.port, limits)
         except OSError as error:
-            raise Away(f"{place.host}, port {place.port} cannot be listened at: {error.strerror}") from None
+            raise SourceUnavailable(
+                f"{place.host}, port {place.port} cannot be listened at: {error.strerror}"
+            ) from None
         self._server.start()
         return None
 
-    def read(self, seconds: float) -> Taken | None:
+    def read(self, seconds: float) -> ReadMessages | None:
         try:
             requests = [self._waiting.get(timeout=seconds)]
         except queue.Empty:
@@ -98,9 +100,9 @@ class HttpReader:
             return None
         self._taken = requests
         found = self._decoder.decode([r.body for r in requests], [r.headers for r in requests])
-        return Taken(found, len(requests))
+        return ReadMessages(found, len(requests))
 
-    def kept(self, taken: Taken, refused: Mapping[int, str]) -> None:
+    def kept(self, taken: ReadMessages, refused: Mapping[int, str]) -> None:
         requests, self._taken = self._taken, []
         reasons = {**refused, **{r.message: r.reason for r in taken.decoded.rejected}}
         for i, request in enumerate(requests):
@@ -137,7 +139,7 @@ class HttpReader:
     def cancel(self) -> None:
         pass
 
-    def take(self, request: _Request) -> None:
+    def take(self, request: _WaitingRequest) -> None:
         """A request, from a thread of the server; it is answered when this returns."""
         if self._server is None:
             request.answer(HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED)
@@ -159,7 +161,7 @@ class HttpReader:
 
 
 @dataclass(frozen=True)
-class _Site:
+class _SourceSite:
     """The source as a site: requests that may come in wait until they are on the disk."""
 
     reader: HttpReader
@@ -188,7 +190,7 @@ class _Site:
 
     def answer(self, request: HttpRequest) -> Answer:
         headers = {k: v for k, v in request.headers.items() if k.lower() != "authorization"}
-        waiting = _Request(request.body, headers | {k.lower(): v for k, v in headers.items()})
+        waiting = _WaitingRequest(request.body, headers | {k.lower(): v for k, v in headers.items()})
         self.reader.take(waiting)
         # Another start of the app may be the one that answers.
         closes = waiting.status is HTTPStatus.SERVICE_UNAVAILABLE

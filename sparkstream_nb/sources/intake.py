@@ -23,11 +23,11 @@ from ..ingest import ingest
 from ..journal.entries import Entry, Reject, SourceEntry
 from ..journal.inbox import Inbox
 from ..journal.results import error_lines
-from ..mapping.decoding import Decoded, Rejected
+from ..mapping.decoding import Decoded, RejectedMessage
 from ..outputs.commit import Progress
 from ..pauses import Pauses
 from ..types import Schema
-from .reader import Away, Behind, Reader, Taken
+from .reader import Behind, ReadMessages, SourceReader, SourceUnavailable
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 """Seconds between two tries of a source that is away: they grow from the first to the longest."""
@@ -53,7 +53,7 @@ class IntakeSetup:
     type: str
     shown: str
     schema: Schema
-    reader: Reader
+    reader: SourceReader
     time: int | None = None
     together: bool = False
     keeps_errors: bool = True
@@ -114,7 +114,7 @@ class Entered:
     refused: Mapping[int, str] = field(default_factory=dict)
 
 
-class Intake:
+class SourceThread:
     """Enters what `setup.reader` reads, from where the inbox says that it was.
 
     `wait(seconds)` pauses between two tries; by default it ends when the intake is stopped.
@@ -184,7 +184,7 @@ class Intake:
         while not ending.is_set():
             try:
                 self._follow(ending)
-            except (Away, OSError) as error:
+            except (SourceUnavailable, OSError) as error:
                 self._away(str(error), ending)
             except SparkStreamError as error:  # the journal cannot be written
                 self._away(str(error), ending)
@@ -236,7 +236,7 @@ class Intake:
         with changed:
             changed.wait(_WAIT)
 
-    def _enter(self, taken: Taken, ending: threading.Event) -> Entered | None:
+    def _enter(self, taken: ReadMessages, ending: threading.Event) -> Entered | None:
         """Puts what was read into the inbox; None where the intake ends before it could."""
         entrance, name = self._entrance, self.setup.name
         self._moved.update(taken.reached)
@@ -340,7 +340,7 @@ def _line(text: str) -> str:
     return masked(printable(" ".join(text.split())))
 
 
-def _message(setup: IntakeSetup, rejected: Rejected) -> dict[str, Any]:
+def _message(setup: IntakeSetup, rejected: RejectedMessage) -> dict[str, Any]:
     """A message as the values of an error, from which it can be read again (`app.results.rejected`)."""
     properties = {"properties": dict(rejected.properties)} if rejected.properties else {}
     return {"source": setup.name, "message": rejected.text, **properties}
@@ -354,7 +354,7 @@ class Intakes:
     """The running sources of an app."""
 
     def __init__(self, setups: Sequence[IntakeSetup], entrance: Entrance) -> None:
-        self._all = [Intake(setup, entrance) for setup in setups]
+        self._all = [SourceThread(setup, entrance) for setup in setups]
 
     def start(self) -> None:
         """Starts those that do not run."""

@@ -31,8 +31,8 @@ from ..plan.connectors.mapping import SourceMapping
 from ..types import Schema
 from .aligning import Alignment
 from .kafka_cluster import cluster_id, offsets_of, topic_ids, without_leader
-from .kafka_frames import Begin, Failed, Hold, Kept, Read, ReadPart, read_frame, write_frame
-from .reader import PLACE, Away, Behind, Taken
+from .kafka_frames import Begin, Hold, JournaledOffsets, Read, ReaderFailed, ReadPart, read_frame, write_frame
+from .reader import PLACE, Behind, ReadMessages, SourceUnavailable
 
 MOST_PROCESSES = 4
 PATIENCE_MS = 10_000
@@ -43,7 +43,7 @@ _PACKAGES = str(Path(__file__).parents[2])
 
 
 @dataclass(frozen=True)
-class KafkaPlace:
+class KafkaSourcePlace:
     """Where a source reads: `options` are those of kafka-python's consumer, secrets too. `partitions` (None: all) of
     each of the `topics`. `starts`: the offset at which a partition (topic, number) begins that was never read;
     others begin where the `group` is, else at the topic's beginning, or its end with `latest`. `commits`: the group's
@@ -129,13 +129,13 @@ class _Child:
         assert self.process.stdin is not None
         return self.process.stdin
 
-    def tell(self, order: Begin | Kept | Hold) -> None:
+    def tell(self, order: Begin | JournaledOffsets | Hold) -> None:
         """Writes to it, if it is there."""
         with self.writing, contextlib.suppress(OSError, ValueError):
             write_frame(self.pipe, order)
 
 
-_Frame = Read | ReadPart | Failed
+_Frame = Read | ReadPart | ReaderFailed
 
 
 class KafkaReader:
@@ -143,7 +143,7 @@ class KafkaReader:
     are read in the order of that."""
 
     def __init__(
-        self, place: KafkaPlace, mapping: SourceMapping, schema: Schema, time: EventTime | None = None
+        self, place: KafkaSourcePlace, mapping: SourceMapping, schema: Schema, time: EventTime | None = None
     ) -> None:
         self.place, self._mapping, self._schema, self._time = place, mapping, schema, time
         self._children: list[_Child] = []
@@ -151,7 +151,7 @@ class KafkaReader:
         self._alignment: Alignment | None = None
         self._behind: dict[str, int] = {}
         self._known: dict[str, int] = {}
-        self._begun: Taken | None = None
+        self._begun: ReadMessages | None = None
         self._nothing = decoder(mapping, schema).decode([])
         self._parts: set[str] = set()
         self._told: dict[str, float] = {}
@@ -162,12 +162,12 @@ class KafkaReader:
         try:
             found = self._begins(reached)
         except (KafkaError, OSError) as error:
-            raise Away(_reason(error)) from None
+            raise SourceUnavailable(_reason(error)) from None
         shares: list[dict[tuple[str, int], int]] = [{} for _ in range(_processes(len(found.places)))]
         for i, (place, offset) in enumerate(sorted(found.places.items())):
             shares[i % len(shares)][place] = offset
         # Where it began is kept at once: without an event, another start would begin elsewhere.
-        self._begun = Taken(self._nothing, 0, found.moved, lasting=True) if found.moved else None
+        self._begun = ReadMessages(self._nothing, 0, found.moved, lasting=True) if found.moved else None
         self._frames = queue.Queue(_FRAMES_AHEAD)
         self._behind, self._told = {}, {}
         away = {part_of(*place) for place in found.away}
@@ -186,7 +186,7 @@ class KafkaReader:
             )  # fmt: skip
         return "; ".join(found.said) or None
 
-    def read(self, seconds: float) -> Taken | None:
+    def read(self, seconds: float) -> ReadMessages | None:
         if self._begun is not None:
             begun, self._begun = self._begun, None
             return begun
@@ -197,8 +197,8 @@ class KafkaReader:
                 return None
             self._alignment.waited(seconds)
             return self._aligned(self._alignment)
-        if isinstance(frame, Failed):
-            raise Away(frame.reason)
+        if isinstance(frame, ReaderFailed):
+            raise SourceUnavailable(frame.reason)
         self._behind |= frame.behind
         self._told |= dict.fromkeys(frame.behind, frame.at)
         if isinstance(frame, ReadPart):
@@ -207,9 +207,9 @@ class KafkaReader:
                 self._alignment.put(frame.portion)
             self._alignment.behind(frame.behind)
             return self._aligned(self._alignment)
-        return Taken(frame.decoded, frame.received, frame.reached) if frame.received else None
+        return ReadMessages(frame.decoded, frame.received, frame.reached) if frame.received else None
 
-    def _aligned(self, alignment: Alignment) -> Taken | None:
+    def _aligned(self, alignment: Alignment) -> ReadMessages | None:
         """What need not wait for other partitions any more. Those of which much waits are not read meanwhile."""
         found = alignment.take()
         held = alignment.held()
@@ -217,14 +217,14 @@ class KafkaReader:
             if child.held != held & child.parts:
                 child.held = held & child.parts
                 child.tell(Hold(child.held))
-        return None if found is None else Taken(found.decoded, found.received, found.reached)
+        return None if found is None else ReadMessages(found.decoded, found.received, found.reached)
 
-    def kept(self, taken: Taken, refused: Mapping[int, str]) -> None:
+    def kept(self, taken: ReadMessages, refused: Mapping[int, str]) -> None:
         if not self.place.commits:
             return
         for child in self._children:
             if own := {part: offset for part, offset in taken.reached.items() if part in child.parts}:
-                child.tell(Kept(own))
+                child.tell(JournaledOffsets(own))
 
     def busy(self, *, full: bool) -> None:
         pass
@@ -264,7 +264,7 @@ class KafkaReader:
             out.away = frozenset((p.topic, p.partition) for p in away)
             out.moved |= {part_of(p.topic, p.partition): 0 for p in away if p.topic in again}
             if len(away) == len(wanted):
-                raise Away(f"no partition of {', '.join(self.place.topics)} has a leader")
+                raise SourceUnavailable(f"no partition of {', '.join(self.place.topics)} has a leader")
             if away:
                 names = ", ".join(part_of(*p) for p in sorted(away))
                 out.said.append(f"without a leader, and not read until there is one: {names}")
@@ -303,12 +303,12 @@ class KafkaReader:
     def _partitions(self, consumer: KafkaConsumer, topic: str) -> list[TopicPartition]:
         known = consumer.partitions_for_topic(topic)
         if not known:
-            raise Away(f"the broker has no topic '{topic}'")
+            raise SourceUnavailable(f"the broker has no topic '{topic}'")
         self._known[topic] = len(known)
         wanted = self.place.partitions
         missing = sorted((wanted or frozenset()) - known)
         if missing:
-            raise Away(f"topic '{topic}' has no partition {missing[0]}")
+            raise SourceUnavailable(f"topic '{topic}' has no partition {missing[0]}")
         return [TopicPartition(topic, p) for p in sorted(known if wanted is None else wanted)]
 
     def _start(self, begin: Begin) -> None:
@@ -339,7 +339,7 @@ class KafkaReader:
                 self._put(child, frames, frame)
         except (OSError, EOFError, pickle.UnpicklingError):
             pass
-        self._put(child, frames, Failed("the process that reads it has ended"))
+        self._put(child, frames, ReaderFailed("the process that reads it has ended"))
 
     def _put(self, child: _Child, frames: queue.Queue[_Frame], frame: _Frame) -> None:
         while frames is self._frames and child in self._children:
@@ -349,7 +349,7 @@ class KafkaReader:
 
 
 @contextlib.contextmanager
-def _consumer(place: KafkaPlace) -> Iterator[KafkaConsumer]:
+def _consumer(place: KafkaSourcePlace) -> Iterator[KafkaConsumer]:
     consumer = KafkaConsumer(**consumer_options(place.options, place.group))
     try:
         yield consumer

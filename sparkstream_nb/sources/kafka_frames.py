@@ -14,7 +14,7 @@ from typing import IO, Any
 from ..mapping.decoding import Decoded
 from ..plan.connectors.mapping import SourceMapping
 from ..types import Schema
-from .aligning import Portion
+from .aligning import PartitionPortion
 
 _LENGTH = struct.Struct("<Q")
 
@@ -57,20 +57,20 @@ class Read:
 class ReadPart:
     """Messages of one partition, where they are aligned with others; None: none. `behind` and `at` as in `Read`."""
 
-    portion: Portion | None
+    portion: PartitionPortion | None
     behind: Mapping[str, int]
     at: float
 
 
 @dataclass(frozen=True)
-class Failed:
+class ReaderFailed:
     """The process cannot go on."""
 
     reason: str
 
 
 @dataclass(frozen=True)
-class Kept:
+class JournaledOffsets:
     """The app has all before these offsets."""
 
     reached: Mapping[str, int]

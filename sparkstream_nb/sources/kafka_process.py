@@ -18,11 +18,11 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError, LeaderNotAvailableError
 from kafka.structs import OffsetAndMetadata
 
-from ..mapping.decoding import Decoded, Decoder, Rejected, decoder
-from .aligning import Portion, times_of
+from ..mapping.decoding import Decoded, Decoder, RejectedMessage, decoder
+from .aligning import PartitionPortion, times_of
 from .kafka import consumer_options, part_of
 from .kafka_cluster import cluster_id, offsets_of, topic_ids, without_leader
-from .kafka_frames import Begin, Failed, Hold, Kept, Read, ReadPart, read_frame, write_frame
+from .kafka_frames import Begin, Hold, JournaledOffsets, Read, ReaderFailed, ReadPart, read_frame, write_frame
 from .kafka_records import Messages, count_of, messages_of, read_batches, unpark
 
 MESSAGES = 50_000
@@ -45,7 +45,7 @@ _FETCH = {
 class Process:
     """Reads what `begin` names, and writes what it read to `out`. `orders` has what the app keeps and holds back."""
 
-    def __init__(self, begin: Begin, out: IO[bytes], orders: queue.SimpleQueue[Kept | Hold]) -> None:
+    def __init__(self, begin: Begin, out: IO[bytes], orders: queue.SimpleQueue[JournaledOffsets | Hold]) -> None:
         self.begin, self._out, self._orders = begin, out, orders
         self._decoder: Decoder = decoder(begin.mapping, begin.schema)
         self._properties = frozenset(h for h in begin.mapping.headers if h is not None)
@@ -121,7 +121,7 @@ class Process:
             decoded = self._decoded([(place, messages)])
             times = times_of(decoded, len(messages), self.begin.time)
             told = idle | {part: behind[part]} if part in behind else idle
-            write_frame(self._out, ReadPart(Portion(part, decoded, messages.offsets, times), told, at))
+            write_frame(self._out, ReadPart(PartitionPortion(part, decoded, messages.offsets, times), told, at))
             idle = {}
 
     def _decoded(self, parts: Sequence[tuple[TopicPartition, Messages]]) -> Decoded:
@@ -135,7 +135,7 @@ class Process:
         if len(full) == len(messages):
             return found
         number = np.array(full, np.int64)
-        empty = [Rejected(i, "it has no value (a tombstone)", "") for i, m in enumerate(messages) if m is None]
+        empty = [RejectedMessage(i, "it has no value (a tombstone)", "") for i, m in enumerate(messages) if m is None]
         rejected = [replace(r, message=full[r.message]) for r in found.rejected]
         return Decoded(
             found.columns, number[found.message], tuple(sorted([*rejected, *empty], key=lambda r: r.message))
@@ -165,7 +165,7 @@ class Process:
         with contextlib.suppress(queue.Empty):
             while True:
                 order = self._orders.get_nowait()
-                if isinstance(order, Kept):
+                if isinstance(order, JournaledOffsets):
                     self._kept.update(order.reached)
                     continue
                 held = [p for p in self._places if part_of(*p) in order.parts]
@@ -244,7 +244,7 @@ def main() -> None:
     pipe = os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0)
     begin = read_frame(pipe)
     assert isinstance(begin, Begin)
-    orders: queue.SimpleQueue[Kept | Hold] = queue.SimpleQueue()
+    orders: queue.SimpleQueue[JournaledOffsets | Hold] = queue.SimpleQueue()
 
     def listen() -> None:
         with contextlib.suppress(OSError, EOFError):
@@ -257,10 +257,10 @@ def main() -> None:
         Process(begin, out, orders).run()
     except (KafkaError, OSError) as error:
         with contextlib.suppress(OSError):
-            write_frame(out, Failed(f"{type(error).__name__}: {error}"))
+            write_frame(out, ReaderFailed(f"{type(error).__name__}: {error}"))
     except Exception as error:
         with contextlib.suppress(OSError):
-            write_frame(out, Failed(f"the process that reads it failed: {type(error).__name__}: {error}"))
+            write_frame(out, ReaderFailed(f"the process that reads it failed: {type(error).__name__}: {error}"))
     os._exit(0)
 
 

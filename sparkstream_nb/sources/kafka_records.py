@@ -104,7 +104,7 @@ def _alone(record: Any) -> Messages:
     return Messages(offset, at, [record.value], [(record.key, record.headers or ())])
 
 
-class _Taken(list[Any]):
+class _TakenRecords(list[Any]):
     """Records of batches. Its length is how many messages they have: by that the consumer knows when it has enough."""
 
     def __len__(self) -> int:
@@ -117,12 +117,12 @@ class _Batches(fetcher.Fetcher.PartitionRecords):
     properties = False
 
     def _unpack_records(self, tp: Any, records: Any, key_deserializer: Any, value_deserializer: Any) -> Iterator[Any]:
-        whole = _Whole(records, self.fetch_offset, self.properties)
+        whole = _FetchedBatches(records, self.fetch_offset, self.properties)
         return super()._unpack_records(tp, whole, key_deserializer, value_deserializer)
 
     def take(self, n: int | None = None) -> list[Any]:
         """Batches with `n` messages, or as many more as are in the last of them."""
-        out = _Taken()
+        out = _TakenRecords()
         while (n is None or len(out) < n) and self.record_iterator is not None:
             try:
                 found = super().take(1)
@@ -142,7 +142,7 @@ class _BatchesWithProperties(_Batches):
 
 
 @dataclass
-class _Whole:
+class _FetchedBatches:
     """The batches of a fetch; those of format 2 as `_Batch`."""
 
     records: Any
@@ -165,7 +165,7 @@ class _Batch:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._batch, name)
 
-    def __iter__(self) -> Iterator[_Record]:
+    def __iter__(self) -> Iterator[_ConsumerRecord]:
         batch = self._batch
         batch._maybe_uncompress()
         count = batch._num_records
@@ -177,11 +177,11 @@ class _Batch:
         times = np.full(count, batch.max_timestamp) if appended else found.timestamps + batch.first_timestamp
         found = Messages(found.offsets + batch.base_offset, times, found.values, found.properties)
         last = int(found.offsets[-1])
-        yield _Record(found.since(self._begin), last, batch.max_timestamp, batch.timestamp_type, len(data))
+        yield _ConsumerRecord(found.since(self._begin), last, batch.max_timestamp, batch.timestamp_type, len(data))
 
 
 @dataclass
-class _Record:
+class _ConsumerRecord:
     """A record as kafka-python's consumer takes it."""
 
     value: Messages

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..connections.nats_client import NatsConnection, NatsFailed, NatsServers
-from ..mapping.decoding import Decoded, Decoder, Rejected
-from .reader import Away, Behind, Taken
+from ..mapping.decoding import Decoded, Decoder, RejectedMessage
+from .reader import Behind, ReadMessages, SourceUnavailable
 
 MOST_WAITING = 10_000
 """Messages that wait for the app in this process."""
@@ -50,7 +50,7 @@ class NatsReader:
             self._connection = NatsConnection(self.place.servers)
             self._connection.subscribe(self.place.subject, self.place.group, self._take)
         except NatsFailed as error:
-            raise Away(str(error)) from None
+            raise SourceUnavailable(str(error)) from None
         self._lost = 0
         return None
 
@@ -62,7 +62,7 @@ class NatsReader:
             except queue.Full:
                 await asyncio.sleep(_POLL)
 
-    def read(self, seconds: float) -> Taken | None:
+    def read(self, seconds: float) -> ReadMessages | None:
         found: list[bytes] = []
         with contextlib.suppress(queue.Empty):
             found.append(self._waiting.get(timeout=seconds))
@@ -74,12 +74,12 @@ class NatsReader:
         if found or lost:
             self._lost += lost
             decoded = self._decoder.decode(found)
-            return Taken(_with_lost(decoded, lost), len(found), lasting=lost > 0)
+            return ReadMessages(_with_lost(decoded, lost), len(found), lasting=lost > 0)
         if connection is None or not connection.open:
-            raise Away(f"{self.place.servers} ended the connection")
+            raise SourceUnavailable(f"{self.place.servers} ended the connection")
         return None
 
-    def kept(self, taken: Taken, refused: Mapping[int, str]) -> None:
+    def kept(self, taken: ReadMessages, refused: Mapping[int, str]) -> None:
         pass
 
     def busy(self, *, full: bool) -> None:
@@ -102,4 +102,4 @@ def _with_lost(decoded: Decoded, lost: int) -> Decoded:
     if not lost:
         return decoded
     why = f"{lost:,} messages were dropped: the app did not take them in time"
-    return replace(decoded, rejected=(*decoded.rejected, Rejected(0, why, "")))
+    return replace(decoded, rejected=(*decoded.rejected, RejectedMessage(0, why, "")))

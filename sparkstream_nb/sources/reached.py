@@ -38,7 +38,7 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class Reached:
+class FileProgress:
     """How far a file was read: `at`, as in `Stretch`; `through`: to its end, as it was `changed` and `touched` last
     (-1: not known). `mark` tells its content from that of another file; a number is one of an earlier version."""
 
@@ -54,10 +54,10 @@ class Reached:
         return [self.inode, self.at, int(self.through), self.mark, self.changed, self.touched]
 
     @staticmethod
-    def of(data: Sequence[int | str]) -> Reached:
+    def of(data: Sequence[int | str]) -> FileProgress:
         """What `data` made plain."""
         inode, at, through, mark, changed, *touched = data
-        return Reached(int(inode), int(at), bool(through), mark, int(changed), *map(int, touched))
+        return FileProgress(int(inode), int(at), bool(through), mark, int(changed), *map(int, touched))
 
     def is_unchanged(self, s: Stretch) -> bool:
         """True if the file system says that nothing was written since."""

@@ -13,12 +13,12 @@ PLACE = "@place"
 before there was this part, and is taken as it is."""
 
 
-class Away(Exception):
+class SourceUnavailable(Exception):
     """Nothing can be read now; it may be later. `str()` is the reason, one line without secrets."""
 
 
 @dataclass(frozen=True, eq=False)
-class Taken:
+class ReadMessages:
     """What was read at once: `received` messages as events. `reached` is what changed of the reader's position with
     them, by part (a partition, a file); None: the part is not needed any more. `lasting`: that is to be kept also
     where there is no event. `token` is the reader's own."""
@@ -39,7 +39,7 @@ class Behind:
     parts: Mapping[str, int]
 
 
-class Reader(Protocol):
+class SourceReader(Protocol):
     """Reads one source. Used by one thread, but for `cancel` and `behind`."""
 
     def open(self, reached: Mapping[str, Any]) -> str | None:
@@ -50,14 +50,14 @@ class Reader(Protocol):
         """
         ...
 
-    def read(self, seconds: float) -> Taken | None:
+    def read(self, seconds: float) -> ReadMessages | None:
         """What there is, in its order, as much as is worth an entry; None where nothing came for so long.
 
         Raises Away; `open` follows, with all that was kept.
         """
         ...
 
-    def kept(self, taken: Taken, refused: Mapping[int, str]) -> None:
+    def kept(self, taken: ReadMessages, refused: Mapping[int, str]) -> None:
         """What `read` returned is in the inbox, on the disk. `refused`: of which messages events became errors, as
         their time was refused, and why."""
         ...

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..connections.calls import Desk, Response
 from ..mapping.decoding import Decoder
-from .reader import Behind, Taken
+from .reader import Behind, ReadMessages
 
 
 class ResponseReader:
@@ -25,13 +25,13 @@ class ResponseReader:
         self._opened = True
         return None
 
-    def read(self, seconds: float) -> Taken | None:
+    def read(self, seconds: float) -> ReadMessages | None:
         self._taken = found = self._desk.take(self._name, seconds)
         if not found:
             return None
-        return Taken(self._decoder.decode([r.body for r in found], [r.properties for r in found]), len(found))
+        return ReadMessages(self._decoder.decode([r.body for r in found], [r.properties for r in found]), len(found))
 
-    def kept(self, taken: Taken, refused: Mapping[int, str]) -> None:
+    def kept(self, taken: ReadMessages, refused: Mapping[int, str]) -> None:
         found, self._taken = self._taken, []
         for response in found:
             response.kept.set()

@@ -21,7 +21,7 @@ from ..connections.tcp_frames import HEAD, MOST_BYTES, PROTOCOL, opened
 from ..errors import shown
 from ..mapping.decoding import Decoder
 from ..serving import run_to_end
-from .reader import Away, Behind, Taken
+from .reader import Behind, ReadMessages, SourceUnavailable
 
 MOST_WAITING = 1_000
 """Messages that wait for a source."""
@@ -59,7 +59,7 @@ class TcpReader:
         self._open = True
         return None
 
-    def read(self, seconds: float) -> Taken | None:
+    def read(self, seconds: float) -> ReadMessages | None:
         try:
             found = [self.waiting.get(timeout=seconds)]
         except queue.Empty:
@@ -68,9 +68,9 @@ class TcpReader:
         with contextlib.suppress(queue.Empty):
             while len(found) < MOST_WAITING:
                 found.append(self.waiting.get(timeout=max(end - time.monotonic(), 0.0)))
-        return Taken(self._decoder.decode(found), len(found))
+        return ReadMessages(self._decoder.decode(found), len(found))
 
-    def kept(self, taken: Taken, refused: Mapping[int, str]) -> None:
+    def kept(self, taken: ReadMessages, refused: Mapping[int, str]) -> None:
         pass
 
     def busy(self, *, full: bool) -> None:
@@ -89,7 +89,7 @@ class TcpReader:
 
 
 @dataclass
-class _Listener:
+class _TcpListener:
     """The readers of one address by channel, and the thread that takes frames for them."""
 
     host: str
@@ -103,7 +103,7 @@ class _Listener:
         self._thread.start()
         error = self._begun.get()
         if error is not None:
-            raise Away(f"{self.host}, port {self.port} cannot be listened at: {error.strerror or error}")
+            raise SourceUnavailable(f"{self.host}, port {self.port} cannot be listened at: {error.strerror or error}")
 
     def close(self) -> None:
         """Takes no more frames."""
@@ -181,7 +181,7 @@ class _Listener:
         return True
 
 
-_listeners: dict[tuple[str, int], _Listener] = {}
+_listeners: dict[tuple[str, int], _TcpListener] = {}
 _listening = threading.Lock()
 
 
@@ -191,12 +191,12 @@ def _listen(reader: TcpReader) -> None:
     with _listening:
         listener = _listeners.get((p.host, p.port))
         if listener is None:
-            listener = _Listener(p.host, p.port, {p.channel: reader})
+            listener = _TcpListener(p.host, p.port, {p.channel: reader})
             listener.start()
             _listeners[p.host, p.port] = listener
             return
         if p.channel in listener.readers:
-            raise Away(f"another source has the context {p.channel} at port {p.port}")
+            raise SourceUnavailable(f"another source has the context {p.channel} at port {p.port}")
         listener.readers[p.channel] = reader
 
 

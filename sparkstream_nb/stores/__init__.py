@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .duckdb import DuckDBStore
-from .protocol import EVERY, BucketRange, Buckets, ErrorRow, Every, Groups, ShardRows, Store
+from .protocol import EVERY, BucketRange, Buckets, ErrorRow, Every, GroupFilter, ShardRows, Store
 from .shards import shard_warnings
 
 __all__ = [
@@ -13,7 +13,7 @@ __all__ = [
     "DuckDBStore",
     "ErrorRow",
     "Every",
-    "Groups",
+    "GroupFilter",
     "ShardRows",
     "Store",
     "shard_warnings",

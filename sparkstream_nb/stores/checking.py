@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import StoreError
-from .layout import SHARD, Layout
+from .layout import SHARD, TableLayout
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class FoundTable:
 
 
 def check_table(
-    layout: Layout, table: FoundTable, wanted: Mapping[str, str], fits: Callable[[str], bool], *, ordered: bool
+    layout: TableLayout, table: FoundTable, wanted: Mapping[str, str], fits: Callable[[str], bool], *, ordered: bool
 ) -> None:
     """Raises StoreError where `table` was made for something else.
 

@@ -34,8 +34,8 @@ from .layout import (
     SHARD,
     SUFFIX,
     TIMESTAMP,
-    Layout,
     StoredColumn,
+    TableLayout,
     key_conditions,
     layouts_of,
     like_pattern,
@@ -43,7 +43,7 @@ from .layout import (
     rows_to_store,
     several_rows,
 )
-from .protocol import EACH_GROUP, KEPT_BATCHES, BucketRange, Buckets, ErrorRow, Groups, ShardRows
+from .protocol import EACH_GROUP, KEPT_BATCHES, BucketRange, Buckets, ErrorRow, GroupFilter, ShardRows
 
 _open: weakref.WeakSet[DuckDBStore] = weakref.WeakSet()
 
@@ -138,7 +138,7 @@ class DuckDBStore:
         self.path = str(path)
         self._read_only = read_only
         self._lock = threading.RLock()
-        self._layouts: dict[str, Layout] = {}
+        self._layouts: dict[str, TableLayout] = {}
         if read_only and not Path(path).is_file():
             raise StoreError(f"There is no store {path}. Name the DuckDB file of the aggregations.")
         if self.path != MEMORY:
@@ -248,7 +248,7 @@ class DuckDBStore:
                     else:
                         self._check(layout, table, found)
 
-    def _check(self, layout: Layout, table: str, found: Mapping[str, str]) -> None:
+    def _check(self, layout: TableLayout, table: str, found: Mapping[str, str]) -> None:
         wanted = {c.name: _type(c) for c in layout.columns}
         made = FoundTable(table, found, self._key(table))
         check_table(layout, made, wanted, lambda n: found[n] == wanted[n], ordered=True)
@@ -306,7 +306,7 @@ class DuckDBStore:
                         self._db.execute(sql, values)
         return [sql for sql, _ in statements]
 
-    def _layout(self, aggregation: str) -> Layout:
+    def _layout(self, aggregation: str) -> TableLayout:
         layout = self._layouts.get(aggregation)
         if layout is None:
             raise StoreError(f"The store {self.path} was not prepared for aggregation '{aggregation}'.")
@@ -342,7 +342,7 @@ class DuckDBStore:
             self._keep_errors(app, errors)
         return True
 
-    def _merge_all(self, layout: Layout, shards: Sequence[tuple[str, pa.Table]]) -> None:
+    def _merge_all(self, layout: TableLayout, shards: Sequence[tuple[str, pa.Table]]) -> None:
         """Merges the partials of shards into the tables of all durations."""
         for duration in layout.durations:
             rows = [_batches(rows_to_store(layout, t, duration, shard)) for shard, t in shards]
@@ -397,7 +397,7 @@ class DuckDBStore:
                         rows = rows_to_store(layout, partial, duration, shard)
                         self._merge(layout, duration, rows, replaced=True)
 
-    def _merge(self, layout: Layout, duration: AggDuration, rows: pa.Table, *, replaced: bool = False) -> None:
+    def _merge(self, layout: TableLayout, duration: AggDuration, rows: pa.Table, *, replaced: bool = False) -> None:
         """Merges `rows`, one for each key, into a table, or puts them in place of those that are there."""
         if rows.num_rows == 0:
             return
@@ -427,11 +427,13 @@ class DuckDBStore:
 
     # ------------------------------------------------------------------------------------------------------- reading
 
-    def read(self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP) -> pa.Table:
+    def read(
+        self, aggregation: str, per: AggDuration, start: int, end: int, groups: GroupFilter = EACH_GROUP
+    ) -> pa.Table:
         return self._read(self._layout(aggregation), per, (start, end), groups, by_shard=False)
 
     def read_by_shard(
-        self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP
+        self, aggregation: str, per: AggDuration, start: int, end: int, groups: GroupFilter = EACH_GROUP
     ) -> pa.Table:
         layout = self._layout(aggregation)
         if not layout.partitioned:
@@ -439,7 +441,7 @@ class DuckDBStore:
         return self._read(layout, per, (start, end), groups, by_shard=True)
 
     def _read(
-        self, layout: Layout, per: AggDuration, bounds: tuple[int, int], groups: Groups, *, by_shard: bool
+        self, layout: TableLayout, per: AggDuration, bounds: tuple[int, int], groups: GroupFilter, *, by_shard: bool
     ) -> pa.Table:
         # Rows are grouped even for one shard: other systems write several rows for a bucket, by AGG_TIMESTAMP.
         time = quoted(layout.time)
@@ -472,7 +474,13 @@ class DuckDBStore:
         return rows_from_store(layout, typed)
 
     def count(
-        self, aggregation: str, per: AggDuration, bounds: tuple[int, int], groups: Groups = EACH_GROUP, *, most: int
+        self,
+        aggregation: str,
+        per: AggDuration,
+        bounds: tuple[int, int],
+        groups: GroupFilter = EACH_GROUP,
+        *,
+        most: int,
     ) -> int:
         layout = self._layout(aggregation)
         time, table = quoted(layout.time), quoted(layout.table(per))
@@ -480,7 +488,9 @@ class DuckDBStore:
         rows = f"SELECT 1 FROM {table} WHERE {time} >= ? AND {time} < ?{condition} LIMIT ?"
         return int(self._query(f"SELECT count(*) FROM ({rows})", [*bounds, *values, most]).column(0)[0].as_py())
 
-    def buckets(self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: Groups = EACH_GROUP) -> Buckets:
+    def buckets(
+        self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: GroupFilter = EACH_GROUP
+    ) -> Buckets:
         layout = self._layout(aggregation)
         time, table = quoted(layout.time), quoted(layout.table(per))
         condition, values = _only(layout, groups)
@@ -500,7 +510,7 @@ class DuckDBStore:
         return Buckets(starts, before, total)
 
     def last_bucket(
-        self, aggregation: str, per: AggDuration, shard: str, end: int, groups: Groups = EACH_GROUP
+        self, aggregation: str, per: AggDuration, shard: str, end: int, groups: GroupFilter = EACH_GROUP
     ) -> int | None:
         layout = self._partitioned(aggregation)
         condition, values = _only(layout, groups)
@@ -510,7 +520,13 @@ class DuckDBStore:
         return found
 
     def key_values(
-        self, aggregation: str, per: AggDuration, key: int, most: int, groups: Groups = EACH_GROUP, containing: str = ""
+        self,
+        aggregation: str,
+        per: AggDuration,
+        key: int,
+        most: int,
+        groups: GroupFilter = EACH_GROUP,
+        containing: str = "",
     ) -> list[Any]:
         layout = self._layout(aggregation)
         name, null = quoted(layout.groups[key].name), f"({NULL_KEYS} & {1 << key})"
@@ -584,7 +600,7 @@ class DuckDBStore:
             for duration in layout.durations:
                 self._db.execute(f"DELETE FROM {quoted(layout.table(duration))} WHERE {SHARD} = ?", [shard])
 
-    def _partitioned(self, aggregation: str) -> Layout:
+    def _partitioned(self, aggregation: str) -> TableLayout:
         layout = self._layout(aggregation)
         if not layout.partitioned:
             raise StoreError(f"Aggregation '{aggregation}' is not partitioned by id; it has no shards.")
@@ -621,13 +637,13 @@ def _type(c: StoredColumn) -> str:
     return _SQL[c.type] + ("[]" if c.role == "set" else "")
 
 
-def _create(layout: Layout, table: str) -> str:
+def _create(layout: TableLayout, table: str) -> str:
     columns = [f"{quoted(c.name)} {_type(c)}{' NOT NULL' if c.in_key else ''}" for c in layout.columns]
     key = ", ".join(quoted(c.name) for c in layout.key)
     return f"CREATE TABLE {quoted(table)} ({', '.join(columns)}, PRIMARY KEY ({key}))"
 
 
-def _upsert(layout: Layout, table: str, replaced: bool) -> str:
+def _upsert(layout: TableLayout, table: str, replaced: bool) -> str:
     """Merges the view `fresh_rows` into `table`; what is fresh wins ties of AGG_LAST_EVENT_TIMESTAMP, or always."""
     names = ", ".join(quoted(c.name) for c in layout.columns)
     key = ", ".join(quoted(c.name) for c in layout.key)
@@ -654,7 +670,7 @@ def _upsert(layout: Layout, table: str, replaced: bool) -> str:
     return f"INSERT INTO {quoted(table)} AS kept ({names}) SELECT {names} FROM fresh_rows ON CONFLICT ({key}) {update}"
 
 
-def _merged(c: StoredColumn, layout: Layout) -> str:
+def _merged(c: StoredColumn, layout: TableLayout) -> str:
     """The aggregate that merges a column over the rows of a bucket and group."""
     name = quoted(c.name)
     if c.role in ("sum", "count"):
@@ -669,7 +685,7 @@ def _merged(c: StoredColumn, layout: Layout) -> str:
     return f"max({name})"
 
 
-def _only(layout: Layout, groups: Groups) -> tuple[str, list[Any]]:
+def _only(layout: TableLayout, groups: GroupFilter) -> tuple[str, list[Any]]:
     """The condition for some groups, to be added to others, and its values; empty for all groups."""
     wanted = key_conditions(layout, groups)
     sql = "".join(f" AND {quoted(n)} = ?" for n, _ in wanted.equal)

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import StoreError
-from ..plan.nodes import AggDuration, AggregationDef, Ref, Retention
+from ..plan.nodes import AggDuration, AggregationDef, PurgeRule, Ref
 from ..types import Type
-from .protocol import EVERY, Groups
+from .protocol import EVERY, GroupFilter
 
 TIMESTAMP = "AGG_TIMESTAMP"
 SHARD = "SHARD_ID"
@@ -64,7 +64,7 @@ class StoredColumn:
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """The tables of one aggregation: columns in order, the key's first."""
 
     aggregation: str
@@ -72,7 +72,7 @@ class Layout:
     columns: tuple[StoredColumn, ...]
     partitioned: bool
     external: bool
-    retention: Retention | None = None
+    retention: PurgeRule | None = None
 
     def table(self, duration: AggDuration) -> str:
         """The name of a table, not quoted."""
@@ -100,7 +100,7 @@ class Layout:
         """True if there is AGG_NULL_KEYS."""
         return any(c.role == "nulls" for c in self.columns)
 
-    def without_null_keys(self) -> Layout:
+    def without_null_keys(self) -> TableLayout:
         """The layout of tables that another server made: they have no AGG_NULL_KEYS."""
         return replace(self, columns=tuple(c for c in self.columns if c.role != "nulls"))
 
@@ -117,7 +117,7 @@ def several_rows(path: str, table: str) -> StoreError:
     )
 
 
-def layout_of(definition: AggregationDef) -> Layout:
+def layout_of(definition: AggregationDef) -> TableLayout:
     """The layout of an aggregation. Raises StoreError for values that a table cannot hold."""
     columns = [StoredColumn(TIMESTAMP, "time", Type.LONG)]
     if definition.partitioned:
@@ -146,13 +146,13 @@ def layout_of(definition: AggregationDef) -> Layout:
                 "which differ only in case; rename one of them."
             )
         seen[c.name.upper()] = c.name
-    return Layout(
+    return TableLayout(
         definition.id, definition.durations, tuple(columns), definition.partitioned, definition.by is not None,
         definition.retention,
     )  # fmt: skip
 
 
-def layouts_of(definitions: Iterable[AggregationDef]) -> list[Layout]:
+def layouts_of(definitions: Iterable[AggregationDef]) -> list[TableLayout]:
     """The layouts of an app's aggregations. Raises StoreError where two would share tables."""
     layouts = [layout_of(d) for d in definitions]
     names: dict[str, str] = {}
@@ -166,7 +166,7 @@ def layouts_of(definitions: Iterable[AggregationDef]) -> list[Layout]:
     return layouts
 
 
-def rows_to_store(layout: Layout, partials: pa.Table, duration: AggDuration, shard: str) -> pa.Table:
+def rows_to_store(layout: TableLayout, partials: pa.Table, duration: AggDuration, shard: str) -> pa.Table:
     """The rows of `duration` among `partials`, as they are stored (columns of `layout.schema`)."""
     rows = partials.filter(pc.equal(partials.column("duration"), duration))
     n = rows.num_rows
@@ -202,7 +202,7 @@ class KeyConditions:
     null_bits: int = 0
 
 
-def key_conditions(layout: Layout, groups: Groups) -> KeyConditions:
+def key_conditions(layout: TableLayout, groups: GroupFilter) -> KeyConditions:
     """The conditions for `groups`. A null is stored as the zero of its type, with a bit of AGG_NULL_KEYS."""
     equal = list(groups.equal)
     if groups.only is None:
@@ -222,7 +222,7 @@ def like_pattern(text: str) -> str:
     return f"%{escaped}%"
 
 
-def rows_from_store(layout: Layout, rows: pa.Table) -> pa.Table:
+def rows_from_store(layout: TableLayout, rows: pa.Table) -> pa.Table:
     """Stored rows with the nulls of their group-by attributes put back, and without AGG_NULL_KEYS."""
     if NULL_KEYS not in rows.column_names:
         return rows

@@ -51,7 +51,7 @@ class TextColumn:
 
 
 @dataclass(frozen=True)
-class Limits:
+class ColumnLimits:
     """What the tables of one aggregation hold, in a database of the kind `kind`."""
 
     kind: str
@@ -59,7 +59,7 @@ class Limits:
     texts: Mapping[str, TextColumn] = field(default_factory=dict)
 
 
-def unfit(limits: Limits, columns: Sequence[StoredColumn], rows: pa.Table) -> dict[int, str]:
+def unfit(limits: ColumnLimits, columns: Sequence[StoredColumn], rows: pa.Table) -> dict[int, str]:
     """Why rows cannot be stored, by row number; rows that are not named can be.
 
     `rows` has a column for each of `columns` that events or partials give; others are not looked at.
@@ -78,7 +78,7 @@ def unfit(limits: Limits, columns: Sequence[StoredColumn], rows: pa.Table) -> di
 
 
 class _Checks:
-    def __init__(self, limits: Limits, n: int) -> None:
+    def __init__(self, limits: ColumnLimits, n: int) -> None:
         self.limits, self.n = limits, n
         self.found: dict[int, str] = {}
 

@@ -1,7 +1,7 @@
 """Rows of a table in an SQL server in the order of one of its columns, for a source that polls it.
 
 The database compares and orders: what it takes for equal, as texts in a collation, is never split. Sessions read times
-in UTC, and no query takes longer than a minute. A value that Python does not have comes as `Unread`.
+in UTC, and no query takes longer than a minute. A value that Python does not have comes as `UnreadValue`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..errors import StoreError, did_you_mean
 from .address import Database
 from .dialects import DIALECTS, Dialect
 from .sql import said
-from .unread import Unread
+from .unread import UnreadValue
 
 T = TypeVar("T")
 _POLLED = "a whole number, a decimal, a text, a date, or a time with its date"
@@ -27,7 +27,7 @@ _POLLED = "a whole number, a decimal, a text, a date, or a time with its date"
 
 
 @dataclass(frozen=True)
-class Row:
+class PolledRow:
     """A row that was read: its value in the polled column, and those of the columns that were asked for."""
 
     at: Any
@@ -69,14 +69,14 @@ class PolledTable:
         query = sa.select(sa.func.max(self._polled)).select_from(self._table).where(*self._before_end())
         return self._tried(lambda c: self._at(c.execute(query).scalar()))
 
-    def after(self, last: Any, most: int) -> tuple[list[Row], bool]:
+    def after(self, last: Any, most: int) -> tuple[list[PolledRow], bool]:
         """The rows whose polled value is greater than `last` (None: all that have one), in its order, about `most` of
         them, and whether there may be more. Rows of equal value are all there, or none of them. Those whose value
         nothing follows are `endless`."""
         above = self._polled.is_not(None) if last is None else self._polled > self._bound(last)
         query = self._rows().where(above, *self._before_end()).order_by(self._polled)
 
-        def work(c: sa.Connection) -> tuple[list[Row], bool]:
+        def work(c: sa.Connection) -> tuple[list[PolledRow], bool]:
             found = self._read_rows(c, query.limit(most))
             if len(found) < most:
                 return found, False
@@ -89,12 +89,12 @@ class PolledTable:
 
         return self._tried(work)
 
-    def endless(self, most: int) -> list[Row]:
+    def endless(self, most: int) -> list[PolledRow]:
         """The rows whose polled value nothing can follow, as NaN and `infinity`, up to `most` of them: behind such a
         value no row would ever be read."""
         if self._end is None:
             return []
-        query = self._rows().where(self._polled >= self._bound(Unread(self._end))).limit(most)
+        query = self._rows().where(self._polled >= self._bound(UnreadValue(self._end))).limit(most)
         return self._tried(lambda c: self._read_rows(c, query))
 
     def close(self) -> None:
@@ -143,19 +143,19 @@ class PolledTable:
     def _rows(self) -> sa.Select[Any]:
         return sa.select(self._polled, *self._read).select_from(self._table)
 
-    def _read_rows(self, c: sa.Connection, query: sa.Select[Any]) -> list[Row]:
-        return [Row(self._at(r[0]), tuple(r[1:])) for r in c.execute(query)]
+    def _read_rows(self, c: sa.Connection, query: sa.Select[Any]) -> list[PolledRow]:
+        return [PolledRow(self._at(r[0]), tuple(r[1:])) for r in c.execute(query)]
 
     def _at(self, value: Any) -> Any:
         """A value of the polled column. PyMySQL gives a date that Python does not have, `0000-00-00`, as a text."""
         dated = isinstance(self._polled.type, sa.DateTime | sa.Date)
-        return Unread(value) if dated and isinstance(value, str) else value
+        return UnreadValue(value) if dated and isinstance(value, str) else value
 
     def _before_end(self) -> list[sa.ColumnElement[bool]]:
-        return [] if self._end is None else [self._polled < self._bound(Unread(self._end))]
+        return [] if self._end is None else [self._polled < self._bound(UnreadValue(self._end))]
 
     def _bound(self, value: Any) -> sa.ColumnElement[Any]:
-        if not isinstance(value, Unread):
+        if not isinstance(value, UnreadValue):
             return sa.bindparam(None, value, type_=self._polled.type)
         text, type_ = sa.bindparam(None, value.text, type_=sa.String()), self._polled.type
         if not self._dialect.casts_texts:

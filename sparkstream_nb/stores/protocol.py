@@ -41,7 +41,7 @@ EVERY: Final = Every.VALUE
 
 
 @dataclass(frozen=True)
-class Groups:
+class GroupFilter:
     """Which groups of an aggregation are read: each one, by default.
 
     `only`: the values of the group-by attributes that groups must have, in their order; `EVERY` for any. `equal`:
@@ -54,7 +54,7 @@ class Groups:
     merged: bool = False
 
 
-EACH_GROUP = Groups()
+EACH_GROUP = GroupFilter()
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,9 @@ class Store(Protocol):
         """The last micro-batch of a run that is in the ledger; -1 for none."""
         ...
 
-    def read(self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP) -> pa.Table:
+    def read(
+        self, aggregation: str, per: AggDuration, start: int, end: int, groups: GroupFilter = EACH_GROUP
+    ) -> pa.Table:
         """Rows with start ≤ bucket < end (ms), merged over shards, by time. Never waits for a commit under way.
 
         Columns: AGG_TIMESTAMP, [AGG_EVENT_TIMESTAMP,] group-by attributes, base columns, [AGG_LAST_EVENT_TIMESTAMP].
@@ -130,7 +132,7 @@ class Store(Protocol):
         ...
 
     def read_by_shard(
-        self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP
+        self, aggregation: str, per: AggDuration, start: int, end: int, groups: GroupFilter = EACH_GROUP
     ) -> pa.Table:
         """As `read`, without merging the shards, with SHARD_ID after AGG_TIMESTAMP.
 
@@ -139,23 +141,37 @@ class Store(Protocol):
         ...
 
     def count(
-        self, aggregation: str, per: AggDuration, bounds: tuple[int, int], groups: Groups = EACH_GROUP, *, most: int
+        self,
+        aggregation: str,
+        per: AggDuration,
+        bounds: tuple[int, int],
+        groups: GroupFilter = EACH_GROUP,
+        *,
+        most: int,
     ) -> int:
         """How many rows there are with bounds[0] ≤ bucket < bounds[1], of all shards; `most` where there are more."""
         ...
 
-    def buckets(self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: Groups = EACH_GROUP) -> Buckets:
+    def buckets(
+        self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: GroupFilter = EACH_GROUP
+    ) -> Buckets:
         """The buckets that hold rows of `groups`, over all shards."""
         ...
 
     def last_bucket(
-        self, aggregation: str, per: AggDuration, shard: str, end: int, groups: Groups = EACH_GROUP
+        self, aggregation: str, per: AggDuration, shard: str, end: int, groups: GroupFilter = EACH_GROUP
     ) -> int | None:
         """The start (ms) of the last bucket before `end` in which `shard` holds rows of `groups`."""
         ...
 
     def key_values(
-        self, aggregation: str, per: AggDuration, key: int, most: int, groups: Groups = EACH_GROUP, containing: str = ""
+        self,
+        aggregation: str,
+        per: AggDuration,
+        key: int,
+        most: int,
+        groups: GroupFilter = EACH_GROUP,
+        containing: str = "",
     ) -> list[Any]:
         """The first `most` distinct values that `groups` have in the group-by attribute number `key`, in order.
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..plan.nodes import AggDuration, AggregationDef, BatchClock
-from .protocol import EACH_GROUP, BucketRange, Buckets, ErrorRow, Groups, ShardRows, Store
+from .protocol import EACH_GROUP, BucketRange, Buckets, ErrorRow, GroupFilter, ShardRows, Store
 
 
 class StoreSet:
@@ -52,29 +52,45 @@ class StoreSet:
     def committed(self, app: str, run: str) -> int:
         return self.own.committed(app, run)
 
-    def read(self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP) -> pa.Table:
+    def read(
+        self, aggregation: str, per: AggDuration, start: int, end: int, groups: GroupFilter = EACH_GROUP
+    ) -> pa.Table:
         return self._store(aggregation).read(aggregation, per, start, end, groups)
 
     def read_by_shard(
-        self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP
+        self, aggregation: str, per: AggDuration, start: int, end: int, groups: GroupFilter = EACH_GROUP
     ) -> pa.Table:
         return self._store(aggregation).read_by_shard(aggregation, per, start, end, groups)
 
     def count(
-        self, aggregation: str, per: AggDuration, bounds: tuple[int, int], groups: Groups = EACH_GROUP, *, most: int
+        self,
+        aggregation: str,
+        per: AggDuration,
+        bounds: tuple[int, int],
+        groups: GroupFilter = EACH_GROUP,
+        *,
+        most: int,
     ) -> int:
         return self._store(aggregation).count(aggregation, per, bounds, groups, most=most)
 
-    def buckets(self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: Groups = EACH_GROUP) -> Buckets:
+    def buckets(
+        self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: GroupFilter = EACH_GROUP
+    ) -> Buckets:
         return self._store(aggregation).buckets(aggregation, per, wanted, groups)
 
     def last_bucket(
-        self, aggregation: str, per: AggDuration, shard: str, end: int, groups: Groups = EACH_GROUP
+        self, aggregation: str, per: AggDuration, shard: str, end: int, groups: GroupFilter = EACH_GROUP
     ) -> int | None:
         return self._store(aggregation).last_bucket(aggregation, per, shard, end, groups)
 
     def key_values(
-        self, aggregation: str, per: AggDuration, key: int, most: int, groups: Groups = EACH_GROUP, containing: str = ""
+        self,
+        aggregation: str,
+        per: AggDuration,
+        key: int,
+        most: int,
+        groups: GroupFilter = EACH_GROUP,
+        containing: str = "",
     ) -> list[Any]:
         return self._store(aggregation).key_values(aggregation, per, key, most, groups, containing)
 

@@ -34,8 +34,8 @@ from .layout import (
     PURGED,
     SHARD,
     TIMESTAMP,
-    Layout,
     StoredColumn,
+    TableLayout,
     key_conditions,
     layouts_of,
     like_pattern,
@@ -43,9 +43,9 @@ from .layout import (
     rows_to_store,
     several_rows,
 )
-from .limits import Limits, unfit
+from .limits import ColumnLimits, unfit
 from .patience import Patience
-from .protocol import EACH_GROUP, KEPT_BATCHES, BucketRange, Buckets, ErrorRow, Groups, ShardRows
+from .protocol import EACH_GROUP, KEPT_BATCHES, BucketRange, Buckets, ErrorRow, GroupFilter, ShardRows
 
 T = TypeVar("T")
 LEDGER = "SPARKSTREAM_LEDGER"
@@ -93,8 +93,8 @@ class SqlStore:
         self.path = str(database)
         self.patience = patience or Patience()
         self._dialect: Dialect = DIALECTS[database.kind]
-        self._layouts: dict[str, Layout] = {}
-        self._limits: dict[str, Limits] = {}
+        self._layouts: dict[str, TableLayout] = {}
+        self._limits: dict[str, ColumnLimits] = {}
         self._lock = threading.RLock()
         self._closed = False
         self._engine = self._dialect.engine(database)
@@ -153,7 +153,7 @@ class SqlStore:
         self._layouts.update((x.aggregation, x) for x in layouts)
         self._transaction(lambda c: self._prepare(c, layouts))
 
-    def _prepare(self, c: sa.Connection, layouts: Sequence[Layout]) -> None:
+    def _prepare(self, c: sa.Connection, layouts: Sequence[TableLayout]) -> None:
         for layout in layouts:
             plain = False
             for duration in layout.durations:
@@ -179,7 +179,7 @@ class SqlStore:
                 f"{self._dialect.longest_name} bytes. Give the aggregation a shorter name."
             )
 
-    def _check(self, layout: Layout, c: sa.Connection, table: str, found: Mapping[str, Any]) -> None:
+    def _check(self, layout: TableLayout, c: sa.Connection, table: str, found: Mapping[str, Any]) -> None:
         """Names in the layout's spelling, so that the check can compare them."""
         spelling = {self._dialect.stored_name(x.name): x for x in layout.columns}
         types = {spelling[n].name if n in spelling else n: t for n, t in found.items()}
@@ -192,7 +192,7 @@ class SqlStore:
         columns = {x.name: x for x in layout.columns}
         check_table(layout, made, wanted, lambda n: self._dialect.fits(columns[n], types[n]), ordered=False)
 
-    def _check_collations(self, layout: Layout, c: sa.Connection) -> None:
+    def _check_collations(self, layout: TableLayout, c: sa.Connection) -> None:
         """Raises StoreError where a table would put groups together whose texts differ."""
         d = self._dialect
         tables = [layout.table(duration) for duration in layout.durations]
@@ -211,14 +211,14 @@ class SqlStore:
                 f"as 'a' and 'A', are one group. Change it: {'; '.join(changes)}"
             )
 
-    def _limits_of(self, layout: Layout, c: sa.Connection) -> Limits:
+    def _limits_of(self, layout: TableLayout, c: sa.Connection) -> ColumnLimits:
         """What the tables hold, as that of the smallest duration shows: an aggregation's tables are made alike."""
         d = self._dialect
         name = d.stored_name(layout.table(layout.durations[0]))
         found = self._found(c, name) or {}
         texts = d.text_columns(c, name, found)
         columns = {x.name: texts[d.stored_name(x.name)] for x in layout.columns if d.stored_name(x.name) in texts}
-        return Limits(self.database.kind, d.holds, columns)
+        return ColumnLimits(self.database.kind, d.holds, columns)
 
     def _same(self, stored: str, name: str) -> bool:
         return stored == self._dialect.stored_name(name)
@@ -230,7 +230,7 @@ class SqlStore:
             return None
         return {str(x["name"]): x["type"] for x in inspector.get_columns(name)}
 
-    def _create(self, layout: Layout, table: str) -> str:
+    def _create(self, layout: TableLayout, table: str) -> str:
         q = self._dialect.quoted
         columns = [
             f"{q(c.name)} {self._dialect.type_of(c)}{' NOT NULL' if c.in_key else ''}"
@@ -263,7 +263,7 @@ class SqlStore:
                 if found is None or any(self._same(n, SHARD) for n in found):
                     continue
                 own = [x for x in layout.columns if any(self._same(n, x.name) for n in found)]
-                kept = Layout(layout.aggregation, (), (*own[:1], _SHARD_COLUMN, *own[1:]), True, layout.external)
+                kept = TableLayout(layout.aggregation, (), (*own[:1], _SHARD_COLUMN, *own[1:]), True, layout.external)
                 old = f"{table}_WITHOUT_SHARD_ID"
                 names = ", ".join(q(x.name) for x in kept.columns)
                 values = ", ".join(quoted_shard if x.role == "shard" else q(x.name) for x in kept.columns)
@@ -280,13 +280,13 @@ class SqlStore:
 
         return self._transaction(work)
 
-    def _layout(self, aggregation: str) -> Layout:
+    def _layout(self, aggregation: str) -> TableLayout:
         layout = self._layouts.get(aggregation)
         if layout is None:
             raise StoreError(f"The store {self.path} was not prepared for aggregation '{aggregation}'.")
         return layout
 
-    def _table(self, layout: Layout, duration: AggDuration) -> str:
+    def _table(self, layout: TableLayout, duration: AggDuration) -> str:
         return self._dialect.quoted(layout.table(duration))
 
     # ------------------------------------------------------------------------------------------------------- writing
@@ -375,7 +375,7 @@ class SqlStore:
         self._transaction(work)
 
     def _merge(
-        self, c: sa.Connection, layout: Layout, duration: AggDuration, rows: pa.Table, *, replaced: bool = False
+        self, c: sa.Connection, layout: TableLayout, duration: AggDuration, rows: pa.Table, *, replaced: bool = False
     ) -> None:
         """Merges `rows`, one for each key, into a table, or puts them in place of those that are there."""
         if rows.num_rows == 0:
@@ -389,7 +389,7 @@ class SqlStore:
         self._dialect.load(c, self._upsert(layout, layout.table(duration), replaced), columns, rows)
 
     def _united(
-        self, c: sa.Connection, layout: Layout, duration: AggDuration, rows: pa.Table, sets: Sequence[StoredColumn]
+        self, c: sa.Connection, layout: TableLayout, duration: AggDuration, rows: pa.Table, sets: Sequence[StoredColumn]
     ) -> pa.Table:
         """`rows` with the sets that the table holds under their keys united with theirs."""
         times = rows.column(layout.time)
@@ -409,7 +409,7 @@ class SqlStore:
             rows = rows.set_column(rows.column_names.index(x.name), x.name, pa.array(both, x.arrow))
         return rows
 
-    def _upsert(self, layout: Layout, table: str, replaced: bool) -> str:
+    def _upsert(self, layout: TableLayout, table: str, replaced: bool) -> str:
         """Merges fresh rows into `table`; what is fresh wins ties of AGG_LAST_EVENT_TIMESTAMP, or always."""
         d = self._dialect
         sets = []
@@ -447,11 +447,13 @@ class SqlStore:
 
     # ------------------------------------------------------------------------------------------------------- reading
 
-    def read(self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP) -> pa.Table:
+    def read(
+        self, aggregation: str, per: AggDuration, start: int, end: int, groups: GroupFilter = EACH_GROUP
+    ) -> pa.Table:
         return self._read(self._layout(aggregation), per, (start, end), groups, by_shard=False)
 
     def read_by_shard(
-        self, aggregation: str, per: AggDuration, start: int, end: int, groups: Groups = EACH_GROUP
+        self, aggregation: str, per: AggDuration, start: int, end: int, groups: GroupFilter = EACH_GROUP
     ) -> pa.Table:
         layout = self._layout(aggregation)
         if not layout.partitioned:
@@ -459,7 +461,7 @@ class SqlStore:
         return self._read(layout, per, (start, end), groups, by_shard=True)
 
     def _read(
-        self, layout: Layout, per: AggDuration, bounds: tuple[int, int], groups: Groups, *, by_shard: bool
+        self, layout: TableLayout, per: AggDuration, bounds: tuple[int, int], groups: GroupFilter, *, by_shard: bool
     ) -> pa.Table:
         # Rows are grouped even for one shard: other systems write several rows for a bucket, by AGG_TIMESTAMP.
         by_group = [] if groups.merged else [c for c in layout.columns if c.role in ("group", "nulls")]
@@ -496,7 +498,7 @@ class SqlStore:
                 out = out.append_column(c.name, pa.nulls(out.num_rows, c.arrow))
         return rows_from_store(layout, out)
 
-    def _where(self, layout: Layout, bounds: tuple[int, int], groups: Groups) -> _Where:
+    def _where(self, layout: TableLayout, bounds: tuple[int, int], groups: GroupFilter) -> _Where:
         """The rows of a range of time and of some groups."""
         time_ = self._dialect.quoted(layout.time)
         low, high = (min(max(b, -(2**63)), 2**63 - 1) for b in bounds)
@@ -513,7 +515,13 @@ class SqlStore:
         return _Where(" AND ".join(parts), values)
 
     def count(
-        self, aggregation: str, per: AggDuration, bounds: tuple[int, int], groups: Groups = EACH_GROUP, *, most: int
+        self,
+        aggregation: str,
+        per: AggDuration,
+        bounds: tuple[int, int],
+        groups: GroupFilter = EACH_GROUP,
+        *,
+        most: int,
     ) -> int:
         layout = self._layout(aggregation)
         where = self._where(layout, bounds, groups)
@@ -521,7 +529,9 @@ class SqlStore:
         sql = sa.text(f"SELECT count(*) FROM ({rows}) counted")
         return self._transaction(lambda c: int(c.execute(sql, where.values).scalar_one()), reads=True)
 
-    def buckets(self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: Groups = EACH_GROUP) -> Buckets:
+    def buckets(
+        self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: GroupFilter = EACH_GROUP
+    ) -> Buckets:
         layout = self._layout(aggregation)
         time_, table = self._dialect.quoted(layout.time), self._table(layout, per)
         where, every = (self._where(layout, b, groups) for b in ((wanted.start, wanted.end), (-(2**63), 2**63 - 1)))
@@ -542,7 +552,7 @@ class SqlStore:
         return Buckets(np.array(starts, np.int64), before, total)
 
     def last_bucket(
-        self, aggregation: str, per: AggDuration, shard: str, end: int, groups: Groups = EACH_GROUP
+        self, aggregation: str, per: AggDuration, shard: str, end: int, groups: GroupFilter = EACH_GROUP
     ) -> int | None:
         layout = self._partitioned(aggregation)
         q = self._dialect.quoted
@@ -555,7 +565,13 @@ class SqlStore:
         return None if found is None else int(found)
 
     def key_values(
-        self, aggregation: str, per: AggDuration, key: int, most: int, groups: Groups = EACH_GROUP, containing: str = ""
+        self,
+        aggregation: str,
+        per: AggDuration,
+        key: int,
+        most: int,
+        groups: GroupFilter = EACH_GROUP,
+        containing: str = "",
     ) -> list[Any]:
         layout = self._layout(aggregation)
         column = layout.groups[key]
@@ -577,7 +593,7 @@ class SqlStore:
 
     def _select(
         self,
-        layout: Layout,
+        layout: TableLayout,
         per: AggDuration,
         where: str,
         columns: Sequence[StoredColumn],
@@ -692,7 +708,7 @@ class SqlStore:
 
         self._transaction(work)
 
-    def _partitioned(self, aggregation: str) -> Layout:
+    def _partitioned(self, aggregation: str) -> TableLayout:
         layout = self._layout(aggregation)
         if not layout.partitioned:
             raise StoreError(f"Aggregation '{aggregation}' is not partitioned by id; it has no shards.")

@@ -12,7 +12,7 @@ _PLAIN = frozenset(
 
 
 @dataclass(frozen=True)
-class Unread:
+class UnreadValue:
     """A value as the database writes it, and why it cannot be read otherwise."""
 
     text: str
@@ -23,8 +23,8 @@ class Unread:
 
 
 def read_any_value(connection: Any) -> None:
-    """Lets a connection of psycopg's give each value that its loader fails for as `Unread`; a row of others would not
-    be read for it."""
+    """Lets a connection of psycopg's give each value that its loader fails for as `UnreadValue`; a row of others would
+    not be read for it."""
     from psycopg.adapt import Loader
     from psycopg.pq import Format
 
@@ -42,7 +42,7 @@ def read_any_value(connection: Any) -> None:
                 try:
                     return self._inner.load(data)
                 except Exception as error:  # of dates, intervals and JSON psycopg raises several kinds
-                    return Unread(bytes(data).decode("utf-8", "replace"), " ".join(str(error).split()))
+                    return UnreadValue(bytes(data).decode("utf-8", "replace"), " ".join(str(error).split()))
 
         return Guarded
 

@@ -23,7 +23,7 @@ from sparkstream_nb.plan import compile_app, compile_retrieval
 from sparkstream_nb.plan.nodes import AggDuration
 from sparkstream_nb.stores import DuckDBStore, Store
 from sparkstream_nb.stores.dialects import DIALECTS
-from sparkstream_nb.stores.layout import Layout, layout_of
+from sparkstream_nb.stores.layout import TableLayout, layout_of
 from sparkstream_nb.stores.sql import SqlStore
 from tests import servers
 
@@ -42,14 +42,14 @@ QUERIES = {
 }
 
 
-def insert(layout: Layout, duration: AggDuration, source: str, time: str, shard: str, key: str) -> str:
+def insert(layout: TableLayout, duration: AggDuration, source: str, time: str, shard: str, key: str) -> str:
     """The statement that makes the rows of one table from the series `source`."""
     made = {"time": time, "shard": f"'node-' || ({shard})", "group": f"'K' || ({key})", "nulls": "0"}
     values = ", ".join(made.get(c.role, "1") for c in layout.columns)
     return f"INSERT INTO {layout.table(duration)} SELECT {values} FROM {source}"
 
 
-def statements(layout: Layout, millions: int) -> list[str]:
+def statements(layout: TableLayout, millions: int) -> list[str]:
     seconds = millions * 1_000_000 // IN_A_SECOND
     return [
         insert(

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from sparkstream_nb import deploy
-from sparkstream_nb.lab.widgets.following import INTERVAL, Follower
+from sparkstream_nb.lab.widgets.following import INTERVAL, CommitFollower
 from sparkstream_nb.lab.widgets.tail import TailView
 
 _APP = "define stream S (k string, v long, x double); from S[v >= 0] select k, v, x insert into O;"
@@ -51,7 +51,7 @@ def main(shape: str, rate: int) -> None:
         app = deploy(_APP, name="Tail", home=Path(folder) / "home", fresh=True)
         app.feed("S", frame[:_WARM], time="at", progress=lambda p: None)
         drawn = _Drawn(TailView(app.tail("O", **_SHAPES[shape])))  # type: ignore[arg-type]
-        follower = Follower(drawn, lambda: None, INTERVAL)
+        follower = CommitFollower(drawn, lambda: None, INTERVAL)
         app.on_commit(lambda n: follower())
         batches, began, cpu = app.stats().micro_batches, time.monotonic(), time.process_time()
         for n in range(_SECONDS * _FEEDS):

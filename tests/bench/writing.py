@@ -34,7 +34,7 @@ from sparkstream_nb.plan.nodes import DURATIONS, Plan
 from sparkstream_nb.stores import DuckDBStore, Store
 from sparkstream_nb.stores.address import Database
 from sparkstream_nb.stores.dialects import DIALECTS
-from sparkstream_nb.stores.layout import Layout, layout_of, rows_to_store
+from sparkstream_nb.stores.layout import TableLayout, layout_of, rows_to_store
 from sparkstream_nb.stores.sql import SqlStore
 
 A, SHARD = "Trades", "node-1"
@@ -84,7 +84,7 @@ def sums(quote: str, was: str, now: str, most: str) -> str:
     return ", ".join([*sets, f"{greatest} = {most}({was}{greatest}, {now.format(greatest)})"])
 
 
-def by_hand(kind: str, connection: Any, layout: Layout, tables: dict[str, pa.Table], folder: Path) -> Write:
+def by_hand(kind: str, connection: Any, layout: TableLayout, tables: dict[str, pa.Table], folder: Path) -> Write:
     """The rows by the best way of a database. `tables` by the name of the table."""
     quote = "`" if kind == "mariadb" else '"'
     names = [x.name.lower() if kind == "postgresql" else x.name for x in layout.columns]

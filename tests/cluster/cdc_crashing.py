@@ -37,10 +37,10 @@ def deployed(address: str) -> dict[str, Any]:
 def main(home: str, address: str, place: str) -> None:
     from sparkstream_nb.app import deploy
     from sparkstream_nb.sources.cdc import CdcReader
-    from sparkstream_nb.sources.intake import Intake
+    from sparkstream_nb.sources.intake import SourceThread
     from tests.cluster.programs import master
 
-    enter, kept = Intake._enter, CdcReader.kept
+    enter, kept = SourceThread._enter, CdcReader.kept
 
     def entering(self: Any, taken: Any, ending: Any) -> Any:
         if place == "before" and taken.received > 0:
@@ -52,7 +52,7 @@ def main(home: str, address: str, place: str) -> None:
             die()
         kept(self, taken, refused)
 
-    Intake._enter = entering  # type: ignore[method-assign]
+    SourceThread._enter = entering  # type: ignore[method-assign]
     CdcReader.kept = keeping  # type: ignore[method-assign]
     app = deploy(app_text(address), name="crash", home=Path(home), master=master(), **deployed(address))
     print("begun", flush=True)

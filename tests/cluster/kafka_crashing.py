@@ -24,11 +24,11 @@ def app_text(broker: str, topic: str) -> str:
 
 def main(home: str, broker: str, topic: str, place: str) -> None:
     from sparkstream_nb.app import deploy
-    from sparkstream_nb.sources.intake import Intake
+    from sparkstream_nb.sources.intake import SourceThread
     from sparkstream_nb.sources.kafka import KafkaReader
     from tests.cluster.programs import master
 
-    enter, kept = Intake._enter, KafkaReader.kept
+    enter, kept = SourceThread._enter, KafkaReader.kept
 
     def entering(self: Any, taken: Any, ending: Any) -> bool:
         if place == "before" and self._counts.received > 0:
@@ -40,7 +40,7 @@ def main(home: str, broker: str, topic: str, place: str) -> None:
             die()
         kept(self, taken, refused)
 
-    Intake._enter = entering  # type: ignore[method-assign]
+    SourceThread._enter = entering  # type: ignore[method-assign]
     KafkaReader.kept = keeping  # type: ignore[method-assign]
     app = deploy(app_text(broker, topic), name="crash", home=Path(home), allow=[f"kafka={broker}"], master=master())
     with app._progress.changed:

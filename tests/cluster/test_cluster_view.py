@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from sparkstream_nb.app import App, Kill, Pair
-from sparkstream_nb.app.views.cluster_view import Action, Kind
+from sparkstream_nb.app.views.cluster_view import Action, LogKind
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.lab.display import html, text
 from sparkstream_nb.simulation.timeline import Active
@@ -38,12 +38,12 @@ def test_a_kill_by_a_button_and_what_followed(run: Callable[..., App]) -> None:
     assert {n.name: n.role.value for n in shown.state.nodes} == {s: n.runs for s, n in app.stats().nodes.items()}
     assert (shown.taken, shown.lost) == (200 - report.lost, report.lost)
     (takeover,) = report.takeovers
-    logged = next(h for h in shown.state.log if h.kind is Kind.TAKEOVER)
+    logged = next(h for h in shown.state.log if h.kind is LogKind.TAKEOVER)
     assert (logged.at, logged.node) == (takeover.at, takeover.node)
     counts = f"{report.lost} events lost before it, {takeover.replayed} replayed, {takeover.missing} missing"
     assert counts in logged.text
     assert shown.state.lost_between[0] == (report.lost_between[0][0], report.lost_between[-1][1])
-    assert [(h.at, h.text) for h in shown.state.log if h.kind is not Kind.TAKEOVER] == [
+    assert [(h.at, h.text) for h in shown.state.log if h.kind is not LogKind.TAKEOVER] == [
         (h.at, str(h)) for h in report.happenings if not isinstance(h, Active)
     ]
     assert "node-2  ● active" in text(app.cluster)
@@ -71,6 +71,6 @@ def test_faults_during_a_feed_come_after_what_came_in(run: Callable[..., App]) -
         faults.append(app.cluster.act(Action("pause", "node-1")))
     feed.wait()
     app.feed("S", EVENTS[-1:].assign(at=START + 400_000), time="at")
-    texts = [h.text for h in app.cluster.snapshot().state.log if h.kind is Kind.FAULT]
+    texts = [h.text for h in app.cluster.snapshot().state.log if h.kind is LogKind.FAULT]
     assert texts == ["pause node-1 for 30 s"] * len(faults)
     assert len(app.errors) == 0

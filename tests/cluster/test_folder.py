@@ -17,7 +17,7 @@ from sparkstream_nb.errors import Misuse
 from sparkstream_nb.journal.private import private_folder
 from sparkstream_nb.journal.routing import keys_apart
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.runners.protocol import Layout
+from sparkstream_nb.runners.protocol import NodeLayout
 
 APP = "define stream S (a int); @info(name = 'q') from S#window.length(3) select sum(a) as total insert into Out;"
 
@@ -308,8 +308,8 @@ def test_nodes_stay_in_their_partitions(tmp_path: Path) -> None:
     (tmp_path / "app.json").write_text(json.dumps(record))
     former, _ = open_folder(deployment, plan, 4)
     assert former.partitions is None
-    assert Layout.of(4, former.began, former.partitions) == Layout(tuple(keys_apart(4, 4)), 4)
-    assert Layout.of(64, 64, None).partitions == 32
-    assert Layout.of(5, 4, 2) == Layout(tuple(keys_apart(5, 2)), 2)
+    assert NodeLayout.of(4, former.began, former.partitions) == NodeLayout(tuple(keys_apart(4, 4)), 4)
+    assert NodeLayout.of(64, 64, None).partitions == 32
+    assert NodeLayout.of(5, 4, 2) == NodeLayout(tuple(keys_apart(5, 2)), 2)
     anew, _ = open_folder(replace(deployment, fresh=True), plan, 4)
     assert anew.partitions == 4

@@ -21,7 +21,7 @@ from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lab.display import text
 from sparkstream_nb.mapping import Message as SinkMessage
 from sparkstream_nb.sinks.mail import MailPlace, MailTarget
-from sparkstream_nb.sinks.target import Away, Place
+from sparkstream_nb.sinks.target import OutputPlace, TargetUnavailable
 from tests.certificates import self_signed
 from tests.servers import free_port
 
@@ -196,7 +196,7 @@ def test_a_wrong_password_is_waited_for_and_not_shown(
 def sent(place: MailPlace) -> int:
     target = MailTarget(place)
     try:
-        return target.send([SinkMessage(b"text", [0], {})], [Place(0, 0)])
+        return target.send([SinkMessage(b"text", [0], {})], [OutputPlace(0, 0)])
     finally:
         target.close()
 
@@ -209,7 +209,7 @@ def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for options, tls in (({"ssl_context": context}, True), ({"tls_context": context, "require_starttls": True}, False)):
         with mail_server(Mails(), **options) as mails:
             place = MailPlace("localhost", mails.port, "me@b.org", texts, "me", "geheim", tls)
-            with pytest.raises(Away, match="certificate verify failed"):
+            with pytest.raises(TargetUnavailable, match="certificate verify failed"):
                 sent(place)
             monkeypatch.setenv("SSL_CERT_FILE", cert)
             assert sent(place) == 1
@@ -220,7 +220,7 @@ def test_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_password_goes_nowhere_without_tls(mails: Mails, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MailPlace, "is_here", False)
     place = MailPlace("127.0.0.1", mails.port, "me@b.org", {"subject": "s", "to": "a@b.org"}, "me", "geheim", tls=False)
-    with pytest.raises(Away, match="offers no TLS, and the password is not sent without"):
+    with pytest.raises(TargetUnavailable, match="offers no TLS, and the password is not sent without"):
         sent(place)
     assert mails.taken == []
 

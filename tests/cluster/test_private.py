@@ -13,7 +13,7 @@ import pytest
 
 from sparkstream_nb.app import App
 from sparkstream_nb.errors import SparkStreamError
-from sparkstream_nb.journal.planning import Share
+from sparkstream_nb.journal.planning import TaskShare
 from sparkstream_nb.journal.private import check_private
 from sparkstream_nb.runners.stateless import options_of, rows_of
 
@@ -57,10 +57,10 @@ def test_an_inbox_where_others_can_write_is_not_read(tmp_path: Path, up: int) ->
     folder = tmp_path / "home" / "life" / "inbox"
     folder.mkdir(parents=True, mode=0o700)
     options_of(folder, [])
-    assert list(rows_of(folder, Share([]))) == []
+    assert list(rows_of(folder, TaskShare([]))) == []
     (folder, *folder.parents)[up].chmod(0o722)
     with pytest.raises(SparkStreamError, match="can be written to by other users"):
-        next(rows_of(folder, Share([])))
+        next(rows_of(folder, TaskShare([])))
 
 
 SHADOWED = """

@@ -13,8 +13,8 @@ from servers import free_port
 from sparkstream_nb.app import App
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.mapping import Message
-from sparkstream_nb.sinks.prometheus import Metric, PrometheusTarget
-from sparkstream_nb.sinks.target import Away, Place, Refused
+from sparkstream_nb.sinks.prometheus import PrometheusTarget, SinkMetric
+from sparkstream_nb.sinks.target import OutputPlace, TargetUnavailable, Undeliverable
 
 
 def read(url: str) -> list[str]:
@@ -78,8 +78,8 @@ def test_metrics_over_a_restart(run: Callable[..., App], tmp_path: Path) -> None
 
 def test_what_a_page_in_a_browser_gets() -> None:
     port = free_port()
-    target = PrometheusTarget(Metric("m", "counter", "help", "v", ()), "localhost", port)
-    other = PrometheusTarget(Metric("m", "gauge", "help", "v", ()), "localhost", port)
+    target = PrometheusTarget(SinkMetric("m", "counter", "help", "v", ()), "localhost", port)
+    other = PrometheusTarget(SinkMetric("m", "gauge", "help", "v", ()), "localhost", port)
     target.open({})
     try:
         for host, path, status in (
@@ -91,7 +91,7 @@ def test_what_a_page_in_a_browser_gets() -> None:
             connection.request("GET", path, headers={"Host": f"{host}:{port}"})
             assert connection.getresponse().status == status
             connection.close()
-        with pytest.raises(Away, match="another sink serves a metric m"):
+        with pytest.raises(TargetUnavailable, match="another sink serves a metric m"):
             other.open({})
     finally:
         target.close()
@@ -99,15 +99,17 @@ def test_what_a_page_in_a_browser_gets() -> None:
 
 def test_what_a_metric_cannot_have(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparkstream_nb.sinks.prometheus.MOST_SERIES", 2)
-    target = PrometheusTarget(Metric("m", "counter", "help", "v", ("k",)), "localhost", free_port())
+    target = PrometheusTarget(SinkMetric("m", "counter", "help", "v", ("k",)), "localhost", free_port())
 
     def send(*bodies: bytes) -> int:
-        return target.send([Message(b, (i,)) for i, b in enumerate(bodies)], [Place(0, i) for i in range(len(bodies))])
+        return target.send(
+            [Message(b, (i,)) for i, b in enumerate(bodies)], [OutputPlace(0, i) for i in range(len(bodies))]
+        )
 
     assert send(b"k=a&v=1", b"k=b&v=2", b"k=c&v=3") == 2
-    with pytest.raises(Refused, match="has 2 combinations of labels already"):
+    with pytest.raises(Undeliverable, match="has 2 combinations of labels already"):
         send(b"k=c&v=3")
-    with pytest.raises(Refused, match="v is null"):
+    with pytest.raises(Undeliverable, match="v is null"):
         send(b"k=a")
     assert send(b"k=a&v=0.5") == 1
     assert target.text().splitlines()[2:] == ['m{k="a"} 1.5', 'm{k="b"} 2.0']

@@ -12,7 +12,7 @@ import pytest
 
 from sparkstream_nb.app import attachable, deploy
 from sparkstream_nb.app.attaching import attach, attachable_names
-from sparkstream_nb.app.config.record import Record
+from sparkstream_nb.app.config.record import DeploymentRecord
 from sparkstream_nb.app.deployment.deployment import Deployment
 from sparkstream_nb.app.deployment.folder import Life, default_home, former_life, open_folder
 from sparkstream_nb.app.deployment.owner import own
@@ -30,11 +30,11 @@ NOTHING: dict[str, Any] = {
 }
 
 
-def record(text: str = APP, **asked: Any) -> Record:
+def record(text: str = APP, **asked: Any) -> DeploymentRecord:
     """The record as `app.json` gives it back."""
-    made = Record.of("app", {**NOTHING, "text": text, **asked})
+    made = DeploymentRecord.of("app", {**NOTHING, "text": text, **asked})
     life = Life("0123456789ab", "plan", 1, ("a",), (0,), "single", deployed=made)
-    return Record.read(json.loads(json.dumps(dataclasses.asdict(life)))["deployed"])
+    return DeploymentRecord.read(json.loads(json.dumps(dataclasses.asdict(life)))["deployed"])
 
 
 def test_a_record_deploys_the_same_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,7 @@ def deployed(name: str, home: Path | None = None) -> Path:
     """A folder as a deployment leaves it."""
     home = default_home(name) if home is None else home
     home.mkdir(parents=True)
-    made = Record.of(name, {**NOTHING, "text": APP})
+    made = DeploymentRecord.of(name, {**NOTHING, "text": APP})
     open_folder(Deployment(name, "single", "round_robin", ("node-1",), home, record=made), compile_app(APP))
     return home
 

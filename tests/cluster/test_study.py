@@ -19,7 +19,7 @@ from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.nodes.tallies import Tally, tally
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.replay.replay import Way
-from sparkstream_nb.replay.study import Outcome
+from sparkstream_nb.replay.study import RoutingOutcome
 
 ROW = st.tuples(
     st.integers(0, 1), st.sampled_from(["a", "b", None]), st.sampled_from([1.0, 0.0, -0.0, float("nan"), None])
@@ -49,8 +49,8 @@ def test_a_tally_counts_bags(truth: list, found: list) -> None:  # type: ignore[
 
 
 def test_the_routing_that_repairs_most_with_the_least_skew() -> None:
-    def outcome(nodes: int, route: str, lost: int, *events: int) -> Outcome:
-        return Outcome(Way(nodes, route), {"O": Tally(10 - lost, lost), "P": Tally(5)}, events)
+    def outcome(nodes: int, route: str, lost: int, *events: int) -> RoutingOutcome:
+        return RoutingOutcome(Way(nodes, route), {"O": Tally(10 - lost, lost), "P": Tally(5)}, events)
 
     some = [outcome(1, "round_robin", 0, 9), outcome(2, "round_robin", 4, 5, 4), outcome(2, "hash:a", 1, 8, 1)]
     queries = {"O": "q", "P": "p"}

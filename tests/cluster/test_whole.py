@@ -18,7 +18,7 @@ from sparkstream_nb.app import App
 from sparkstream_nb.app.deployment.whole import Found, check_whole
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import Misuse, SparkStreamError
-from sparkstream_nb.journal.checkpoints import Reached
+from sparkstream_nb.journal.checkpoints import CheckpointProgress
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.journal.journal import entries_from, segment
 from sparkstream_nb.journal.kept import missing
@@ -241,7 +241,7 @@ def test_a_file_of_what_is_done_may_be_gone(tmp_path: Path) -> None:
     ((entry, after),) = entries_from(tmp_path / "inbox")
     assert missing(tmp_path / "inbox", None) == [entry.file]
     assert missing(tmp_path / "inbox", after) == []
-    reached = Reached(planned=-1, done=-1, reached=0, state=False)
+    reached = CheckpointProgress(planned=-1, done=-1, reached=0, state=False)
     with pytest.raises(Misuse, match=f"lacks the file {entry.file} and 1 more, with events that are not committed"):
         check_whole(tmp_path, Found(1, reached, -1, outputs=True, missing=[str(entry.file), "x"]))
     check_whole(tmp_path, Found(1, reached, -1, outputs=True))

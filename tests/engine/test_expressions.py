@@ -22,7 +22,7 @@ from sparkstream_nb.engine.expressions.dateformat import format_instant
 from sparkstream_nb.engine.expressions.numbertexts import number_texts
 from sparkstream_nb.engine.expressions.objects import NULL, HashMap, walk
 from sparkstream_nb.engine.expressions.rowwise import rowwise
-from sparkstream_nb.engine.expressions.values import Failure, text
+from sparkstream_nb.engine.expressions.values import RowFailure, text
 from sparkstream_nb.engine.state.snapshot import pack, unpack
 from sparkstream_nb.errors import SiddhiBindError
 from sparkstream_nb.plan.nodes import Arith, Call, Compare, Const, Expr, IsNull, Logic, Not, Ref, ScriptCall
@@ -268,7 +268,7 @@ def test_what_a_function_says_of_a_text_is_asked_once_for_all_batches() -> None:
     def shouted(text: str | None, end: str) -> str:
         calls.append(text)
         if text == "b":
-            raise Failure("no b")
+            raise RowFailure("no b")
         return str(text).upper() + end
 
     call = Call(Type.STRING, "f", (ref("string1"), Const(Type.STRING, "!")))

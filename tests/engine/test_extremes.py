@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkstream_nb.engine.aggregators import base
-from sparkstream_nb.engine.aggregators.base import Feed
+from sparkstream_nb.engine.aggregators.base import AggregateInput
 from sparkstream_nb.engine.aggregators.deviations import StdDev
 from sparkstream_nb.engine.aggregators.distinct import DistinctCount
 from sparkstream_nb.engine.aggregators.extremes import Max, Min
@@ -72,7 +72,7 @@ def _compare(type: Type, batches: list[Any], most: bool, expired: bool) -> None:
             ops = [*ops, (RESET, 0, 0)]
         kind, group, values = (np.array([o[i] for o in ops], np.int64) for i in range(3))
         null = np.arange(len(ops)) % 3 == 0 if way == "nulls" and ops else None
-        feed = Feed(
+        feed = AggregateInput(
             len(ops), kind.astype(np.int8), group.astype(np.int32), GROUPS, np.zeros(len(ops), np.int32), 1, None,
             shown, None, int(((shown >> kind) & 1).sum()),
         )  # fmt: skip
@@ -86,7 +86,7 @@ def test_what_is_no_number_stays_until_it_is_passed() -> None:
     """A NaN is neither more nor less than another value: nothing that came before it leaves for what comes after."""
     values = np.array([3.0, np.nan, 1.0, 2.0, 3.0, 1.0])
     kind = np.array([0, 0, 0, 0, 1, 1], np.int8)
-    feed = Feed(6, kind, np.zeros(6, np.int32), 1, None, 1, None, 3, None, 6)
+    feed = AggregateInput(6, kind, np.zeros(6, np.int32), 1, None, 1, None, 3, None, 6)
     out = Min((Type.DOUBLE,), True).over((Column(Type.DOUBLE, values),), feed).values
     assert out[:4].tolist() == [3.0, 3.0, 3.0, 3.0]
     assert np.isnan(out[4])
@@ -98,7 +98,7 @@ def test_what_is_no_number_stays_until_it_is_passed() -> None:
 def test_what_lies_in_the_room_of_a_log_is_nobodys_business(aggregator: Any) -> None:
     """The bits of a signalling NaN, of which numpy warns when it makes another type of them."""
     values = np.array([0x7F800001, 0, 0x40000000], np.uint32).view(np.float32)
-    ops = Feed(2, None, np.zeros(3, np.int32), 1, None, 1, np.array([2, 1]), size=2)
+    ops = AggregateInput(2, None, np.zeros(3, np.int32), 1, None, 1, np.array([2, 1]), size=2)
     out = aggregator((Type.FLOAT,), True).over((Column(Type.FLOAT, values),), ops)
     expected = {Min: [2.0, 0.0], Max: [2.0, 2.0], StdDev: [0.0, 1.0], DistinctCount: [1, 2]}
     assert out.values.tolist() == expected[aggregator]
@@ -110,7 +110,7 @@ def test_as_many_groups_as_come(aggregator: Any) -> None:
     held = aggregator((Type.LONG,), True)
     for groups in (3, 16_385, 24_579, 24_580, 50_000, 120_000):
         events = np.arange(groups, dtype=np.int32)
-        out = held.over((Column(Type.LONG, events.astype(np.int64)),), Feed.of(None, events, groups))
+        out = held.over((Column(Type.LONG, events.astype(np.int64)),), AggregateInput.of(None, events, groups))
         again = aggregator((Type.LONG,), True)
         again.load(held.state())
         held = again if groups == 24_580 else held

@@ -12,14 +12,14 @@ from profiles import examples
 from sparkstream_nb.engine.cases import run_case
 from sparkstream_nb.engine.expressions import javaregex
 from sparkstream_nb.engine.expressions.javaregex import MOST_CHARACTERS, compile_java
-from sparkstream_nb.engine.expressions.values import Failure
+from sparkstream_nb.engine.expressions.values import RowFailure
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.errors import SiddhiBindError
 from sparkstream_nb.plan import compile_app
 
 
 def refused(pattern: str) -> str:
-    with pytest.raises(Failure) as caught:
+    with pytest.raises(RowFailure) as caught:
         compile_java(pattern)
     assert len(str(caught.value)) < 200
     return str(caught.value)
@@ -91,7 +91,7 @@ def test_a_pattern_compiles_or_fails(pattern: str) -> None:
     said = "the pattern '"
     try:
         compile_java(pattern)
-    except Failure as e:
+    except RowFailure as e:
         said = str(e)
     assert said.startswith("the pattern '")
 

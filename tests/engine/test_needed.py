@@ -14,9 +14,9 @@ from profiles import examples
 from reference import replay
 from sparkstream_nb.engine import cases
 from sparkstream_nb.engine.cases import input_batch, run_case
-from sparkstream_nb.engine.columnar.columns import Column, Unread, concat
+from sparkstream_nb.engine.columnar.columns import Column, UnreadColumn, concat
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch, LeftOut, StreamRows, taken
+from sparkstream_nb.engine.state.batch import InputBatch, StreamRows, UnreadAttribute, taken
 from sparkstream_nb.errors import NotInThisBuild
 from sparkstream_nb.nodes.batches import between, concatenated
 from sparkstream_nb.plan import compile_app
@@ -64,7 +64,9 @@ def without(plan: Plan, batch: InputBatch) -> InputBatch:
     """The batch without the attributes that the plan does not need."""
     read = needed(plan)
     rows = {
-        s: StreamRows(r.step, r.ts, [c if i in read[s] else LeftOut(len(r.ts)) for i, c in enumerate(r.columns)])
+        s: StreamRows(
+            r.step, r.ts, [c if i in read[s] else UnreadAttribute(len(r.ts)) for i, c in enumerate(r.columns)]
+        )
         for s, r in batch.rows.items()
     }
     return InputBatch(batch.clock, rows)
@@ -118,18 +120,18 @@ def test_cases(part: int, by_chunk: bool, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_is_left_out_goes_through() -> None:
-    out = LeftOut(5)
+    out = UnreadAttribute(5)
     rows = StreamRows(np.arange(5), np.arange(5), [out, pa.array(range(5))])
     batch = InputBatch(np.arange(5), {"S": rows})
     assert not rows.whole
     assert InputBatch.from_bytes(batch.to_bytes()).rows["S"].columns[0] == out
-    assert between(batch, 1, 3).rows["S"].columns[0] == LeftOut(2)
-    assert taken(out, np.array([1, 1, 4])) == LeftOut(3)
-    assert concatenated([out, pa.array(["a"])]) == LeftOut(6)
+    assert between(batch, 1, 3).rows["S"].columns[0] == UnreadAttribute(2)
+    assert taken(out, np.array([1, 1, 4])) == UnreadAttribute(3)
+    assert concatenated([out, pa.array(["a"])]) == UnreadAttribute(6)
 
 
 def test_what_is_not_read_has_no_values() -> None:
-    column = Unread(Type.INT, 5)
+    column = UnreadColumn(Type.INT, 5)
     both = concat([Column(Type.INT, np.arange(2, dtype=np.int32)), column])
     assert [len(c) for c in (column, both, column.take(np.array([1, 2])), column.slice(1, 2))] == [5, 7, 2, 1]
     for ask in (lambda: both.values, lambda: both.null, lambda: both.to_list(None), lambda: both.to_arrow(None)):

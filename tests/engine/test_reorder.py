@@ -13,7 +13,7 @@ import pytest
 
 from sparkstream_nb.engine.columnar.columns import Column, Strings
 from sparkstream_nb.engine.columnar.rows import EVENT_PHASE, ROOT_BITS, Clock, Rows
-from sparkstream_nb.engine.reorder import Reorder, step
+from sparkstream_nb.engine.reorder import ReorderStep, step
 from sparkstream_nb.engine.state.snapshot import pack, unpack
 from sparkstream_nb.types import Type
 
@@ -169,7 +169,7 @@ class Fed:
         self.root = (BASE + steps_of) << ROOT_BITS | EVENT_PHASE
         self.clock = Clock.over(np.array([t for t, _ in steps], np.int64), -1, BASE)[0]
 
-    def through(self, through: Reorder, a: int, b: int, parts: int) -> Left:
+    def through(self, through: ReorderStep, a: int, b: int, parts: int) -> Left:
         """What leaves at the steps a ≤ s < b."""
         own = slice(self.sizes[a], self.sizes[b])
         number = Column(Type.INT, np.arange(len(self.time), dtype=np.int32)[own])
@@ -199,8 +199,8 @@ def test_as_the_model_in_all_cuts(adaptive: bool, parts: int, monkeypatch: pytes
         steps = fed(r, n, parts)
         constants: list[Any] = [timeout, most, drop] if batch is None else [batch, timeout, most, drop]
 
-        def made(constants: list[Any] = constants) -> Reorder:
-            return Reorder([Type.INT], constants, SCHEDULER, adaptive, partitioned)
+        def made(constants: list[Any] = constants) -> ReorderStep:
+            return ReorderStep([Type.INT], constants, SCHEDULER, adaptive, partitioned)
 
         expected = Model(partitioned, timeout, most, drop, batch).run(steps)
         rows, whole, cut = Fed(steps, partitioned), made(), made()
@@ -220,7 +220,7 @@ def test_as_the_model_in_all_cuts(adaptive: bool, parts: int, monkeypatch: pytes
 
 
 def test_what_has_left_takes_no_room() -> None:
-    kslack = Reorder([Type.LONG], [], SCHEDULER, False, False)
+    kslack = ReorderStep([Type.LONG], [], SCHEDULER, False, False)
     n, most = 1000, 0
     for batch in range(50):
         time = np.arange(batch * n, (batch + 1) * n) ^ 3

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from profiles import a_third, examples
 from sparkstream_nb.engine.aggregators import over_all, settle, share
-from sparkstream_nb.engine.aggregators.base import EVERY, Feed
+from sparkstream_nb.engine.aggregators.base import EVERY, AggregateInput
 from sparkstream_nb.engine.aggregators.extremes import Max, Min
-from sparkstream_nb.engine.aggregators.running import Running
-from sparkstream_nb.engine.aggregators.sums import Avg, Count, Sum
+from sparkstream_nb.engine.aggregators.running import RunningAggregate
+from sparkstream_nb.engine.aggregators.sums import Avg, CountAggregate, Sum
 from sparkstream_nb.engine.columnar.columns import DTYPES, Column
 from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, RESET, Pushed
 from sparkstream_nb.types import Type
@@ -23,7 +23,8 @@ GROUPS = 3
 # Small ones, and such as are no doubles any more when they are added up.
 LONGS = st.integers(-5, 5) | st.sampled_from([2**51, 2**52, 2**53 + 1, -(2**62) - 1, 2**63 - 1, -(2**63)])
 KINDS: tuple[tuple[Any, Type], ...] = (
-    (Sum, Type.INT), (Sum, Type.LONG), (Sum, Type.DOUBLE), (Avg, Type.DOUBLE), (Avg, Type.LONG), (Count, Type.LONG),
+    (Sum, Type.INT), (Sum, Type.LONG), (Sum, Type.DOUBLE), (Avg, Type.DOUBLE), (Avg, Type.LONG),
+    (CountAggregate, Type.LONG),
 )  # fmt: skip
 # Of these, as each makes loops of its own that take a second to compile.
 SELECTS = ([0], [3], [5], [1, 3], [3, 5, 1], [4, 2], [1, 3, 4, 0, 5])
@@ -41,15 +42,15 @@ def column(type: Type, values: list[int], nulls: int | None) -> Column:
     return Column(type, numbers.astype(DTYPES[type]), null)
 
 
-def feed(kind: Any, group: Any, shown: int, slot: Any = None) -> Feed:
+def feed(kind: Any, group: Any, shown: int, slot: Any = None) -> AggregateInput:
     pos = np.arange(len(kind))[::-1].copy()  # events lie in another order than the ops about them
     kinds = np.array(kind, np.int8)
     size = int(((shown >> kinds.astype(np.int64)) & 1).sum()) if slot is None else slot[1]
-    return Feed(len(kind), kinds, np.array(group, np.int32)[::-1].copy(), GROUPS, None, 1, pos, shown,
+    return AggregateInput(len(kind), kinds, np.array(group, np.int32)[::-1].copy(), GROUPS, None, 1, pos, shown,
                 None if slot is None else slot[0], size)  # fmt: skip
 
 
-def made(which: list[int]) -> list[Running]:
+def made(which: list[int]) -> list[RunningAggregate]:
     return [KINDS[k][0]((KINDS[k][1],), True) for k in which]
 
 
@@ -80,7 +81,7 @@ def test_together_as_alone(which: list[int], batches: list[Any], expired: bool) 
         if way == "reset" and ops:
             kind[-1] = RESET
         columns = [column(KINDS[k][1], values[::-1], i % 2 if way == "nulls" else None) for i, k in enumerate(which)]
-        args = [() if KINDS[k][0] is Count else (c,) for k, c in zip(which, columns, strict=True)]
+        args = [() if KINDS[k][0] is CountAggregate else (c,) for k, c in zip(which, columns, strict=True)]
         slot, places = None, list(dict.fromkeys(g for k, g in zip(kind, group, strict=True) if (shown >> k) & 1))
         if way == "slots":  # what the last op of each group comes to
             which_place = [places.index(g) for k, g in zip(kind, group, strict=True) if (shown >> k) & 1]
@@ -116,11 +117,11 @@ def test_pushed_as_laid_out(which: list[int], lag: int, grouped: bool, batches: 
         groups += [g for g, _ in batch]
         values += [v for _, v in batch]
         ops = Pushed(first, n, min(n, max(lag - first, 0)), lag)
-        args = [() if KINDS[k][0] is Count else (column(KINDS[k][1], values, None),) for k in which]
+        args = [() if KINDS[k][0] is CountAggregate else (column(KINDS[k][1], values, None),) for k in which]
         feeds = []
         for _ in range(2):
             group, many = (np.array(groups, np.int32), GROUPS) if grouped else (np.zeros(0, np.int32), 1)
-            feeds.append(Feed(ops.ops, None, group, many, None, 1, None, 1 << CURRENT, None, n, ops))
+            feeds.append(AggregateInput(ops.ops, None, group, many, None, 1, None, 1 << CURRENT, None, n, ops))
         feeds[1].lay_out()
         assert feeds[1].pos is not None
         assert len(feeds[1].pos) == feeds[1].n
@@ -152,7 +153,7 @@ def test_pushed_extremes_as_laid_out(
         ids = np.array(group if groups else [], np.int32)
         results = []
         for a, told in ((pushed, True), (laid_out, False)):
-            feed = Feed(ops.ops, None, ids, max(groups, 1), None, 1, None, 1 << CURRENT, None, n, ops)
+            feed = AggregateInput(ops.ops, None, ids, max(groups, 1), None, 1, None, 1 << CURRENT, None, n, ops)
             if not told:
                 feed.lay_out()
             results.append(over_all([a], [(column(type, values, None),)], feed)[0])
@@ -174,7 +175,7 @@ def test_longs_that_are_no_doubles_are_taken_away_as_doubles() -> None:
     share(sums)
     big = 2**53 + 1
     values = np.array([big, 3, big], np.int64)
-    ops = Feed(3, np.array([0, 0, 1], np.int8), np.zeros(3, np.int32), 1, None, 1, None, EVERY, None, 3)
+    ops = AggregateInput(3, np.array([0, 0, 1], np.int8), np.zeros(3, np.int32), 1, None, 1, None, EVERY, None, 3)
     total, mean = over_all(sums, [(Column(Type.LONG, values),), (Column(Type.DOUBLE, values.astype(float)),)], ops)
     assert total.values.tolist() == [big, big + 3, int(float(big + 3) - float(big))]
     assert mean.values[1] == (float(big) + 3.0) / 2

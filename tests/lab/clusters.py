@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sparkstream_nb.app import Cluster
 from sparkstream_nb.app.views.cluster_view import ClusterReader
-from sparkstream_nb.app.views.controls import FaultJournal, Told
+from sparkstream_nb.app.views.controls import FaultJournal, FaultStatus
 from sparkstream_nb.app.views.pair_view import PairAdapter
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
@@ -18,7 +18,7 @@ from sparkstream_nb.journal.rows import NodeReport
 from sparkstream_nb.nodes.member import PairMember
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.simulation.faults import Fault
-from sparkstream_nb.simulation.groups import Groups
+from sparkstream_nb.simulation.groups import NodeGroups
 
 START = 1_717_236_000_000  # 2024-06-01 10:00 UTC
 PLAN = compile_app("define stream S (v int); from S select v insert into O;")
@@ -27,7 +27,7 @@ PLAN = compile_app("define stream S (v int); from S select v insert into O;")
 class Members:
     """All nodes of `groups`, which take an event each second."""
 
-    def __init__(self, groups: Groups, app: str = "App") -> None:
+    def __init__(self, groups: NodeGroups, app: str = "App") -> None:
         self.groups, self.app = groups, app
         self.members = {n: PairMember(groups, n, PLAN, lambda: NodeEngine(PLAN)) for n in groups.nodes}
         self.faults: list[Fault] = []
@@ -56,9 +56,9 @@ class Members:
     def cluster(self) -> Cluster:
         """As `App.cluster`."""
 
-        def told() -> Told:
+        def told() -> FaultStatus:
             clock = START + 1000 * (self.seconds - 1) if self.seconds else None
-            return Told(START if self.seconds else None, clock, self.faults)
+            return FaultStatus(START if self.seconds else None, clock, self.faults)
 
         mode = "ha" if len(self.groups.pairs) == 1 else "scalable"
         reader = ClusterReader(
@@ -67,7 +67,7 @@ class Members:
         return Cluster(self.groups, FaultJournal(told, self.add, RLock()), reader)
 
 
-def fed(groups: Groups, seconds: int, *faults: Fault, app: str = "App") -> Members:
+def fed(groups: NodeGroups, seconds: int, *faults: Fault, app: str = "App") -> Members:
     """Nodes that have taken events for so many seconds; the faults have times from the epoch on."""
     members = Members(groups, app)
     for fault in faults:

@@ -16,22 +16,22 @@ from sparkstream_nb.app.views.cluster_view import (
     ClusterState,
     Link,
     LinkState,
-    Topic,
+    TopicView,
 )
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.lab.cluster_view import cluster_html, cluster_text, timeline_svg
 from sparkstream_nb.lab.drawings import cluster_map
 from sparkstream_nb.lab.widgets.cluster import ClusterView, said
 from sparkstream_nb.simulation.faults import Cut, Kill, Pause, Restart, Scenario
-from sparkstream_nb.simulation.groups import Groups, groups_of
+from sparkstream_nb.simulation.groups import NodeGroups, groups_of
 from sparkstream_nb.simulation.timeline import Role
 from sparkstream_nb.simulation.topology import Pair
 
 from .clusters import START, Members, cut_into, fed
 
 A, B = "node-1", "node-2"
-PAIR = Groups((Scenario(Pair(), 1, (Kill(90_000, A),)),))
-BARE = Groups((Scenario(Pair(), 1),))
+PAIR = NodeGroups((Scenario(Pair(), 1, (Kill(90_000, A),)),))
+BARE = NodeGroups((Scenario(Pair(), 1),))
 
 
 def allowed(shown: ClusterSnapshot, node: str) -> list[str]:
@@ -112,7 +112,7 @@ def test_a_fault_and_what_followed_in_words() -> None:
 
 
 def test_a_node_that_is_back_gets_no_events_until_the_active_one_knows() -> None:
-    shown = fed(Groups((Scenario(Pair(), 1, (Kill(90_000, A), Restart(200_000, A))),)), 202).cluster.snapshot()
+    shown = fed(NodeGroups((Scenario(Pair(), 1, (Kill(90_000, A), Restart(200_000, A))),)), 202).cluster.snapshot()
     assert "no events are sent to a second node" in {k.note for k in shown.state.links}
     assert "no events" in cluster_map.svg(shown)
 
@@ -135,8 +135,8 @@ def test_names_are_escaped_in_every_form() -> None:
     bad = "<i>&\"'"
     pair = Pair(nodes=(f"{bad}1", f"{bad}2"), group=bad)
     faults = (Kill(30_000, f"{bad}1"), Cut(40_000, f"{bad}2", "clients", 90_000))
-    shown = fed(Groups((Scenario(pair, 1, faults),)), 80, app=bad).cluster.snapshot()
-    topic = Topic(bad, (bad,), (bad,), 3)
+    shown = fed(NodeGroups((Scenario(pair, 1, faults),)), 80, app=bad).cluster.snapshot()
+    topic = TopicView(bad, (bad,), (bad,), 3)
     shown = replace(shown, state=replace(shown.state, topics=[topic], links=[*shown.state.links, Link(bad, bad)]))
     page = cluster_html(shown, 20)
     assert "<i>" not in page
@@ -151,7 +151,7 @@ def test_pictures_are_drawn_within_their_width() -> None:
     """Also with long names, and with a stretch of time that leaves faults out."""
     long = "a-node-with-a-very-long-name-of-the-data-centre-in-"
     pair = Pair(nodes=(f"{long}1", f"{long}2"))
-    shown = fed(Groups((Scenario(pair, 1, (Kill(90_000, f"{long}1"),)),)), 200).cluster.snapshot()
+    shown = fed(NodeGroups((Scenario(pair, 1, (Kill(90_000, f"{long}1"),)),)), 200).cluster.snapshot()
     for width in (320, 900):
         for drawn in (
             cluster_map.svg(shown, width),

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from IPython.core.completer import provisionalcompleter
 
-from sparkstream_nb.lab.completion import Query, at_cursor
+from sparkstream_nb.lab.completion import CompletionQuery, at_cursor
 from sparkstream_nb.lab.completion.names import of_plan
 
 from .conftest import TRADES, StandIn
@@ -77,7 +77,7 @@ CASES = [
 
 def offered(text: str) -> tuple[str, ...]:
     before, _, after = text.partition("|")
-    return at_cursor(Query(DEFINED + before, after)).words
+    return at_cursor(CompletionQuery(DEFINED + before, after)).words
 
 
 def listed(words: str) -> set[str]:
@@ -99,7 +99,7 @@ def test_what_fits_best_comes_first() -> None:
 
 @pytest.mark.parametrize("end", range(0, len(TRADES), 3))
 def test_no_piece_of_a_text_is_too_short(end: int) -> None:
-    found = at_cursor(Query(TRADES[:end], TRADES[end:]))
+    found = at_cursor(CompletionQuery(TRADES[:end], TRADES[end:]))
     assert all(w.lower().startswith(found.fragment.lower()) for w in found.words)
 
 
@@ -114,7 +114,7 @@ QUERIES = [
 @pytest.mark.parametrize(("text", "among", "not_among"), QUERIES, ids=[c[0] for c in QUERIES])
 def test_a_query_names_what_the_running_app_has(app: StandIn, text: str, among: str, not_among: str) -> None:
     before, _, after = text.partition("|")
-    found = at_cursor(Query(before, after, of_plan(app.plan))).words
+    found = at_cursor(CompletionQuery(before, after, of_plan(app.plan))).words
     assert listed(among) <= set(found)
     assert not listed(not_among) & set(found)
 

@@ -44,7 +44,7 @@ from sparkstream_nb.app import (
 )
 from sparkstream_nb.app.attaching import Attachable, FoundApp
 from sparkstream_nb.app.audit.auditing import audited
-from sparkstream_nb.app.config.record import Record
+from sparkstream_nb.app.config.record import DeploymentRecord
 from sparkstream_nb.app.removal import AppFolder, AppFolders
 from sparkstream_nb.app.results import frontend  # fmt: skip
 from sparkstream_nb.app.results.divergence import Truth
@@ -58,14 +58,14 @@ from sparkstream_nb.nodes.distributed import Distributed, apps_of
 from sparkstream_nb.nodes.tallies import Tally
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.distributed.distribute import distribute
-from sparkstream_nb.plan.reports.graph import Graph, Node
+from sparkstream_nb.plan.reports.graph import Graph, GraphNode
 from sparkstream_nb.replay.failover import outcome_of, truth_of
 from sparkstream_nb.replay.failover_study import FailoverCounts
 from sparkstream_nb.replay.replay import Nodes, Way
 from sparkstream_nb.replay.rescheduled import distributed_outcome
-from sparkstream_nb.replay.study import Input, Outcome
+from sparkstream_nb.replay.study import Input, RoutingOutcome
 from sparkstream_nb.simulation.faults import Scenario
-from sparkstream_nb.simulation.groups import Groups
+from sparkstream_nb.simulation.groups import NodeGroups
 from sparkstream_nb.simulation.placements import RunSpan
 from sparkstream_nb.simulation.resources import ResourceScenario
 from sparkstream_nb.sources.intake import SourceFigures
@@ -93,7 +93,7 @@ def failing() -> Failover:
     plan = compile_app("define stream S (v int); @info(name='<q>') from S select v insert into O;")
     at = HOUR + 1000 * np.arange(300)
     items = [InputBatch(at, {"S": StreamRows(np.arange(300), at, [list(range(300))])})]
-    groups = Groups((Scenario(Pair(), 0, (Kill(90_000, "node-1"),)),))
+    groups = NodeGroups((Scenario(Pair(), 0, (Kill(90_000, "node-1"),)),))
     nodes = Nodes(plan)
     return Failover("<App>", {"O": "<q>"}, groups, outcome_of(items, groups, nodes, truth_of(items, nodes)))
 
@@ -118,9 +118,9 @@ FAILOVER = failing()
 MOVED = moving()
 RUNS = runs_of(Pair(), Wanted(2, "kill", {"queue": [10, 20]}), 300_000)
 COSTS = FailoverStudy("<App>", *RUNS, [FailoverCounts(1, 30_000, 30 + i, 5, i, 0, 1000 * i, 99) for i in range(4)])
-CLUSTER = fed(Groups((Scenario(Pair(), 1, (Kill(90_000, "node-1"),)),)), 200, app="<App>").cluster
+CLUSTER = fed(NodeGroups((Scenario(Pair(), 1, (Kill(90_000, "node-1"),)),)), 200, app="<App>").cluster
 DIVERGENCE = diverging(Path(tempfile.mkdtemp()))
-STUDIED = Study("App", [Outcome(Way(2, "hash:<k>"), {"O": Tally(5, 1, 20_000, 1)}, (3, 1))], {"O": "q"})
+STUDIED = Study("App", [RoutingOutcome(Way(2, "hash:<k>"), {"O": Tally(5, 1, 20_000, 1)}, (3, 1))], {"O": "q"})
 STORED = "@store(type='mongodb') define table T (a string); define stream S (a string); from S insert into T;"
 FEED = unbegun_feed()
 NOTHING = pd.DataFrame({"stream": [], "timestamp": [], "values": [], "reason": []})
@@ -213,7 +213,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     ),
     (CLUSTER, "<App>: 2 nodes, ha · clock 2024-06-01 10:03:19 UTC · 176 events taken, 24 lost\n", "<b>&lt;App&gt;</b>"),
     (CLUSTER.snapshot(), "node-1  ✕ down\nnode-2  ● active  <App>", "<img"),
-    (AppGraph(Graph((Node("stream:<A>", "stream", "<A>"),), ())), "stream <A>", "stream &lt;A&gt;"),
+    (AppGraph(Graph((GraphNode("stream:<A>", "stream", "<A>"),), ())), "stream <A>", "stream &lt;A&gt;"),
     (
         repair("define stream S (v int); from S#window.timeBatch(1 sec) select '<i>' as x insert into O;"),
         "query1     1  ✗ node-dependent  let its batches begin at full multiples of their length\n\n"
@@ -226,7 +226,10 @@ SHOWN: list[tuple[Displayed, str, str]] = [
         "&lt;a&gt;.siddhi",
     ),
     (AuditReport([audited("a", "from <i>")]), "a: line 1", "&lt;i&gt;"),
-    (Attachable((FoundApp(Path("/home/<i>"), Record("<App>", ""), None),)), "free   /home/<i>\n1 app", "&lt;App&gt;"),
+    (
+        Attachable((FoundApp(Path("/home/<i>"), DeploymentRecord("<App>", ""), None),)), "free   /home/<i>\n1 app",
+        "&lt;App&gt;",
+    ),
     (AppFolders((AppFolder("<A>", Path("/<i>"), 2_000_000, 500, 0, None),)), "2.0 MB        500 B  free", "&lt;A&gt;"),
     (Attachable(()), "No app can be attached yet.", "No app can be attached yet."),
     (Sent("<A>", "S", 2, 0, ("node-1", "<b>"), {"O": 1}), "<A>.S: 2 events sent to node-1, <b>, at 1", "&lt;b&gt;, at"),

@@ -15,7 +15,7 @@ import pytest
 from IPython.core.completer import provisionalcompleter
 
 from sparkstream_nb import app as api
-from sparkstream_nb.app.config.record import Record
+from sparkstream_nb.app.config.record import DeploymentRecord
 from sparkstream_nb.app.deployment.deployment import Deployment, milliseconds
 from sparkstream_nb.app.deployment.fed import NOTED, FedBefore
 from sparkstream_nb.app.deployment.folder import default_home, open_folder
@@ -444,7 +444,7 @@ def test_attach_lists_and_gives_the_variable_back(
 ) -> None:
     monkeypatch.setenv("SPARKSTREAM_HOME", str(tmp_path))
     assert repr(line(shell, "attach")) == "No app can be attached yet. %%siddhi NAME deploys the text of a cell."
-    record = Record("Trades", TRADES, {}, HOUR)
+    record = DeploymentRecord("Trades", TRADES, {}, HOUR)
     home = default_home("Trades")
     home.mkdir(parents=True)
     open_folder(Deployment("Trades", "single", "sticky", ("n",), home, record=record), app.plan)

@@ -21,7 +21,7 @@ from sparkstream_nb.lab.drawings.timeline import svg, whole, worst
 from sparkstream_nb.nodes.tallies import Tally
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.replay.replay import Nodes, Way
-from sparkstream_nb.replay.study import Input, Outcome
+from sparkstream_nb.replay.study import Input, RoutingOutcome
 
 SECONDS = 1_717_200_000_000 + 1000 * np.arange(6)
 SVG = "{http://www.w3.org/2000/svg}"
@@ -81,7 +81,9 @@ def test_pictures_are_valid_and_escaped(divergence: Divergence) -> None:
     assert 'role="img"' in svg(whole(divergence, "O"))
     assert "<b>" in [t.text for t in drawn.iter(f"{SVG}text")]
     study = Study(
-        "<A>", [Outcome(Way(n, r), {"O": Tally(5, n - 1, 0)}, (1,) * n) for n in (1, 2) for r in "xy"], {"O": "q"}
+        "<A>",
+        [RoutingOutcome(Way(n, r), {"O": Tally(5, n - 1, 0)}, (1,) * n) for n in (1, 2) for r in "xy"],
+        {"O": "q"},
     )
     cells = [t.text for t in ElementTree.fromstring(heatmap.svg(study)).iter(f"{SVG}text") if t.get("class") == "cell"]
     assert cells == ["·", "1", "·", "1", "·", "·", "·", "·"]

@@ -16,12 +16,12 @@ from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import InputBatch, Outputs, StreamRows
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.nodes.batches import between
-from sparkstream_nb.nodes.layer import GroupLane, Share
+from sparkstream_nb.nodes.layer import GroupLane, GroupShare
 from sparkstream_nb.nodes.member import PairMember
 from sparkstream_nb.nodes.pair import Loss
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.simulation.faults import Cut, Fault, Kill, Slow, random_schedule
-from sparkstream_nb.simulation.groups import Distribution, Groups, groups_of
+from sparkstream_nb.simulation.groups import Distribution, NodeGroups, groups_of
 from sparkstream_nb.simulation.timeline import Role, roles
 from sparkstream_nb.simulation.topology import CLIENTS, DATABASE, Pair
 
@@ -41,7 +41,7 @@ def pairs(count: int) -> tuple[Pair, ...]:
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> tuple[Groups, tuple[Fault, ...], InputBatch]:
+def runs(draw: st.DrawFn) -> tuple[NodeGroups, tuple[Fault, ...], InputBatch]:
     """Two or three groups, each with faults of its own, and 200 events of two streams."""
     count, seed = draw(st.integers(2, 3)), draw(st.integers(0, 1000))
     how = draw(st.sampled_from([Distribution("partitioned", "k"), Distribution("broadcast"), Distribution()]))
@@ -69,7 +69,7 @@ def runs(draw: st.DrawFn) -> tuple[Groups, tuple[Fault, ...], InputBatch]:
     return groups, tuple(faults), InputBatch(clock, rows)
 
 
-def lanes(groups: Groups, faults: tuple[Fault, ...]) -> list[GroupLane]:
+def lanes(groups: NodeGroups, faults: tuple[Fault, ...]) -> list[GroupLane]:
     out = [GroupLane(groups, i, PLAN, lambda: NodeEngine(PLAN)) for i in range(len(groups.pairs))]
     for lane in out:
         for fault in faults:
@@ -91,7 +91,7 @@ def serving(lane: GroupLane, at: int) -> bool:
 
 @given(runs())
 @settings(max_examples=SCHEDULES, deadline=None)
-def test_each_event_goes_where_the_rules_say(run: tuple[Groups, tuple[Fault, ...], InputBatch]) -> None:
+def test_each_event_goes_where_the_rules_say(run: tuple[NodeGroups, tuple[Fault, ...], InputBatch]) -> None:
     groups, faults, batch = run
     group_lanes = lanes(groups, faults)
     parts = [lane.part(batch) for lane in group_lanes]
@@ -124,7 +124,7 @@ def test_each_event_goes_where_the_rules_say(run: tuple[Groups, tuple[Fault, ...
 @given(runs(), st.lists(st.integers(1, 60), max_size=6))
 @settings(max_examples=SCHEDULES, deadline=None)
 def test_members_that_are_restored_between_batches_are_the_groups(
-    run: tuple[Groups, tuple[Fault, ...], InputBatch], sizes: list[int]
+    run: tuple[NodeGroups, tuple[Fault, ...], InputBatch], sizes: list[int]
 ) -> None:
     groups, faults, batch = run
     expected = {n: Counter[Row]() for n in groups.nodes}
@@ -166,7 +166,7 @@ def test_a_request_of_several_events_is_not_taken_apart() -> None:
     batch = InputBatch(
         np.array([START, START, START]), {"T": StreamRows(np.array([0, 0, 1, 1, 2, 2]), ts, [pa.array(range(6))])}
     )
-    share = Share(groups, 0, SCHEMAS)
+    share = GroupShare(groups, 0, SCHEMAS)
     assert share.of(batch, START).rows["T"].columns[0].to_pylist() == [0, 1, 4, 5]
     assert share.turns == {"T": 3}
 
@@ -180,7 +180,7 @@ def test_a_group_that_is_alone_takes_all_and_one_that_is_cut_off_loses_its_own()
     ts = START + 1000 * np.arange(20)
     keys = pa.array(["a", "b"] * 10)
     batch = InputBatch(ts, {"S": StreamRows(np.arange(20), ts, [keys, pa.array(range(20))])})
-    keyed = Groups(groups.scenarios, (("S", Distribution("partitioned", "k")),))
+    keyed = NodeGroups(groups.scenarios, (("S", Distribution("partitioned", "k")),))
     reports = []
     for lane in lanes(keyed, ()):
         lane.step(batch)

@@ -35,7 +35,7 @@ from sparkstream_nb.simulation.faults import (
     Slow,
     random_schedule,
 )
-from sparkstream_nb.simulation.groups import Groups
+from sparkstream_nb.simulation.groups import NodeGroups
 from sparkstream_nb.simulation.topology import CLIENTS, DATABASE, Coordination, Pair
 from tests.marks import thorough
 
@@ -323,7 +323,7 @@ def test_what_is_under_way_is_part_of_a_state(pair: Pair, faults: list[Fault], e
         expected[p.node] += rows(p.outputs)
     assert len(whole.report.takeovers) == 2
     assert expected[B]
-    groups = Groups((Scenario(pair, 1),))
+    groups = NodeGroups((Scenario(pair, 1),))
     for node in (A, B):
         member, found = PairMember(groups, node, STATEFUL, lambda: NodeEngine(STATEFUL)), Counter[Row]()
         for fault in faults:
@@ -415,7 +415,7 @@ def test_members_that_are_restored_between_batches_are_the_pair(
         expected[p.node] += rows(p.outputs)
 
     def member(node: str) -> PairMember:
-        return PairMember(Groups((Scenario(schedule.pair, seed),)), node, STATEFUL, lambda: NodeEngine(STATEFUL))
+        return PairMember(NodeGroups((Scenario(schedule.pair, seed),)), node, STATEFUL, lambda: NodeEngine(STATEFUL))
 
     members = {node: member(node) for node in (A, B)}
     for m in members.values():

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from sparkstream_nb.lang.states import _PATTERN, _SEQUENCE, Kinds, _Rules, _starts
+from sparkstream_nb.lang.states import _PATTERN, _SEQUENCE, Kinds, _ChainRules, _starts
 
 PATTERN = {
     ("C", "C"): "C", ("P", "P"): "P",
@@ -41,7 +41,7 @@ def by_rules(leaves: tuple[Kinds, ...], table: dict[tuple[str, str], str]) -> di
     ids=["pattern", "sequence"],
 )  # fmt: skip
 def test_kinds_are_those_of_the_rules(
-    rules: _Rules, table: dict[tuple[str, str], str], kinds: tuple[str, ...]
+    rules: _ChainRules, table: dict[tuple[str, str], str], kinds: tuple[str, ...]
 ) -> None:
     for length in range(1, 6):
         for leaves in product(map(frozenset, kinds), repeat=length):

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkstream_nb.errors import Misuse, NotInThisBuild, SiddhiBindError
-from sparkstream_nb.mapping import Dropped, decoder, encoder
+from sparkstream_nb.mapping import DroppedMessage, decoder, encoder
 from sparkstream_nb.mapping.values import arrays
 
 from .maps import decode, events, sink, source
@@ -131,7 +131,7 @@ def test_paths_in_records() -> None:
 def test_events_become_records() -> None:
     mapping, schema = sink(AVRO, ALL)
     rows = [["ü", 1, 2**62, 0.5, 0.25, True], [None, 1, None, 0.5, 0.25, True], ["x", None, 1, 0.5, 0.25, True]]
-    dropped: list[Dropped] = []
+    dropped: list[DroppedMessage] = []
     found = encoder(mapping, schema).encode(arrays(schema, rows), np.zeros(3, np.int64), None, dropped)
     parsed = fastavro.parse_schema(RECORD)
     read = [fastavro.schemaless_reader(io.BytesIO(m.body), parsed, None) for m in found]
@@ -143,7 +143,7 @@ def test_events_become_records() -> None:
 def test_a_payload_is_the_json_of_a_record() -> None:
     text = '''@payload("""{"who":{"name":"{{k}}"},"items":[{{v}}]}""")'''
     mapping, schema = sink(f"@map(type='avro', schema.def={quoted(NESTED)}, {text})", "k string, v int")
-    dropped: list[Dropped] = []
+    dropped: list[DroppedMessage] = []
     rows = [["anna", 3], ['"', 4]]
     found = encoder(mapping, schema).encode(arrays(schema, rows), np.zeros(2, np.int64), None, dropped)
     assert [m.body for m in found] == [written(NESTED, {"who": {"name": "anna"}, "items": [3]})]

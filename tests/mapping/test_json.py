@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sparkstream_nb.errors import Misuse
-from sparkstream_nb.mapping import Dropped, decoder, encoder
+from sparkstream_nb.mapping import DroppedMessage, decoder, encoder
 from sparkstream_nb.mapping.values import arrays
 
 from .maps import STOCK, bodies, decode, encode, events, sink, source
@@ -240,7 +240,7 @@ def test_groups_of_a_chunk() -> None:
 
 def test_what_is_dropped_is_told() -> None:
     mapping, schema = sink("@map(type='json', validate.json='true', @payload('{'))")
-    dropped: list[Dropped] = []
+    dropped: list[DroppedMessage] = []
     found = encoder(mapping, schema).encode(arrays(schema, [WSO2]), np.zeros(1, np.int64), None, dropped)
     assert found == []
     assert [(d.message.body, d.reason) for d in dropped] == [(b"{", "it is not JSON")]

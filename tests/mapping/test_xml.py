@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparkstream_nb.mapping import Dropped, encoder
+from sparkstream_nb.mapping import DroppedMessage, encoder
 from sparkstream_nb.mapping.values import arrays
 
 from .maps import STOCK, bodies, decode, events, sink
@@ -118,7 +118,7 @@ def test_bodies(mapping: str, rows: list[list[object]], expected: list[str]) -> 
 
 def test_what_is_no_xml_is_dropped() -> None:
     mapping, schema = sink("@map(type='xml', validate.xml='true', @payload('<s>{{symbol}}</s>'))")
-    dropped: list[Dropped] = []
+    dropped: list[DroppedMessage] = []
     times = np.zeros(2, np.int64)
     found = encoder(mapping, schema).encode(arrays(schema, [WSO2, IBM]), times, np.array([0, 1]), dropped)
     assert [m.body for m in found] == [b"<s>WSO2</s>"]

@@ -22,7 +22,7 @@ from sparkstream_nb.journal.entries import StepsEntry
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.distributed.leader import divided, led_by
 from sparkstream_nb.plan.nodes import Plan
-from sparkstream_nb.replay.replay import ONE, Merged, Nodes, Recorded, Recording, Replay, Way, merged_rows, replayed
+from sparkstream_nb.replay.replay import ONE, Merged, NodeReplay, Nodes, Recorded, Recording, Way, merged_rows, replayed
 
 from .shards import NODES, app_and_events, one_by_one
 
@@ -44,7 +44,7 @@ def recorded(plan: Plan, batch: InputBatch) -> Recording:
     return Recording([Recorded(entry, batch, first)], schemas, NODES)
 
 
-def bags(replays: Sequence[Replay]) -> Bags:
+def bags(replays: Sequence[NodeReplay]) -> Bags:
     """What each stream got from all nodes."""
     out: Bags = defaultdict(Counter)
     for r in replays:
@@ -54,7 +54,7 @@ def bags(replays: Sequence[Replay]) -> Bags:
     return {s: c for s, c in out.items() if c}
 
 
-def stored(plan: Plan, replays: Sequence[Replay], nodes: Nodes, way: Way) -> dict[str, Merged]:
+def stored(plan: Plan, replays: Sequence[NodeReplay], nodes: Nodes, way: Way) -> dict[str, Merged]:
     """The rows of the aggregations that are the leader's."""
     parts = nodes.divided(way)
     led = () if parts is None else parts.duty.aggregations

@@ -23,7 +23,7 @@ from sparkstream_nb.plan.connectors.mapping import (
     XmlSource,
 )
 from sparkstream_nb.plan.connectors.mappings import sink_mapping, source_mapping
-from sparkstream_nb.plan.connectors.xpath import LAST, Condition, Name, NotAPath, Step, XPath, parse_xpath
+from sparkstream_nb.plan.connectors.xpath import LAST, Name, NotAPath, Step, XPath, XPathCondition, parse_xpath
 from sparkstream_nb.types import Schema
 
 S = "define stream S (symbol string, price double, volume int);"
@@ -134,7 +134,7 @@ def test_other_types_are_bound_and_have_no_mapping() -> None:
 
 def test_xpaths() -> None:
     found = parse_xpath("/a//p:b[2][@x='y'][c][last()]/@z", {"p": "urn:p"})
-    conditions = (2, Condition(Name("", "x"), True, "y"), Condition(Name("", "c"), False, None), LAST)
+    conditions = (2, XPathCondition(Name("", "x"), True, "y"), XPathCondition(Name("", "c"), False, None), LAST)
     assert found.steps == (
         Step("child", Name("", "a"), False),
         Step("child", Name("urn:p", "b"), True, conditions),

@@ -9,23 +9,25 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkstream_nb.mapping.decoding import Decoded, Rejected
-from sparkstream_nb.sources.aligning import NO_TIME, PATIENCE, Aligned, Alignment, Portion, times_of
+from sparkstream_nb.mapping.decoding import Decoded, RejectedMessage
+from sparkstream_nb.sources.aligning import NO_TIME, PATIENCE, Aligned, Alignment, PartitionPortion, times_of
 
 Message = tuple[int, list[int]]
 """Its offset, and the times of its events; without one it is rejected."""
 
 
-def portion(part: str, messages: list[Message]) -> Portion:
+def portion(part: str, messages: list[Message]) -> PartitionPortion:
     number = [i for i, (_, times) in enumerate(messages) for _ in times]
     columns: list[Any] = [
         pa.array([t for _, times in messages for t in times], pa.int64()),
         [f"{part}:{offset}" for offset, times in messages for _ in times],
     ]
-    rejected = tuple(Rejected(i, "no", f"{part}:{offset}") for i, (offset, times) in enumerate(messages) if not times)
+    rejected = tuple(
+        RejectedMessage(i, "no", f"{part}:{offset}") for i, (offset, times) in enumerate(messages) if not times
+    )
     decoded = Decoded(columns, np.array(number, np.int64), rejected)
     offsets = np.array([offset for offset, _ in messages], np.int64)
-    return Portion(part, decoded, offsets, times_of(decoded, len(messages), 0))
+    return PartitionPortion(part, decoded, offsets, times_of(decoded, len(messages), 0))
 
 
 def names(found: Aligned) -> list[str]:

@@ -18,10 +18,10 @@ from sparkstream_nb.journal import rows
 from sparkstream_nb.journal.entries import Ask, EventsEntry
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.journal.journal import entries_from
-from sparkstream_nb.journal.results import Failed
+from sparkstream_nb.journal.results import QueryFailed
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.state_units import state_tokens, units_of
-from sparkstream_nb.recovery.care import DIED, Aside, Care, Place, Steps, Trying, died, trying
+from sparkstream_nb.recovery.care import DIED, Aside, Care, StepRange, Trying, WorkPlace, died, trying
 from sparkstream_nb.runners import node_work as nodes
 from sparkstream_nb.runners.node_spec import NodeSpec, NodeWork
 
@@ -46,7 +46,7 @@ def put_out(folder: Path, text: str, events: list[tuple[int, str, Any]]) -> tupl
     inbox.append([inbox.batch(InputBatch(at, {"S": StreamRows(np.arange(len(at)), at, columns)}), "round_robin")])
     entries = [e for e, _ in entries_from(folder) if isinstance(e, EventsEntry)]
     found: list[rows.Row] = []
-    kept = nodes._Kept("", nodes._engine(spec), [], spec)
+    kept = nodes._LiveEngine("", nodes._engine(spec), [], spec)
     nodes._steps(NodeWork("run", {0: spec}, folder), kept, entries, {}, found, careful=True)
     counts: dict[str, int] = {}
     errors: list[list[Any]] = []
@@ -112,7 +112,7 @@ def test_what_an_on_demand_query_raises_is_its_answer(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(engine, "answer", failing)
     found = nodes._answer(engine, spec, Ask(text="from T select k, o order by o"))
-    assert found == Failed("SiddhiRuntimeError", "The query cannot be answered: TypeError: no such order")
+    assert found == QueryFailed("SiddhiRuntimeError", "The query cannot be answered: TypeError: no such order")
 
 
 @pytest.mark.parametrize(
@@ -128,16 +128,16 @@ def test_what_an_on_demand_query_raises_is_its_answer(monkeypatch: pytest.Monkey
 )
 def test_what_fails_with_events_is_written_down(error: BaseException, why: str | None, tmp_path: Path) -> None:
     (tmp_path / "marks").mkdir()
-    with pytest.raises(type(error)), trying(Place(tmp_path, "0"), Trying(Steps(3, 4))):
+    with pytest.raises(type(error)), trying(WorkPlace(tmp_path, "0"), Trying(StepRange(3, 4))):
         raise error
-    assert died(tmp_path) == (None if why is None else Trying(Steps(3, 4), why=why))
+    assert died(tmp_path) == (None if why is None else Trying(StepRange(3, 4), why=why))
     assert died(tmp_path) is None
 
 
 def test_what_is_set_aside_is_kept_with_the_reason(tmp_path: Path) -> None:
-    care = Care(aside=(Aside(Steps(3, 4), "TypeError: not so"), Aside(Steps(9, 12))), asks=(7,))
+    care = Care(aside=(Aside(StepRange(3, 4), "TypeError: not so"), Aside(StepRange(9, 12))), asks=(7,))
     care.write(tmp_path)
     assert Care.of(tmp_path) == care
-    assert care.why(Steps(3, 4)) == "TypeError: not so"
-    assert care.why(Steps(10, 12)) == DIED
-    assert care.why(Steps(4, 9)) is None
+    assert care.why(StepRange(3, 4)) == "TypeError: not so"
+    assert care.why(StepRange(10, 12)) == DIED
+    assert care.why(StepRange(4, 9)) is None

@@ -30,11 +30,11 @@ from sparkstream_nb.plan.connectors.mapping import CsvSink, JsonSink, SinkMappin
 from sparkstream_nb.retention import Retention
 from sparkstream_nb.sinks import delivery as delivery_module
 from sparkstream_nb.sinks import files
-from sparkstream_nb.sinks.delivery import FIRST_PAUSE, LONGEST_PAUSE, Delivery, SinkSetup, Source, windows
+from sparkstream_nb.sinks.delivery import FIRST_PAUSE, LONGEST_PAUSE, Delivery, DeliverySource, SinkSetup, windows
 from sparkstream_nb.sinks.files import FILE_NAME, FilePlace, GrowingFile, NamedFiles
-from sparkstream_nb.sinks.messages import MessageWriter, Unwritten
-from sparkstream_nb.sinks.position import Position, read_position, write_position
-from sparkstream_nb.sinks.target import Away, Place, Refused
+from sparkstream_nb.sinks.messages import MessageWriter, UnwrittenEvents
+from sparkstream_nb.sinks.position import SinkPosition, read_position, write_position
+from sparkstream_nb.sinks.target import OutputPlace, TargetUnavailable, Undeliverable
 from sparkstream_nb.sinks.turns import AT_ONCE, Turns
 from sparkstream_nb.types import Attribute, Schema, Type
 
@@ -51,12 +51,12 @@ class Kept:
     templates: Mapping[str, str] = {}
 
     def __init__(self, answer: Callable[[bytes], None] = lambda body: None) -> None:
-        self.answer, self.got, self.places = answer, list[bytes](), list[Place]()
+        self.answer, self.got, self.places = answer, list[bytes](), list[OutputPlace]()
 
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
 
-    def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+    def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         body = messages[0].body.removesuffix(b"\n")
         self.answer(body)
         self.got.append(body)
@@ -80,13 +80,13 @@ class Outputs:
         self.files = OutputFiles(folder / "outputs", ["node-1"])
         self.progress, self.errors = Progress(), list[Sequence[Any]]()
         self.merging = Merging(self.files, retention or Retention())
-        self.faults, self.busy = list[tuple[Place, list[int], str]](), 0
-        self.source = Source(self.files, self.progress, self.keep, self.fault, folder / "sinks")
+        self.faults, self.busy = list[tuple[OutputPlace, list[int], str]](), 0
+        self.source = DeliverySource(self.files, self.progress, self.keep, self.fault, folder / "sinks")
 
-    def keep(self, sink: str, place: Place, errors: Sequence[Sequence[Any]]) -> None:
+    def keep(self, sink: str, place: OutputPlace, errors: Sequence[Sequence[Any]]) -> None:
         self.errors += [(place, *error) for error in errors]
 
-    def fault(self, setup: SinkSetup, place: Place, events: pa.Table, reason: str) -> bool:
+    def fault(self, setup: SinkSetup, place: OutputPlace, events: pa.Table, reason: str) -> bool:
         self.busy -= 1
         if self.busy < 0:
             self.faults.append((place, events.column("v").to_pylist(), reason))
@@ -134,7 +134,7 @@ def test_it_finds_its_place_in_merged_files(outputs: Outputs) -> None:
     delivery = Delivery(outputs.setup(target), outputs.source, 0)
     outputs.put(0, [0, 1, 2])
     delivered(delivery, 0)
-    write_position(outputs.source.folder / "O-1.json", Position(1, 1, sent=3))
+    write_position(outputs.source.folder / "O-1.json", SinkPosition(1, 1, sent=3))
     for batch in range(1, 12):
         outputs.put(batch, [10 * batch, 10 * batch + 1])
     assert any(f.node is None for f in outputs.files.files("O"))
@@ -172,7 +172,7 @@ def test_pauses_grow_and_a_target_that_is_back_gets_all(outputs: Outputs) -> Non
 
     def answer(body: bytes) -> None:
         if len(pauses) < 12:
-            raise Away("it is away")
+            raise TargetUnavailable("it is away")
 
     target = Kept(answer)
     delivery = Delivery(outputs.setup(target), outputs.source, 0, wait=pauses.append)
@@ -189,7 +189,7 @@ def test_pauses_grow_and_a_target_that_is_back_gets_all(outputs: Outputs) -> Non
 def test_what_is_refused(outputs: Outputs, on_error: str) -> None:
     def answer(body: bytes) -> None:
         if body == b"1":
-            raise Refused("no 1 here\r\nnor there")
+            raise Undeliverable("no 1 here\r\nnor there")
 
     target = Kept(answer)
     delivery = Delivery(outputs.setup(target, on_error), outputs.source, 0)
@@ -197,7 +197,7 @@ def test_what_is_refused(outputs: Outputs, on_error: str) -> None:
     delivered(delivery, 0)
     assert target.got == [b"0", b"2"]
     assert (delivery.figures().sent, delivery.figures().failed) == (2, 1)
-    stored = [(Place(0, 1), "O", 1_000, [1], "sink O-1: no 1 here\r\nnor there")]
+    stored = [(OutputPlace(0, 1), "O", 1_000, [1], "sink O-1: no 1 here\r\nnor there")]
     assert outputs.errors == (stored if on_error == "STORE" else [])
     assert delivery.figures().last_error == "no 1 here nor there"
 
@@ -208,7 +208,7 @@ def test_on_error_wait_tries_for_ever(outputs: Outputs) -> None:
     def answer(body: bytes) -> None:
         tries[0] += 1
         if tries[0] < 5:
-            raise Refused("not yet")
+            raise Undeliverable("not yet")
 
     target = Kept(answer)
     delivered(Delivery(outputs.setup(target, "WAIT"), outputs.source, 0, wait=lambda s: None), -1)
@@ -246,10 +246,10 @@ def test_a_call_that_hangs_is_cut_off(outputs: Outputs) -> None:
     called, go = threading.Event(), threading.Event()
 
     class Hanging(Kept):
-        def send(self, messages: Sequence[Message], places: Sequence[Place]) -> int:
+        def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
             called.set()
             go.wait()
-            raise Away("cut off")
+            raise TargetUnavailable("cut off")
 
         def cancel(self) -> None:
             go.set()
@@ -259,14 +259,14 @@ def test_a_call_that_hangs_is_cut_off(outputs: Outputs) -> None:
     delivery.start()
     assert called.wait(30)
     assert delivery.stop()
-    assert delivery.position == Position(0, stream="O")
+    assert delivery.position == SinkPosition(0, stream="O")
 
 
 def test_positions_that_cannot_be_read(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     assert read_position(file) is None
-    write_position(file, Position(3, 4, 5, 6, 7, {"x": 1}))
-    assert read_position(file) == Position(3, 4, 5, 6, 7, {"x": 1})
+    write_position(file, SinkPosition(3, 4, 5, 6, 7, {"x": 1}))
+    assert read_position(file) == SinkPosition(3, 4, 5, 6, 7, {"x": 1})
     assert file.stat().st_mode & 0o77 == 0
     file.write_text(file.read_text()[:10])
     with pytest.raises(SparkStreamError, match="cut off or changed"):
@@ -289,14 +289,14 @@ def test_a_growing_file_is_cut_to_what_is_known(tmp_path: Path) -> None:
     path.write_text("before\n")
     one = grown(path)
     assert one.open({})["length"] == 7
-    assert one.send(messages(b"x", b"y"), [Place(0, 0)]) == 2
+    assert one.send(messages(b"x", b"y"), [OutputPlace(0, 0)]) == 2
     kept = one.state()
-    one.send(messages(b"z"), [Place(0, 2)])
+    one.send(messages(b"z"), [OutputPlace(0, 2)])
     one.close()
     again = grown(path)
     again.open(kept)
     assert path.read_text() == "before\nx\ny\n"
-    with pytest.raises(Away, match="in use by another sink"):
+    with pytest.raises(TargetUnavailable, match="in use by another sink"):
         grown(path).open({})
     again.close()
 
@@ -305,11 +305,11 @@ def test_a_file_that_somebody_moved_away(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     one = grown(path)
     one.open({})
-    one.send(messages(b"x"), [Place(0, 0)])
+    one.send(messages(b"x"), [OutputPlace(0, 0)])
     path.rename(tmp_path / "a.csv.1")
-    assert one.send(messages(b"y"), [Place(0, 1)]) == 0
+    assert one.send(messages(b"y"), [OutputPlace(0, 1)]) == 0
     assert one.state()["length"] == 0
-    assert one.send(messages(b"y"), [Place(0, 1)]) == 1
+    assert one.send(messages(b"y"), [OutputPlace(0, 1)]) == 1
     known = one.state()
     one.close()
     assert (path.read_text(), (tmp_path / "a.csv.1").read_text()) == ("y\n", "x\n")
@@ -341,7 +341,7 @@ def test_files_that_events_name_are_exact_through_crashes(steps: list[tuple[int,
         tries = 0
         while at < len(all_messages):
             tries += 1
-            sent = target.send(all_messages[at : at + 5], [Place(0, i) for i in range(at, at + 5)])
+            sent = target.send(all_messages[at : at + 5], [OutputPlace(0, i) for i in range(at, at + 5)])
             _, dies, moves = steps[(at + tries) % len(steps)]
             if dies and tries < 100:
                 target.close()
@@ -365,7 +365,7 @@ def test_a_named_file_that_somebody_moved_away(tmp_path: Path) -> None:
     target = named(tmp_path, "{{k}}/x.csv")
     target.open({})
     both = [to("a/x.csv", b"1"), to("b/x.csv", b"2")]
-    places = [Place(0, 0), Place(0, 1)]
+    places = [OutputPlace(0, 0), OutputPlace(0, 1)]
     assert target.send(both, places) == 0
     assert target.send(both, places) == 2
     (tmp_path / "a" / "x.csv").rename(tmp_path / "a" / "former.csv")
@@ -382,10 +382,10 @@ def test_a_named_file_that_somebody_moved_away(tmp_path: Path) -> None:
 def test_names_that_lead_elsewhere(tmp_path: Path, name: str) -> None:
     target = named(tmp_path)
     target.open({})
-    with pytest.raises(Refused, match="is not the name of a file"):
-        target.send([to(name, b"1"), to("ok.csv", b"2")], [Place(0, 0), Place(0, 1)])
-    assert target.send([to("ok.csv", b"2"), to(name, b"1")], [Place(0, 0), Place(0, 1)]) == 0
-    assert target.send([to("ok.csv", b"2"), to(name, b"1")], [Place(0, 0), Place(0, 1)]) == 1
+    with pytest.raises(Undeliverable, match="is not the name of a file"):
+        target.send([to(name, b"1"), to("ok.csv", b"2")], [OutputPlace(0, 0), OutputPlace(0, 1)])
+    assert target.send([to("ok.csv", b"2"), to(name, b"1")], [OutputPlace(0, 0), OutputPlace(0, 1)]) == 0
+    assert target.send([to("ok.csv", b"2"), to(name, b"1")], [OutputPlace(0, 0), OutputPlace(0, 1)]) == 1
     assert [p.name for p in tmp_path.iterdir()] == ["ok.csv"]
 
 
@@ -393,11 +393,11 @@ def test_named_files_that_have_the_last_message_alone(tmp_path: Path) -> None:
     target = named(tmp_path, append=False)
     target.open({})
     found = [to("a.csv", b"1"), to("b.csv", b"2"), to("a.csv", b"3")]
-    assert target.send(found, [Place(0, i) for i in range(3)]) == 3
+    assert target.send(found, [OutputPlace(0, i) for i in range(3)]) == 3
     assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {"a.csv": "head\n3\n", "b.csv": "head\n2\n"}
     (tmp_path / "way").symlink_to("/tmp")
-    with pytest.raises(Away, match="leads out of"):
-        named(tmp_path, "{{k}}/x.csv").send([to("way/x.csv", b"1")], [Place(0, 0)])
+    with pytest.raises(TargetUnavailable, match="leads out of"):
+        named(tmp_path, "{{k}}/x.csv").send([to("way/x.csv", b"1")], [OutputPlace(0, 0)])
 
 
 def test_links_that_lead_out(tmp_path: Path) -> None:
@@ -405,13 +405,13 @@ def test_links_that_lead_out(tmp_path: Path) -> None:
     root.mkdir()
     other.mkdir()
     (root / "link.csv").symlink_to(other / "x.csv")
-    with pytest.raises(Away, match="is a symbolic link"):
+    with pytest.raises(TargetUnavailable, match="is a symbolic link"):
         GrowingFile(FilePlace(root / "link.csv", root)).open({})
     (root / "way").symlink_to(other)
-    with pytest.raises(Away, match="leads out of"):
+    with pytest.raises(TargetUnavailable, match="leads out of"):
         GrowingFile(FilePlace(root / "way" / "x.csv", root)).open({})
     os.mkfifo(root / "pipe")
-    with pytest.raises(Away, match="is not a plain file"):
+    with pytest.raises(TargetUnavailable, match="is not a plain file"):
         GrowingFile(FilePlace(root / "pipe", root)).open({})
     assert not list(other.iterdir())
 
@@ -422,7 +422,7 @@ def test_turns_pass_over_what_is_away() -> None:
     def answer(number: int) -> Callable[[bytes], None]:
         def check(body: bytes) -> None:
             if number in down:
-                raise Away(f"{number} is away")
+                raise TargetUnavailable(f"{number} is away")
 
         return check
 
@@ -430,15 +430,15 @@ def test_turns_pass_over_what_is_away() -> None:
     turns = Turns(targets, clock=lambda: now[0])
     turns.open({})
     for i in range(6):
-        assert turns.send(messages(str(i).encode()), [Place(0, i)]) == 1
+        assert turns.send(messages(str(i).encode()), [OutputPlace(0, i)]) == 1
     assert [len(t.got) for t in targets] == [3, 0, 3]
     down |= {0, 2}
-    with pytest.raises(Away, match="all 3 destinations are away"):
-        turns.send(messages(b"6"), [Place(0, 6)])
+    with pytest.raises(TargetUnavailable, match="all 3 destinations are away"):
+        turns.send(messages(b"6"), [OutputPlace(0, 6)])
     down.clear()
     now[0] = 10.0
     for i in range(6, 9):
-        turns.send(messages(str(i).encode()), [Place(0, i)])
+        turns.send(messages(str(i).encode()), [OutputPlace(0, i)])
     assert sorted(b for t in targets for b in t.got) == numbers(0, 9)
     assert len(targets[1].got) == 1
 
@@ -449,9 +449,9 @@ def test_turns_over_destinations_that_take_several() -> None:
 
     def check(body: bytes) -> None:
         if body in refused:
-            raise Refused(f"no {body.decode()}")
+            raise Undeliverable(f"no {body.decode()}")
         if body == b"away":
-            raise Away("all are")
+            raise TargetUnavailable("all are")
 
     targets = [Kept(check) for _ in range(3)]
     for target in targets:
@@ -460,16 +460,16 @@ def test_turns_over_destinations_that_take_several() -> None:
     assert turns.at_once == AT_ONCE
     turns.open({})
     found = messages(*(str(i).encode() for i in range(8)))
-    places = [Place(0, i) for i in range(8)]
+    places = [OutputPlace(0, i) for i in range(8)]
     refused.add(b"4")
     assert turns.send(found, places) == 4
     assert turns.state() == {"next": 1}
-    with pytest.raises(Refused, match="no 4"):  # by the one whose turn it is
+    with pytest.raises(Undeliverable, match="no 4"):  # by the one whose turn it is
         turns.send(found[4:], places[4:])
     assert turns.send(found[5:], places[5:]) == 3
     assert [t.got for t in targets] == [[b"0", b"3", b"6"], [b"1", b"7"], [b"2", b"5"]]
     assert turns.send(messages(b"8", b"away"), places[:2]) == 1
-    with pytest.raises(Away, match="all 3 destinations are away"):
+    with pytest.raises(TargetUnavailable, match="all 3 destinations are away"):
         turns.send(messages(b"away"), places[:1])
     targets[1].at_once = 1
     assert Turns(targets).at_once == 1
@@ -497,8 +497,8 @@ def test_numbers_that_json_does_not_have() -> None:
     assert one.body == b'[{"event":{"a":1.5,"b":{"x":1}}},{"event":{"a":3.5,"b":{"x":2}}}]'
     assert one.events == [0, 3]
     assert odd == [
-        Unwritten((1,), "the event cannot be written as JSON: a: JSON has no inf"),
-        Unwritten((2,), "the event cannot be written as JSON: b: JSON has no inf"),
+        UnwrittenEvents((1,), "the event cannot be written as JSON: a: JSON has no inf"),
+        UnwrittenEvents((2,), "the event cannot be written as JSON: b: JSON has no inf"),
     ]
 
 
@@ -508,7 +508,7 @@ def test_what_does_not_pass_its_check() -> None:
     good, bad = MessageWriter(mapping, schema).write(table)
     assert isinstance(good, Message)
     assert good.body == b"<e>x</e>"
-    assert isinstance(bad, Unwritten)
+    assert isinstance(bad, UnwrittenEvents)
     assert bad.events == [1]
     assert bad.reason.startswith("the event cannot be written: ")
 
@@ -535,9 +535,16 @@ def test_groups_are_the_same_wherever_a_delivery_is_cut_off(outputs: Outputs, cu
     outputs.put(1, [1, 1], [3, 3])
     delivered(Delivery(outputs.setup(target, mapping=JSON), outputs.source, 0, wait=lambda s: None), 1)
     assert target.got == [b"[1,\n1,\n1]", b"[2,\n2]", b"3", b"4", b"3", b"[1,\n1]"]
-    assert target.places == [Place(0, 0), Place(0, 3), Place(0, 5), Place(0, 6), Place(0, 7), Place(1, 0)]
+    assert target.places == [
+        OutputPlace(0, 0),
+        OutputPlace(0, 3),
+        OutputPlace(0, 5),
+        OutputPlace(0, 6),
+        OutputPlace(0, 7),
+        OutputPlace(1, 0),
+    ]
     again = Kept()
-    write_position(outputs.source.folder / "O-1.json", Position(0, 3, sent=3))
+    write_position(outputs.source.folder / "O-1.json", SinkPosition(0, 3, sent=3))
     delivered(Delivery(outputs.setup(again, mapping=JSON), outputs.source, 0), 1)
     assert again.got == [b"[1,\n2,\n1,\n2,\n1]", b"[3,\n4]", b"3", b"[1,\n1]"]
 
@@ -545,7 +552,7 @@ def test_groups_are_the_same_wherever_a_delivery_is_cut_off(outputs: Outputs, cu
 def test_every_event_of_a_message_that_is_refused_is_an_error(outputs: Outputs) -> None:
     def answer(body: bytes) -> None:
         if b"2" in body:
-            raise Refused("no 2 here")
+            raise Undeliverable("no 2 here")
 
     target = Kept(answer)
     outputs.put(0, [1, 2, 3, 4], [0, 1, 1, 2])
@@ -553,12 +560,12 @@ def test_every_event_of_a_message_that_is_refused_is_an_error(outputs: Outputs) 
     delivered(delivery, 0)
     assert target.got == [b"1", b"4"]
     assert (delivery.figures().sent, delivery.figures().failed) == (2, 2)
-    assert [(e[0], e[3]) for e in outputs.errors] == [(Place(0, 2), [2]), (Place(0, 2), [3])]
+    assert [(e[0], e[3]) for e in outputs.errors] == [(OutputPlace(0, 2), [2]), (OutputPlace(0, 2), [3])]
 
 
 def test_a_large_message_that_is_refused_does_not_flood_the_logs(outputs: Outputs) -> None:
     def answer(body: bytes) -> None:
-        raise Refused("no")
+        raise Undeliverable("no")
 
     outputs.put(0, list(range(30)), [0] * 30)
     delivered(Delivery(outputs.setup(Kept(answer), mapping=JSON), outputs.source, 0), 0)
@@ -571,13 +578,13 @@ def test_events_for_a_fault_stream(outputs: Outputs) -> None:
 
     def answer(body: bytes) -> None:
         if b"2" in body:
-            raise Refused("no 2 here")
+            raise Undeliverable("no 2 here")
 
     outputs.busy = 2
     outputs.put(0, [1, 2, 3, 4], [0, 1, 1, 2])
     delivery = Delivery(outputs.setup(Kept(answer), "STREAM", JSON), outputs.source, 0)
     delivered(delivery, 0)
-    assert outputs.faults == [(Place(0, 2), [2, 3], "sink O-1: no 2 here")]
+    assert outputs.faults == [(OutputPlace(0, 2), [2, 3], "sink O-1: no 2 here")]
     assert (delivery.figures().sent, delivery.figures().failed, outputs.errors) == (2, 2, [])
 
 

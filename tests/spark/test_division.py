@@ -17,7 +17,7 @@ from sparkstream_nb.journal.entries import EventsEntry
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.journal.journal import entries_from, runs
 from sparkstream_nb.journal.parts import PARTS, forget_parts
-from sparkstream_nb.journal.segments import Piece, pieces
+from sparkstream_nb.journal.segments import StepsOfNode, pieces
 from sparkstream_nb.types import Schema, Type
 
 SCHEMAS = {"S": Schema.of(("k", Type.STRING), ("v", Type.INT)), "T": Schema.of(("v", Type.INT))}
@@ -37,7 +37,7 @@ def batch(first: int, steps: int, seed: int) -> InputBatch:
     )
 
 
-def as_data(piece: Piece) -> object:
+def as_data(piece: StepsOfNode) -> object:
     found = {
         s: (r.step.tolist(), r.ts.tolist(), [c.to_pylist() for c in r.columns])
         for s, r in piece.batch.rows.items()
@@ -61,7 +61,7 @@ def test_a_node_gets_its_part(
             inbox.append([inbox.batch(batch(inbox.position.step, n, seed), "hash:k")])
         found = [e for e, _ in entries_from(folder) if isinstance(e, EventsEntry)]
         whole = pieces(folder, found, SCHEMAS, range(nodes), nodes)
-        parts: list[dict[int, rows.Part]] = [{} for _ in range(nodes)]
+        parts: list[dict[int, rows.NodePart]] = [{} for _ in range(nodes)]
         for run in runs(found):
             own = pieces(folder, run, SCHEMAS, range(nodes), nodes)
             for node, part in enumerate(division.divided(folder, range(nodes), own)):

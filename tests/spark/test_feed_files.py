@@ -19,7 +19,7 @@ from sparkstream_nb.journal import results
 from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.runners.protocol import Session
 from sparkstream_nb.sources.feed_check import check_source
-from sparkstream_nb.sources.feeds import Shape, Typed, read_feed
+from sparkstream_nb.sources.feeds import FeedOnDisk, Shape, read_feed
 from sparkstream_nb.types import Schema, Type
 
 SCHEMA = Schema.of(("k", Type.STRING), ("v", Type.INT))
@@ -131,7 +131,7 @@ def test_a_parquet_folder_is_read_in_order_by_several_tasks(tmp_path: Path, monk
         assert values_of(typed, inbox) == [[f"p{i // 10}", i] for i in range(rows)]
 
 
-def values_of(typed: Typed, inbox: Path) -> list[list[Any]]:
+def values_of(typed: FeedOnDisk, inbox: Path) -> list[list[Any]]:
     """The rows of a feed's chunks."""
     out: list[list[Any]] = []
     for chunk in typed.chunks:

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.journal import rows
-from sparkstream_nb.journal.checkpoints import Checkpoint
+from sparkstream_nb.journal.checkpoints import SparkCheckpoint
 from sparkstream_nb.journal.journal import COLUMNS
 from sparkstream_nb.journal.results import to_ipc
 from sparkstream_nb.journal.shared import Shared
 from sparkstream_nb.outputs.commit import Commit, Progress
 from sparkstream_nb.outputs.outputs import OutputFiles
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.runners.spark.handover import Intake, Taken, clear, left
+from sparkstream_nb.runners.spark.handover import CommittedUpTo, ConnectIntake, clear, left
 from sparkstream_nb.stores import DuckDBStore
 
 PLAN = compile_app("define stream S (v int);")
@@ -30,12 +30,12 @@ class Owner:
         self.store = DuckDBStore(home / "store.duckdb")
         self.progress = Progress()
         commit = Commit("app", "run", ["n"], self.store, OutputFiles(home / "out", ["n"]), self.progress, PLAN)
-        self.intake = Intake(home, shared, commit)
+        self.intake = ConnectIntake(home, shared, commit)
         self.progress.batch, self.progress.last = self.intake.taken.batch, self.intake.taken.last
 
     def hand(self, batch: int) -> None:
         """What the server does: a micro-batch of ten entries, with an error in it, becomes a file."""
-        mark = rows.Mark(0, 10 * batch, 10 * batch + 9, 10, rows.NodeReport("n", 1.0, False, 0, {}))
+        mark = rows.NodeDone(0, 10 * batch, 10 * batch + 9, 10, rows.NodeReport("n", 1.0, False, 0, {}))
         error = rows.Errors(0, 10 * batch, 10 * batch + 9, 1, b'["S", 1, [null], "no"]\n')
         columns = dict(zip(COLUMNS, map(list, zip(*map(rows.encode, [error, mark]), strict=True)), strict=True))
         self.intake.files.put(f"handed/{batch:012d}.arrows", to_ipc(pa.table(columns, schema=rows.ARROW_SCHEMA)))
@@ -99,7 +99,7 @@ def test_what_another_spark_did_meanwhile_is_committed(owner: Callable[[], Owner
     first = owner()
     first.hand(0)
     first.intake.take()
-    checkpoint = Checkpoint.of(first.home, first.shared)
+    checkpoint = SparkCheckpoint.of(first.home, first.shared)
     for log in ("offsets", "commits"):
         checkpoint.files.put(f"{log}/4", b'v1\n{}\n{"seq": 50, "at": 900, "skip": 0}')
     first.hand(3)
@@ -135,7 +135,7 @@ def test_an_owner_that_is_killed_before_its_note_takes_it_again(owner: Callable[
     first.hand(2)
     (first.home / "taken.json").write_text('{"batch": ')
     again = owner()
-    assert again.intake.taken == Taken()
+    assert again.intake.taken == CommittedUpTo()
     assert left(again.home, again.shared) == [2]
     again.intake.take()
     assert (again.progress.last, again.errors()) == (29, 3)

@@ -8,7 +8,7 @@ import pytest
 
 from sparkstream_nb.mapping import Message
 from sparkstream_nb.sinks.http import HttpPlace, HttpTarget
-from sparkstream_nb.sinks.target import Away, Place
+from sparkstream_nb.sinks.target import OutputPlace, TargetUnavailable
 
 
 def test_a_server_that_takes_a_request_and_stays_silent() -> None:
@@ -18,9 +18,9 @@ def test_a_server_that_takes_a_request_and_stays_silent() -> None:
         target = HttpTarget(HttpPlace("http", "127.0.0.1", port, "/in", timeout=0.2, key="run"))
         for _ in range(2):
             with pytest.raises(
-                Away, match=rf"^http://127\.0\.0\.1:{port} cannot be reached: it did not answer in time$"
+                TargetUnavailable, match=rf"^http://127\.0\.0\.1:{port} cannot be reached: it did not answer in time$"
             ):
-                target.send([Message(b"x", (0,))], [Place(7, 3)])
+                target.send([Message(b"x", (0,))], [OutputPlace(7, 3)])
         for _ in range(2):
             connection, _ = server.accept()
             with connection, connection.makefile("rb") as request:

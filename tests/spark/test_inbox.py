@@ -23,14 +23,14 @@ import pytest
 
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
-from sparkstream_nb.journal.checkpoints import Checkpoint
+from sparkstream_nb.journal.checkpoints import SparkCheckpoint
 from sparkstream_nb.journal.entries import Ask, EventsEntry, RowsEntry, StepsEntry
 from sparkstream_nb.journal.inbox import INLINE_BYTES, Inbox, Ticket, entries_in
 from sparkstream_nb.journal.journal import entries_from, runs, segment, segments
 from sparkstream_nb.journal.rows import Entries, from_table
 from sparkstream_nb.journal.segments import ahead, join, load, pieces
 from sparkstream_nb.runners.inline import InlineSession
-from sparkstream_nb.runners.spark.source import InboxReader
+from sparkstream_nb.runners.spark.source import JournalStreamReader
 from sparkstream_nb.runners.stateless import SourceApp, options_of
 from sparkstream_nb.sources.feeds import Shape, entries, in_order, read_feed
 from sparkstream_nb.types import Schema, Type
@@ -57,11 +57,11 @@ def most_rows(count: int) -> Any:
     return SimpleNamespace(max_rows=count)
 
 
-def reader(folder: Path, rows: int = 1000) -> InboxReader:
-    return InboxReader(options_of(folder, [SourceApp((7,), (0,), SCHEMAS)], rows))
+def reader(folder: Path, rows: int = 1000) -> JournalStreamReader:
+    return JournalStreamReader(options_of(folder, [SourceApp((7,), (0,), SCHEMAS)], rows))
 
 
-def entries_of(found: InboxReader, start: dict[str, int], end: dict[str, int]) -> list[EventsEntry]:
+def entries_of(found: JournalStreamReader, start: dict[str, int], end: dict[str, int]) -> list[EventsEntry]:
     """What the source passes on of the journal between two offsets."""
     out: list[EventsEntry] = []
     for partition in found.partitions(start, end):
@@ -128,7 +128,7 @@ def test_a_damaged_checkpoint_is_an_error_with_the_ways_out(log: bytes, tmp_path
     (tmp_path / "checkpoint" / "offsets").mkdir(parents=True)
     (tmp_path / "checkpoint" / "offsets" / "0").write_bytes(log)
     with pytest.raises(SparkStreamError, match=r"checkpoint/offsets/0 cannot be read: .* from a copy; fresh=True"):
-        Checkpoint.of(tmp_path, None).reached()
+        SparkCheckpoint.of(tmp_path, None).reached()
 
 
 def test_large_batches_get_a_file_that_goes_when_spark_is_done_with_it(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ from sparkstream_nb.plan.connectors.mappings import source_mapping
 from sparkstream_nb.sources import http, intake
 from sparkstream_nb.sources.files import FilesPlace, FilesReader
 from sparkstream_nb.sources.http import HttpListener, HttpReader
-from sparkstream_nb.sources.intake import Entrance, Intake, IntakeSetup
-from sparkstream_nb.sources.reader import Behind, Reader, Taken
+from sparkstream_nb.sources.intake import Entrance, IntakeSetup, SourceThread
+from sparkstream_nb.sources.reader import Behind, ReadMessages, SourceReader
 from sparkstream_nb.types import Attribute, Schema, Type
 from tests.servers import free_port
 
@@ -40,7 +40,7 @@ LATEST = 1_000_000
 class World:
     """An intake with the inbox that it enters events into."""
 
-    intake: Intake
+    intake: SourceThread
     entrance: Entrance
     inbox: Inbox
 
@@ -49,10 +49,10 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[Callable[[Reader], World]]:
+def world(tmp_path: Path) -> Iterator[Callable[[SourceReader], World]]:
     made: list[World] = []
 
-    def make(reader: Reader, time: int | None = None, *, keeps_errors: bool = True) -> World:
+    def make(reader: SourceReader, time: int | None = None, *, keeps_errors: bool = True) -> World:
         inbox = Inbox(tmp_path / f"inbox-{len(made)}")
         entrance = Entrance(
             inbox,
@@ -65,7 +65,7 @@ def world(tmp_path: Path) -> Iterator[Callable[[Reader], World]]:
             lambda: LATEST,
         )
         setup = IntakeSetup("S-x-1", "S", "x", "x", SCHEMA, reader, time, keeps_errors=keeps_errors)
-        found = World(Intake(setup, entrance), entrance, inbox)
+        found = World(SourceThread(setup, entrance), entrance, inbox)
         made.append(found)
         return found
 
@@ -103,7 +103,7 @@ def listener(token: Callable[[], str] = lambda: TOKEN) -> HttpReader:
     return HttpReader(HttpListener("127.0.0.1", free_port(), "/t", 5.0, token), csv())
 
 
-def test_what_was_answered_stays_when_the_app_is_interrupted(world: Callable[[Reader], World]) -> None:
+def test_what_was_answered_stays_when_the_app_is_interrupted(world: Callable[[SourceReader], World]) -> None:
     reader = listener()
     w = world(reader)
     w.intake.start()
@@ -118,7 +118,7 @@ def test_what_was_answered_stays_when_the_app_is_interrupted(world: Callable[[Re
 
 
 def test_a_file_that_was_deleted_stays_when_the_app_is_interrupted(
-    world: Callable[[Reader], World], tmp_path: Path
+    world: Callable[[SourceReader], World], tmp_path: Path
 ) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
@@ -154,7 +154,7 @@ def test_messages_that_cannot_be_read_are_lines_of_the_log(world: Callable[..., 
 
 
 def test_an_intake_that_was_full_goes_on_after_an_interrupt(
-    world: Callable[[Reader], World], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: Callable[[SourceReader], World], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(intake, "MOST_WAITING", 0)
     file = tmp_path / "a.csv"
@@ -170,7 +170,7 @@ def test_an_intake_that_was_full_goes_on_after_an_interrupt(
     until(lambda: w.events() == 2)
 
 
-def test_who_holds_the_lock_can_end_an_intake(world: Callable[[Reader], World]) -> None:
+def test_who_holds_the_lock_can_end_an_intake(world: Callable[[SourceReader], World]) -> None:
     reader = listener()
     w = world(reader)
     with w.entrance.lock:
@@ -181,7 +181,7 @@ def test_who_holds_the_lock_can_end_an_intake(world: Callable[[Reader], World]) 
     assert post(reader.place.port) == 0
 
 
-def test_files_of_what_could_not_be_entered_go(world: Callable[[Reader], World], tmp_path: Path) -> None:
+def test_files_of_what_could_not_be_entered_go(world: Callable[[SourceReader], World], tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,x\n")
     w = world(FilesReader(FilesPlace(tmp_path / "a.csv", False, "line", every=0.01), SCHEMA, csv()))
     tries = []
@@ -206,7 +206,7 @@ def test_a_token_that_a_crash_left_empty_is_made_again(tmp_path: Path) -> None:
     assert token() == made
 
 
-def test_an_empty_token_opens_nothing(world: Callable[[Reader], World]) -> None:
+def test_an_empty_token_opens_nothing(world: Callable[[SourceReader], World]) -> None:
     reader = listener(lambda: "")
     w = world(reader)
     w.intake.start()
@@ -223,7 +223,7 @@ def raw(port: int, head: str, body: bytes = b"") -> bytes:
         return answer
 
 
-def test_a_large_body_with_a_wrong_token_is_answered(world: Callable[[Reader], World]) -> None:
+def test_a_large_body_with_a_wrong_token_is_answered(world: Callable[[SourceReader], World]) -> None:
     reader = listener()
     world(reader).intake.start()
     until(lambda: post(reader.place.port) == 200)
@@ -234,7 +234,7 @@ def test_a_large_body_with_a_wrong_token_is_answered(world: Callable[[Reader], W
 
 
 def test_a_request_that_comes_in_too_slowly_holds_nobody(
-    world: Callable[[Reader], World], monkeypatch: pytest.MonkeyPatch
+    world: Callable[[SourceReader], World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http, "LEAVE_SECONDS", 0.1)
     reader = HttpReader(HttpListener("127.0.0.1", free_port(), "/t", 0.5, lambda: TOKEN), csv())
@@ -267,7 +267,7 @@ def test_an_event_whose_time_is_refused_is_not_answered_as_taken(world: Callable
 
 
 def test_what_was_answered_with_503_is_not_entered(
-    world: Callable[[Reader], World], monkeypatch: pytest.MonkeyPatch
+    world: Callable[[SourceReader], World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http, "ANSWER_SECONDS", 0.1)
     reader = listener()
@@ -285,7 +285,7 @@ def test_what_was_answered_with_503_is_not_entered(
     assert w.events() == 3
 
 
-def test_catch_up_waits_for_what_is_being_entered(world: Callable[[Reader], World], tmp_path: Path) -> None:
+def test_catch_up_waits_for_what_is_being_entered(world: Callable[[SourceReader], World], tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("")
     w = world(FilesReader(FilesPlace(tmp_path / "a.csv", False, "line", every=0.01), SCHEMA, csv()))
     w.intake.start()
@@ -311,7 +311,7 @@ class Slow:
     def open(self, reached: Mapping[str, Any]) -> str | None:
         return None
 
-    def read(self, seconds: float) -> Taken | None:
+    def read(self, seconds: float) -> ReadMessages | None:
         self.reads += 1
         if self.reads == 1:
             self.there = Behind(time.monotonic(), {"p": 1})
@@ -320,12 +320,12 @@ class Slow:
         if self.reads > 2:
             return None
         self.goes_on.wait(20)
-        return Taken(csv().decode([b"a,1"]), 1, {"p": 1})
+        return ReadMessages(csv().decode([b"a,1"]), 1, {"p": 1})
 
     def behind(self) -> Behind | None:
         return self.there
 
-    def kept(self, taken: Taken, refused: Mapping[int, str]) -> None: ...
+    def kept(self, taken: ReadMessages, refused: Mapping[int, str]) -> None: ...
 
     def busy(self, *, full: bool) -> None: ...
 
@@ -334,7 +334,7 @@ class Slow:
     def cancel(self) -> None: ...
 
 
-def test_catch_up_waits_for_what_was_read_and_is_not_entered(world: Callable[[Reader], World]) -> None:
+def test_catch_up_waits_for_what_was_read_and_is_not_entered(world: Callable[[SourceReader], World]) -> None:
     reader = Slow()
     w = world(reader)
     began = time.monotonic()
@@ -354,9 +354,9 @@ class Endless(Slow):
         self.portion, self.full = portion, 0
         self.there = Behind(0.0, {"p": 1})
 
-    def read(self, seconds: float) -> Taken | None:
+    def read(self, seconds: float) -> ReadMessages | None:
         self.reads, self.full = self.reads + 1, 0
-        return Taken(csv().decode([b"a,1"] * self.portion), self.portion, {"p": self.reads})
+        return ReadMessages(csv().decode([b"a,1"] * self.portion), self.portion, {"p": self.reads})
 
     def busy(self, *, full: bool) -> None:
         self.full += full
@@ -371,7 +371,7 @@ def commit(w: World, last: int) -> None:
 
 @pytest.mark.parametrize("portion", [1, 7])
 def test_no_more_is_entered_than_may_wait(
-    world: Callable[[Reader], World], monkeypatch: pytest.MonkeyPatch, portion: int
+    world: Callable[[SourceReader], World], monkeypatch: pytest.MonkeyPatch, portion: int
 ) -> None:
     """More than `MOST_WAITING` events wait only by what was read at once."""
     monkeypatch.setattr(intake, "MOST_WAITING", 20)
@@ -386,7 +386,9 @@ def test_no_more_is_entered_than_may_wait(
         assert w.events() == (entries + committed) * portion
 
 
-def test_an_app_that_is_behind_answers_429(world: Callable[[Reader], World], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_app_that_is_behind_answers_429(
+    world: Callable[[SourceReader], World], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(intake, "MOST_WAITING", 2)
     reader = listener()
     w = world(reader)

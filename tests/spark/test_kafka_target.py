@@ -9,14 +9,14 @@ import pytest
 
 from sparkstream_nb.mapping import Message
 from sparkstream_nb.sinks import kafka as kafka_module
-from sparkstream_nb.sinks.kafka import KEY_HEADER, KafkaPlace, KafkaTarget
-from sparkstream_nb.sinks.target import Away, Place, Refused
+from sparkstream_nb.sinks.kafka import KEY_HEADER, KafkaSinkPlace, KafkaTarget
+from sparkstream_nb.sinks.target import OutputPlace, TargetUnavailable, Undeliverable
 from tests.broker import Broker
 
 
 @pytest.fixture
 def target(broker: Broker) -> Iterator[KafkaTarget]:
-    found = KafkaTarget(KafkaPlace((broker.address,), "{{topic}}", "{{partition}}", key="run"))
+    found = KafkaTarget(KafkaSinkPlace((broker.address,), "{{topic}}", "{{partition}}", key="run"))
     yield found
     found.close()
 
@@ -25,8 +25,8 @@ def messages(topic: str, *bodies: bytes, partition: str = "0") -> list[Message]:
     return [Message(b, (i,), {"topic": topic, "partition": partition}) for i, b in enumerate(bodies)]
 
 
-def places(count: int, first: int = 0) -> Sequence[Place]:
-    return [Place(7, first + i) for i in range(count)]
+def places(count: int, first: int = 0) -> Sequence[OutputPlace]:
+    return [OutputPlace(7, first + i) for i in range(count)]
 
 
 def bodies(broker: Broker, topic: str) -> list[bytes]:
@@ -46,7 +46,7 @@ def test_a_record_that_is_too_large(broker: Broker, target: KafkaTarget) -> None
     topic = broker.topic()
     found = messages(topic, b"a", b"b" * 2_000_000, b"c")
     assert target.send(found, places(3)) == 1
-    with pytest.raises(Refused, match="message size too large"):
+    with pytest.raises(Undeliverable, match="message size too large"):
         target.send(found[1:], places(2, 1))
     assert target.send(found[2:], places(1, 2)) == 1
     assert bodies(broker, topic) == [b"a", b"c"]
@@ -57,7 +57,7 @@ def test_a_broker_that_takes_less_than_the_producer(broker: Broker, target: Kafk
     topic = broker.topic(**{"max.message.bytes": "2000"})
     found = messages(topic, *[b"%d" % i for i in range(20)], b"b" * 4_000, b"z")
     assert target.send(found, places(22)) == 20
-    with pytest.raises(Refused, match="Kafka does not take it: message size too large"):
+    with pytest.raises(Undeliverable, match="Kafka does not take it: message size too large"):
         target.send(found[20:], places(2, 20))
     assert target.send(found[21:], places(1, 21)) == 1
     assert bodies(broker, topic) == [*[b"%d" % i for i in range(20)], b"z"]
@@ -69,13 +69,13 @@ def test_topics_and_partitions_that_are_not_there(
     monkeypatch.setattr(kafka_module, "BLOCK", 500)
     topic = broker.topic()
     for _ in range(2):
-        with pytest.raises(Refused, match="there is no topic 'nobody'"):
+        with pytest.raises(Undeliverable, match="there is no topic 'nobody'"):
             target.send(messages("nobody", b"x"), places(1))
-    with pytest.raises(Refused, match=rf"topic '{topic}' has no partition 3: it has 1"):
+    with pytest.raises(Undeliverable, match=rf"topic '{topic}' has no partition 3: it has 1"):
         target.send(messages(topic, b"x", partition="3"), places(1))
-    with pytest.raises(Refused, match="'-1' is not the number of a partition"):
+    with pytest.raises(Undeliverable, match="'-1' is not the number of a partition"):
         target.send(messages(topic, b"x", partition="-1"), places(1))
-    with pytest.raises(Refused, match="'a b' is not the name of a topic"):
+    with pytest.raises(Undeliverable, match="'a b' is not the name of a topic"):
         target.send(messages("a b", b"x"), places(1))
     # What comes before one that is refused is sent.
     assert target.send([*messages(topic, b"x", b"y"), *messages("a b", b"z")], places(3)) == 2
@@ -86,8 +86,8 @@ def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.servers import free_port
 
     monkeypatch.setattr(kafka_module, "BOOTSTRAP", 200)
-    target = KafkaTarget(KafkaPlace((f"127.0.0.1:{free_port()}",), "t"))
-    with pytest.raises(Away, match=r"127\.0\.0\.1:"):
+    target = KafkaTarget(KafkaSinkPlace((f"127.0.0.1:{free_port()}",), "t"))
+    with pytest.raises(TargetUnavailable, match=r"127\.0\.0\.1:"):
         target.send([Message(b"x", (0,))], places(1))
     target.close()
 
@@ -109,7 +109,7 @@ class Producer:
 
 
 def test_headers_of_the_app() -> None:
-    place = KafkaPlace(("h:1",), "t", key="run", headers=(("App", "ä"),), templates=(("Room", "r-{{room}}"),))
+    place = KafkaSinkPlace(("h:1",), "t", key="run", headers=(("App", "ä"),), templates=(("Room", "r-{{room}}"),))
     target = KafkaTarget(place)
     assert target.templates == {"header Room": "r-{{room}}"}
     producer = target._producer = Producer()

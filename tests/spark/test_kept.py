@@ -17,7 +17,7 @@ from sparkstream_nb.journal import inbox as inbox_module
 from sparkstream_nb.journal.entries import Ask, Reject, RowsEntry, StepsEntry
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.journal.journal import entries_from, lines, segments
-from sparkstream_nb.journal.kept import Kept, clear_unnamed
+from sparkstream_nb.journal.kept import JournalRetention, clear_unnamed
 from sparkstream_nb.outputs.arrivals import InboxReader
 from sparkstream_nb.retention import GB, Retention
 from sparkstream_nb.types import Schema, Type
@@ -115,9 +115,9 @@ def test_the_oldest_goes_first_and_nothing_that_is_not_done_with(tmp_path: Path)
     places, named = offsets(tmp_path), files(tmp_path)
     assert len(named) == 10
     size = (tmp_path / named[0]).stat().st_size
-    Kept(tmp_path, 0, None).end({"seq": 0, "at": 0, "skip": 0})
+    JournalRetention(tmp_path, 0, None).end({"seq": 0, "at": 0, "skip": 0})
     assert offsets(tmp_path) == places
-    kept = Kept(tmp_path, 3 * size, None)
+    kept = JournalRetention(tmp_path, 3 * size, None)
     kept.end(places[19])
     left = [e for e, _ in entries_from(tmp_path)]
     assert left[-1].seq == 39
@@ -125,7 +125,7 @@ def test_the_oldest_goes_first_and_nothing_that_is_not_done_with(tmp_path: Path)
     assert there == set(files(tmp_path))
     assert 2 <= len([e for e in left if e.file in there and e.seq < 20]) <= 3
     assert len([e for e in left if e.file in there and e.seq >= 20]) == 5
-    again = Kept(tmp_path, 0, None)
+    again = JournalRetention(tmp_path, 0, None)
     again.end(places[-1])
     assert files(tmp_path) == []
     assert len(segments(tmp_path)) == 1
@@ -142,7 +142,7 @@ def test_what_is_too_old_goes(tmp_path: Path) -> None:
     assert isinstance(first, StepsEntry)
     assert first.file is not None
     os.utime(tmp_path / first.file, (0, 0))
-    kept = Kept(tmp_path, None, 7.0)
+    kept = JournalRetention(tmp_path, None, 7.0)
     kept.end(offsets(tmp_path)[-1])
     assert not (tmp_path / first.file).exists()
     assert len(files(tmp_path)) == 1
@@ -151,7 +151,7 @@ def test_what_is_too_old_goes(tmp_path: Path) -> None:
 def test_arrivals_count_what_is_gone(tmp_path: Path) -> None:
     inbox = Inbox(tmp_path)
     send(inbox, 20)
-    Kept(tmp_path, 2_500, None).end(offsets(tmp_path)[-1])
+    JournalRetention(tmp_path, 2_500, None).end(offsets(tmp_path)[-1])
     found = InboxReader(tmp_path, SCHEMAS, ["node-1"], 1).last("S", 100)
     assert found.total == 20
     assert 0 < found.gone == 20 - len(found.frame)

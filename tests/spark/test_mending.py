@@ -8,7 +8,7 @@ from pathlib import Path
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal.entries import StepsEntry
 from sparkstream_nb.journal.inbox import Inbox
-from sparkstream_nb.recovery.care import Aside, Care, Place, Steps, Trying, trying
+from sparkstream_nb.recovery.care import Aside, Care, StepRange, Trying, WorkPlace, trying
 from sparkstream_nb.recovery.mending import PLAIN_TRIES, Mending
 
 
@@ -67,7 +67,7 @@ def test_what_fails_elsewhere_than_in_events_stays_failed(tmp_path: Path) -> Non
     made.start()
     assert tried(made) == PLAIN_TRIES + 1
     assert said == ["The query ended and was started again: the disk is full"] * 3
-    assert query.seen[-1] == Care(entries=(0, 2), suspects=Steps(0, 16))
+    assert query.seen[-1] == Care(entries=(0, 2), suspects=StepRange(0, 16))
     made.start()  # a person who sends something tries again
     assert query.begun == 5
     made.leave(0.0)
@@ -90,12 +90,12 @@ def test_a_step_that_ends_its_process_is_found(tmp_path: Path) -> None:
 
     def run(begun: int) -> str | None:
         care = query.care
-        if care.why(Steps(poison, poison + 1)):
+        if care.why(StepRange(poison, poison + 1)):
             return None
         if care.suspects is not None:
             size = -(-len(care.suspects) // 32)
             first = care.suspects.first + (poison - care.suspects.first) // size * size
-            with trying(Place(tmp_path, "0"), Trying(Steps(first, min(first + size, care.suspects.end)))):
+            with trying(WorkPlace(tmp_path, "0"), Trying(StepRange(first, min(first + size, care.suspects.end)))):
                 left = (tmp_path / "marks" / "trying-0").read_text()
             (tmp_path / "marks" / "trying-0").write_text(left)  # the process ended in between
         return "killed"
@@ -105,7 +105,7 @@ def test_a_step_that_ends_its_process_is_found(tmp_path: Path) -> None:
     made.start()
     while query.failure() is not None:
         assert made.again()
-    assert Care.of(tmp_path).aside == (Aside(Steps(poison, poison + 1)),)
+    assert Care.of(tmp_path).aside == (Aside(StepRange(poison, poison + 1)),)
     assert any(line.startswith("An event was set aside") for line in said)
 
 

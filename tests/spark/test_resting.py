@@ -10,7 +10,7 @@ import pytest
 from sparkstream_nb.engine.state.batch import InputBatch
 from sparkstream_nb.journal.entries import Ask
 from sparkstream_nb.journal.inbox import Inbox
-from sparkstream_nb.journal.planning import Planner, Share
+from sparkstream_nb.journal.planning import Planner, TaskShare
 from sparkstream_nb.journal.resting import forget_resting, may_rest, write_resting
 from sparkstream_nb.journal.rows import NodeReport
 from sparkstream_nb.retention import Retention
@@ -47,7 +47,7 @@ def test_a_file_that_is_not_whole_lets_all_work(tmp_path: Path, text: str) -> No
 def test_only_a_micro_batch_of_one_share_without_a_query_leaves_nodes_out(tmp_path: Path) -> None:
     inbox, planner = Inbox(tmp_path), Planner.of(tmp_path, Retention(), work=True)
 
-    def shares() -> list[Share]:
+    def shares() -> list[TaskShare]:
         write_resting(tmp_path, start["seq"], REPORTS)
         end = planner.latest(start, 1_000_000)
         found = planner.shares(start, end)

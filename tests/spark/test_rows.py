@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.engine.state.batch import Answer, Emitted
+from sparkstream_nb.engine.state.batch import Emitted, RetrievalAnswer
 from sparkstream_nb.journal import results, rows
 from sparkstream_nb.journal.entries import Ask, to_json
 from sparkstream_nb.journal.journal import COLUMNS
@@ -32,13 +32,13 @@ ROWS: list[rows.Row] = [
     rows.Partial(0, 3, 4, "Sums", 2, results.to_ipc(SUMS)),
     rows.Errors(0, 3, 4, 1, results.error_lines([["S", 5, [1, "x"], "q: no number"]])),
     rows.Logs(0, 3, 4, ("one", "two")),
-    rows.Answered(0, 4, 4, Answer([("n", "long")], [[2**40], [None]])),
-    rows.Answered(0, 4, 4, results.Failed("SiddhiRuntimeError", "no")),
-    rows.Mark(0, 3, 4, 17, REPORT),
-    rows.Failure.of(0, ValueError("what went wrong")),
+    rows.Answered(0, 4, 4, RetrievalAnswer([("n", "long")], [[2**40], [None]])),
+    rows.Answered(0, 4, 4, results.QueryFailed("SiddhiRuntimeError", "no")),
+    rows.NodeDone(0, 3, 4, 17, REPORT),
+    rows.NodeFailure.of(0, ValueError("what went wrong")),
     rows.Entries(0, 3, 4, to_json([Ask(text="from T select *")])),
-    rows.Part(0, 3, 4, 2, b"rows"),
-    rows.Part(0, 3, 4, 2, b"", "parts/3-4-a.0", "parts/3-4-a.clock"),
+    rows.NodePart(0, 3, 4, 2, b"rows"),
+    rows.NodePart(0, 3, 4, 2, b"", "parts/3-4-a.0", "parts/3-4-a.clock"),
 ]
 
 
@@ -51,7 +51,7 @@ def test_every_kind_comes_back_as_it_was(form: str) -> None:
     table = pa.table(columns_of(ROWS), schema=rows.ARROW_SCHEMA)
     assert rows.from_columns(table if form == "arrow" else table.to_pandas()) == ROWS
     assert {type(r) for r in ROWS} == set(rows.KINDS.values())
-    assert rows.decode(rows.encode(ROWS[10])) == rows.Failure(0, 0, -1, "ValueError", "what went wrong")
+    assert rows.decode(rows.encode(ROWS[10])) == rows.NodeFailure(0, 0, -1, "ValueError", "what went wrong")
 
 
 def test_rows_come_in_the_order_of_node_and_entry() -> None:
@@ -127,7 +127,7 @@ def test_a_commit_takes_each_kind_to_its_place(tmp_path: Path) -> None:
     p = commit.progress
     assert (p.batch, p.last, p.rows, p.errors, p.logs) == (12, 4, {"Out": 2}, 1, ["one", "two"])
     assert p.nodes == {0: REPORT}
-    assert p.answers == {4: {0: Answer([("n", "long")], [[2**40], [None]])}}
+    assert p.answers == {4: {0: RetrievalAnswer([("n", "long")], [[2**40], [None]])}}
     frame = commit.outputs.frame("Out", ["k"], 12)
     expected = pd.DataFrame({"node": ["node-1"] * 2, "timestamp": [5, 6], "k": ["a", "b"]})
     pd.testing.assert_frame_equal(frame, expected, check_dtype=False)

@@ -10,7 +10,7 @@ from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.journal.entries import Ask, Reject
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.journal.journal import entries_from
-from sparkstream_nb.journal.kept import Kept
+from sparkstream_nb.journal.kept import JournalRetention
 from sparkstream_nb.journal.mirror import Mirror, Mirrored, apps_at, digest_of, retire
 from sparkstream_nb.journal.shared import Shared, shared_at
 from tests.servers import free_port
@@ -97,7 +97,7 @@ class Owner:
 
     def __init__(self, folder: Path, shared: Shared) -> None:
         self.inbox, self.committed, self.said = Inbox(folder), -1, []  # type: ignore[var-annotated]
-        kept = Kept(folder, 0, None)
+        kept = JournalRetention(folder, 0, None)
         self.mirror = Mirror(folder, shared, kept, lambda: self.committed, self.said.append)
 
     def put(self) -> None:

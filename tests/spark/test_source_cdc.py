@@ -20,10 +20,10 @@ from sparkstream_nb.plan.connectors.mapping import SourceMapping
 from sparkstream_nb.plan.connectors.mappings import source_mapping
 from sparkstream_nb.sources import cdc
 from sparkstream_nb.sources.cdc import CdcReader
-from sparkstream_nb.sources.reader import PLACE, Away, Taken
+from sparkstream_nb.sources.reader import PLACE, ReadMessages, SourceUnavailable
 from sparkstream_nb.stores.address import Database, Secret, from_jdbc
 from sparkstream_nb.stores.dialects import DIALECTS
-from sparkstream_nb.stores.polling import PolledTable, Row
+from sparkstream_nb.stores.polling import PolledRow, PolledTable
 from sparkstream_nb.types import Attribute, Schema, Type
 
 SCHEMA = Schema((Attribute("id", Type.LONG), Attribute("k", Type.STRING)))
@@ -96,7 +96,7 @@ def schema_of(**types: str) -> Schema:
     return Schema(tuple(Attribute(name, TYPES[type]) for name, type in types.items()))
 
 
-def rows(taken: Taken) -> list[tuple[Any, ...]]:
+def rows(taken: ReadMessages) -> list[tuple[Any, ...]]:
     return list(zip(*(c.to_pylist() for c in taken.decoded.columns), strict=True))
 
 
@@ -444,12 +444,12 @@ WRONG = [
 @pytest.mark.parametrize(("table", "column", "message"), WRONG)
 def test_what_is_not_there_is_said(world: World, table: str, column: str, message: str) -> None:
     world.table("recz", "id INT, k VARCHAR(9), v DOUBLE PRECISION")
-    with pytest.raises(Away) as error:
+    with pytest.raises(SourceUnavailable) as error:
         world.reader(table, column)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
     world.table("recz", "id INT")  # it is still there
-    with pytest.raises(Away, match=r"table 'recz' in .* has no column 'k'"):
+    with pytest.raises(SourceUnavailable, match=r"table 'recz' in .* has no column 'k'"):
         world.reader("recz")
 
 
@@ -487,7 +487,7 @@ def test_a_view(world: World) -> None:
 
 
 def test_a_wrong_password_is_not_shown(world: World) -> None:
-    with pytest.raises(Away) as error:
+    with pytest.raises(SourceUnavailable) as error:
         world.reader("orders", password=Secret("geheim-4711"))
     assert "siddhi" in str(error.value)
     assert "geheim" not in str(error.value)
@@ -531,10 +531,10 @@ class Table:
     def greatest(self) -> Any:
         return max(self.ids, default=None)
 
-    def after(self, last: Any, most: int) -> tuple[list[Row], bool]:
-        return [Row(i, (i, f"k{i}")) for i in self.ids if last is None or i > last], False
+    def after(self, last: Any, most: int) -> tuple[list[PolledRow], bool]:
+        return [PolledRow(i, (i, f"k{i}")) for i in self.ids if last is None or i > last], False
 
-    def endless(self, most: int) -> list[Row]:
+    def endless(self, most: int) -> list[PolledRow]:
         return []
 
     def close(self) -> None: ...
@@ -584,9 +584,9 @@ def test_a_server_that_goes_and_comes_back(world: World) -> None:
     world.run("INSERT INTO lasting VALUES (1, 'a')")
     assert all_of(reader, reached) == [[(1, "a")]]
     world.server.stop()
-    with pytest.raises(Away):
+    with pytest.raises(SourceUnavailable):
         reader.read(0.0)
-    with pytest.raises(Away):
+    with pytest.raises(SourceUnavailable):
         reader.open(reached)
     world.server.start()
     world.engine.dispose()
@@ -600,9 +600,9 @@ def test_a_table_that_is_dropped_and_made_again(world: World) -> None:
     reader = world.reader("renewed")
     reached = begun(reader)
     world.run("DROP TABLE renewed")
-    with pytest.raises(Away):
+    with pytest.raises(SourceUnavailable):
         reader.read(0.0)
-    with pytest.raises(Away, match="has no table 'renewed'"):
+    with pytest.raises(SourceUnavailable, match="has no table 'renewed'"):
         reader.open(reached)
     world.table("renewed", "k VARCHAR(9), id INT")
     assert reader.open(reached) is None
@@ -619,7 +619,7 @@ def test_a_query_under_way_is_ended(world: World) -> None:
     def read() -> None:
         try:
             reader.read(60.0)
-        except Away as away:
+        except SourceUnavailable as away:
             failed.append(str(away))
 
     with world.engine.connect() as c:

@@ -20,7 +20,7 @@ from sparkstream_nb.mapping.decoding import decoder
 from sparkstream_nb.plan.connectors.mappings import source_mapping
 from sparkstream_nb.sources import files, folder
 from sparkstream_nb.sources.files import FilesPlace, FilesReader, Mode
-from sparkstream_nb.sources.reader import Away
+from sparkstream_nb.sources.reader import SourceUnavailable
 from sparkstream_nb.types import Attribute, Schema, Type
 
 SCHEMA = Schema((Attribute("k", Type.STRING), Attribute("v", Type.INT)))
@@ -142,13 +142,13 @@ def test_a_folder_that_is_away_is_told_and_not_forgotten(tmp_path: Path, opened:
     folder.mkdir()
     reader = opened(folder)
     folder.rmdir()
-    with pytest.raises(Away, match="there is no folder"):
+    with pytest.raises(SourceUnavailable, match="there is no folder"):
         reader.open({})
     folder.mkdir()
     (folder / "a.csv").write_text("a,1\n")
     assert all_of(reader) == [["a", 1]]
     folder.rename(aside)
-    with pytest.raises(Away, match="there is no folder"):
+    with pytest.raises(SourceUnavailable, match="there is no folder"):
         reader.read(0.0)
     with (aside / "a.csv").open("a") as f:
         f.write("b,2\n")
@@ -313,7 +313,7 @@ def test_one_file_in_the_way_does_not_stop_the_others(
         reader.kept(taken, {})
         found += rows(taken)
     assert found == [["a", 1], ["b", 2]]
-    with pytest.raises(Away, match="was read and cannot be put away: Operation not permitted"):
+    with pytest.raises(SourceUnavailable, match="was read and cannot be put away: Operation not permitted"):
         reader.read(0.0)
 
 
@@ -458,7 +458,7 @@ def test_a_line_longer_than_a_block(
 
 
 def test_a_folder_that_is_missing_is_away(tmp_path: Path) -> None:
-    with pytest.raises(Away, match="there is no folder"):
+    with pytest.raises(SourceUnavailable, match="there is no folder"):
         reader_of(tmp_path / "no" / "such").open({})
 
 
@@ -494,7 +494,7 @@ def test_a_link_that_came_later_is_not_followed(
     if what == "a file in the folder":
         assert all_of(reader) == []
     else:
-        with pytest.raises(Away, match="is a symbolic link"):
+        with pytest.raises(SourceUnavailable, match="is a symbolic link"):
             reader.read(0.0)
     replaced.unlink()
     (tmp_path / "former").rename(replaced)
@@ -544,6 +544,6 @@ def test_a_target_that_became_a_link_is_not_followed(tmp_path: Path, opened: Cal
     taken = reader.read(0.0)
     assert taken is not None
     reader.kept(taken, {})
-    with pytest.raises(Away, match=r"cannot be put away: .*done is a symbolic link"):
+    with pytest.raises(SourceUnavailable, match=r"cannot be put away: .*done is a symbolic link"):
         reader.read(0.0)
     assert not list(outside.iterdir())

@@ -17,10 +17,10 @@ from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.plan.connectors.mappings import source_mapping
 from sparkstream_nb.sources import kafka, kafka_process
 from sparkstream_nb.sources.aligning import PATIENCE
-from sparkstream_nb.sources.kafka import EventTime, KafkaPlace, KafkaReader
-from sparkstream_nb.sources.kafka_frames import Begin, Hold, Kept, Read, ReadPart, read_frame
+from sparkstream_nb.sources.kafka import EventTime, KafkaReader, KafkaSourcePlace
+from sparkstream_nb.sources.kafka_frames import Begin, Hold, JournaledOffsets, Read, ReadPart, read_frame
 from sparkstream_nb.sources.kafka_process import Process
-from sparkstream_nb.sources.reader import PLACE, Away
+from sparkstream_nb.sources.reader import PLACE, SourceUnavailable
 from sparkstream_nb.types import Attribute, Schema, Type
 from tests.broker import Broker
 
@@ -117,7 +117,7 @@ class Reader(KafkaReader):
     def __init__(self, time: EventTime | None = None, *, latest: bool = False) -> None:
         app = parse("@source(type='kafka', @map(type='csv')) define stream S (v long, k string);")
         mapping = source_mapping(app.definitions[0].annotations[0].nested[0], SCHEMA)
-        super().__init__(KafkaPlace(("t",), None, "g", {}, latest, True, {}), mapping, SCHEMA, time)
+        super().__init__(KafkaSourcePlace(("t",), None, "g", {}, latest, True, {}), mapping, SCHEMA, time)
         self.begins: list[Begin] = []
 
     def _start(self, begin: Begin) -> None:
@@ -224,7 +224,7 @@ def test_a_partition_without_a_leader_is_left_out(cluster: Cluster) -> None:
 
 def test_no_partition_has_a_leader(cluster: Cluster) -> None:
     cluster.led = set()
-    with pytest.raises(Away, match=r"^no partition of t has a leader$"):
+    with pytest.raises(SourceUnavailable, match=r"^no partition of t has a leader$"):
         Reader().open({})
 
 
@@ -260,7 +260,7 @@ def test_a_partition_that_was_held_goes_on_after_the_others_have_ended(
     producer.close()
     reader = Reader()
     places = {(topic, p): 0 for p in range(3)}
-    out, orders = io.BytesIO(), queue.SimpleQueue[Kept | Hold]()
+    out, orders = io.BytesIO(), queue.SimpleQueue[JournaledOffsets | Hold]()
     options = {"bootstrap_servers": broker.address}
     begin = Begin(options, "g", False, places, reader._mapping, reader._schema, None, None)
     reads = Process(begin, out, orders)

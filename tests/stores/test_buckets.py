@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from sparkstream_nb.errors import StoreError
-from sparkstream_nb.stores import EVERY, BucketRange, Groups, Store
+from sparkstream_nb.stores import EVERY, BucketRange, GroupFilter, Store
 
 from .trades import NOON, TRADES, partials_of, plan_of, rows_of
 
@@ -33,7 +33,7 @@ def test_the_latest_or_the_earliest_buckets_of_a_range(open_store: Open) -> None
 
     def found(start: int, end: int, most: int, latest: bool = True, **groups: object) -> tuple[list[int], int, int]:
         wanted = BucketRange(NOON + 1000 * start, NOON + 1000 * end, most, latest)
-        b = store.buckets(A, "sec", wanted, Groups(**groups))  # type: ignore[arg-type]
+        b = store.buckets(A, "sec", wanted, GroupFilter(**groups))  # type: ignore[arg-type]
         return ((b.starts - NOON) // 1000).tolist(), b.before, b.total
 
     assert found(0, 10, 9) == ([0, 1, 3, 4], 0, 4)
@@ -52,7 +52,7 @@ def test_values_of_a_group_by_attribute(open_store: Open) -> None:
     assert store.key_values(A, "sec", 0, 9) == [None, "a", "b"]
     assert store.key_values(A, "sec", 0, 2) == [None, "a"]
     assert store.key_values(A, "sec", 0, 9, containing="A") == ["a"]
-    assert store.key_values(A, "sec", 0, 9, Groups(only=("b",))) == ["b"]
+    assert store.key_values(A, "sec", 0, 9, GroupFilter(only=("b",))) == ["b"]
 
 
 TWO_KEYS = """define aggregation TradeAggregation from TradeStream select symbol, quantity, sum(price) as paid
@@ -68,13 +68,13 @@ def test_some_values_of_several_group_by_attributes(open_store: Open) -> None:
     assert store.commit("app", "run", 0, {(A, "node-1"): partials_of(plan, rows)})
 
     def paid(*only: object) -> float | None:
-        found = store.read(A, "day", *ALWAYS, Groups(only=only, merged=True)).column("AGG_SUM_price").to_pylist()
+        found = store.read(A, "day", *ALWAYS, GroupFilter(only=only, merged=True)).column("AGG_SUM_price").to_pylist()
         return found[0] if found else None
 
     assert paid(EVERY, EVERY) == 63
     assert (paid("a", EVERY), paid("a", 12), paid(EVERY, 12), paid("a", 3)) == (3, 2, 6, None)
     assert (paid(EVERY, None), paid(EVERY, 0), paid(None, EVERY), paid("", EVERY)) == (8, 16, 16, 32)
-    assert store.key_values(A, "day", 1, 9, Groups(only=("a", EVERY))) == [1, 12]
+    assert store.key_values(A, "day", 1, 9, GroupFilter(only=("a", EVERY))) == [1, 12]
     assert set(store.key_values(A, "day", 1, 9)) == {0, None, 1, 3, 12}
     assert store.key_values(A, "day", 1, 9, containing="2") == [12]
     assert store.key_values(A, "day", 0, 9, containing="%") == ["50%"]
@@ -87,7 +87,7 @@ def test_the_last_bucket_of_a_shard(open_store: Open) -> None:
     seed(store)
 
     def last(shard: str, end: int, **groups: object) -> int | None:
-        found = store.last_bucket(A, "sec", shard, NOON + 1000 * end, Groups(**groups))  # type: ignore[arg-type]
+        found = store.last_bucket(A, "sec", shard, NOON + 1000 * end, GroupFilter(**groups))  # type: ignore[arg-type]
         return None if found is None else (found - NOON) // 1000
 
     assert [last("node-1", 9), last("node-2", 9), last("node-2", 4), last("node-2", 0)] == [3, 4, 0, None]
@@ -98,20 +98,20 @@ def test_the_last_bucket_of_a_shard(open_store: Open) -> None:
 def test_rows_of_one_group(open_store: Open) -> None:
     store = open_store()
     seed(store)
-    assert [r["AGG_SUM_quantity"] for r in rows_of(store.read(A, "min", *ALWAYS, Groups(only=("a",))))] == [13]
-    assert [r["AGG_SUM_quantity"] for r in rows_of(store.read(A, "min", *ALWAYS, Groups(only=(None,))))] == [4]
-    by_shard = rows_of(store.read_by_shard(A, "min", *ALWAYS, Groups(only=("a",))))
+    assert [r["AGG_SUM_quantity"] for r in rows_of(store.read(A, "min", *ALWAYS, GroupFilter(only=("a",))))] == [13]
+    assert [r["AGG_SUM_quantity"] for r in rows_of(store.read(A, "min", *ALWAYS, GroupFilter(only=(None,))))] == [4]
+    by_shard = rows_of(store.read_by_shard(A, "min", *ALWAYS, GroupFilter(only=("a",))))
     assert sorted(r["AGG_SUM_quantity"] for r in by_shard) == [4, 9]
 
 
 def test_all_groups_merged_into_one(open_store: Open) -> None:
     store = open_store()
     seed(store)
-    (row,) = rows_of(store.read(A, "min", *ALWAYS, Groups(merged=True)))
+    (row,) = rows_of(store.read(A, "min", *ALWAYS, GroupFilter(merged=True)))
     assert row["symbol"] is None
     assert (row["AGG_SUM_price"], row["AGG_COUNT_price"], row["AGG_SUM_quantity"]) == (155.0, 6, 19)
     assert (row["AGG_SET_quantity"], row["AGG_MIN_price"], row["AGG_MAX_quantity"]) == ([1, 2, 3, 4, 6], 5.0, 6)
-    by_shard = rows_of(store.read_by_shard(A, "min", *ALWAYS, Groups(merged=True)))
+    by_shard = rows_of(store.read_by_shard(A, "min", *ALWAYS, GroupFilter(merged=True)))
     assert {r["SHARD_ID"]: r["AGG_SUM_quantity"] for r in by_shard} == {"node-1": 10, "node-2": 9}
 
 
@@ -128,7 +128,7 @@ def test_reading_goes_on_while_batches_are_committed(open_store: Open) -> None:
     def read() -> None:
         try:
             while not ended.is_set():
-                found = store.read_by_shard(A, "year", *ALWAYS, Groups(only=("c",)))
+                found = store.read_by_shard(A, "year", *ALWAYS, GroupFilter(only=("c",)))
                 reads.append(set(found.column("AGG_SUM_quantity").to_pylist()))
         except BaseException as e:
             failed.append(e)
@@ -142,7 +142,7 @@ def test_reading_goes_on_while_batches_are_committed(open_store: Open) -> None:
     assert failed == []
     assert all(len(r) <= 1 for r in reads)
     assert len({frozenset(r) for r in reads}) > 2, "some reads fell between commits"
-    assert store.read(A, "year", *ALWAYS, Groups(only=("c",))).column("AGG_SUM_quantity").to_pylist() == [59 * 14]
+    assert store.read(A, "year", *ALWAYS, GroupFilter(only=("c",))).column("AGG_SUM_quantity").to_pylist() == [59 * 14]
 
 
 def test_a_closed_store_says_so(open_store: Open) -> None:

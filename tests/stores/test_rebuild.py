@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from sparkstream_nb.app.stored.rebuild import Log, finer_of, from_finer, from_log
+from sparkstream_nb.app.stored.rebuild import EventFile, finer_of, from_finer, from_log
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.plan.nodes import DURATIONS, BatchClock, Plan
 from sparkstream_nb.stores import Store
@@ -108,7 +108,7 @@ def test_all_of_an_aggregation_of_its_events(open_store: Open, tmp_path: Path, k
     names = plan.schema("TradeStream").names
     every = [e for rows in EVENTS.values() for e in rows]
     table = pa.table({n: [e[i] for e in every] for i, n in enumerate(names)})
-    log = Log(tmp_path / f"events.{kind}")
+    log = EventFile(tmp_path / f"events.{kind}")
     (pa.csv.write_csv if kind == "csv" else pa.parquet.write_table)(table, log.path)
     with pytest.raises(Misuse, match="has rows of the shards node-1, node-2: name the shard"):
         from_log(store, plan, plan.aggregations[A], log, None)
@@ -116,7 +116,7 @@ def test_all_of_an_aggregation_of_its_events(open_store: Open, tmp_path: Path, k
     assert {d: rows_of(store.read(A, d, *ALWAYS)) for d in DURATIONS} == right
     assert [s.shard for s in store.shards(A)] == ["node-1"]
     assert len(lines) == len(DURATIONS)
-    half = Log(tmp_path / "half.parquet")
+    half = EventFile(tmp_path / "half.parquet")
     pa.parquet.write_table(table.slice(30), half.path)
     with pytest.raises(Misuse, match=r"half\.parquet has no events for"):
         from_log(store, plan, plan.aggregations[A], half, None)

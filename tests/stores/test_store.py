@@ -12,7 +12,7 @@ import pytest
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.errors import StoreError
 from sparkstream_nb.plan.nodes import DURATIONS, BatchClock
-from sparkstream_nb.stores import BucketRange, ErrorRow, Groups, ShardRows, Store, shard_warnings
+from sparkstream_nb.stores import BucketRange, ErrorRow, GroupFilter, ShardRows, Store, shard_warnings
 
 from .trades import AGGREGATION, LIKE_A_PARAMETER, NOON, TRADES, partials_of, plan_of, rows_of, step
 
@@ -237,15 +237,15 @@ def test_what_can_be_drawn(open_store: Open) -> None:
     found = store.buckets(A, "sec", BucketRange(*ALWAYS, most=3))
     assert (found.starts - NOON).tolist() == [4000, 5000, 9000]
     assert (found.before, found.total) == (4, 7)
-    found = store.buckets(A, "sec", BucketRange(NOON + 1000, ALWAYS[1], 2, latest=False), Groups(only=(None,)))
+    found = store.buckets(A, "sec", BucketRange(NOON + 1000, ALWAYS[1], 2, latest=False), GroupFilter(only=(None,)))
     assert (found.starts - NOON).tolist() == [1000, 2000]
     assert (found.before, found.total) == (1, 6)
-    (row,) = store.read(A, "day", *ALWAYS, Groups(only=(None,))).to_pylist()
+    (row,) = store.read(A, "day", *ALWAYS, GroupFilter(only=(None,))).to_pylist()
     assert (row["symbol"], row["AGG_SUM_quantity"]) == (None, 24)
-    (row,) = store.read(A, "day", *ALWAYS, Groups(merged=True)).to_pylist()
+    (row,) = store.read(A, "day", *ALWAYS, GroupFilter(merged=True)).to_pylist()
     assert (row["symbol"], row["AGG_SUM_quantity"], row["AGG_COUNT_price"]) == (None, 80, 38)
     assert sorted(row["AGG_SET_quantity"]) == [2, 4]
-    by_shard = store.read_by_shard(A, "day", *ALWAYS, Groups(merged=True)).to_pylist()
+    by_shard = store.read_by_shard(A, "day", *ALWAYS, GroupFilter(merged=True)).to_pylist()
     assert [(r["SHARD_ID"], r["AGG_SUM_quantity"]) for r in by_shard] == [("node-1", 40), ("node-2", 40)]
 
 

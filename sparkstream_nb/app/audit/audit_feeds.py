@@ -15,7 +15,7 @@ import pyarrow as pa
 from ...engine.state.batch import InputBatch, StreamRows
 from ...errors import SparkStreamError
 from ...ingest.feed_files import tables_of
-from ...ingest.ingest import Typed, type_rows
+from ...ingest.ingest import TypedRows, type_rows
 from ...journal.inbox import Inbox
 from ...lang.tree import Annotation
 from ...plan import compile_app
@@ -95,7 +95,7 @@ def _replays(name: str, plan: Plan, ways: Sequence[Way], folder: str, *, repaire
 def _batch(plan: Plan, feeds: FeedFiles) -> tuple[InputBatch, int]:
     """The events of all feeds in order of time, a step each; and how many rows do not fit."""
     streams: list[str] = []
-    typed: list[Typed] = []
+    typed: list[TypedRows] = []
     rejected = 0
     for stream, path in feeds.files:
         schema = plan.schema(stream)

@@ -32,7 +32,7 @@ _TOKEN = re.compile(r"(?i);token=[^;]*")
 
 
 @dataclass(frozen=True)
-class Record:
+class DeploymentRecord:
     """A deployment as `app.json` keeps it.
 
     `arguments` are those of `deploy` as JSON has them. `at`: when it was deployed (ms since 1970). `withheld`: the
@@ -51,7 +51,7 @@ class Record:
     lines_before: int = 0
 
     @staticmethod
-    def of(name: str, asked: Mapping[str, Any]) -> Record:
+    def of(name: str, asked: Mapping[str, Any]) -> DeploymentRecord:
         """The record of a deployment under `name`; `asked` are the arguments of `deploy`, `start` in ms."""
         text, variables = asked["text"], dict(asked["variables"] or {})
         kept = {v: value for v, value in variables.items() if not _may_be_secret(v, text)}
@@ -69,13 +69,13 @@ class Record:
             "limits": str(Limits.of(asked["limits"])),
         }
         withheld = tuple(v for v in variables if v not in kept)
-        return Record(name, text, arguments, int(time.time() * 1000), withheld)
+        return DeploymentRecord(name, text, arguments, int(time.time() * 1000), withheld)
 
     @staticmethod
-    def read(found: Mapping[str, Any]) -> Record:
+    def read(found: Mapping[str, Any]) -> DeploymentRecord:
         """The record in the members of an `app.json`. Raises KeyError and TypeError for what is none."""
         lists = {k: None if found[k] is None else tuple(found[k]) for k in ("withheld", "scaled")}
-        return Record(**{**found, **lists})
+        return DeploymentRecord(**{**found, **lists})
 
     def deployment(self) -> dict[str, Any]:
         """The arguments of `deploy` that deploy the same again, but for `home` and what is withheld.
@@ -101,7 +101,7 @@ class Record:
         out += [f"environment variable {name}" for name in a["allow_env"]]
         return [*out, *(["scripts"] if a["allow_scripts"] else [])]
 
-    def with_nodes(self, shard_ids: Sequence[str], conf: Any) -> Record:
+    def with_nodes(self, shard_ids: Sequence[str], conf: Any) -> DeploymentRecord:
         """The record of a deployment that was scaled to these shards, by the deployment files `conf` if there are."""
         if conf is not None:
             return replace(self, arguments={**self.arguments, "nodes": None, "conf": _paths(conf)}, scaled=None)

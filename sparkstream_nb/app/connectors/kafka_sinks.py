@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ...errors import Misuse, shown
 from ...plan.connectors.kafka import CONFIGURATION, PRODUCER
 from ...plan.query_parts import template_attributes
-from ...sinks.kafka import KEY_HEADER, TIMEOUTS, TOPIC, KafkaPlace, KafkaTarget
+from ...sinks.kafka import KEY_HEADER, TIMEOUTS, TOPIC, KafkaSinkPlace, KafkaTarget
 from ...sinks.target import Target
 from ..config.grants import Grants
 from ..config.secrets import References
@@ -48,7 +48,7 @@ class KafkaGate:
         if timeouts["delivery_timeout_ms"] < timeouts["request_timeout_ms"] + settings.get("linger_ms", 0):
             raise Misuse(f"{self.what}: delivery.timeout.ms is less than request.timeout.ms and linger.ms together")
         given = list(headers_of(options.get("headers", ""), {KEY_HEADER.lower()}, self.references, self.what))
-        place = KafkaPlace(
+        place = KafkaSinkPlace(
             servers, topic, partition, options.get("key"), settings, self.key,
             headers=tuple((h.name, h.value) for h in given if not h.dynamic),
             templates=tuple((h.name, h.value) for h in given if h.dynamic),

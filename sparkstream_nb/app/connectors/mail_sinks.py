@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ...errors import Misuse, shown
 from ...plan.query_parts import template_attributes
 from ...sinks.mail import HEADERS, MailPlace, MailTarget, addresses_of
-from ...sinks.target import Refused, Target
+from ...sinks.target import Target, Undeliverable
 from ..config.grants import Grants
 from ..config.secrets import References, check_password
 
@@ -67,7 +67,7 @@ class MailGate:
     def _check_addresses(self, key: str, text: str) -> None:
         try:
             addresses_of(key, text)
-        except Refused as error:
+        except Undeliverable as error:
             raise Misuse(f"{self.what}: {error}") from None
 
     def _flag(self, options: Mapping[str, str], key: str, default: bool) -> bool:

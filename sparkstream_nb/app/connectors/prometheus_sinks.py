@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from ...errors import Misuse, nearest, shown
-from ...sinks.prometheus import BUCKETS, Metric, MetricType, PrometheusTarget
+from ...sinks.prometheus import BUCKETS, MetricType, PrometheusTarget, SinkMetric
 from ...sinks.target import Target
 from ...types import Schema
 from ..config.grants import Grants
@@ -55,7 +55,7 @@ class PrometheusGate:
         for label in labels:
             if not _LABEL.fullmatch(label) or label == reserved:
                 raise Misuse(f"{self.what}: '{label}' cannot be a label of a {type_}: give the attribute another name")
-        metric = Metric(
+        metric = SinkMetric(
             name,
             cast(MetricType, type_),
             options.get("metric.help", f"help for {type_} {name}"),

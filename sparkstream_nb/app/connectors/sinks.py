@@ -21,7 +21,7 @@ from ...plan.connectors.outside import CALLS, SINK_ID, OutsideSink, outside_sink
 from ...plan.nodes import Plan
 from ...plan.query_parts import template_attributes
 from ...retention import bytes_of
-from ...sinks.delivery import Delivery, SinkFigures, SinkSetup, Source
+from ...sinks.delivery import Delivery, DeliverySource, SinkFigures, SinkSetup
 from ...sinks.files import BatchFiles, FilePlace, GrowingFile, NamedFiles, ReplacedFile
 from ...sinks.http import Calls
 from ...sinks.messages import MessageWriter
@@ -240,7 +240,7 @@ def _of_key(key: int, schema: Schema, number: int, of: int, table: pa.Table) -> 
 class Deliveries:
     """The running sinks of an app."""
 
-    def __init__(self, setups: Sequence[SinkSetup], source: Source, begin: int) -> None:
+    def __init__(self, setups: Sequence[SinkSetup], source: DeliverySource, begin: int) -> None:
         """`begin`: the micro-batch with which a sink begins that has no position yet."""
         self._all = [Delivery(setup, source, begin) for setup in setups]
         self._source = source

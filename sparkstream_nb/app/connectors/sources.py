@@ -23,7 +23,7 @@ from ...sources.files import FilesPlace, FilesReader
 from ...sources.http import HttpListener, HttpReader
 from ...sources.intake import IntakeSetup
 from ...sources.nats import NatsReader
-from ...sources.reader import Reader
+from ...sources.reader import SourceReader
 from ...sources.responses import ResponseReader
 from ...sources.tcp import TcpPlace, TcpReader
 from ...stores.address import Secret, from_jdbc
@@ -38,7 +38,7 @@ from .nats_places import NatsGate
 
 if TYPE_CHECKING:
     from ...sources.cdc import CdcReader
-    from ...sources.kafka import KafkaPlace
+    from ...sources.kafka import KafkaSourcePlace
 
 TCP_PORT = 9892
 """The port of siddhi-io-tcp's server, which is a setting of the server for WSO2."""
@@ -115,10 +115,10 @@ class SourcePlans:
             keeps_errors=source.on_error == "STORE",
         )
 
-    def _reader(self, source: IncomingSource, latest: Callable[[], int | None]) -> tuple[str, Reader]:
+    def _reader(self, source: IncomingSource, latest: Callable[[], int | None]) -> tuple[str, SourceReader]:
         """(where a source reads, as it may be shown; its reader)."""
         schema = self._plan.schema(source.stream)
-        given = _Options(source.options, f"the source of stream '{source.stream}'")
+        given = _SourceOptions(source.options, f"the source of stream '{source.stream}'")
         if source.type == "kafka":
             from ...sources.kafka import EventTime, KafkaReader  # kafka-python is loaded where an app needs it
 
@@ -165,7 +165,7 @@ def _line_by_line(source: IncomingSource) -> bool:
 
 
 @dataclass(frozen=True)
-class _Options:
+class _SourceOptions:
     """The options of `what`, a source in words."""
 
     given: Mapping[str, str]
@@ -199,7 +199,7 @@ class _Options:
 # -------------------------------------------------------------------------------------------------------------- kafka
 
 
-def _kafka(o: _Options, grants: Grants, references: References) -> KafkaPlace:
+def _kafka(o: _SourceOptions, grants: Grants, references: References) -> KafkaSourcePlace:
     servers = servers_of(o.given["bootstrap.servers"], grants, o.what, "reads from Kafka at")
     topics = tuple(dict.fromkeys(t.strip() for t in o.text("topic.list").split(",") if t.strip()))
     for topic in topics:
@@ -208,12 +208,12 @@ def _kafka(o: _Options, grants: Grants, references: References) -> KafkaPlace:
     o.one_of("threading.option", ("single.thread", "topic.wise", "partition.wise"), "single.thread")
     o.flag("is.binary.message", False)
     o.flag("enable.async.commit", True)
-    from ...sources.kafka import KafkaPlace
+    from ...sources.kafka import KafkaSourcePlace
 
     options = settings_of(o.given.get(CONFIGURATION, ""), CONSUMER, references, o.what)
     options["bootstrap_servers"] = list(servers)
     latest = options.pop("auto_offset_reset", "earliest") == "latest"
-    return KafkaPlace(
+    return KafkaSourcePlace(
         topics=topics,
         partitions=_partitions(o),
         group=o.text("group.id"),
@@ -224,7 +224,7 @@ def _kafka(o: _Options, grants: Grants, references: References) -> KafkaPlace:
     )
 
 
-def _partitions(o: _Options) -> frozenset[int] | None:
+def _partitions(o: _SourceOptions) -> frozenset[int] | None:
     text = o.text("partition.no.list")
     if not text:
         return None
@@ -234,7 +234,7 @@ def _partitions(o: _Options) -> frozenset[int] | None:
     return frozenset(map(int, numbers))
 
 
-def _starts(o: _Options, topics: tuple[str, ...]) -> Mapping[tuple[str, int], int]:
+def _starts(o: _SourceOptions, topics: tuple[str, ...]) -> Mapping[tuple[str, int], int]:
     """`topic.offsets.map`, as siddhi-io-kafka has it: `topic=o0,topic2=o1`; partition 0 of each."""
     out = {}
     for part in [p.strip() for p in o.text("topic.offsets.map").split(",") if p.strip()]:
@@ -248,7 +248,7 @@ def _starts(o: _Options, topics: tuple[str, ...]) -> Mapping[tuple[str, int], in
 # -------------------------------------------------------------------------------------------------------------- files
 
 
-def _files(o: _Options, grants: Grants) -> FilesPlace:
+def _files(o: _SourceOptions, grants: Grants) -> FilesPlace:
     folder, file = o.text("dir.uri"), o.text("file.uri")
     if folder and file:
         raise Misuse(f"{o.what}: give 'dir.uri' or 'file.uri', not both")
@@ -285,7 +285,7 @@ def _files(o: _Options, grants: Grants) -> FilesPlace:
     )
 
 
-def _pattern(o: _Options) -> re.Pattern[str]:
+def _pattern(o: _SourceOptions) -> re.Pattern[str]:
     """`file.name.pattern`, a regular expression for the whole name, as siddhi-io-file has it."""
     text = o.text("file.name.pattern", ".*")
     try:
@@ -296,7 +296,7 @@ def _pattern(o: _Options) -> re.Pattern[str]:
         ) from None
 
 
-def _path(o: _Options, text: str) -> Path:
+def _path(o: _SourceOptions, text: str) -> Path:
     if any(c < " " or c == "\x7f" for c in text):
         raise Misuse(f"{o.what}: a path has a control character in it")
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", text.removeprefix("file://")):
@@ -308,7 +308,7 @@ def _path(o: _Options, text: str) -> Path:
 
 
 def _polled(
-    o: _Options, mapping: SourceMapping, schema: Schema, grants: Grants, references: References
+    o: _SourceOptions, mapping: SourceMapping, schema: Schema, grants: Grants, references: References
 ) -> tuple[str, CdcReader]:
     from ...sources.cdc import CdcReader  # they load SQLAlchemy
     from ...stores.polling import PolledTable
@@ -336,7 +336,7 @@ def _polled(
 # ---------------------------------------------------------------------------------------------------------------- tcp
 
 
-def _tcp(o: _Options, grants: Grants, channel: str) -> TcpPlace:
+def _tcp(o: _SourceOptions, grants: Grants, channel: str) -> TcpPlace:
     """The address at which a source listens; `channel`: of a source without a `context`."""
     port = o.whole("port", TCP_PORT, 65_535)
     grants.check_server("tcp", f"localhost:{port}", f"{o.what} listens at")
@@ -363,7 +363,7 @@ class _Token:
         return found
 
 
-def _listener(o: _Options, grants: Grants, token: _Token) -> tuple[HttpListener, str]:
+def _listener(o: _SourceOptions, grants: Grants, token: _Token) -> tuple[HttpListener, str]:
     url = grants.check_url(o.text("receiver.url"), f"{o.what} listens at")
     if url.host not in ("localhost", "127.0.0.1") or url.scheme != "http":
         raise Misuse(f"{o.what}: it listens on this machine alone, http://localhost:PORT/PATH, not {url.base}")

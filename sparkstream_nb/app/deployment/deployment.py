@@ -18,11 +18,11 @@ from ...plan.nodes import Plan
 from ...plan.stored import StoredTableLayout
 from ...retention import Retention
 from ...runners.choice import Kind
-from ...simulation.groups import Groups
+from ...simulation.groups import NodeGroups
 from ...stores.address import Database
 from ..config.conf import DISTRIBUTED
 from ..config.grants import Grants
-from ..config.record import Record
+from ..config.record import DeploymentRecord
 from ..config.secrets import References
 from ..connectors.sinks import SinkPlans
 from ..connectors.sources import SourcePlans
@@ -68,12 +68,12 @@ class Deployment:
     led: tuple[str, ...] | None = None
     retention: Retention = field(default_factory=Retention)
     limits: Limits = field(default_factory=Limits)
-    groups: Groups | Distributed | None = None
+    groups: NodeGroups | Distributed | None = None
     grants: Grants = field(default_factory=Grants)
     sinks: SinkPlans | None = field(default=None, repr=False)
     clock: str = CLOCKS[0]
     sources: SourcePlans | None = field(default=None, repr=False)
-    record: Record | None = field(default=None, repr=False)
+    record: DeploymentRecord | None = field(default=None, repr=False)
     attached: bool = False
     shared: Shared | None = None
     runner: Kind = "spark"

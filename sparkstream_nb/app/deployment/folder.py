@@ -30,7 +30,7 @@ from ...plan.state_units import KeptUnit, relevant, unit_changes, units_of
 from ...runners.choice import Kind
 from ...sinks.position import unsent
 from ...system import put_in_place, to_disk
-from ..config.record import Record
+from ..config.record import DeploymentRecord
 from .changing import Changes, Fate, changed, put_aside, told, unsent_before
 from .deployment import Deployment
 from .fed import NOTED
@@ -76,7 +76,7 @@ class Life:
     led: tuple[str, ...] | None = None
     groups: str | None = None
     format: int = STATE_FORMAT
-    deployed: Record | None = field(default=None, compare=False, repr=False)
+    deployed: DeploymentRecord | None = field(default=None, compare=False, repr=False)
     units: Mapping[str, KeptUnit] = field(default_factory=dict, compare=False, repr=False)
     schemas: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict, compare=False, repr=False)
     change: int = 0
@@ -436,7 +436,7 @@ def former_life(home: Path) -> Life:
         lists = {k: tuple(v) for k, v in found.items() if isinstance(v, list)}
         deployed = found.get("deployed")
         units = {key: KeptUnit(**unit) for key, unit in found.get("units", {}).items()}
-        read = None if deployed is None else Record.read(deployed)
+        read = None if deployed is None else DeploymentRecord.read(deployed)
         return Life(**{**found, **lists, "deployed": read, "units": units})
     except (OSError, ValueError, RecursionError, AttributeError, TypeError, KeyError):
         raise Misuse(

@@ -9,10 +9,10 @@ from pathlib import Path
 from ...errors import Misuse, shown
 from ...journal.routing import Route
 from ...lang.tree import find_annotation
-from ...plan.distributed.layer import Divided
+from ...plan.distributed.layer import DividedStream
 from ...plan.nodes import Plan
 from ...simulation.faults import Fault
-from ...simulation.groups import PARTITIONED, Distribution, Groups, groups_of
+from ...simulation.groups import PARTITIONED, Distribution, NodeGroups, groups_of
 from ...simulation.resources import ResourceCluster
 from ...simulation.topology import Pair
 from ...types import Schema
@@ -66,7 +66,7 @@ class Layer:
     """The rule that divides events over groups: `@distribution` by stream, else the routing."""
 
     routing: str
-    divided: Mapping[str, Divided]
+    divided: Mapping[str, DividedStream]
 
     @property
     def keyed(self) -> bool:
@@ -94,7 +94,7 @@ def groups_for(
     files: Sequence[NodeFile],
     trial: Trial,
     streams: Sequence[tuple[str, Distribution]],
-) -> Groups | None:
+) -> NodeGroups | None:
     """The groups of modes ha and scalable, which have the `nodes`, two each, and what happens to them; None in another
     mode. Raises `Misuse` for arguments that do not fit together."""
     if mode not in (HA, SCALABLE):

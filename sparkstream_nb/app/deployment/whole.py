@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import Misuse
-from ...journal.checkpoints import Reached
+from ...journal.checkpoints import CheckpointProgress
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Found:
     `lacking_outputs` says which outputs are gone."""
 
     entries: int
-    checkpoint: Reached
+    checkpoint: CheckpointProgress
     ledger: int | None
     outputs: bool
     missing: Sequence[str] = ()

@@ -141,7 +141,7 @@ class ManagedApp:
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _ManagedApp:
     app: CheckedApp
     file: str | None
 
@@ -214,7 +214,7 @@ class Manager:
     def __init__(self, deployer: Deployer, properties: Mapping[str, str] | None = None) -> None:
         """`properties`: those of the deployment files, for `ref` in apps."""
         self._deployer, self._properties = deployer, dict(properties or {})
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, _ManagedApp] = {}
         self._lock = threading.Lock()
         self._closed = False
 
@@ -284,7 +284,7 @@ class Manager:
             if app.name not in self._deployer.names():
                 self._entries.pop(app.name, None)  # its former version was stopped for this one
             raise
-        entry = self._entries[app.name] = _Entry(app, file)
+        entry = self._entries[app.name] = _ManagedApp(app, file)
         return self._managed(entry)
 
     def _stop(self, name: str) -> None:
@@ -292,13 +292,13 @@ class Manager:
         if name in self._deployer.names():
             self._deployer.remove(name)
 
-    def _entry(self, name: str) -> _Entry:
+    def _entry(self, name: str) -> _ManagedApp:
         known = dict(self._entries)
         if name not in known:
             raise NoSuchApp(nearest(f"no app is called '{name}'", name, known))
         return known[name]
 
-    def _managed(self, entry: _Entry) -> ManagedApp:
+    def _managed(self, entry: _ManagedApp) -> ManagedApp:
         try:
             hosted = self._deployer.get(entry.app.name)
         except Misuse:  # it was stopped by hand, or is being replaced at this moment
@@ -310,7 +310,7 @@ class Manager:
             raise ManagerClosed("this manager is ending, and takes no more apps")
 
 
-def _check_way(entry: _Entry, file: str | None) -> None:
+def _check_way(entry: _ManagedApp, file: str | None) -> None:
     """Raises `NameTaken` unless the app came the same way: then a file and what it made do not come apart."""
     if entry.file == file:
         return

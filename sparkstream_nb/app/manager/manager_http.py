@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from ...errors import Misuse, SiddhiError, SparkStreamError, masked, printable, shown
 from ...logins import Logins
-from ...serving import Answer, Limits, Listener, Request
+from ...serving import Answer, Listener, Request, ServerLimits
 from ..results.prometheus import CONTENT_TYPE
 from .manager import MOST_BYTES, STATISTICS, ManagedApp, Manager, ManagerClosed, NameTaken, NoSuchApp
 
@@ -99,9 +99,9 @@ class ManagerServer:
         """Port 0 is a free one. `seconds`: how long a request may take to come in. Raises `Misuse` for a port that
         cannot be listened at."""
         self._host, self._scheme = address.ip, "http" if tls is None else "https"
-        limits = Limits(MOST_CONNECTIONS, seconds, MOST_BYTES, keeps=False, what="an app")
+        limits = ServerLimits(MOST_CONNECTIONS, seconds, MOST_BYTES, keeps=False, what="an app")
         try:
-            self._listener = Listener(_Site(manager, credentials, log), address.ip, port, limits, tls)
+            self._listener = Listener(_ManagerSite(manager, credentials, log), address.ip, port, limits, tls)
         except OSError as e:
             why = e.strerror or e
             raise Misuse(f"{address.ip}, port {port} cannot be listened at ({why}): give another --port") from None
@@ -127,26 +127,26 @@ class ManagerServer:
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _ManagerAnswer:
     status: HTTPStatus
     body: Any
     headers: Mapping[str, str]
     content_type: str = _JSON
 
     @classmethod
-    def of(cls, status: HTTPStatus, type: str, message: str, **more: Any) -> _Answer:
+    def of(cls, status: HTTPStatus, type: str, message: str, **more: Any) -> _ManagerAnswer:
         return cls(status, {"type": type, "message": message, **more}, {})
 
 
-class _Refused(Exception):
+class _RequestRefused(Exception):
     """The request cannot be taken as it is: `answer` says why."""
 
     def __init__(self, status: HTTPStatus, type: str, message: str, headers: Mapping[str, str] | None = None) -> None:
-        self.answer = _Answer(status, {"type": type, "message": message}, headers or {})
+        self.answer = _ManagerAnswer(status, {"type": type, "message": message}, headers or {})
 
 
 @dataclass(frozen=True)
-class _Site:
+class _ManagerSite:
     """The manager as a site."""
 
     manager: Manager
@@ -156,7 +156,7 @@ class _Site:
     def check(self, request: Request) -> Answer | None:
         try:
             self._check_access(request)
-        except _Refused as refused:
+        except _RequestRefused as refused:
             return self._sent(request, refused.answer)
         return None
 
@@ -164,21 +164,21 @@ class _Site:
         return self._sent(request, _Asked(self.manager, request).answered(self.log))
 
     def refusal(self, request: Request | None, status: HTTPStatus, said: str) -> Answer:
-        answer = _Answer.of(status, status.phrase.lower(), said)
+        answer = _ManagerAnswer.of(status, status.phrase.lower(), said)
         return self._as_sent(answer) if request is None else self._sent(request, answer)
 
     def _check_access(self, request: Request) -> None:
         if not self.credentials.fit(request.headers.get("Authorization")):
-            raise _Refused(
+            raise _RequestRefused(
                 HTTPStatus.UNAUTHORIZED, "unauthorized", "user name or password is missing or wrong",
                 {"WWW-Authenticate": 'Basic realm="sparkstream", charset="UTF-8"'},
             )  # fmt: skip
         if "Origin" in request.headers:  # a browser would send the password that it knows for any page that asks
-            raise _Refused(HTTPStatus.FORBIDDEN, "forbidden", "requests from web pages are not taken")
+            raise _RequestRefused(HTTPStatus.FORBIDDEN, "forbidden", "requests from web pages are not taken")
         if request.method not in _METHODS:
-            raise _Refused(HTTPStatus.NOT_IMPLEMENTED, "not implemented", "there is no such method")
+            raise _RequestRefused(HTTPStatus.NOT_IMPLEMENTED, "not implemented", "there is no such method")
 
-    def _sent(self, request: Request, answer: _Answer) -> Answer:
+    def _sent(self, request: Request, answer: _ManagerAnswer) -> Answer:
         """The answer, of which the log says what it changed."""
         if request.method != "GET" or answer.status is HTTPStatus.UNAUTHORIZED:
             said = answer.body.get("message", "") if isinstance(answer.body, dict) else ""
@@ -186,7 +186,7 @@ class _Site:
             self.log(printable(masked(line.splitlines()[0])))  # what the client wrote stays within it
         return self._as_sent(answer)
 
-    def _as_sent(self, answer: _Answer) -> Answer:
+    def _as_sent(self, answer: _ManagerAnswer) -> Answer:
         text = f"{json.dumps(answer.body, ensure_ascii=False)}\n" if answer.content_type == _JSON else answer.body
         headers = {**answer.headers, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
         body = text.encode("utf-8", "backslashreplace")
@@ -200,45 +200,49 @@ class _Asked:
     manager: Manager
     request: Request
 
-    def answered(self, log: Log) -> _Answer:
+    def answered(self, log: Log) -> _ManagerAnswer:
         """The answer, whatever is raised for it."""
         try:
             return self._answer()
-        except _Refused as refused:
+        except _RequestRefused as refused:
             return refused.answer
         except NoSuchApp as e:
-            return _Answer.of(HTTPStatus.NOT_FOUND, "not found", str(e))
+            return _ManagerAnswer.of(HTTPStatus.NOT_FOUND, "not found", str(e))
         except NameTaken as e:
-            return _Answer.of(HTTPStatus.CONFLICT, "conflict", str(e))
+            return _ManagerAnswer.of(HTTPStatus.CONFLICT, "conflict", str(e))
         except ManagerClosed as e:
-            return _Answer.of(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", str(e))
+            return _ManagerAnswer.of(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", str(e))
         except SiddhiError as e:
             place = {"line": e.span.line, "column": e.span.column + 1}
-            return _Answer.of(HTTPStatus.BAD_REQUEST, "validation error", str(e), code=_VALIDATION, **place)
+            return _ManagerAnswer.of(HTTPStatus.BAD_REQUEST, "validation error", str(e), code=_VALIDATION, **place)
         except Misuse as e:
-            return _Answer.of(HTTPStatus.BAD_REQUEST, "validation error", str(e), code=_VALIDATION)
+            return _ManagerAnswer.of(HTTPStatus.BAD_REQUEST, "validation error", str(e), code=_VALIDATION)
         except SparkStreamError as e:
-            return _Answer.of(HTTPStatus.INTERNAL_SERVER_ERROR, "file processing error", str(e), code=_PROCESSING)
+            return _ManagerAnswer.of(
+                HTTPStatus.INTERNAL_SERVER_ERROR, "file processing error", str(e), code=_PROCESSING
+            )
         except Exception:
             log(printable(masked(traceback.format_exc())))
-            return _Answer.of(
+            return _ManagerAnswer.of(
                 HTTPStatus.INTERNAL_SERVER_ERROR, "file processing error",
                 "the app was not deployed because of a fault in sparkstream: its log has more", code=_PROCESSING,
             )  # fmt: skip
 
-    def _answer(self) -> _Answer:
+    def _answer(self) -> _ManagerAnswer:
         try:
             url = urlsplit(self.request.target)
             asked = parse_qs(url.query, max_num_fields=10)
             words = [unquote(word, errors="strict") for word in url.path.strip("/").split("/")]
         except ValueError:
-            raise _Refused(HTTPStatus.BAD_REQUEST, "bad request", "the path of the request cannot be read") from None
+            raise _RequestRefused(
+                HTTPStatus.BAD_REQUEST, "bad request", "the path of the request cannot be read"
+            ) from None
         match words:
             case [root] if root == APPS:
                 return self._all(asked)
             case [root] if root == METRICS:
                 self._allow("GET", "HEAD")
-                return _Answer(HTTPStatus.OK, self.manager.metrics(), {}, CONTENT_TYPE)
+                return _ManagerAnswer(HTTPStatus.OK, self.manager.metrics(), {}, CONTENT_TYPE)
             case [root, word] if root == APPS and word == STATISTICS:
                 self._allow("GET")
                 return self._ok([_statistics(a) for a in self._wanted(asked)])
@@ -247,12 +251,12 @@ class _Asked:
             case [root, name, "status"] if root == APPS and name:
                 self._allow("GET")
                 return self._ok({"status": _status(self.manager.get(name))})
-        raise _Refused(
+        raise _RequestRefused(
             HTTPStatus.NOT_FOUND, "not found", f"there is no such path. Known: /{APPS}, /{APPS}/NAME, "
             f"/{APPS}/NAME/status, /{APPS}/{STATISTICS}, /{METRICS}",
         )  # fmt: skip
 
-    def _all(self, asked: Mapping[str, list[str]]) -> _Answer:
+    def _all(self, asked: Mapping[str, list[str]]) -> _ManagerAnswer:
         self._allow("GET", "POST", "PUT")
         if self.request.method == "GET":
             return self._ok([a.app.name for a in self._wanted(asked)])
@@ -265,9 +269,9 @@ class _Asked:
         body = {"type": "success", "message": f"app '{app.name}' is {done}", **_details(made)}
         if not new:
             return self._ok(body)
-        return _Answer(HTTPStatus.CREATED, body, {"Location": f"/{APPS}/{quote(app.name, safe='')}"})
+        return _ManagerAnswer(HTTPStatus.CREATED, body, {"Location": f"/{APPS}/{quote(app.name, safe='')}"})
 
-    def _one(self, name: str) -> _Answer:
+    def _one(self, name: str) -> _ManagerAnswer:
         self._allow("GET", "DELETE")
         if self.request.method == "GET":
             found = self.manager.get(name)
@@ -282,7 +286,7 @@ class _Asked:
 
     def _allow(self, *methods: str) -> None:
         if self.request.method not in methods:
-            raise _Refused(
+            raise _RequestRefused(
                 HTTPStatus.METHOD_NOT_ALLOWED, "method not allowed", f"this path takes {', '.join(methods)}",
                 {"Allow": ", ".join(methods)},
             )  # fmt: skip
@@ -292,7 +296,7 @@ class _Asked:
         kind = Message()
         kind["Content-Type"] = self.request.headers.get("Content-Type", "text/plain")
         if kind.get_content_type() != "text/plain" or kind.get_content_charset("utf-8") not in ("utf-8", "us-ascii"):
-            raise _Refused(
+            raise _RequestRefused(
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported media type",
                 "send the app's text as it is, in UTF-8, with the header Content-Type: text/plain",
             )  # fmt: skip
@@ -301,12 +305,12 @@ class _Asked:
             return body.decode()
         except UnicodeDecodeError as e:
             line = body.count(b"\n", 0, e.start) + 1
-            raise _Refused(
+            raise _RequestRefused(
                 HTTPStatus.BAD_REQUEST, "validation error", f"the app is not UTF-8 text (line {line})"
             ) from None
 
-    def _ok(self, body: Any) -> _Answer:
-        return _Answer(HTTPStatus.OK, body, {})
+    def _ok(self, body: Any) -> _ManagerAnswer:
+        return _ManagerAnswer(HTTPStatus.OK, body, {})
 
 
 def _status(a: ManagedApp) -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ...engine.columnar.columns import ARROW
-from ...engine.state.batch import Answer
+from ...engine.state.batch import RetrievalAnswer
 from ...journal.throughput import BatchFigures, BatchTimes, Rates
 from ...outputs.outputs import series_of
 from ...retention import Retention
@@ -359,6 +359,6 @@ def typed_frame(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]
     return frame
 
 
-def frame_of(answer: Answer) -> pd.DataFrame:
+def frame_of(answer: RetrievalAnswer) -> pd.DataFrame:
     """An answer's rows as a pandas frame."""
     return typed_frame(answer.columns, answer.rows)

@@ -17,7 +17,7 @@ from ...engine.state.services import Services
 from ...outputs.open_buckets import closed_rows
 from ...plan.nodes import AggDuration, AggregationDef, walk
 from ...plan.nodes import Ref as Slot
-from ...stores import BucketRange, Buckets, Groups, Store
+from ...stores import BucketRange, Buckets, GroupFilter, Store
 from ...types import Schema
 from .listeners import OnCommit, always_running
 
@@ -122,7 +122,7 @@ class AggregationReader:
         their texts.
         """
         for per in reversed(self.definition.durations):
-            found = self._store.key_values(self.definition.id, per, key, most, Groups(only=group), containing)
+            found = self._store.key_values(self.definition.id, per, key, most, GroupFilter(only=group), containing)
             if found:
                 return found
         return []
@@ -133,7 +133,7 @@ class AggregationReader:
 
     def read(self, query: BucketQuery) -> BucketValues:
         """The values of a query. Raises StoreError where the store is closed."""
-        groups = Groups(only=query.group, merged=True)
+        groups = GroupFilter(only=query.group, merged=True)
         found = self._some_buckets(query, groups)
         if not len(found.starts):
             return BucketValues(found.starts, (), np.zeros((0, 0)), np.zeros(0), found.before, found.total)
@@ -173,7 +173,7 @@ class AggregationReader:
             closed[np.searchsorted(found.starts, seen.bucket)] = self._measure(seen, query.measure, services)
         return BucketValues(found.starts, tuple(shards), by_shard, whole, found.before, found.total, closed)
 
-    def _some_buckets(self, query: BucketQuery, groups: Groups) -> Buckets:
+    def _some_buckets(self, query: BucketQuery, groups: GroupFilter) -> Buckets:
         """The buckets of a query, fewer where they hold more than `MOST_ROWS` rows."""
         start = ALWAYS[0] if query.start is None else query.start
         end = ALWAYS[1] if query.end is None else query.end

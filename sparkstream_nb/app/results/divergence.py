@@ -21,7 +21,7 @@ from ...journal.routing import Route
 from ...plan.distributed.leader import LEADER
 from ...plan.nodes import Plan
 from ...plan.reports.lineage import LINEAGE, events_of, held_of
-from ...replay.replay import ONE, Merged, Nodes, Recording, Replay, Way, merged_rows, replayed
+from ...replay.replay import ONE, Merged, NodeReplay, Nodes, Recording, Way, merged_rows, replayed
 from ...replay.study import Input
 from .frontend import Displayed
 
@@ -313,7 +313,7 @@ Alerts = dict[str, list[Alert]]
 
 
 @dataclass(frozen=True)
-class _Replayed:
+class _ReplayedOutputs:
     """The outputs of nodes, plain and with lineage, and the merged rows of their aggregations."""
 
     plain: Alerts
@@ -354,10 +354,10 @@ class Truth:
         names = list(own) if way.nodes == len(own) else [f"node-{i + 1}" for i in range(way.nodes)]
         return names if self.nodes.led is None else [*names, LEADER]
 
-    def _replayed(self, way: Way) -> _Replayed:
+    def _replayed(self, way: Way) -> _ReplayedOutputs:
         plain, traced = (replayed(self.recording, way, n) for n in (self.nodes, self._traced))
         merged = {a: merged_rows(plain, d, self.nodes) for a, d in self.nodes.plan.aggregations.items()}
-        return _Replayed(
+        return _ReplayedOutputs(
             _alerts(plain, self.nodes.plan, way), _alerts(traced, self._traced.plan, way), merged
         )  # fmt: skip
 
@@ -390,7 +390,7 @@ def _close(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def _alerts(replays: Iterable[Replay], plan: Plan, way: Way) -> Alerts:
+def _alerts(replays: Iterable[NodeReplay], plan: Plan, way: Way) -> Alerts:
     out: Alerts = {}
     for replay in replays:
         node = None if way == ONE else replay.node
@@ -404,7 +404,7 @@ def _alerts(replays: Iterable[Replay], plan: Plan, way: Way) -> Alerts:
     return out
 
 
-def _same(found: _Replayed, stream: str) -> bool:
+def _same(found: _ReplayedOutputs, stream: str) -> bool:
     """True if tracing changed nothing."""
     a, b = ([(x.times, x.identity, x.node) for x in side.get(stream, [])] for side in (found.plain, found.traced))
     return a == b

@@ -10,8 +10,8 @@ import pandas as pd
 
 from ...nodes.pair import Loss, Takeover
 from ...nodes.tallies import Tally
-from ...replay.failover import Outcome
-from ...simulation.groups import Groups
+from ...replay.failover import FailoverOutcome
+from ...simulation.groups import NodeGroups
 from ...simulation.timeline import Happening, gap_before
 from .against_one import AgainstOneNode
 
@@ -35,8 +35,8 @@ class TakenOver:
 class Failover(AgainstOneNode):
     """Groups of nodes that fail, compared with one node that takes every event and never fails."""
 
-    groups: Groups
-    outcome: Outcome
+    groups: NodeGroups
+    outcome: FailoverOutcome
 
     @property
     def tallies(self) -> Mapping[str, Tally]:

@@ -29,7 +29,7 @@ COSTS = ("gap", "events_lost", "events_twice", "lost", "spurious", "duplicated")
 
 
 @dataclass(frozen=True)
-class Run:
+class StudyRun:
     """A run of a study: the figures that vary, by name, and what happens."""
 
     setting: Mapping[str, Any]
@@ -43,7 +43,7 @@ class FailoverStudy(Displayed):
     app: str
     varied: Sequence[str]
     """The names of the figures that vary."""
-    runs: Sequence[Run]
+    runs: Sequence[StudyRun]
     found: Sequence[FailoverCounts]
 
     @cached_property
@@ -88,7 +88,7 @@ class Wanted:
     figures: Mapping[str, Any]
 
 
-def runs_of(pair: Pair, wanted: Wanted, length: int) -> tuple[list[str], list[Run]]:
+def runs_of(pair: Pair, wanted: Wanted, length: int) -> tuple[list[str], list[StudyRun]]:
     """The names of the figures that vary, and all runs, of a recording that is `length` ms long. Raises `Misuse` for
     figures that a pair does not have, and too many runs."""
     varied = {}
@@ -108,7 +108,7 @@ def runs_of(pair: Pair, wanted: Wanted, length: int) -> tuple[list[str], list[Ru
     runs = []
     for setting in settings:
         own = _with(pair, setting)
-        runs += [Run(setting, _scenario(own, wanted.faults, seed, length)) for seed in seeds]
+        runs += [StudyRun(setting, _scenario(own, wanted.faults, seed, length)) for seed in seeds]
     return list(varied), runs
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from ...engine.aggregation import within_range
 from ...engine.aggregation.calendar import PLURAL
 from ...errors import SiddhiRuntimeError
-from ...outputs.reach import Cut, Missed, cut_by, cuts, missed
+from ...outputs.reach import CutBucket, Missed, cut_by, cuts, missed
 from ...plan.binding.inputs import per_duration
 from ...plan.nodes import Const, JoinInput, Plan, Retrieval
 from ...stores import Store
@@ -33,7 +33,7 @@ def why_empty(found: Missed) -> str:
     return f"nothing within {asked}; {found.aggregation} holds {held} (UTC)"
 
 
-def what_is_cut(found: Cut) -> str:
+def what_is_cut(found: CutBucket) -> str:
     """The buckets that a range cuts at its ends: `the hour of 2020-09-13 12:00:00 (UTC) is left out,
     as the range begins inside it; ask from its start, or per 'minutes'`."""
     name = f"the {PLURAL[found.per].removesuffix('s')} of {_times(found.bucket, found.bucket)} (UTC)"

@@ -25,7 +25,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Metric:
+class AppMetric:
     """A metric: its name without the prefix of the package, its type, and what it means."""
 
     name: str
@@ -35,14 +35,14 @@ class Metric:
 
 def prometheus_text(apps: Sequence[Stats]) -> str:
     """The figures of all these apps. Those that an app does not have are left out."""
-    found: dict[Metric, list[Sample]] = {}
+    found: dict[AppMetric, list[Sample]] = {}
     for stats in apps:
         for metric, samples in _samples(stats):
             found.setdefault(metric, []).extend(samples)
     return "".join(_block(metric, samples) for metric, samples in found.items() if samples)
 
 
-def _samples(s: Stats) -> Iterator[tuple[Metric, Iterable[Sample]]]:
+def _samples(s: Stats) -> Iterator[tuple[AppMetric, Iterable[Sample]]]:
     app = {"app": s.app}
 
     def one(value: float | None) -> list[Sample]:
@@ -51,34 +51,37 @@ def _samples(s: Stats) -> Iterator[tuple[Metric, Iterable[Sample]]]:
     def by(label: str, values: Iterable[tuple[str, float]]) -> list[Sample]:
         return [Sample({**app, label: key}, value) for key, value in values]
 
-    yield Metric("running", "gauge", "Whether the app runs (1) or is stopped or failed (0)."), one(s.state == "running")
-    yield Metric("events_total", "counter", "Events that came in."), by("stream", s.came.items())
     yield (
-        Metric("committed_events_total", "counter", "Events that came in and are committed."),
+        AppMetric("running", "gauge", "Whether the app runs (1) or is stopped or failed (0)."),
+        one(s.state == "running"),
+    )
+    yield AppMetric("events_total", "counter", "Events that came in."), by("stream", s.came.items())
+    yield (
+        AppMetric("committed_events_total", "counter", "Events that came in and are committed."),
         one(sum(s.came.values()) - s.lag),
     )
-    yield Metric("lag_events", "gauge", "Events that came in and are not committed yet."), one(s.lag)
-    yield Metric("lag_entries", "gauge", "Entries of the inbox that are not committed yet."), one(s.waiting)
+    yield AppMetric("lag_events", "gauge", "Events that came in and are not committed yet."), one(s.lag)
+    yield AppMetric("lag_entries", "gauge", "Entries of the inbox that are not committed yet."), one(s.waiting)
     yield (
-        Metric("outputs_total", "counter", "Events that derived streams put out, since the deployment."),
+        AppMetric("outputs_total", "counter", "Events that derived streams put out, since the deployment."),
         by("stream", s.outputs.items()),
     )
     yield (
-        Metric("dropped_outputs_total", "counter", "Outputs that are not kept any more."),
+        AppMetric("dropped_outputs_total", "counter", "Outputs that are not kept any more."),
         by("stream", s.disk.dropped.items()),
     )
     yield (
-        Metric("errors_total", "counter", "Rows and events that could not be taken, since the deployment."),
+        AppMetric("errors_total", "counter", "Rows and events that could not be taken, since the deployment."),
         by("stream", s.faulty.items()),
     )
-    yield Metric("dropped_errors_total", "counter", "Errors that are not kept any more."), one(s.dropped_errors)
-    yield Metric("micro_batch_seconds", "summary", "Time of micro-batches, since the deployment."), _times(s)
+    yield AppMetric("dropped_errors_total", "counter", "Errors that are not kept any more."), one(s.dropped_errors)
+    yield AppMetric("micro_batch_seconds", "summary", "Time of micro-batches, since the deployment."), _times(s)
     yield (
-        Metric("clock_seconds", "gauge", "The app's clock: event time, since 1970."),
+        AppMetric("clock_seconds", "gauge", "The app's clock: event time, since 1970."),
         one(None if s.clock is None else s.clock / 1000),
     )
     yield (
-        Metric("disk_bytes", "gauge", "What the app's folder holds."),
+        AppMetric("disk_bytes", "gauge", "What the app's folder holds."),
         by(
             "part",
             [(p, getattr(s.disk, p)) for p in ("recording", "outputs", "state", "store")],
@@ -99,7 +102,7 @@ def _times(s: Stats) -> list[Sample]:
     ]
 
 
-def _nodes(s: Stats) -> Iterator[tuple[Metric, Iterable[Sample]]]:
+def _nodes(s: Stats) -> Iterator[tuple[AppMetric, Iterable[Sample]]]:
     nodes = [({"app": s.app, "node": n.shard}, n) for n in s.nodes.values()]
     kinds = {p.name: p.kind for p in s.parts}
     held = [
@@ -108,46 +111,46 @@ def _nodes(s: Stats) -> Iterator[tuple[Metric, Iterable[Sample]]]:
         for name, size in n.held.items()
     ]
     yield (
-        Metric("node_events_total", "counter", "Events that a node took, since the deployment."),
+        AppMetric("node_events_total", "counter", "Events that a node took, since the deployment."),
         [Sample(labels, n.events) for labels, n in nodes],
     )
     yield (
-        Metric("node_micro_batch_seconds", "gauge", "Time of a node's last micro-batch."),
+        AppMetric("node_micro_batch_seconds", "gauge", "Time of a node's last micro-batch."),
         [Sample(labels, n.ms / 1000) for labels, n in nodes],
     )
     yield (
-        Metric("node_state_bytes", "gauge", "Size of a node's state as Spark keeps it."),
+        AppMetric("node_state_bytes", "gauge", "Size of a node's state as Spark keeps it."),
         [Sample(labels, n.state_bytes) for labels, n in nodes],
     )
     yield (
-        Metric("state_bytes", "gauge", "What a query, table, window or aggregation holds in memory on a node."),
+        AppMetric("state_bytes", "gauge", "What a query, table, window or aggregation holds in memory on a node."),
         [Sample(labels, size.bytes) for labels, size in held],
     )
     yield (
-        Metric("state_rows", "gauge", "Events of windows, partial matches of patterns, rows of tables on a node."),
+        AppMetric("state_rows", "gauge", "Events of windows, partial matches of patterns, rows of tables on a node."),
         [Sample(labels, size.rows) for labels, size in held if size.rows is not None],
     )
 
 
-def _sources(s: Stats) -> Iterator[tuple[Metric, Iterable[Sample]]]:
+def _sources(s: Stats) -> Iterator[tuple[AppMetric, Iterable[Sample]]]:
     sources = [({"app": s.app, "stream": f.stream, "source": f.name, "type": f.type}, f) for f in s.sources]
     for name, field, help_ in (
         ("messages", "received", "Messages that a source read."),
         ("events", "events", "Events that a source took."),
         ("rejected", "rejected", "Messages and events of a source that could not be taken."),
     ):
-        yield Metric(f"source_{name}_total", "counter", help_), [Sample(ls, getattr(f, field)) for ls, f in sources]
+        yield AppMetric(f"source_{name}_total", "counter", help_), [Sample(ls, getattr(f, field)) for ls, f in sources]
     yield (
-        Metric("source_lag", "gauge", "What is there and not read: messages of a partition, bytes of a file."),
+        AppMetric("source_lag", "gauge", "What is there and not read: messages of a partition, bytes of a file."),
         [Sample({**labels, "part": part}, n) for labels, f in sources for part, n in (f.behind or {}).items()],
     )
     yield (
-        Metric("source_away", "gauge", "1 while a source cannot be read, else 0."),
+        AppMetric("source_away", "gauge", "1 while a source cannot be read, else 0."),
         [Sample(labels, int(f.last_error is not None)) for labels, f in sources],
     )
 
 
-def _sinks(s: Stats) -> Iterator[tuple[Metric, Iterable[Sample]]]:
+def _sinks(s: Stats) -> Iterator[tuple[AppMetric, Iterable[Sample]]]:
     sinks = [({"app": s.app, "stream": f.stream, "sink": f.name, "type": f.type}, f) for f in s.sinks]
     for name, type_, help_ in (
         ("sent", "counter", "Events that a sink sent."),
@@ -156,10 +159,10 @@ def _sinks(s: Stats) -> Iterator[tuple[Metric, Iterable[Sample]]]:
         ("pending", "gauge", "Events that are committed and that a sink has not looked at yet."),
     ):
         full = f"sink_{name}_events{'_total' if type_ == 'counter' else ''}"
-        yield Metric(full, type_, help_), [Sample(labels, getattr(f, name)) for labels, f in sinks]
+        yield AppMetric(full, type_, help_), [Sample(labels, getattr(f, name)) for labels, f in sinks]
 
 
-def _block(metric: Metric, samples: Iterable[Sample]) -> str:
+def _block(metric: AppMetric, samples: Iterable[Sample]) -> str:
     name = f"sparkstream_{metric.name}"
     lines = [f"# HELP {name} {_escaped(metric.help)}", f"# TYPE {name} {metric.type}"]
     for s in samples:

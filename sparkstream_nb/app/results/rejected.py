@@ -52,7 +52,7 @@ class Rejected:
 
 
 @dataclass(frozen=True)
-class Given:
+class ReplayContext:
     """The context for sending an error again: the time of `now` and the latest that is taken (ms; None: all are),
     limits, and what reads a source's messages."""
 
@@ -130,7 +130,7 @@ def _time_of(id: int, at: Any) -> int | None:
     return milliseconds(int(plain) if isinstance(plain, float) else plain, f"the timestamp of error {id}")
 
 
-def again(error: Rejected, schema: Schema, given: Given) -> InputBatch:
+def again(error: Rejected, schema: Schema, given: ReplayContext) -> InputBatch:
     """An error as an event of its stream, or as those of its message; one without a time has that of now. Raises
     SparkStreamError where its values do not fit."""
     at = given.now if error.at is None else error.at
@@ -158,7 +158,7 @@ def _check_event(values: Mapping[str, Any]) -> None:
         raise SparkStreamError("it is the text of a row that is not whole: give its values as a list")
 
 
-def _read_again(values: dict[str, Any], given: Given, at: int) -> tuple[list[Any], Array]:
+def _read_again(values: dict[str, Any], given: ReplayContext, at: int) -> tuple[list[Any], Array]:
     """The columns and times of a message's events. Raises SparkStreamError where it still cannot be read."""
     source = str(values.get("source", ""))
     reader = given.messages_of(source)

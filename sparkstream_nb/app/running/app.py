@@ -11,11 +11,11 @@ import pandas as pd
 
 from ...engine.expressions import Context
 from ...engine.scripts import scripts_of
-from ...engine.state.batch import Answer, InputBatch
+from ...engine.state.batch import InputBatch, RetrievalAnswer
 from ...errors import Misuse, SiddhiRuntimeError, SparkStreamError, nearest, shown
 from ...ingest.value_formats import ValueFormat
 from ...journal.entries import Ask
-from ...journal.results import Failed
+from ...journal.results import QueryFailed
 from ...nodes.distributed import Distributed
 from ...outputs.arrivals import InboxReader
 from ...outputs.reach import cuts
@@ -34,7 +34,7 @@ from ..results.buckets import ALWAYS, AggregationReader, InputStream
 from ..results.figures import disk_of, stats_of
 from ..results.frontend import View
 from ..results.hints import hint_of, what_is_cut
-from ..results.rejected import Given, Replayed, again, chosen, errors_of
+from ..results.rejected import ReplayContext, Replayed, again, chosen, errors_of
 from ..results.stream_ends import ArrivalEnds, OutputEnds
 from ..results.tail import StreamEnds, Tail, TailShape
 from ..results.text_answers import AppGraph, PlanText, RepairList
@@ -95,18 +95,18 @@ class App(ReplayedApp):
         leader = self._life.leader
         return self._life.over if leader is None or asked.isdisjoint(self._parts.state) else (leader,)
 
-    def _ask(self, text: str, among: Sequence[int]) -> dict[int, Answer]:
+    def _ask(self, text: str, among: Sequence[int]) -> dict[int, RetrievalAnswer]:
         """Puts a query to all nodes in its place among the events; the answers of those `among` them, by node."""
         answers = self._asked(text)
-        out: dict[int, Answer] = {}
+        out: dict[int, RetrievalAnswer] = {}
         for node in among:
             answer = answers[node]
-            if isinstance(answer, Failed):
+            if isinstance(answer, QueryFailed):
                 raise SiddhiRuntimeError(answer.message)
             out[node] = answer
         return out
 
-    def _asked(self, text: str) -> dict[int, Answer | Failed]:
+    def _asked(self, text: str) -> dict[int, RetrievalAnswer | QueryFailed]:
         with self._lock:
             self.start()
             seq = self._inbox.append([Ask(text=text)])
@@ -143,24 +143,24 @@ class App(ReplayedApp):
             return any(asked in g.elements and g.parallel > 1 for g in groups.split.groups)
         return groups is not None and len(groups.pairs) > 1
 
-    def _active(self, text: str) -> dict[str, Answer]:
+    def _active(self, text: str) -> dict[str, RetrievalAnswer]:
         """The answer of each group's active node, the first one where two take themselves for it, by node. Raises
         SiddhiRuntimeError where a group has none."""
         groups = self.deployment.groups
         assert groups is not None
         if isinstance(groups, Distributed):
             found = {self._life.shards[n]: a for n, a in self._asked(text).items()}
-            failed = next((a.message for a in found.values() if isinstance(a, Failed)), None)
+            failed = next((a.message for a in found.values() if isinstance(a, QueryFailed)), None)
             if failed is not None:
                 raise SiddhiRuntimeError(failed)
-            return {n: a for n, a in found.items() if isinstance(a, Answer)}
+            return {n: a for n, a in found.items() if isinstance(a, RetrievalAnswer)}
         answers = {self._life.shards[n]: a for n, a in self._asked(text).items() if n in self._life.over}
-        out: dict[str, Answer] = {}
+        out: dict[str, RetrievalAnswer] = {}
         for pair in groups.pairs:
             own = [(n, answers[n]) for n in pair.nodes]
-            active = next(((n, a) for n, a in own if isinstance(a, Answer)), None)
+            active = next(((n, a) for n, a in own if isinstance(a, RetrievalAnswer)), None)
             if active is None:
-                said = [a.message for _, a in own if isinstance(a, Failed)]
+                said = [a.message for _, a in own if isinstance(a, QueryFailed)]
                 raise SiddhiRuntimeError("; ".join(dict.fromkeys(said)))
             out[active[0]] = active[1]
         return out
@@ -335,7 +335,7 @@ class App(ReplayedApp):
             messages_of = (lambda name: None) if sources is None else sources.messages_of
             reached = self._inbox.position.clock if self._wall is None else None
             now = self._now() if reached is None else reached
-            given_again = Given(now, self._latest(), self.deployment.limits, messages_of, written)
+            given_again = ReplayContext(now, self._latest(), self.deployment.limits, messages_of, written)
             events: dict[int, InputBatch] = {}
             left: dict[int, str] = {}
             for error in wanted:

@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class FeedTarget:
     """The interface of an app, as a feed uses it. `start` starts the app if it does not run, `append` puts entries into
     the inbox, and `now` is the time (ms) of the next event without one; these three are called with `lock` held. Such
     events of a feed are `apart` ms apart. `by_arrival`: the elements of the app for which the time of arrival
@@ -81,7 +81,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Request:
+class FeedRequest:
     """A request for a feed: `limit` is the number of rows, `route` overrides the app's routing. `followed`: it is
     committed in slices, as someone watches what the app commits. `stopped`: the app was, and runs again by this."""
 
@@ -99,7 +99,7 @@ class Loaded:
     those rows that are `kept` at most. `notes` are what a person should look at, and `expected` says what a time looks
     like."""
 
-    typed: feeds.Typed
+    typed: feeds.FeedOnDisk
     highest: Array
     reasons: dict[str, int]
     notes: Sequence[str] = ()
@@ -114,7 +114,7 @@ class Loaded:
         return replace(self, typed=typed, highest=self.highest[at:])
 
 
-def load(target: Target, request: Request) -> Loaded:
+def load(target: FeedTarget, request: FeedRequest) -> Loaded:
     """Reads a feed and puts it in order of event time. Raises SparkStreamError for a source that is no feed."""
     folder, shape, mirror = target.inbox.folder, request.shape, target.stream.job.mirror
     with target.tagged():
@@ -137,7 +137,7 @@ def load(target: Target, request: Request) -> Loaded:
         raise
 
 
-def _of_times(target: Target, shape: feeds.Shape, typed: feeds.Typed, highest: Array) -> list[str]:
+def _of_times(target: FeedTarget, shape: feeds.Shape, typed: feeds.FeedOnDisk, highest: Array) -> list[str]:
     """Notes on the times of a feed's events, where the time of their arrival matters and is another one."""
     concerned, reached = target.by_arrival, target.inbox.position.clock
     if not concerned or not target.apart or not typed.rows:
@@ -166,7 +166,7 @@ def _named(names: Sequence[str]) -> str:
 class Account:
     """Figures of one feed: what was put into the inbox of it, and how far that is."""
 
-    def __init__(self, target: Target, stream: str) -> None:
+    def __init__(self, target: FeedTarget, stream: str) -> None:
         self.target, self.stream = target, stream
         self.began = clock.perf_counter()
         self.reading = 0.0
@@ -220,7 +220,7 @@ class Account:
 
 
 def feed(
-    target: Target, request: Request, settle: Callable[[Callable[[], None]], None], progress: OnProgress
+    target: FeedTarget, request: FeedRequest, settle: Callable[[Callable[[], None]], None], progress: OnProgress
 ) -> FeedReport:
     """Feeds all of a source at once, or chunk by chunk where it is followed. `settle(tell)` waits until the app is
     through, and calls `tell` meanwhile."""
@@ -263,7 +263,7 @@ class Feed(Displayed):
     "stopped" or "failed"; `error` is what it failed with.
     """
 
-    def __init__(self, target: Target, request: Request) -> None:
+    def __init__(self, target: FeedTarget, request: FeedRequest) -> None:
         self.id = 0
         self.error: SparkStreamError | None = None
         self._target, self._request = target, request
@@ -452,7 +452,7 @@ class Feed(Displayed):
 
     def _drop_rest(self) -> None:
         """Removes the files of what is not fed."""
-        typed = self._account.loaded.typed if self._account.loaded else feeds.Typed()
+        typed = self._account.loaded.typed if self._account.loaded else feeds.FeedOnDisk()
         for name in {c.file for c in typed.chunks} - {e.file for e in self._account.entries}:
             (self._target.inbox.folder / name).unlink(missing_ok=True)
 
@@ -500,7 +500,7 @@ _feeds: dict[int, Feed] = {}
 _numbers = itertools.count(1)
 
 
-def start_feed(target: Target, request: Request) -> Feed:
+def start_feed(target: FeedTarget, request: FeedRequest) -> Feed:
     """A feed that runs in the background."""
     if not _feeds:
         atexit.register(_end_feeds)
@@ -511,7 +511,7 @@ def start_feed(target: Target, request: Request) -> Feed:
     return made
 
 
-def feeds_of(target: Target) -> Feeds:
+def feeds_of(target: FeedTarget) -> Feeds:
     """The feeds of one app."""
     return Feeds({n: f for n, f in _feeds.items() if f._target is target})
 

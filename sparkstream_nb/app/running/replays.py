@@ -17,7 +17,7 @@ from ...replay.replay import NOT_KEPT, Nodes, Way, planned_faults
 from ...replay.rescheduled import distributed_outcome
 from ...replay.study import Input
 from ...simulation.faults import Fault, members_of
-from ...simulation.groups import Groups
+from ...simulation.groups import NodeGroups
 from ...simulation.placements import run_spans
 from ...simulation.resource_manager import simulate_resources
 from ...simulation.topology import Pair
@@ -28,7 +28,7 @@ from ..results.failover import Failover
 from ..results.failover_study import FailoverStudy, Wanted, runs_of
 from ..results.rescheduling import DistributedFailover
 from ..views.cluster_view import ClusterAdapter, ClusterReader
-from ..views.controls import Cluster, FaultJournal, Told
+from ..views.controls import Cluster, FaultJournal, FaultStatus
 from ..views.pair_view import PairAdapter
 from ..views.resource_view import ResourceAdapter
 from .running import RunningApp
@@ -69,13 +69,13 @@ class ReplayedApp(RunningApp):
     def _state_for_views(self) -> str:
         return "closed" if self.closed else self.state
 
-    def _told(self) -> Told:
+    def _told(self) -> FaultStatus:
         self._check_open()
         try:
             first, faults = planned_faults(self._inbox.folder, self.schemas)
         except FileNotFoundError:
             raise SparkStreamError(NOT_KEPT) from None
-        return Told(first, self._inbox.position.clock, faults)
+        return FaultStatus(first, self._inbox.position.clock, faults)
 
     def _add_fault(self, fault: Fault) -> None:
         self.start()
@@ -144,13 +144,13 @@ class ReplayedApp(RunningApp):
         groups = self.deployment.groups
         first, last = span_of(came_in.source.read())
         wanted = Wanted(seeds, faults, figures)
-        pair = groups.pairs[0] if isinstance(groups, Groups) else Pair()
+        pair = groups.pairs[0] if isinstance(groups, NodeGroups) else Pair()
         varied, runs = runs_of(pair, wanted, last - first)
         self.start()
         found = failovers(self._session, came_in.source, nodes, [r.scenario for r in runs], f"failover {came_in.key}")
         return FailoverStudy(self.name, varied, runs, found)
 
-    def _groups(self) -> Groups | Distributed:
+    def _groups(self) -> NodeGroups | Distributed:
         self._check_open()
         if self.deployment.groups is None:
             raise Misuse(f"{self.name} has mode {self.mode}: deploy it with mode='{HA}' for nodes that take over")

@@ -21,7 +21,7 @@ from ...ingest.ingest import columns_of, too_late
 from ...interrupts import deferred, interruptible
 from ...journal.entries import Entry, Reject
 from ...journal.inbox import Inbox, Ticket
-from ...journal.kept import Kept, clear_unnamed, missing
+from ...journal.kept import JournalRetention, clear_unnamed, missing
 from ...journal.marks import Marks
 from ...journal.mirror import Mirror
 from ...journal.planning import ROWS_PER_TRIGGER
@@ -44,8 +44,8 @@ from ...runners.protocol import Job, Session
 from ...runners.spark.handover import left
 from ...runners.stream import Stream
 from ...runners.tables import packed
-from ...sinks.delivery import Source
-from ...sinks.target import Place
+from ...sinks.delivery import DeliverySource
+from ...sinks.target import OutputPlace
 from ...sources.feed_check import check_source
 from ...sources.intake import Entrance, Intakes
 from ...stores import Store, shard_warnings
@@ -180,7 +180,7 @@ class RunningApp(Displayed):
         arrived = self._inbox.arrived
         self._progress.throughput.begin(arrived.total, arrived.through(self._progress.last))
         self._sinks = self._deliveries(folder)
-        self._target = feeding.Target(
+        self._target = feeding.FeedTarget(
             self.name, self.nodes, self._inbox, self._stream, self._session, self._lock,
             self.start, self._append, self._now,
             self._marks(), apart=1 if self._wall is None else 0, by_arrival=ByArrival.of(self.plan),
@@ -194,7 +194,7 @@ class RunningApp(Displayed):
         if shared is None:
             return None
         retention, progress = deployment.retention, self._progress
-        kept = Kept(self._inbox.folder, retention.recording, retention.days)
+        kept = JournalRetention(self._inbox.folder, retention.recording, retention.days)
         return Mirror(self._inbox.folder, shared, kept, lambda: progress.last, progress.say)
 
     def _ticks(self) -> IdleTicker | WallTicker | None:
@@ -222,7 +222,7 @@ class RunningApp(Displayed):
         run = self._life.run
         begin = max(self._progress.batch, self.store.committed(self.name, run)) + 1
         fault = FaultStreams(self._lock, self._inbox, self._life, self.routing)
-        source = Source(self._outputs, self._progress, self._keep_errors, fault, folder / "sinks")
+        source = DeliverySource(self._outputs, self._progress, self._keep_errors, fault, folder / "sinks")
         try:
             return Deliveries(self.deployment.sinks.setups(run), source, begin)
         except SparkStreamError:
@@ -239,7 +239,7 @@ class RunningApp(Displayed):
         )  # fmt: skip
         return Intakes(self.deployment.sources.setups(self._latest), entrance)
 
-    def _keep_errors(self, sink: str, place: Place, errors: Sequence[Sequence[Any]]) -> None:
+    def _keep_errors(self, sink: str, place: OutputPlace, errors: Sequence[Sequence[Any]]) -> None:
         """Keeps what a sink could not deliver. The ledger tells what was kept before a crash already."""
         rows = [ErrorRow(*found) for found in errors_of(error_lines(errors))]
         if self.store.commit(self.name, f"{self._life.run}/{sink}", place.batch << 32 | place.row, {}, rows):
@@ -776,7 +776,7 @@ class RunningApp(Displayed):
         Route.parse(route or self.routing, self.nodes, {stream: schema} if route else None)
         check_source(source, shape)
         followed = len(self._listeners) > 0
-        request = feeding.Request(source, shape, route or self.routing, limit, followed, self._stopped)
+        request = feeding.FeedRequest(source, shape, route or self.routing, limit, followed, self._stopped)
         if background:
             return feeding.start_feed(self._target, request)
         if progress is not None:
@@ -784,7 +784,7 @@ class RunningApp(Displayed):
         with contextlib.closing(frontend.current().progress()) as display:
             return self._feed(request, display)
 
-    def _feed(self, request: feeding.Request, progress: OnProgress) -> FeedReport:
+    def _feed(self, request: feeding.FeedRequest, progress: OnProgress) -> FeedReport:
         try:
             return feeding.feed(self._target, request, self._settle, progress)
         except KeyboardInterrupt as stop:

@@ -19,7 +19,7 @@ from ...journal.routing import Route
 from ...nodes.tallies import Tally
 from ...plan.nodes import Plan
 from ...replay.replay import Nodes, Way
-from ...replay.study import Input, Outcome, studied
+from ...replay.study import Input, RoutingOutcome, studied
 from ...sources import feeds
 from ...sources.feed_check import check_source
 from ...types import Schema, Type
@@ -41,7 +41,7 @@ class Study(Displayed):
     """
 
     app: str
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[RoutingOutcome]
     queries: Mapping[str, str]
     """Derived streams, and the queries that write them."""
 
@@ -108,12 +108,12 @@ class _Rated:
     """A routing with its outcomes on several nodes, the queries that it repairs on all numbers of nodes, and others."""
 
     route: str
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[RoutingOutcome]
     right: Sequence[str]
     wrong: Sequence[str]
 
     @staticmethod
-    def of(route: str, outcomes: Sequence[Outcome], queries: Mapping[str, str]) -> _Rated:
+    def of(route: str, outcomes: Sequence[RoutingOutcome], queries: Mapping[str, str]) -> _Rated:
         wrong = {queries[s] for o in outcomes for s, t in o.tallies.items() if t.lost or t.spurious or t.duplicated}
         return _Rated(route, outcomes, sorted(set(queries.values()) - wrong), sorted(wrong))
 
@@ -134,15 +134,15 @@ class _Rated:
         return uneven if self.skew > 1.005 else "all nodes take the same"
 
 
-def _counts(o: Outcome) -> list[int]:
+def _counts(o: RoutingOutcome) -> list[int]:
     return [sum(getattr(t, c) for t in o.tallies.values()) for c in _COUNTS]
 
 
-def _wrong(o: Outcome) -> int:
+def _wrong(o: RoutingOutcome) -> int:
     return sum(t.lost + t.spurious + t.duplicated for t in o.tallies.values())
 
 
-def _skew(o: Outcome) -> float:
+def _skew(o: RoutingOutcome) -> float:
     total = sum(o.events)
     return max(o.events) * o.way.nodes / total if total else 1.0
 
@@ -177,7 +177,7 @@ class Material:
 
 
 def material(
-    target: feeding.Target, sources: Mapping[str, Any], reading: Reading, schemas: Mapping[str, Schema]
+    target: feeding.FeedTarget, sources: Mapping[str, Any], reading: Reading, schemas: Mapping[str, Schema]
 ) -> Material:
     """A recording of feeds, by stream, one after the other.
 
@@ -195,7 +195,7 @@ def material(
     for stream, source in sources.items():
         shape = readings[stream].shape(stream, schemas[stream])
         check_source(source, shape)
-        loaded = feeding.load(replace(target, inbox=inbox), feeding.Request(source, shape, "round_robin"))
+        loaded = feeding.load(replace(target, inbox=inbox), feeding.FeedRequest(source, shape, "round_robin"))
         now = inbox.position.clock or 0
         entries = feeds.entries(loaded.typed, shape, inbox, "round_robin", loaded.highest, now)
         if entries:
@@ -206,7 +206,11 @@ def material(
 
 
 def study(
-    target: feeding.Target, nodes: Nodes, given: Material, counts: int | Iterable[int], routings: Sequence[str] | None
+    target: feeding.FeedTarget,
+    nodes: Nodes,
+    given: Material,
+    counts: int | Iterable[int],
+    routings: Sequence[str] | None,
 ) -> Study:
     """Replays a recording through every combination of a number of nodes and a routing."""
     numbers = [counts] if isinstance(counts, int) else list(counts)
@@ -228,6 +232,6 @@ def study(
     return Study(target.name, [_whole(o, writers) for o in outcomes], writers)
 
 
-def _whole(o: Outcome, streams: Mapping[str, str]) -> Outcome:
+def _whole(o: RoutingOutcome, streams: Mapping[str, str]) -> RoutingOutcome:
     """With a tally for every stream that has outputs anywhere."""
     return replace(o, tallies={s: o.tallies.get(s, Tally()) for s in streams})

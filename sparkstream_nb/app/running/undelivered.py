@@ -13,7 +13,7 @@ from ...engine.state.batch import InputBatch, StreamRows
 from ...journal.inbox import Inbox
 from ...sinks.delivery import SinkSetup
 from ...sinks.messages import attribute_columns
-from ...sinks.target import Place
+from ...sinks.target import OutputPlace
 from ..deployment.folder import Life
 
 _PATIENCE = 0.2
@@ -34,7 +34,7 @@ class FaultStreams:
     life: Life
     routing: str
 
-    def __call__(self, setup: SinkSetup, place: Place, events: pa.Table, reason: str) -> bool:
+    def __call__(self, setup: SinkSetup, place: OutputPlace, events: pa.Table, reason: str) -> bool:
         """A `FaultSender`. Raises SparkStreamError where the journal cannot be written."""
         # Who holds the lock may be waiting for the sink to end.
         if not self.lock.acquire(timeout=_PATIENCE):

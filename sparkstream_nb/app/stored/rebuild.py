@@ -27,7 +27,7 @@ ALWAYS = (-(2**63), 2**63 - 1)
 
 
 @dataclass(frozen=True)
-class Log:
+class EventFile:
     """A `.csv` or `.parquet` file of an aggregation's events; `time` names the column of their event times."""
 
     path: Path
@@ -101,7 +101,7 @@ def _begins(store: Store, definition: AggregationDef, finer: AggDuration, rows: 
 
 
 def from_log(
-    store: Store, plan: Plan, definition: AggregationDef, log: Log, shard: str | None, *, dry_run: bool = False
+    store: Store, plan: Plan, definition: AggregationDef, log: EventFile, shard: str | None, *, dry_run: bool = False
 ) -> list[str]:
     """Makes all rows of an aggregation of its events, as those of `shard`, in one transaction. Says what is done.
 
@@ -166,7 +166,7 @@ def _shard_of(store: Store, definition: AggregationDef, shard: str | None) -> st
 
 
 def _events(
-    plan: Plan, definition: AggregationDef, log: Log, failed: Counter[str]
+    plan: Plan, definition: AggregationDef, log: EventFile, failed: Counter[str]
 ) -> Iterator[tuple[Array, list[pa.Array]]]:
     """(times in ms, columns) of the log's batches; `failed` counts the reasons of rows that do not fit the stream."""
     stream = definition.input.source.id

@@ -18,7 +18,7 @@ from ..config.grants import Grants
 from ..config.secrets import References
 from ..connectors.stores import databases_of, open_store
 from ..deployment.deployment import check_zone
-from .rebuild import Log, finer_of, from_finer, from_log
+from .rebuild import EventFile, finer_of, from_finer, from_log
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Upkeep:
         wanted = [(d, finer_of(finer, d)) for d in self.aggregations.values()]
         return [x for d, f in wanted for x in from_finer(self.store, d, f, zone, dry_run=dry_run)]
 
-    def rebuild_from(self, log: Log, shard: str | None = None, *, dry_run: bool = False) -> list[str]:
+    def rebuild_from(self, log: EventFile, shard: str | None = None, *, dry_run: bool = False) -> list[str]:
         """Makes an aggregation of its events, as rows of `shard`. Says what is done. Raises `Misuse` for several
         aggregations, and for a log that does not do (`rebuild.from_log`)."""
         self._check()

@@ -77,7 +77,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Topic:
+class TopicView:
     """A topic between nodes: who writes to it, who reads from it, and how many events wait in it."""
 
     name: str
@@ -98,7 +98,7 @@ class GroupState:
     revisions: int = 0
 
 
-class Kind(Enum):
+class LogKind(Enum):
     """The subject of a line of the log."""
 
     FAULT = "fault"
@@ -108,12 +108,12 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Logged:
+class LogLine:
     """A line of the log, at `at` (ms), in words; `node`: to which one, where it is one; `group`: in which one."""
 
     at: int
     text: str
-    kind: Kind = Kind.OTHER
+    kind: LogKind = LogKind.OTHER
     node: str | None = None
     group: str | None = None
 
@@ -133,10 +133,10 @@ class ClusterState:
     start: int | None = None
     clock: int | None = None
     spans: Sequence[RoleSpan] = ()
-    log: Sequence[Logged] = ()
+    log: Sequence[LogLine] = ()
     lost_between: Sequence[tuple[int, int]] = ()
     ahead: Sequence[Fault] = ()
-    topics: Sequence[Topic] = ()
+    topics: Sequence[TopicView] = ()
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -164,7 +164,7 @@ class ClusterSnapshot(Displayed):
         """The number of events that no node took."""
         return sum(n for g in self.state.groups for n in g.lost.values())
 
-    def followed(self, fault: Fault) -> Sequence[Logged]:
+    def followed(self, fault: Fault) -> Sequence[LogLine]:
         """The log after a fault in the groups of its nodes, without itself; empty if it waits for the
         clock."""
         groups = {n.group for n in self.state.nodes if n.name in fault.nodes}

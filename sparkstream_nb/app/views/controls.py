@@ -12,7 +12,7 @@ import pandas as pd
 from ...errors import Misuse
 from ...nodes.distributed import Distributed
 from ...simulation.faults import Cut, Fault, Kill, Pause, Restart, Slow
-from ...simulation.groups import Groups
+from ...simulation.groups import NodeGroups
 from ..deployment.deployment import milliseconds
 from ..results.frontend import Displayed
 from .cluster_view import Action, ClusterReader, ClusterSnapshot
@@ -23,7 +23,7 @@ LASTING = 30_000
 
 
 @dataclass(frozen=True)
-class Told:
+class FaultStatus:
     """The outcome of a fault: its clock (ms) after the first step and now, None where no event came in yet, and the
     faults that were added to those that were planned."""
 
@@ -37,7 +37,7 @@ class FaultJournal:
     """An app's journal for faults: what the app was `told` so far, what `add`s a fault, and the lock under which the
     clock does not move between the two."""
 
-    told: Callable[[], Told]
+    told: Callable[[], FaultStatus]
     add: Callable[[Fault], None]
     lock: AbstractContextManager[object]
 
@@ -50,7 +50,7 @@ class Cluster(Displayed):
     It stays in the app's journal, so that it repeats.
     """
 
-    def __init__(self, groups: Groups | Distributed, journal: FaultJournal, reader: ClusterReader) -> None:
+    def __init__(self, groups: NodeGroups | Distributed, journal: FaultJournal, reader: ClusterReader) -> None:
         self._groups, self._journal, self.reader = groups, journal, reader
 
     @property

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ...journal.rows import NodeReport
 from ...nodes.figures import GroupCounts, MemberFigures, TakeoverCounts
 from ...simulation.faults import Cut, Fault, Kill, Pause, Restart, Scenario, Slow
-from ...simulation.groups import Groups
+from ...simulation.groups import NodeGroups
 from ...simulation.high_availability import simulate
 from ...simulation.timeline import (
     Active,
@@ -29,19 +29,19 @@ from ...simulation.timeline import (
     roles,
 )
 from ...simulation.topology import CLIENTS, DATABASE
-from .cluster_view import Action, ClusterNode, ClusterState, GroupState, Kind, Link, LinkState, Logged, Queue
+from .cluster_view import Action, ClusterNode, ClusterState, GroupState, Link, LinkState, LogKind, LogLine, Queue
 
 
 class PairAdapter:
     """Tells of the app `app` on `groups` of two nodes."""
 
-    def __init__(self, app: str, groups: Groups) -> None:
+    def __init__(self, app: str, groups: NodeGroups) -> None:
         self.app, self.groups = app, groups
 
     def state(self, reports: Mapping[str, NodeReport]) -> ClusterState:
         """See `ClusterAdapter.state`."""
         figures = {n: MemberFigures.of(r.engine["group"]) for n, r in reports.items() if "group" in r.engine}
-        pairs = [_Pair(self.app, scenario, figures) for scenario in self.groups.scenarios]
+        pairs = [_PairState(self.app, scenario, figures) for scenario in self.groups.scenarios]
         begun = [p for p in pairs if p.start is not None]
         return ClusterState(
             nodes=[n for p in pairs for n in p.nodes()],
@@ -56,7 +56,7 @@ class PairAdapter:
         )
 
 
-class _Pair:
+class _PairState:
     """A pair after its last report."""
 
     def __init__(self, app: str, scenario: Scenario, figures: Mapping[str, MemberFigures]) -> None:
@@ -155,22 +155,22 @@ class _Pair:
     def group(self) -> GroupState:
         return GroupState(self.pair.group, self.counts.taken, self.counts.lost, self.revision, self.counts.revisions)
 
-    def log(self) -> Iterator[Logged]:
+    def log(self) -> Iterator[LogLine]:
         takeovers = {(t.node, t.at): t for t in self.counts.takeovers}
         for h in self.happenings:
             if h.at == self.start and isinstance(h, Active | Passive | Syncing):
                 continue
             node = h.node if isinstance(h, Active | Passive | Elected | Deposed | Down | Halted | Resumed) else None
-            text, kind = str(h), Kind.OTHER
+            text, kind = str(h), LogKind.OTHER
             match h:
                 case Faulted():
-                    kind = Kind.FAULT
+                    kind = LogKind.FAULT
                 case Elected() | Deposed():
-                    kind = Kind.ELECTION
+                    kind = LogKind.ELECTION
                 case Active():
-                    kind, counts = Kind.TAKEOVER, takeovers.get((h.node, h.at))
+                    kind, counts = LogKind.TAKEOVER, takeovers.get((h.node, h.at))
                     text = text if counts is None else f"{text}: {_told(counts)}"
-            yield Logged(h.at, text, kind, node, self.pair.group)
+            yield LogLine(h.at, text, kind, node, self.pair.group)
 
 
 def _told(t: TakeoverCounts) -> str:

@@ -14,7 +14,7 @@ from ...simulation.resource_manager import simulate_resources
 from ...simulation.resources import MANAGERS
 from ...simulation.timeline import Deposed, Down, Elected, Faulted, Halted, Happening, Resumed, Role, RoleSpan
 from ...simulation.topology import CLIENTS, DATABASE
-from .cluster_view import Action, ClusterNode, ClusterState, GroupState, Kind, Link, LinkState, Logged, Topic
+from .cluster_view import Action, ClusterNode, ClusterState, GroupState, Link, LinkState, LogKind, LogLine, TopicView
 
 _MANAGERS, _WORKERS = "managers", "resource nodes"
 
@@ -193,15 +193,15 @@ class _Resources:
             lost = {"no receiver took it": a.lost} if a.lost else {}
             yield GroupState(name, a.taken, lost, a.revision, a.revisions)
 
-    def _topics(self) -> Iterator[Topic]:
+    def _topics(self) -> Iterator[TopicView]:
         for t in self.distributed.split.topics:
             readers = [g for g in self.distributed.split.groups if g.name in t.readers]
             figures = {} if self.figures is None else self.figures.apps
             own = [figures[i] for g in readers for i in g.instances if i in figures]
             waiting = sum(a.waiting.get(t.stream, 0) for a in own)
-            yield Topic(t.name, t.writers or ("outside",), t.readers, waiting)
+            yield TopicView(t.name, t.writers or ("outside",), t.readers, waiting)
 
-    def _log(self) -> Iterator[Logged]:
+    def _log(self) -> Iterator[LogLine]:
         begun = {} if self.figures is None else {
             (app, b.node, b.at): b for app, a in self.figures.apps.items() for b in a.begun
         }  # fmt: skip
@@ -209,14 +209,14 @@ class _Resources:
             if h.at == self.start and isinstance(h, Placed | StartedUp | Leads):
                 continue
             node = getattr(h, "node", None)
-            text, kind = str(h), Kind.OTHER
+            text, kind = str(h), LogKind.OTHER
             match h:
                 case Faulted():
-                    kind = Kind.FAULT
+                    kind = LogKind.FAULT
                 case Elected() | Deposed() | Leads():
-                    kind = Kind.ELECTION
+                    kind = LogKind.ELECTION
                 case Placed(node=on, app=app):
-                    kind, counts = Kind.TAKEOVER, begun.get((app, on, h.at))
+                    kind, counts = LogKind.TAKEOVER, begun.get((app, on, h.at))
                     if counts is not None:
                         text += f": {counts.waiting:,} events waited, {counts.again:,} processed again, "
                         text += f"{counts.missing:,} missing from its state"
@@ -224,4 +224,4 @@ class _Resources:
                     node = h.manager
                 case GivenUp() | Joined() | Dropped():
                     pass
-            yield Logged(h.at, text, kind, node)
+            yield LogLine(h.at, text, kind, node)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from .calendar import Calendar, within_range
 from .operator import AggregationOp
 from .retrieval import answer_rows, bounds_of
-from .storable import LeftOut, storable
+from .storable import UnstorableRow, storable
 from .stored import Stored, from_table, merge_stored, view
 
 __all__ = [
     "AggregationOp",
     "Calendar",
-    "LeftOut",
     "Stored",
+    "UnstorableRow",
     "answer_rows",
     "bounds_of",
     "from_table",

@@ -26,7 +26,7 @@ from ..expressions import Env, compile_expr
 from ..state.services import Services
 from .calendar import EARLIEST, LATEST, Calendar, parse_time
 from .partials import (
-    Part,
+    PartialRows,
     counted,
     empty_part,
     extreme,
@@ -72,8 +72,10 @@ class AggregationOp:
         ]
         self._keys = Keys([g.type for g in definition.select.group_by], services.strings) if self._groups else None
         self._times = np.empty(0, np.int64)  # of texts, by code; where `aggregate by` is a text
-        self._fresh: dict[AggDuration, list[Part]] = {d: [] for d in definition.durations}
-        self._kept: dict[AggDuration, _Kept] = {d: _Kept(definition, self._lasts) for d in definition.durations}
+        self._fresh: dict[AggDuration, list[PartialRows]] = {d: [] for d in definition.durations}
+        self._kept: dict[AggDuration, _DurationRows] = {
+            d: _DurationRows(definition, self._lasts) for d in definition.durations
+        }
 
     # ------------------------------------------------------------------------------------------------------- events
 
@@ -103,11 +105,11 @@ class AggregationOp:
         part = self._first(self.calendar.floor(durations[0], times), group, times, values)
         self._add(durations[0], part)
         for d in durations[1:]:
-            up = Part(self.calendar.floor(d, part.bucket), part.group, part.columns, part.last)
+            up = PartialRows(self.calendar.floor(d, part.bucket), part.group, part.columns, part.last)
             part = merge(up, self.definition.base)
             self._add(d, part)
 
-    def _add(self, duration: AggDuration, part: Part) -> None:
+    def _add(self, duration: AggDuration, part: PartialRows) -> None:
         self._fresh[duration].append(part)
         if self.keep:
             self._kept[duration].add(part)
@@ -164,7 +166,7 @@ class AggregationOp:
             out[node] = some.take(place) if len(ok) else Column.all_null(node.type, env.n)
         return out
 
-    def _first(self, bucket: Array, group: Array, times: Array, values: dict[Expr, Column]) -> Part:
+    def _first(self, bucket: Array, group: Array, times: Array, values: dict[Expr, Column]) -> PartialRows:
         """Events as rows of the smallest duration."""
         ids, first = group_rows(bucket, group)
         n = len(first)
@@ -187,7 +189,7 @@ class AggregationOp:
             else:
                 assert latest is not None
                 columns.append(column.take(latest))
-        return Part(bucket[first], group[first], columns, None if latest is None else times[latest])
+        return PartialRows(bucket[first], group[first], columns, None if latest is None else times[latest])
 
     # -------------------------------------------------------------------------------------------------------- output
 
@@ -225,7 +227,7 @@ class AggregationOp:
         """As `read`, in the columns of the aggregation's schema: AGG_TIMESTAMP, then the selected names."""
         return view(self.read(per, start, end), self.services)
 
-    def _stored(self, part: Part) -> Stored:
+    def _stored(self, part: PartialRows) -> Stored:
         keys = [] if self._keys is None else [c.take(part.group) for c in self._keys.columns()]
         return Stored(self.definition, part.bucket, keys, part.columns, part.last)
 
@@ -252,18 +254,18 @@ class AggregationOp:
         for (_, aggregator, _), s in zip(self._running, state["running"], strict=True):
             aggregator.load(s)
         for d, p in state["kept"].items():
-            self._kept[d] = _Kept(self.definition, self._lasts)
+            self._kept[d] = _DurationRows(self.definition, self._lasts)
             self._kept[d].add(_part(p))
         self._fresh = {d: [_part(p) for p in parts] for d, parts in state["fresh"].items()}
 
 
 @dataclass(slots=True)
-class _Kept:
+class _DurationRows:
     """All rows of one duration: merged ones first, then parts that wait until they are twice as many."""
 
     definition: AggregationDef
     lasts: bool
-    parts: list[Part]
+    parts: list[PartialRows]
     waiting: int
 
     def __init__(self, definition: AggregationDef, lasts: bool) -> None:
@@ -272,13 +274,13 @@ class _Kept:
         self.parts = [empty_part(definition.base, lasts)]
         self.waiting = 0
 
-    def add(self, part: Part) -> None:
+    def add(self, part: PartialRows) -> None:
         self.parts.append(part)
         self.waiting += len(part)
         if self.waiting > max(4096, 2 * len(self.parts[0])):
             self.merged()
 
-    def merged(self) -> Part:
+    def merged(self) -> PartialRows:
         if len(self.parts) > 1:
             self.parts = [merge(join_parts(self.parts), self.definition.base)]
             self.waiting = 0
@@ -289,10 +291,10 @@ class _Kept:
         self.parts = [self.merged().take(index)]
 
 
-def _plain(part: Part) -> dict[str, Any]:
+def _plain(part: PartialRows) -> dict[str, Any]:
     return {"bucket": part.bucket, "group": part.group, "columns": part.columns, "last": part.last}
 
 
-def _part(state: dict[str, Any]) -> Part:
+def _part(state: dict[str, Any]) -> PartialRows:
     columns: Sequence[Column] = state["columns"]
-    return Part(state["bucket"], state["group"], list(columns), state["last"])
+    return PartialRows(state["bucket"], state["group"], list(columns), state["last"])

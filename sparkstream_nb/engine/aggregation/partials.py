@@ -20,7 +20,7 @@ from ..columnar.jit import inlined, kernel
 
 
 @dataclass(slots=True)
-class Part:
+class PartialRows:
     """`bucket` int64[n] (start, ms), `group` int32[n] (ids of `groups.Keys`), one column of n rows per base column.
 
     `last` int64[n] is the time of the event whose plain attributes are kept; None where the aggregation keeps none.
@@ -34,8 +34,8 @@ class Part:
     def __len__(self) -> int:
         return len(self.bucket)
 
-    def take(self, index: Array) -> Part:
-        return Part(
+    def take(self, index: Array) -> PartialRows:
+        return PartialRows(
             self.bucket[index],
             self.group[index],
             [c.take(index) for c in self.columns],
@@ -43,23 +43,23 @@ class Part:
         )
 
 
-def part_bytes(part: Part) -> int:
+def part_bytes(part: PartialRows) -> int:
     """Bytes of the arrays of `part`."""
     size = int(part.bucket.nbytes + part.group.nbytes + (0 if part.last is None else part.last.nbytes))
     return size + sum(int(c.values.nbytes + (0 if c.null is None else c.null.nbytes)) for c in part.columns)
 
 
-def empty_part(base: Sequence[BaseColumn], lasts: bool) -> Part:
+def empty_part(base: Sequence[BaseColumn], lasts: bool) -> PartialRows:
     """No rows."""
     none = np.empty(0, np.int64)
-    return Part(none, none.astype(np.int32), [Column.empty(b.type) for b in base], none if lasts else None)
+    return PartialRows(none, none.astype(np.int32), [Column.empty(b.type) for b in base], none if lasts else None)
 
 
-def join_parts(parts: Sequence[Part]) -> Part:
+def join_parts(parts: Sequence[PartialRows]) -> PartialRows:
     """The concatenated rows of `parts` (at least one), not merged."""
     if len(parts) == 1:
         return parts[0]
-    return Part(
+    return PartialRows(
         np.concatenate([p.bucket for p in parts]),
         np.concatenate([p.group for p in parts]),
         [concat(cs) for cs in zip(*(p.columns for p in parts), strict=True)],
@@ -254,7 +254,7 @@ def latest_rows(time: Array, ids: Array, n: int) -> Array:
     return row
 
 
-def merge(part: Part, base: Sequence[BaseColumn]) -> Part:
+def merge(part: PartialRows, base: Sequence[BaseColumn]) -> PartialRows:
     """Merges the rows of `part` with equal bucket and group, in the order of their first rows.
 
     Later rows win ties of `last`, so `part` must be in the order of arrival.
@@ -276,4 +276,4 @@ def merge(part: Part, base: Sequence[BaseColumn]) -> Part:
             assert latest is not None
             columns.append(c.take(latest))
     last = None if part.last is None or latest is None else part.last[latest]
-    return Part(part.bucket[first], part.group[first], columns, last)
+    return PartialRows(part.bucket[first], part.group[first], columns, last)

@@ -16,7 +16,7 @@ from ..columnar.frame import frame_of
 from ..columnar.rows import Clock, Rows
 from ..expressions import Env, compile_expr
 from ..select.selector import Selector
-from ..state.batch import Answer
+from ..state.batch import RetrievalAnswer
 from ..state.services import Services
 from .calendar import duration_of, within_range
 
@@ -44,12 +44,12 @@ def _value(expr: Expr, services: Services, now: int) -> int | str:
     return value
 
 
-def answer_rows(retrieval: Retrieval, columns: Sequence[Column], services: Services, now: int) -> Answer:
+def answer_rows(retrieval: Retrieval, columns: Sequence[Column], services: Services, now: int) -> RetrievalAnswer:
     """Finishes a retrieval over `columns`, those of its source's schema: `on`, then the select."""
     selected = select_rows(retrieval, columns, len(columns[0]), services, now)
     names = [(a.name, str(a.type)) for a in retrieval.columns]
     lists = [c.to_list(services.strings) for c in selected]
-    return Answer(names, [list(v) for v in zip(*lists, strict=True)])
+    return RetrievalAnswer(names, [list(v) for v in zip(*lists, strict=True)])
 
 
 def select_rows(

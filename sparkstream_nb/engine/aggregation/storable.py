@@ -22,7 +22,7 @@ Unfit = Callable[[pa.Table], dict[int, str]]
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class UnstorableRow:
     """A row of partials: its bucket (start, ms), its group-by and base columns, and why it cannot be stored."""
 
     bucket: int
@@ -30,7 +30,9 @@ class LeftOut:
     reason: str
 
 
-def storable(definition: AggregationDef, zone: str, partials: pa.Table, unfit: Unfit) -> tuple[pa.Table, list[LeftOut]]:
+def storable(
+    definition: AggregationDef, zone: str, partials: pa.Table, unfit: Unfit
+) -> tuple[pa.Table, list[UnstorableRow]]:
     """`partials` without the rows that are `unfit`, and those rows.
 
     What a bucket of the smallest duration loses, the larger buckets do not have either: they are made anew from what
@@ -59,10 +61,10 @@ def storable(definition: AggregationDef, zone: str, partials: pa.Table, unfit: U
     return pa.concat_tables(tables), left
 
 
-def _left_out(definition: AggregationDef, table: pa.Table, bad: dict[int, str]) -> list[LeftOut]:
+def _left_out(definition: AggregationDef, table: pa.Table, bad: dict[int, str]) -> list[UnstorableRow]:
     names = [*group_names(definition), *(b.name for b in definition.base)]
     out = []
     for i, reason in sorted(bad.items()):
         (row,) = table.slice(i, 1).to_pylist()
-        out.append(LeftOut(row[TIMESTAMP], [row[n] for n in names], f"per {row['duration']}: {reason}"))
+        out.append(UnstorableRow(row[TIMESTAMP], [row[n] for n in names], f"per {row['duration']}: {reason}"))
     return out

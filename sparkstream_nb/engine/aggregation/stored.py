@@ -15,7 +15,7 @@ from ..columnar.columns import ARROW, DTYPES, Array, Column
 from ..columnar.groups import Keys
 from ..expressions import Env, compile_expr
 from ..state.services import Services
-from .partials import Part, merge
+from .partials import PartialRows, merge
 
 TIMESTAMP = "AGG_TIMESTAMP"
 EVENT_TIMESTAMP = "AGG_EVENT_TIMESTAMP"
@@ -121,7 +121,7 @@ def merge_stored(stored: Stored, services: Services) -> Stored:
         group = keys.ids(stored.keys)
     else:
         keys, group = None, np.zeros(len(stored), np.int32)
-    part = merge(Part(stored.bucket, group, stored.base, stored.last), d.base)
+    part = merge(PartialRows(stored.bucket, group, stored.base, stored.last), d.base)
     part = part.take(np.argsort(part.bucket, kind="stable"))
     columns = [] if keys is None else [c.take(part.group) for c in keys.columns()]
     return Stored(d, part.bucket, columns, part.columns, part.last)

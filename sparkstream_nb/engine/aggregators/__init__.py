@@ -16,23 +16,23 @@ from .collected import COLLECTED, UnionSet
 from .deviations import StdDev
 from .distinct import DistinctCount
 from .extremes import Max, MaxForever, Min, MinForever
-from .logic import And, Or
+from .logic import AllTrue, AnyTrue
 from .percentile import Percentile
 from .running import over_all, settle, share
-from .sums import Avg, Count, Sum
+from .sums import Avg, CountAggregate, Sum
 
 AGGREGATORS: dict[str, Callable[[tuple[Type, ...], bool], Aggregator]] = {
     "sum": Sum,
     "avg": Avg,
-    "count": Count,
+    "count": CountAggregate,
     "stdDev": StdDev,
     "min": Min,
     "max": Max,
     "minForever": MinForever,
     "maxForever": MaxForever,
     "distinctCount": DistinctCount,
-    "and": And,
-    "or": Or,
+    "and": AllTrue,
+    "or": AnyTrue,
     "math:percentile": Percentile,
 }
 """Aggregator by its key in `plan.functions.AGGREGATORS`."""

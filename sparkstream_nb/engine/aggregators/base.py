@@ -25,7 +25,7 @@ EVERY = 0xFF
 
 
 @dataclass(slots=True)
-class Feed:
+class AggregateInput:
     """The input of aggregators: `n` operations (ops) in order, each on an event.
 
     `kind` int8[n], None: all CURRENT. `pos` int64[n] is the event of each op, an index into the arguments, `group` and
@@ -57,10 +57,10 @@ class Feed:
             self.pushed = None
 
     @staticmethod
-    def of(kind: Array | None, group: Array, groups: int, part: Array | None = None) -> Feed:
+    def of(kind: Array | None, group: Array, groups: int, part: Array | None = None) -> AggregateInput:
         """A feed with one op and one output row per row."""
         parts = int(part.max()) + 1 if part is not None and len(part) else 1
-        return Feed(len(group), kind, group, groups, part, parts, None, EVERY, None, len(group))
+        return AggregateInput(len(group), kind, group, groups, part, parts, None, EVERY, None, len(group))
 
     @property
     def comes_and_goes(self) -> bool:
@@ -162,7 +162,7 @@ def put_nothing(m: Any, slot: Array, out: Array, out_null: Array) -> Any:
     return m + 1
 
 
-def by_op(args: tuple[Column, ...], feed: Feed) -> tuple[tuple[Column, ...], Array, Array | None]:
+def by_op(args: tuple[Column, ...], feed: AggregateInput) -> tuple[tuple[Column, ...], Array, Array | None]:
     """(arguments, group, partition instance) of each op; None for the latter outside of partitions."""
     group = feed.group if len(feed.group) else np.zeros(len(args[0]) if args else feed.n, np.int32)
     if feed.pos is None:
@@ -174,7 +174,7 @@ def by_op(args: tuple[Column, ...], feed: Feed) -> tuple[tuple[Column, ...], Arr
 class Aggregator(Protocol):
     """One aggregator of one query."""
 
-    def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
+    def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         """The `feed.size` output values. `args` are over the events of `feed`."""
         ...
 
@@ -223,16 +223,16 @@ class Base:
     def run(
         self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
     ) -> Column:
-        return self.over(args, Feed.of(kind, group, groups, part))
+        return self.over(args, AggregateInput.of(kind, group, groups, part))
 
-    def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
+    def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         args, group, part = by_op(args, feed)
         out, shown = self.run(args, feed.kind, group, feed.groups, part), feed.shown_ops
         return out if len(shown) == feed.n else out.take(shown)
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
         n = len(group)
-        return self.over(args, Feed(n, None, group, groups, None, 1, None, EVERY, group, groups))
+        return self.over(args, AggregateInput(n, None, group, groups, None, 1, None, EVERY, group, groups))
 
     def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
         return None
@@ -248,9 +248,9 @@ class Grouped(Base):
     def _begin(self) -> None:
         self.eras, self.epoch = np.zeros(1, np.int64), np.zeros(0, np.int64)
 
-    def _ops(self, feed: Feed) -> tuple[Any, ...]:
+    def _ops(self, feed: AggregateInput) -> tuple[Any, ...]:
         """(*feed.arrays, eras, epoch, ahead, reach). Until the first RESET, `part`
-        and `epoch` are empty, and loops skip them. `ahead` and `reach`: see `Feed`."""
+        and `epoch` are empty, and loops skip them. `ahead` and `reach`: see `AggregateInput`."""
         arrays = feed.arrays
         if len(self.epoch) == 0 and (feed.comes_and_goes or not np.any(feed.kind == RESET)):
             return (*arrays[:4], NO_PART, *arrays[5:], self.eras, self.epoch, feed.ahead(self.words), feed.reach)
@@ -258,7 +258,7 @@ class Grouped(Base):
         return (*arrays, self.eras, self.epoch, feed.ahead(self.words), feed.reach)
 
     def _through(
-        self, loops: Loops, feed: Feed, null: Mask | None, before: tuple[Any, ...], after: tuple[Any, ...]
+        self, loops: Loops, feed: AggregateInput, null: Mask | None, before: tuple[Any, ...], after: tuple[Any, ...]
     ) -> Any:
         """Calls one of `loops` with (*before, *ops, *after); `null` is the mask of the arguments."""
         *ops, ahead, reach = self._ops(feed)

@@ -17,10 +17,10 @@ from ..columnar.rows import CURRENT, EXPIRED, RESET
 from ..expressions.jsontext import JsonError, read_smart, write_gson
 from ..expressions.objects import HashMap, same
 from ..expressions.values import boxes, object_text, text
-from .base import Base, Feed, by_op
+from .base import AggregateInput, Base, by_op
 
 
-class Collected(Base):
+class ObjectAggregate(Base):
     """An aggregator with a Python object of state per group. Arguments come as boxed Python values."""
 
     result = Type.OBJECT
@@ -44,7 +44,7 @@ class Collected(Base):
         """The output value for a row with these arguments."""
         raise NotImplementedError
 
-    def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
+    def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         args, group, part = by_op(args, feed)
         kinds = [CURRENT] * feed.n if feed.kind is None else feed.kind.tolist()
         shown = feed.shown_ops
@@ -94,7 +94,7 @@ def _discard(items: list[Any], value: Any) -> None:
             return
 
 
-class UnionSet(Collected):
+class UnionSet(ObjectAggregate):
     """`unionSet`. Where events expire the elements are counted, in Siddhi's way: the count of one that leaves the set
     stays
     at one (`UnionSetAttributeAggregatorExecutor.processRemove`), until a group's set is empty."""
@@ -132,7 +132,7 @@ class UnionSet(Collected):
         return state[0]
 
 
-class ListCollect(Collected):
+class ListCollect(ObjectAggregate):
     """`list:collect(value[, is.distinct])`."""
 
     def empty(self) -> list[Any]:
@@ -163,7 +163,7 @@ class ListMerge(ListCollect):
         state[:] = [x for x in state if not any(same(x, y) for y in args[0])]
 
 
-class MapCollect(Collected):
+class MapCollect(ObjectAggregate):
     """`map:collect(key, value)`."""
 
     def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
@@ -202,7 +202,7 @@ class MapMerge(MapCollect):
             state.pop(key, None)
 
 
-class GroupConcat(Collected):
+class GroupConcat(ObjectAggregate):
     """`str:groupConcat(key[, separator[, distinct[, order]]])`; equal texts stand together, '' for none.
 
     Alone, a null key is skipped; with a separator it is the text 'null'. siddhi-execution-string 5.0.5
@@ -244,7 +244,7 @@ class GroupConcat(Collected):
         return separator.join(keys if distinct else [k for k in keys for _ in range(state[k])])
 
 
-class JsonGroup(Collected):
+class JsonGroup(ObjectAggregate):
     """`json:group(json[, enclosing.element][, distinct])`: the objects as the text of an array, or of an object
     around it.
 
@@ -334,7 +334,7 @@ def write_smart(value: Any) -> str:
     return object_text(value)
 
 
-COLLECTED: dict[str, Callable[[tuple[Type, ...], bool, Strings], Collected]] = {
+COLLECTED: dict[str, Callable[[tuple[Type, ...], bool, Strings], ObjectAggregate]] = {
     "list:collect": ListCollect,
     "list:merge": ListMerge,
     "map:collect": MapCollect,

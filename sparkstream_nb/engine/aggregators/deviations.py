@@ -18,7 +18,7 @@ from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, EXPIRED
 from .base import (
     NO_MASK,
-    Feed,
+    AggregateInput,
     Grouped,
     Loops,
     as_numbers,
@@ -245,7 +245,7 @@ class StdDev(Grouped):
         self.values, self.after = np.zeros(1), np.zeros(1, np.int64)
         """The cells of values that may leave, of which `used` were given away, number 0 among them."""
 
-    def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
+    def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         (column,) = args
         self._grow(feed.groups)
         if self.leaves and self.used + feed.n > len(self.values):

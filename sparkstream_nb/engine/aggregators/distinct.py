@@ -11,7 +11,7 @@ from ..columnar.arrays import fill_at, grown
 from ..columnar.columns import Array, Column
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, EXPIRED, RESET
-from .base import NO_MASK, Feed, Grouped, as_numbers, look_ahead
+from .base import NO_MASK, AggregateInput, Grouped, as_numbers, look_ahead
 
 _NULL = np.int64(-(2**63))
 _NAN = np.float64(np.nan).view(np.int64)
@@ -141,7 +141,7 @@ class DistinctCount(Grouped):
         none = np.zeros(0, np.int64)
         self._keep(none, none, none)
 
-    def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
+    def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         (column,) = args
         values = as_numbers(column.values, np.float64).view(np.int64) if self.real else column.values
         self.cells = grown(self.cells, 2 * feed.groups, -1)

@@ -15,7 +15,7 @@ from ..columnar.jit import eight_equal, eight_greater, eight_less, either, inlin
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Pushed
 from .base import (
     NO_MASK,
-    Feed,
+    AggregateInput,
     Grouped,
     Loops,
     as_numbers,
@@ -316,7 +316,7 @@ class Min(Grouped):
         pool[np.repeat(start, length) + within] = self.pool[np.repeat(first, length) + within]
         self.queue, self.pool = np.stack([start, start + length, limit, size], axis=1).ravel(), pool
 
-    def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
+    def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         (column,) = args
         values = as_numbers(column.values, self.dtype)
         null_in = NO_MASK if column.null is None else column.null
@@ -344,7 +344,7 @@ class Min(Grouped):
         shown = shown_column(self.type, out, null if holes else None)
         return Column(self.type, shown.values.astype(DTYPES[self.type], copy=False), shown.null)
 
-    def _pushed(self, values: Array, ops: Pushed, feed: Feed) -> Column:
+    def _pushed(self, values: Array, ops: Pushed, feed: AggregateInput) -> Column:
         out, ahead, done = np.empty(ops.n, self.dtype), feed.ahead(self.words), 0
         loop = _pushed_loop(self.sign, len(feed.group) > 0, ahead > 0)
         while done < ops.n:
@@ -444,7 +444,7 @@ class MinForever(Grouped):
         self.best, self.has = np.zeros(0, self.dtype), np.zeros(0, np.bool_)
         self._begin()
 
-    def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
+    def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         (column,) = args
         self.best, self.has = grown(self.best, feed.groups), grown(self.has, feed.groups, False)
         out, null = np.empty(feed.size, self.dtype), np.empty(feed.size, np.bool_)

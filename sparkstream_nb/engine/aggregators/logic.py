@@ -11,7 +11,7 @@ from ..columnar.arrays import fill_at, grown
 from ..columnar.columns import Array, Column
 from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, EXPIRED, RESET
-from .base import NO_MASK, Feed, Grouped
+from .base import NO_MASK, AggregateInput, Grouped
 
 
 @kernel
@@ -47,7 +47,7 @@ def _truths(
             m += 1
 
 
-class And(Grouped):
+class AllTrue(Grouped):
     """`and(x)`: whether all values are true, and there is at least one."""
 
     conjunction = True
@@ -56,7 +56,7 @@ class And(Grouped):
         self.counts = np.zeros((2, 0), np.int64)
         self._begin()
 
-    def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
+    def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         (column,) = args
         self.counts = grown(self.counts, feed.groups)
         out = np.empty(feed.size, np.bool_)
@@ -76,7 +76,7 @@ class And(Grouped):
         self.counts, self.epoch, self.eras = state["counts"].copy(), state["epoch"].copy(), state["era"].copy()
 
 
-class Or(And):
+class AnyTrue(AllTrue):
     """`or(x)`: whether at least one value is true."""
 
     conjunction = False

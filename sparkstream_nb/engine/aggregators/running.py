@@ -16,7 +16,7 @@ from ...types import Type
 from ..columnar.arrays import Array, lined, wider
 from ..columnar.blocks import Blocks, Tracked
 from ..columnar.columns import Column
-from .base import Feed, Grouped
+from .base import AggregateInput, Grouped
 from .moving import (
     BOTH_EXACT,
     COUNT,
@@ -98,7 +98,7 @@ class Cells:
         totals[known], counts[known] = 0, 0
         self._touch(known)
 
-    def touch(self, feed: Feed) -> None:
+    def touch(self, feed: AggregateInput) -> None:
         """The groups of the ops of `feed` are written."""
         if not self._blocks[0].spared(feed.n) | self._blocks[1].spared(feed.n):
             return
@@ -146,7 +146,7 @@ def _more(words: Array, n: int) -> Array:
     return out
 
 
-class Running(Grouped):
+class RunningAggregate(Grouped):
     """An aggregate that holds a total and a count for each group, in `cells`, where it is number `at`."""
 
     def _hold(self, what: int) -> None:
@@ -163,11 +163,11 @@ class Running(Grouped):
         """The dtype of its total and output."""
         return np.float64 if self.type is Type.DOUBLE else np.int64
 
-    def alone(self, args: tuple[Column, ...], feed: Feed) -> Column:
+    def alone(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         """As `over`, whatever there is among the ops. `cells` have room, and counts of its own."""
         raise NotImplementedError
 
-    def over(self, args: tuple[Column, ...], feed: Feed) -> Column:
+    def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         return over_all([self], [args], feed)[0]
 
     def forget(self, groups: Array, parts: Array) -> None:
@@ -201,7 +201,7 @@ class Running(Grouped):
 
 def share(aggregates: Sequence[Any]) -> None:
     """Makes new aggregates share their states if possible."""
-    running = [a for a in aggregates if isinstance(a, Running)]
+    running = [a for a in aggregates if isinstance(a, RunningAggregate)]
     for first in range(0, len(running), _MOST):
         members = running[first : first + _MOST]
         cells = Cells(len(members))
@@ -215,16 +215,16 @@ def settle(aggregates: Sequence[Any]) -> None:
         cells.unite()
 
 
-def _by_cells(aggregates: Sequence[Any]) -> dict[Cells, list[tuple[int, Running]]]:
+def _by_cells(aggregates: Sequence[Any]) -> dict[Cells, list[tuple[int, RunningAggregate]]]:
     """The running ones, with their places, by where they hold their states."""
-    found: dict[Cells, list[tuple[int, Running]]] = {}
+    found: dict[Cells, list[tuple[int, RunningAggregate]]] = {}
     for i, a in enumerate(aggregates):
-        if isinstance(a, Running):
+        if isinstance(a, RunningAggregate):
             found.setdefault(a.cells, []).append((i, a))
     return found
 
 
-def over_all(aggregates: Sequence[Any], args: Sequence[tuple[Column, ...]], feed: Feed) -> list[Column]:
+def over_all(aggregates: Sequence[Any], args: Sequence[tuple[Column, ...]], feed: AggregateInput) -> list[Column]:
     """What `Aggregator.over` gives for each of the `aggregates`, which are all that share their states."""
     out: list[Any] = [None] * len(aggregates)
     for cells, members in _by_cells(aggregates).items():
@@ -251,7 +251,9 @@ def over_all(aggregates: Sequence[Any], args: Sequence[tuple[Column, ...]], feed
     return out
 
 
-def _run(cells: Cells, members: list[Running], args: list[tuple[Column, ...]], feed: Feed) -> list[Column | None]:
+def _run(
+    cells: Cells, members: list[RunningAggregate], args: list[tuple[Column, ...]], feed: AggregateInput
+) -> list[Column | None]:
     """What aggregates come to that have counted the same, over ops that are CURRENT or EXPIRED; None for those that
     would not be exact, which are as if nothing had been."""
     if feed.slot is not None:
@@ -285,8 +287,9 @@ def _run(cells: Cells, members: list[Running], args: list[tuple[Column, ...]], f
 
 
 def _by_group(
-    cells: Cells, members: list[Running], values: list[Array], feed: Feed, none: Array | None, outs: list[Array]
-) -> int:
+    cells: Cells, members: list[RunningAggregate], values: list[Array], feed: AggregateInput, none: Array | None,
+    outs: list[Array],
+) -> int:  # fmt: skip
     """Fills `outs`, and `none` where ops are laid out; returns as the loops do."""
     first = members[0].at
     what, given, out = [NOTHING] * _MOST, [_NO_VALUES] * _MOST, [_NO_VALUES] * _MOST
@@ -309,8 +312,9 @@ def _by_group(
 
 
 def _of_one_group(
-    cells: Cells, members: list[Running], values: list[Array], feed: Feed, none: Array | None, outs: list[Array]
-) -> int:
+    cells: Cells, members: list[RunningAggregate], values: list[Array], feed: AggregateInput, none: Array | None,
+    outs: list[Array],
+) -> int:  # fmt: skip
     """As `_by_group`, where there are no groups: one aggregate after the other."""
     count = cells.counts(members[0].at)
     far, after = 0, 0

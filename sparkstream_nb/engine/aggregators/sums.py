@@ -15,10 +15,10 @@ from ..columnar.columns import Column
 from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, EXPIRED
 from ..expressions.arithmetic import long_minus
-from .base import NO_MASK, Feed, begins, look_ahead, put_nothing, reset, shown_column
+from .base import NO_MASK, AggregateInput, begins, look_ahead, put_nothing, reset, shown_column
 from .folds import sizes, totals
 from .moving import BOTH_EXACT, COUNT, EXACT, MEAN, REAL, WHOLE
-from .running import Running
+from .running import RunningAggregate
 
 
 def _sums(
@@ -123,13 +123,13 @@ def _count_loop(shift: int) -> Callable[..., None]:
     return kernel(_counts, shift=shift)
 
 
-class Sum(Running):
+class Sum(RunningAggregate):
     """`sum`: LONG for int and long, DOUBLE for float and double; null when the group is empty."""
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         self._hold(WHOLE if args[0] in (Type.INT, Type.LONG) else REAL)
 
-    def alone(self, args: tuple[Column, ...], feed: Feed) -> Column:
+    def alone(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         (column,) = args
         out: Array = np.empty(feed.size + 1, self.dtype)
         null = np.empty(feed.size + 1, np.bool_)
@@ -158,13 +158,13 @@ class Avg(Sum):
         self._hold(MEAN)
 
 
-class Count(Running):
+class CountAggregate(RunningAggregate):
     """`count()`: LONG, every row counts."""
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         self._hold(COUNT)
 
-    def alone(self, args: tuple[Column, ...], feed: Feed) -> Column:
+    def alone(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         out: Array = np.empty(feed.size + 1, np.int64)
         _count_loop(self.cells.shift)(*self._ops(feed), self.cells.counts(self.at), out)
         return shown_column(Type.LONG, out)

@@ -32,7 +32,7 @@ def digest_of(data: Buffer) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class StatePiece:
     """A piece of a saved state. `data` is the engine's own memory: it means something until the next step."""
 
     digest: str
@@ -127,7 +127,7 @@ class Tracked:
         """The bytes of the elements from the a-th to the b-th."""
         return self.read(a, b).view(np.uint8).data if b > a else b""
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[StatePiece]:
         """The pieces, one after the other; only those are read that were written since, and where the array ends."""
         blocks, first, end, itemsize = self.blocks, self.first, self.first + self.n, self.dtype.itemsize
         start = first
@@ -136,7 +136,7 @@ class Tracked:
             stop = min((k + 1) * blocks.per, end)
             data = _Range(self, start - first, stop - first)
             digest = blocks.digest(k, data) if stop - start == blocks.per else digest_of(data())
-            yield Piece(digest, (stop - start) * itemsize, data)
+            yield StatePiece(digest, (stop - start) * itemsize, data)
             start = stop
 
 

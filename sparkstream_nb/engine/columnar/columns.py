@@ -246,7 +246,7 @@ class Texts(Column):
         return list(self._array.to_pylist()) if self.many else super().to_list(strings)
 
 
-class Unread(Column):
+class UnreadColumn(Column):
     """A column that nobody reads, whose values were left in their file. It goes through as it is, joined with others
     too; values, which a plan says that nobody asks for (`plan.needed`), raise RuntimeError."""
 
@@ -267,13 +267,13 @@ class Unread(Column):
         raise RuntimeError("the nulls of an attribute are asked for that was to be left out")
 
     def take(self, index: Array) -> Column:
-        return Unread(self.type, len(index))
+        return UnreadColumn(self.type, len(index))
 
     def slice(self, a: int, b: int) -> Column:
-        return Unread(self.type, len(range(self._n)[a:b]))
+        return UnreadColumn(self.type, len(range(self._n)[a:b]))
 
 
-class Held(Sequence[Column]):
+class SelectionView(Sequence[Column]):
     """A selection vector: the columns `events` at the positions `pos` (int64), gathered lazily.
 
     The values at these positions must not be moved.
@@ -305,20 +305,20 @@ class Held(Sequence[Column]):
             self._known[i] = c
         return self._known[i]
 
-    def take(self, index: Array) -> Held:
+    def take(self, index: Array) -> SelectionView:
         """The rows at `index`."""
-        return Held(self.events, self.pos[index])
+        return SelectionView(self.events, self.pos[index])
 
-    def pick(self, places: Sequence[int]) -> Held:
+    def pick(self, places: Sequence[int]) -> SelectionView:
         """The columns at `places`."""
-        out = Held([self.events[p] for p in places], self.pos)
+        out = SelectionView([self.events[p] for p in places], self.pos)
         out._known = {i: self._known[p] for i, p in enumerate(places) if p in self._known}
         return out
 
 
 def take_columns(columns: Sequence[Column], index: Array) -> Sequence[Column]:
     """The rows of columns at `index`."""
-    return columns.take(index) if isinstance(columns, Held) else [c.take(index) for c in columns]
+    return columns.take(index) if isinstance(columns, SelectionView) else [c.take(index) for c in columns]
 
 
 class _Memory:
@@ -343,8 +343,8 @@ def concat(parts: Sequence[Column]) -> Column:
         raise ValueError("no columns to concatenate")
     if len(parts) == 1:
         return parts[0]
-    if any(isinstance(p, Unread) for p in parts):
-        return Unread(parts[0].type, sum(map(len, parts)))
+    if any(isinstance(p, UnreadColumn) for p in parts):
+        return UnreadColumn(parts[0].type, sum(map(len, parts)))
     joined = parts[0].joined(parts[1:])
     if joined is not None:
         return joined

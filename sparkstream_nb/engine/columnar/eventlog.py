@@ -11,7 +11,7 @@ import numpy as np
 from ...types import Type
 from .arrays import wider
 from .blocks import Blocks, Tracked
-from .columns import DTYPES, Array, Column, Held
+from .columns import DTYPES, Array, Column, SelectionView
 from .rows import Rows
 
 _OWN = 4
@@ -129,9 +129,11 @@ class EventLog:
         """Values at positions `index`."""
         return list(self.at(index))
 
-    def at(self, index: Array) -> Held:
+    def at(self, index: Array) -> SelectionView:
         """As `columns`, gathered when they are asked for, whatever becomes of the log until then."""
-        return Held([Column(t, v, m) for t, v, m in zip(self.types, self._values, self._null, strict=True)], index)
+        return SelectionView(
+            [Column(t, v, m) for t, v, m in zip(self.types, self._values, self._null, strict=True)], index
+        )
 
     def between(self, a: int, b: int) -> list[Column]:
         """Values at the positions a ≤ i < b, as views."""

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from ...plan.nodes import EventRef, Ref
 from .columns import Array, Column
-from .rows import Passing, Rows, order_at
+from .rows import Rows, WindowOps, order_at
 
 Resolver = Callable[[Ref | EventRef], Column]
 EventTime = Callable[[EventRef], Column]
 
 
 @dataclass(slots=True)
-class Frame:
+class LazyRows:
     """Rows without their columns (see `Rows`), and `resolve`, which gives the column that a reference names.
 
     `event_time` gives the timestamps of whole events, where there are several in a row. `passing` and `anew` are
@@ -28,17 +28,17 @@ class Frame:
     part: Array | None
     resolve: Resolver
     event_time: EventTime | None = None
-    passing: Passing | None = None
+    passing: WindowOps | None = None
     places: dict[int, int] | None = None
     anew: bool = False
 
     def __len__(self) -> int:
         return len(self.ts)
 
-    def take(self, index: Array) -> Frame:
+    def take(self, index: Array) -> LazyRows:
         """The rows at `index`; columns are gathered lazily."""
         whole, time = self.resolve, self.event_time
-        return Frame(
+        return LazyRows(
             self.ts[index],
             *order_at(self.root, self.chunk, index),
             None if self.kind is None else self.kind[index],
@@ -66,7 +66,7 @@ def cached(resolve: Resolver) -> Resolver:
     return get
 
 
-def frame_of(rows: Rows, places: dict[int, int] | None = None) -> Frame:
+def frame_of(rows: Rows, places: dict[int, int] | None = None) -> LazyRows:
     """A frame over stream rows (slot 0). `places` maps attribute numbers to column positions; None: they are the same.
     """
 
@@ -74,4 +74,6 @@ def frame_of(rows: Rows, places: dict[int, int] | None = None) -> Frame:
         assert isinstance(ref, Ref), "a stream query has no event references"
         return rows.columns[ref.attr if places is None else places[ref.attr]]
 
-    return Frame(rows.ts, rows.root, rows.chunk, rows.kind, rows.part, resolve, None, rows.passing, places, rows.anew)
+    return LazyRows(
+        rows.ts, rows.root, rows.chunk, rows.kind, rows.part, resolve, None, rows.passing, places, rows.anew
+    )

@@ -274,7 +274,7 @@ def kernel(function: Callable[..., object], **fixed: bool | int) -> Callable[...
 
 
 @dataclass(frozen=True)
-class _Made:
+class _InlinedLoop:
     """A loop with the helpers inlined: its `code` (None where it has none and is the function itself) and its `digest`
     (`_digest`). `known`: what the helpers' bodies name in their own modules, as module and name there, by names of the
     loop's own. `used`: what its digest says of constants and other compiled loops, by name."""
@@ -289,19 +289,19 @@ class _Made:
         return {**function.__globals__, **{own: getattr(sys.modules[m], n) for own, (m, n) in self.known.items()}}
 
 
-def _inlined(function: Callable[..., object], fixed: Mapping[str, bool | int]) -> _Made:
+def _inlined(function: Callable[..., object], fixed: Mapping[str, bool | int]) -> _InlinedLoop:
     node = _parsed(function)
     names = {n: f for n, f in function.__globals__.items() if _is_inlined(f)}
     if fixed:
         node.args.args = [a for a in node.args.args if a.arg not in fixed]
         node = _Renamer({n: ast.Constant(v) for n, v in fixed.items()}).visit(node)
     if not fixed and not any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node)):
-        return _Made(None, *_digest(node, function.__globals__, {}))
+        return _InlinedLoop(None, *_digest(node, function.__globals__, {}))
     inliner = _Inliner(names)
     node = inliner.visit(node)
     ast.fix_missing_locations(node)
     code = compile(ast.Module([node], []), function.__code__.co_filename, "exec")
-    return _Made(code, *_digest(node, {**function.__globals__, **inliner.known}, inliner.origins))
+    return _InlinedLoop(code, *_digest(node, {**function.__globals__, **inliner.known}, inliner.origins))
 
 
 def _digest(
@@ -356,18 +356,18 @@ def _place(function: Callable[..., object], fixed: Mapping[str, bool | int]) -> 
     return _kept_folder() / hashlib.sha256(what.encode()).hexdigest()[:24]
 
 
-def _read(kept: Path, function: Callable[..., object]) -> _Made | None:
+def _read(kept: Path, function: Callable[..., object]) -> _InlinedLoop | None:
     """What is kept of a loop; None where that is nothing, or was made of other constants or loops."""
     try:
         code, digest, known, used = marshal.loads(kept.read_bytes())
-        made = _Made(code, digest, known, used)
+        made = _InlinedLoop(code, digest, known, used)
         names = made.names_for(function)
         return made if all(_said(names[name]) == said for name, said in used.items()) else None
     except (OSError, ValueError, EOFError, TypeError, KeyError, AttributeError):
         return None
 
 
-def _write(kept: Path, made: _Made) -> None:
+def _write(kept: Path, made: _InlinedLoop) -> None:
     new = kept.with_name(f"{kept.name}.{os.getpid()}")
     with contextlib.suppress(OSError):
         new.write_bytes(marshal.dumps((made.code, made.digest, dict(made.known), dict(made.used))))

@@ -11,7 +11,7 @@ from ...types import Type
 from .columns import Array, Column, Mask, Strings, concat
 
 
-class Made(Column):
+class LazyObjectColumn(Column):
     """A lazy object column: `make` creates the objects from the values of other columns, row by row; None: takes the
     values of one column as they are.
 
@@ -52,12 +52,12 @@ class Made(Column):
         return self._over([p.slice(a, b) for p in self.parts], None if self.null is None else self.null[a:b])
 
     def joined(self, others: Sequence[Column]) -> Column | None:
-        alike = [o for o in others if isinstance(o, Made) and (o.make, o.keys) == (self.make, self.keys)]
+        alike = [o for o in others if isinstance(o, LazyObjectColumn) and (o.make, o.keys) == (self.make, self.keys)]
         if len(alike) < len(others):
             return None
         whole = [self, *alike]
         null = np.concatenate([m.nulls() for m in whole]) if any(m.null is not None for m in whole) else None
         return self._over([concat(p) for p in zip(*(m.parts for m in whole), strict=True)], null)
 
-    def _over(self, parts: Sequence[Column], null: Mask | None) -> Made:
-        return Made(self.kind, self.keys, self.make, parts, self._strings, null)
+    def _over(self, parts: Sequence[Column], null: Mask | None) -> LazyObjectColumn:
+        return LazyObjectColumn(self.kind, self.keys, self.make, parts, self._strings, null)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...types import Type
-from .columns import Array, Column, Held, Mask, concat, take_columns, writable
+from .columns import Array, Column, Mask, SelectionView, concat, take_columns, writable
 from .jit import kernel
 from .merging import merged
 
@@ -69,14 +69,14 @@ def _lay_out(first: int, n: int, free: int, lag: int, kind: Array, pos: Array) -
 
 
 @dataclass(slots=True)
-class Passing:
+class WindowOps:
     """The window's stream of add and remove operations, for the aggregates: event types `kind` (int8) over `columns`;
     `part` is the partition instance of each event in `columns` (None outside partitions). With `apart`, the rows beside
     it are the CURRENT operations only, in order; else they are the operations. With `pushed`, the operations are given
     by it, and `kind` and the positions of `columns` are empty.
     """
 
-    columns: Held
+    columns: SelectionView
     kind: Array
     part: Array | None
     apart: bool
@@ -98,7 +98,7 @@ class Rows:
     chunk: Array
     kind: Array | None = None
     part: Array | None = None
-    passing: Passing | None = None
+    passing: WindowOps | None = None
     anew: bool = False
 
     def __len__(self) -> int:
@@ -124,11 +124,11 @@ class Rows:
     def pick(self, places: Sequence[int]) -> Rows:
         """The same rows with only the columns at `places`."""
         held, passing = self.columns, self.passing
-        columns = held.pick(places) if isinstance(held, Held) else [held[p] for p in places]
+        columns = held.pick(places) if isinstance(held, SelectionView) else [held[p] for p in places]
         if passing is not None:
             whole = columns if not passing.apart else passing.columns.pick(places)
-            assert isinstance(whole, Held)
-            passing = Passing(whole, passing.kind, passing.part, passing.apart, passing.pushed)
+            assert isinstance(whole, SelectionView)
+            passing = WindowOps(whole, passing.kind, passing.part, passing.apart, passing.pushed)
         return Rows(columns, self.ts, self.root, self.chunk, self.kind, self.part, passing, self.anew)
 
     def alike(self, other: Rows) -> bool:

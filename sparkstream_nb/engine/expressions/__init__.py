@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from .env import Context, Env, Evaluator, Script
 from .evaluate import compile_condition, compile_expr
-from .values import Failure, Float, Long
+from .values import Float, Long, RowFailure
 
-__all__ = ["Context", "Env", "Evaluator", "Failure", "Float", "Long", "Script", "compile_condition", "compile_expr"]
+__all__ = ["Context", "Env", "Evaluator", "Float", "Long", "RowFailure", "Script", "compile_condition", "compile_expr"]

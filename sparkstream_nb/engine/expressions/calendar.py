@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from .values import Failure
+from .values import RowFailure
 
 DAY = 86_400_000
 CUTOVER = -141_427  # 15 October 1582, in days since 1970
@@ -116,7 +116,7 @@ def weeks_of(locale: str | None) -> Weeks:
     if not (language.isalpha() and language.islower() and len(language) in (2, 3)) or (
         country and not (country.isalpha() and country.isupper() and len(country) == 2)
     ):
-        raise Failure(f"'{locale}' is not a locale, such as en_US")
+        raise RowFailure(f"'{locale}' is not a locale, such as en_US")
     return _WEEKS.get(country, SUNDAY)
 
 
@@ -157,7 +157,7 @@ def zone(name: str) -> datetime.tzinfo:
             return ZoneInfo(name)
         except (KeyError, OSError, ValueError):  # unknown, a folder of zones, an odd name
             pass
-    raise Failure(f"'{name}' is not a time zone")
+    raise RowFailure(f"'{name}' is not a time zone")
 
 
 def offset_at(instant: int, tz: datetime.tzinfo) -> int:
@@ -168,7 +168,7 @@ def offset_at(instant: int, tz: datetime.tzinfo) -> int:
         moment = _EPOCH + datetime.timedelta(milliseconds=instant)
         distance = moment.astimezone(tz).utcoffset()
     except OverflowError:
-        raise Failure(f"time {instant} is out of range for a time zone") from None
+        raise RowFailure(f"time {instant} is out of range for a time zone") from None
     assert distance is not None
     return round(distance.total_seconds() * 1000)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...limits import Limits
-from .values import Failure
+from .values import RowFailure
 
 MOST_SHOWN = 300
 """Characters of an error's message."""
@@ -15,7 +15,7 @@ MOST_SHOWN = 300
 def check_text(length: int, limits: Limits) -> None:
     """Raises Failure for a text of so many characters that would be too long."""
     if length > limits.characters:
-        raise Failure(f"a text of {length:,} characters is too long: {limits.characters:,} are the most")
+        raise RowFailure(f"a text of {length:,} characters is too long: {limits.characters:,} are the most")
 
 
 def within(limits: Limits, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -44,7 +44,7 @@ def _check_depth(value: Any, most: int) -> None:
         ]
         if not level:
             return
-    raise Failure(f"an object is nested deeper than {most} levels")
+    raise RowFailure(f"an object is nested deeper than {most} levels")
 
 
 def reason_of(error: Exception) -> str:
@@ -52,6 +52,6 @@ def reason_of(error: Exception) -> str:
     text = str(error).splitlines()[0] if str(error) else ""
     if isinstance(error, RecursionError):
         text = "nested too deep"
-    elif not isinstance(error, Failure):
+    elif not isinstance(error, RowFailure):
         text = f"{type(error).__name__}: {text}".rstrip(": ")
     return text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 1] + "…"

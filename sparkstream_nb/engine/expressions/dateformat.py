@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Literal
 
 from .calendar import DAY, SUNDAY, date_of, days_of, instant_at, month_length, offset_at, zone
-from .values import Failure
+from .values import RowFailure
 
 DEFAULT = "yyyy-MM-dd HH:mm:ss.SSS"
 """The format of dates where a function is given none."""
@@ -43,7 +43,7 @@ _ZONES = {
 
 
 @dataclass(frozen=True)
-class Part:
+class FormatPart:
     """A literal text, or a letter repeated `width` times."""
 
     kind: Literal["text", "field"]
@@ -57,23 +57,23 @@ class Part:
 
 
 @lru_cache(maxsize=512)
-def parts_of(pattern: str) -> tuple[Part, ...]:
+def parts_of(pattern: str) -> tuple[FormatPart, ...]:
     """Splits a pattern into parts. Raises Failure for a letter that has no meaning."""
-    out: list[Part] = []
+    out: list[FormatPart] = []
     for match in re.finditer(r"''|'((?:[^']|'')*)'|(([a-zA-Z])\3*)|([^a-zA-Z'])|'", pattern):
         quoted, run, letter, other = match.groups()
         if run:
             if letter not in _LETTERS:
-                raise Failure(f"'{letter}' has no meaning in the date pattern '{pattern}'")
-            out.append(Part("field", letter, len(run)))
+                raise RowFailure(f"'{letter}' has no meaning in the date pattern '{pattern}'")
+            out.append(FormatPart("field", letter, len(run)))
         elif other is not None:
-            out.append(Part("text", other))
+            out.append(FormatPart("text", other))
         elif match.group() == "''":
-            out.append(Part("text", "'"))
+            out.append(FormatPart("text", "'"))
         elif quoted is not None:
-            out.append(Part("text", quoted.replace("''", "'")))
+            out.append(FormatPart("text", quoted.replace("''", "'")))
         else:
-            raise Failure(f"unclosed quote in the date pattern '{pattern}'")
+            raise RowFailure(f"unclosed quote in the date pattern '{pattern}'")
     return tuple(out)
 
 
@@ -168,7 +168,7 @@ def _zone_name(instant: int, tz: datetime.tzinfo, width: int) -> str:
 
 
 @lru_cache(maxsize=512)
-def _reader(pattern: str) -> tuple[re.Pattern[str], tuple[Part, ...]]:
+def _reader(pattern: str) -> tuple[re.Pattern[str], tuple[FormatPart, ...]]:
     parts = parts_of(pattern)
     out = []
     for i, part in enumerate(parts):
@@ -203,7 +203,7 @@ def parse_instant(text: str, pattern: str) -> int:
     reader, fields = _reader(pattern)
     match = reader.match(text)
     if match is None:
-        raise Failure(f"'{text}' does not match the date pattern '{pattern}'")
+        raise RowFailure(f"'{text}' does not match the date pattern '{pattern}'")
     values: dict[str, int] = {}
     order: list[str] = []
     tz: datetime.tzinfo | int = 0
@@ -223,7 +223,7 @@ def parse_instant(text: str, pattern: str) -> int:
     return local - tz if isinstance(tz, int) else instant_at(local, tz)
 
 
-def _read(part: Part, found: str) -> int:
+def _read(part: FormatPart, found: str) -> int:
     if part.number:
         value = int(found)
         return _two_digits(value) if part.text == "y" and part.width <= 2 and value < 100 else value
@@ -330,7 +330,7 @@ def parse_local(text: str, pattern: str) -> int:
     fields = [p for p in parts if p.kind == "field" and p.text != "E"]
     match = re.fullmatch("".join(out), text)
     if match is None:
-        raise Failure(f"'{text}' does not match the date and time pattern '{pattern}'")
+        raise RowFailure(f"'{text}' does not match the date and time pattern '{pattern}'")
     values: dict[str, int] = {}
     for part, found in zip(fields, match.groups(), strict=True):
         value = int(found.ljust(3, "0")[:3]) if part.text == "S" else _read(part, found)
@@ -338,15 +338,15 @@ def parse_local(text: str, pattern: str) -> int:
             value = 2000 + value % 100
         low, high = _LIMITS.get(part.text, (value, value))
         if not low <= value <= high:
-            raise Failure(f"{value} is out of range in '{text}'")
+            raise RowFailure(f"{value} is out of range in '{text}'")
         values[part.text] = value
     if not {"y", "M", "d"} <= values.keys() or not values.keys() & set("HhKk"):
-        raise Failure(f"the pattern '{pattern}' does not give a date and a time")
+        raise RowFailure(f"the pattern '{pattern}' does not give a date and a time")
     day = min(values["d"], month_length(values["y"], values["M"]))
     hour = values.get("H", values.get("k", 0) % 24)
     if "h" in values or "K" in values:
         if "a" not in values:
-            raise Failure(f"the pattern '{pattern}' does not distinguish AM from PM")
+            raise RowFailure(f"the pattern '{pattern}' does not distinguish AM from PM")
         hour = values.get("h", values.get("K", 0)) % 12 + 12 * values["a"]
     rest = ((hour * 60 + values.get("m", 0)) * 60 + values.get("s", 0)) * 1000 + values.get("S", 0)
     return days_of(values["y"], values["M"], day) * DAY + rest

@@ -36,7 +36,7 @@ from .checks import within
 from .env import Context, Env, Evaluator
 from .functions import FUNCTIONS
 from .rowwise import apply
-from .values import Failure
+from .values import RowFailure
 
 
 def compile_expr(expr: Expr, context: Context | None = None) -> Evaluator:
@@ -97,7 +97,7 @@ def _build_as(expr: Expr, wanted: Type, context: Context) -> Evaluator:
 def _number(value: Any) -> Any:
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value
-    raise Failure(f"{value!r} is not a number")
+    raise RowFailure(f"{value!r} is not a number")
 
 
 def _const(e: Const, context: Context) -> Evaluator:
@@ -224,7 +224,7 @@ def _script(e: ScriptCall, context: Context) -> Evaluator:
         try:
             return script(list(values))
         except Exception as error:  # a user's script may raise anything
-            raise Failure(f"{e.function}: {error}") from error
+            raise RowFailure(f"{e.function}: {error}") from error
 
     checked = within(context.limits, row)
     return _never_null(e.type, lambda env: apply(checked, [a(env) for a in args], e.type, env))

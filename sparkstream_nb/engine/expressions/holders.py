@@ -1,5 +1,5 @@
-"""Whole-column forms (`rowwise.Whole`) of map and list functions: created objects are lazy (`Made`), and reads of them
-use the columns they consist of."""
+"""Whole-column forms (`rowwise.Whole`) of map and list functions: created objects are lazy (`LazyObjectColumn`), and
+reads of them use the columns they consist of."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from ...plan.nodes import Call, Const
 from ...types import Type
 from ..columnar.columns import DTYPES, Column, Mask, Strings
-from ..columnar.made import Made
+from ..columnar.made import LazyObjectColumn
 from .objects import HashMap
 from .rowwise import Plain, Whole, boxing
 from .values import box
@@ -30,7 +30,7 @@ def map_created(create: Plain) -> Callable[[Call], Whole | None]:
         def with_keys(*values: Any) -> Any:
             return make(*(x for pair in zip(keys, values, strict=True) for x in pair))
 
-        return lambda columns, strings: (Made(HashMap, keys, with_keys, columns[1::2], strings), None)
+        return lambda columns, strings: (LazyObjectColumn(HashMap, keys, with_keys, columns[1::2], strings), None)
 
     return form
 
@@ -42,7 +42,7 @@ def list_created(create: Plain) -> Callable[[Call], Whole | None]:
         if len(call.args) < 2:
             return None
         keys, make = tuple(range(len(call.args))), boxing(create, call)
-        return lambda columns, strings: (Made(list, keys, make, columns, strings), None)
+        return lambda columns, strings: (LazyObjectColumn(list, keys, make, columns, strings), None)
 
     return form
 
@@ -58,7 +58,7 @@ def got(kind: type) -> Callable[[Call], Whole | None]:
 
         def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
             held = columns[0]
-            if not isinstance(held, Made) or held.kind is not kind:
+            if not isinstance(held, LazyObjectColumn) or held.kind is not kind:
                 return None
             if sought not in held.keys:
                 return Column.all_null(call.type, len(held)), None
@@ -73,7 +73,7 @@ def _boxed(column: Column, strings: Strings) -> Column:
     """The values of a column as objects."""
     if column.type is Type.OBJECT:
         return column
-    return Made(object, (), _BOXES.get(column.type), [column], strings, column.null)
+    return LazyObjectColumn(object, (), _BOXES.get(column.type), [column], strings, column.null)
 
 
 _BOXES: dict[Type, Plain] = {t: partial(box, t) for t in (Type.LONG, Type.FLOAT)}
@@ -85,7 +85,7 @@ def counted(kind: type, count: Callable[[int], Any]) -> Callable[[Call], Whole |
     def form(call: Call) -> Whole:
         def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
             held = columns[0]
-            if not isinstance(held, Made) or held.kind is not kind:
+            if not isinstance(held, LazyObjectColumn) or held.kind is not kind:
                 return None
             return Column(call.type, np.full(len(held), count(len(held.keys)), DTYPES[call.type])), None
 

@@ -17,10 +17,10 @@ from ..columnar.columns import DTYPES, Array, Column, Mask, Strings, Texts
 from ..columnar.jit import inlined, kernel
 from ..columnar.texts import string_array
 from .calendar import DAY, MONTHS_OF, STEPS, days_of
-from .dateformat import MONTHS, WEEKDAYS, Part, parts_of
+from .dateformat import MONTHS, WEEKDAYS, FormatPart, parts_of
 from .numbertexts import number_texts
 from .rowwise import Whole
-from .values import Failure
+from .values import RowFailure
 
 _FAR = 4 * 10**18
 """Sums of instants and steps that are nearer to 0 do not leave a long."""
@@ -178,11 +178,11 @@ _NUMBERS = {
 }  # fmt: skip
 
 
-class _Program:
+class _FormatProgram:
     """What `_format` writes, one after the other: `ops`, each with how many digits at least, or with the first of its
     words."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[FormatPart]) -> None:
         """Raises KeyError for a letter that it does not know."""
         self._words: list[bytes] = []
         ops = [self._op(p) for p in parts]
@@ -192,7 +192,7 @@ class _Program:
         longest = max(map(len, self._words), default=0)
         self.size = sum(max(longest, width, 4) for _, width in ops)
 
-    def _op(self, part: Part) -> tuple[int, int]:
+    def _op(self, part: FormatPart) -> tuple[int, int]:
         letter, width = part.text, part.width
         if part.kind == "text":
             return self._say(_WORD, [letter])
@@ -290,8 +290,8 @@ def formatted(call: Call) -> Whole | None:
     if len(call.args) != 2 or not isinstance(call.args[1], Const):
         return None
     try:
-        program = _Program(parts_of(str(call.args[1].value)))
-    except (Failure, KeyError):
+        program = _FormatProgram(parts_of(str(call.args[1].value)))
+    except (RowFailure, KeyError):
         return None
 
     def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import regex
 
-from .values import Failure
+from .values import RowFailure
 
 LIMIT = 1.0
 """Seconds that one match may take."""
@@ -94,8 +94,8 @@ class _Translator:
         self.last = 0
         """The pieces of what was read last."""
 
-    def failed(self, why: str) -> Failure:
-        return Failure(f"{self.named} {why}")
+    def failed(self, why: str) -> RowFailure:
+        return RowFailure(f"{self.named} {why}")
 
     def peek(self, text: str) -> bool:
         return self.text.startswith(text, self.at)
@@ -383,7 +383,7 @@ def _compiled(pattern: str) -> tuple[Any, int]:
     try:
         translated = translator.run()
         compiled = regex.compile(translated, regex.V1, cache_pattern=False)
-    except Failure:
+    except RowFailure:
         raise
     except RecursionError:
         raise translator.failed("is nested too deep") from None
@@ -403,7 +403,7 @@ def limited(match: Callable[..., _T], *args: Any) -> _T:
     try:
         return match(*args, timeout=LIMIT)
     except TimeoutError:
-        raise Failure(f"matching took more than {LIMIT:g} s: the pattern backtracks too much") from None
+        raise RowFailure(f"matching took more than {LIMIT:g} s: the pattern backtracks too much") from None
 
 
 def expand(match: Any, replacement: str) -> str:
@@ -414,7 +414,7 @@ def expand(match: Any, replacement: str) -> str:
         at += 1
         if c == "\\":
             if at == len(replacement):
-                raise Failure("a replacement ends in a backslash")
+                raise RowFailure("a replacement ends in a backslash")
             out.append(replacement[at])
             at += 1
         elif c != "$":
@@ -422,13 +422,13 @@ def expand(match: Any, replacement: str) -> str:
         elif named := regex.compile(r"\{([a-zA-Z][a-zA-Z0-9]*)\}").match(replacement, at):
             at = named.end()
             if named.group(1) not in match.re.groupindex:
-                raise Failure(f"no group named '{named.group(1)}'")
+                raise RowFailure(f"no group named '{named.group(1)}'")
             out.append(match.group(named.group(1)) or "")
         elif at < len(replacement) and replacement[at] in "0123456789":
             number = int(replacement[at])
             at += 1
             if number > groups:
-                raise Failure(f"no group {number}")
+                raise RowFailure(f"no group {number}")
             while at < len(replacement) and replacement[at] in "0123456789":
                 longer = number * 10 + int(replacement[at])
                 if longer > groups:
@@ -437,7 +437,7 @@ def expand(match: Any, replacement: str) -> str:
                 at += 1
             out.append(match.group(number) or "")
         else:
-            raise Failure("illegal group reference in a replacement")
+            raise RowFailure("illegal group reference in a replacement")
     return "".join(out)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from .javaregex import compile_java, limited
 from .objects import same
-from .values import Failure
+from .values import RowFailure
 
 
 class NotFound(Exception):
@@ -22,7 +22,7 @@ class NotFound(Exception):
 
 
 @dataclass(frozen=True)
-class Names:
+class JsonNames:
     """`.a`, `['a']`, `['a', 'b']`."""
 
     names: tuple[str, ...]
@@ -52,16 +52,16 @@ class Scan:
 
 
 @dataclass(frozen=True)
-class Filter:
+class JsonFilter:
     test: Callable[[Any, Any], bool]
 
 
 @dataclass(frozen=True)
-class Function:
+class JsonFunction:
     name: str
 
 
-Part = Names | Indexes | Slice | Wildcard | Scan | Filter | Function
+Part = JsonNames | Indexes | Slice | Wildcard | Scan | JsonFilter | JsonFunction
 
 _NAME = re.compile(r"[^.\[\]()\s]+")
 _FUNCTION = re.compile(r"(length|size|min|max|avg|sum|stddev|keys)\(\)\s*$")
@@ -94,19 +94,19 @@ def _parts(text: str, path: str) -> tuple[Part, ...]:
             dotted = text[at : at + 1] != "["
         if dotted:
             if match := _FUNCTION.match(text, at):
-                out.append(Function(match.group(1)))
+                out.append(JsonFunction(match.group(1)))
             elif text.startswith("*", at):
                 out.append(Wildcard())
                 at += 1
                 continue
             elif match := _NAME.match(text, at):
-                out.append(Names((match.group(),)))
+                out.append(JsonNames((match.group(),)))
             else:
                 break
             at = match.end()
         elif match := _BRACKET_NAMES.match(text, at):
             found = re.findall(_QUOTED, match.group(1))
-            out.append(Names(tuple(re.sub(r"\\(.)", r"\1", n[1:-1]) for n in found)))
+            out.append(JsonNames(tuple(re.sub(r"\\(.)", r"\1", n[1:-1]) for n in found)))
             at = match.end()
         elif match := _BRACKET_INDEXES.match(text, at):
             out.append(Indexes(tuple(int(i) for i in match.group(1).split(","))))
@@ -123,12 +123,12 @@ def _parts(text: str, path: str) -> tuple[Part, ...]:
             close = re.compile(r"\s*\]").match(text, end + 1) if end >= 0 else None
             if close is None:
                 break
-            out.append(Filter(_Condition(text[match.end() : end]).parse()))
+            out.append(JsonFilter(_JsonCondition(text[match.end() : end]).parse()))
             at = close.end()
         else:
             break
     if at < len(text) or text.endswith("."):
-        raise Failure(f"'{path}' is not a JSON path")
+        raise RowFailure(f"'{path}' is not a JSON path")
     return tuple(out)
 
 
@@ -151,7 +151,7 @@ def _closing(text: str, start: int) -> int:
 def definite(parts: tuple[Part, ...]) -> bool:
     """True if a path can name one place only."""
     return not any(
-        isinstance(p, Wildcard | Scan | Slice | Filter) or (isinstance(p, Indexes) and len(p.indexes) > 1)
+        isinstance(p, Wildcard | Scan | Slice | JsonFilter) or (isinstance(p, Indexes) and len(p.indexes) > 1)
         for p in parts
     )
 
@@ -194,7 +194,7 @@ def _scan(value: Any, part: Part, document: Any) -> list[Place]:
 
 def _step(value: Any, part: Part, sure: bool, document: Any) -> list[Place]:
     out: list[Place] = []
-    if isinstance(part, Names) and isinstance(value, dict):
+    if isinstance(part, JsonNames) and isinstance(value, dict):
         out = [(value, n) for n in part.names if n in value]
         if len(out) < len(part.names) and len(part.names) > 1:
             return out
@@ -208,7 +208,7 @@ def _step(value: Any, part: Part, sure: bool, document: Any) -> list[Place]:
         if isinstance(value, dict | list):
             return [(value, k) for k in (value if isinstance(value, dict) else range(len(value)))]
         return []
-    elif isinstance(part, Filter):
+    elif isinstance(part, JsonFilter):
         if isinstance(value, list):
             return [(value, i) for i, v in enumerate(value) if part.test(v, document)]
         if isinstance(value, dict):
@@ -222,14 +222,14 @@ def _step(value: Any, part: Part, sure: bool, document: Any) -> list[Place]:
 def read(document: Any, path: str) -> Any:
     """The value at `path` if the path is definite, else a list. Raises NotFound, Failure for a bad path."""
     parts = compile_path(path)
-    if parts and isinstance(parts[-1], Function):
+    if parts and isinstance(parts[-1], JsonFunction):
         return _apply(parts[-1].name, _value(document, parts[:-1]))
     return _value(document, parts)
 
 
 def _value(document: Any, parts: tuple[Part, ...]) -> Any:
     last = parts[-1] if parts else None
-    if isinstance(last, Names) and len(last.names) > 1:
+    if isinstance(last, JsonNames) and len(last.names) > 1:
         owners = [_get(p, document) for p in places(document, parts[:-1])]
         picked = [{n: o[n] for n in last.names if n in o} for o in owners if isinstance(o, dict)]
         if not definite(parts):
@@ -248,7 +248,7 @@ def _apply(name: str, value: Any) -> Any:
         return list(value) if isinstance(value, dict) else None
     numbers = [float(v) for v in value if isinstance(v, int | float)] if isinstance(value, list) else []
     if not numbers:
-        raise Failure(f"{name}() of a JSON path finds no numbers")
+        raise RowFailure(f"{name}() of a JSON path finds no numbers")
     mean = sum(numbers) / len(numbers)
     return {
         "min": min(numbers),
@@ -271,7 +271,7 @@ _Operand = Callable[[Any, Any], Any]
 _Test = Callable[[Any, Any], bool]
 
 
-class _Condition:
+class _JsonCondition:
     """The condition of a filter: comparisons of `@` paths with literals, joined by `&&`, `||`, `!`."""
 
     def __init__(self, text: str) -> None:
@@ -287,8 +287,8 @@ class _Condition:
             at = match.end()
         self.at = 0
 
-    def error(self) -> Failure:
-        return Failure(f"'{self.text}' is not a condition of a JSON path")
+    def error(self) -> RowFailure:
+        return RowFailure(f"'{self.text}' is not a condition of a JSON path")
 
     def peek(self) -> tuple[str, str]:
         return self.tokens[self.at] if self.at < len(self.tokens) else ("", "")

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from .objects import NULL, HashMap, Null, walk
-from .values import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Failure, Long, object_text
+from .values import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Long, RowFailure, object_text
 
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _INTEGER = re.compile(r"-?\d+", re.ASCII)
@@ -23,7 +23,7 @@ class JsonError(Exception):
     """The text is not JSON, not even leniently read."""
 
 
-class _Reader:
+class _JsonReader:
     """A recursive reader. `org`: org.json's ways (`=` and `;` as separators, NULL), else json-smart's.
 
     `hashed`: objects become hash tables and lose their order.
@@ -170,7 +170,7 @@ def _org_scalar(word: str) -> Any:
 
 def read_smart(text: str, *, hashed: bool = False) -> Any:
     """A JSON text as json-smart's permissive parser reads it; `hashed`: into `HashMap`s. Raises JsonError."""
-    reader = _Reader(text, False, hashed)
+    reader = _JsonReader(text, False, hashed)
     value = reader.value("")
     if reader.space():
         raise JsonError("text after the end")
@@ -179,7 +179,7 @@ def read_smart(text: str, *, hashed: bool = False) -> Any:
 
 def read_org(text: str) -> HashMap:
     """A JSON object as org.json's `new JSONObject(text)` reads it. Raises JsonError."""
-    reader = _Reader(text, True, True)
+    reader = _JsonReader(text, True, True)
     if reader.space() != "{":
         raise JsonError("an object begins with '{'")
     value = reader.object()
@@ -209,7 +209,7 @@ def write_gson(value: Any) -> str:
     if isinstance(value, list | tuple | set | frozenset):
         return "[" + ",".join(map(write_gson, walk(value))) + "]"
     if isinstance(value, float) and not math.isfinite(value):
-        raise Failure(f"{object_text(value)} cannot be written as JSON")
+        raise RowFailure(f"{object_text(value)} cannot be written as JSON")
     return object_text(value)
 
 

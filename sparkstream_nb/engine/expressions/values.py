@@ -32,7 +32,7 @@ class Float(float):
     __slots__ = ()
 
 
-class Failure(Exception):
+class RowFailure(Exception):
     """A function fails for these arguments: the row fails with this message."""
 
 

@@ -17,14 +17,14 @@ from ...plan import nodes
 from ...plan.nodes import EventRef, Expr, Ref
 from ...types import Type, promote
 from ..columnar.columns import DTYPES, Array, Column, Mask, concat
-from ..columnar.frame import Frame, Resolver, cached
+from ..columnar.frame import LazyRows, Resolver, cached
 from ..columnar.groups import Keys
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows, each_alone, one_by_one
 from ..columnar.timers import earliest
 from ..expressions import Env, Evaluator, compile_expr
 from ..expressions.arithmetic import common_type
 from ..select.selector import Selected
-from ..select.steps import Steps, select_exprs, slot_attrs
+from ..select.steps import InputSteps, select_exprs, slot_attrs
 from ..state.saving import Form, by_change, plain
 from ..state.services import Services
 from ..windows import entering
@@ -105,13 +105,13 @@ class JoinOp:
                 until[1 - s] = lookup.range_from
         self._attrs = tuple(sorted(a for a in slot_attrs(iter(needed), s) if a < until[s]) for s in (0, 1))
         plain = [i.expr for i in select.items if isinstance(i.expr, Ref)]
-        self.steps: list[Steps | None] = []
+        self.steps: list[InputSteps | None] = []
         self.schedulers = 0
         for s, side in enumerate(self.sides):
             if s in self.lookups:
                 self.steps.append(None)
                 continue
-            steps = Steps(
+            steps = InputSteps(
                 side, set(self._attrs[s]), services, query=query, slot=s, scheduler=scheduler + self.schedulers,
                 wants_expired=wants_expired, findable=True, serial=True,
                 selected=tuple(dict.fromkeys(e.attr for e in plain if e.slot == s and e.attr < until[s])) or None,
@@ -151,14 +151,14 @@ class JoinOp:
     # ------------------------------------------------------------------------------------------------------ running
 
     def passing(self, stream: str, rows: Rows, clock: Clock) -> Mask:
-        """Which rows of an input pass the first filters of a side (`Steps.passing`)."""
+        """Which rows of an input pass the first filters of a side (`InputSteps.passing`)."""
         out = np.zeros(len(rows), np.bool_)
         for side, steps in zip(self.sides, self.steps, strict=True):
             if steps is not None and side.source.id == stream:
                 out |= steps.passing(rows, clock)
         return out
 
-    def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Frame:
+    def run(self, inputs: Mapping[str, Rows], clock: Clock) -> LazyRows:
         """The joined rows, in order; each triggering row makes one chunk, until `regroup`."""
         outs = []
         for s, side in enumerate(self.sides):
@@ -205,7 +205,7 @@ class JoinOp:
         rows.chunk = group
         return selected
 
-    def _side(self, s: int, steps: Steps, rows: Rows, clock: Clock) -> Rows:
+    def _side(self, s: int, steps: InputSteps, rows: Rows, clock: Clock) -> Rows:
         """The rows after a side's window; their last column is the serial number."""
         if self.sides[s].source.kind == "window":
             return steps.named(rows)
@@ -268,7 +268,7 @@ class JoinOp:
             tables=self.services.in_table, event_time=lambda ref: Column(Type.LONG, rows.ts),
         )  # fmt: skip
 
-    def _with_windows(self, left: Rows, right: Rows, clock: Clock) -> Frame:
+    def _with_windows(self, left: Rows, right: Rows, clock: Clock) -> LazyRows:
         # In a window's self-join both sides look into the same window, which holds the event before anybody is told.
         named_self = self.self_join and self.sides[0].source.kind == "window"
         ops = Ops(left, right, self.right_first or named_self)
@@ -334,7 +334,7 @@ class JoinOp:
         by = np.lexsort((rank, op))
         return op[by], place[by]
 
-    def _keep_times(self, frame: Frame, side: Array, kinds: Array, probed: Array) -> None:
+    def _keep_times(self, frame: LazyRows, side: Array, kinds: Array, probed: Array) -> None:
         """Rows of a batch window that was looked into keep their own time: Siddhi's stamping loop goes on from where
         the lookup left the queue's cursor (`while (expiredEventQueue.hasNext())` without a reset)."""
         op = frame.chunk
@@ -374,7 +374,7 @@ class JoinOp:
         """True if a row of side `s` without a match comes out with nulls."""
         return self.join.kind == "full outer" or self.join.kind == ("left outer" if s == 0 else "right outer")
 
-    def _frame(self, ops: Ops, op: Array, place: Array) -> Frame:
+    def _frame(self, ops: Ops, op: Array, place: Array) -> LazyRows:
         """Matches, the rows that match nothing where the join is outer on their side, and RESET rows, by op."""
         side, kinds = ops.side, ops.kinds
         extra = np.empty(0, np.int64)
@@ -393,11 +393,11 @@ class JoinOp:
             op, place = op[by_op], place[by_op]
         pairs = self._pairs(ops, op, place)
         part = None if ops.sides[0].part is None and ops.sides[1].part is None else ops.parts()[op]
-        return Frame(ops.ts[op], ops.root[op], op, kinds[op], part, cached(pairs.resolve), pairs.times)
+        return LazyRows(ops.ts[op], ops.root[op], op, kinds[op], part, cached(pairs.resolve), pairs.times)
 
     # ------------------------------------------------------------------------------------- tables and aggregations
 
-    def _with_lookup(self, s: int, rows: Rows, clock: Clock) -> Frame:
+    def _with_lookup(self, s: int, rows: Rows, clock: Clock) -> LazyRows:
         """A stream side against a table or an aggregation, whose contents hold still during the call."""
         lookup, kinds = self.lookups[1 - s], rows.kind
         probing, probes = None, rows
@@ -458,7 +458,7 @@ class JoinOp:
         part = None if rows.part is None else rows.part if each else rows.part[op]
         ts, root = (rows.ts, rows.root) if each else (rows.ts[op], rows.root[op])
         kind = None if kinds is None else kinds[op]
-        return Frame(ts, root, op, kind, part, cached(resolve), times)
+        return LazyRows(ts, root, op, kind, part, cached(resolve), times)
 
     # -------------------------------------------------------------------------------------------------------- state
 

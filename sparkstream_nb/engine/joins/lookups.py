@@ -17,7 +17,7 @@ from ..expressions import Env, compile_expr
 from ..state.services import Services
 
 
-class Feed(Protocol):
+class LookupInput(Protocol):
     """Supplies an aggregation with its buffered rows: `up_to` applies those before (`root`, `rank`)."""
 
     aggregation: AggregationOp
@@ -36,7 +36,7 @@ class AggregationLookup:
     rank = 0
     """The reader's place among the operators."""
 
-    def __init__(self, feed: Feed, join: nodes.JoinInput, slot: int, services: Services) -> None:
+    def __init__(self, feed: LookupInput, join: nodes.JoinInput, slot: int, services: Services) -> None:
         self.feed, self.aggregation, self.slot = feed, feed.aggregation, slot
         context = services.context
         assert join.per is not None

@@ -63,7 +63,7 @@ class _Runtime:
 
 
 @dataclass(slots=True)
-class Layout:
+class PatternLayout:
     """The processors of a pattern and the orders in which they are called.
 
     `streams`: the source ids that the pattern reads, in order of first use; `receivers[s]`: the processors that take
@@ -100,9 +100,9 @@ class Layout:
         return [i for i, p in enumerate(self.processors) if p.start]
 
 
-def lay_out(input: nodes.StateInput, scheduler: int) -> Layout:
+def lay_out(input: nodes.StateInput, scheduler: int) -> PatternLayout:
     """The processors of a pattern; its schedulers are numbered from `scheduler` on."""
-    out = Layout(input)
+    out = PatternLayout(input)
     runtime = _parse(out, input.state, True)
     ps = out.processors
     for state in _states(input.state):
@@ -138,7 +138,7 @@ def _states(state: nodes.State) -> Iterator[nodes.StreamState]:
         yield from _states(state.right)
 
 
-def _parse(out: Layout, state: nodes.State, start: bool) -> _Runtime:
+def _parse(out: PatternLayout, state: nodes.State, start: bool) -> _Runtime:
     if isinstance(state, nodes.StreamState):
         return _single(out, Processor(m.STREAM, state, start))
     if isinstance(state, nodes.AbsentState):
@@ -159,13 +159,13 @@ def _parse(out: Layout, state: nodes.State, start: bool) -> _Runtime:
     raise TypeError(f"unknown state {type(state).__name__}")
 
 
-def _single(out: Layout, processor: Processor) -> _Runtime:
+def _single(out: PatternLayout, processor: Processor) -> _Runtime:
     i = len(out.processors)
     out.processors.append(processor)
     return _Runtime(i, i, [i], [i], [i], [i], [i])
 
 
-def _every(out: Layout, state: nodes.EveryState, start: bool) -> _Runtime:
+def _every(out: PatternLayout, state: nodes.EveryState, start: bool) -> _Runtime:
     inner = _parse(out, state.state, start)
     ps = out.processors
     for i in _both(ps, inner.last):
@@ -176,7 +176,7 @@ def _every(out: Layout, state: nodes.EveryState, start: bool) -> _Runtime:
     return _Runtime(inner.first, inner.last, [inner.first], [inner.first], inner.inits, inner.setups, inner.members)
 
 
-def _next(out: Layout, state: nodes.NextState, start: bool) -> _Runtime:
+def _next(out: PatternLayout, state: nodes.NextState, start: bool) -> _Runtime:
     a = _parse(out, state.first, start)
     b = _parse(out, state.then, False)
     ps = out.processors
@@ -191,7 +191,7 @@ def _next(out: Layout, state: nodes.NextState, start: bool) -> _Runtime:
     )  # fmt: skip
 
 
-def _logical(out: Layout, state: nodes.LogicalState, start: bool) -> _Runtime:
+def _logical(out: PatternLayout, state: nodes.LogicalState, start: bool) -> _Runtime:
     left, right = state.left, state.right
     if isinstance(right, nodes.AbsentState) and not isinstance(left, nodes.AbsentState):
         left, right = right, left
@@ -223,7 +223,7 @@ def _set_last(ps: list[Processor], last: int) -> None:
         ps[i].last = True
 
 
-def table(layout: Layout) -> Array:
+def table(layout: PatternLayout) -> Array:
     """The machine's table of processors, without the fields of filters. int64[processors, P_SIZE]."""
     ps = layout.processors
     out = np.zeros((len(ps), m.P_SIZE), np.int64)
@@ -249,7 +249,7 @@ def listed(numbers: list[int]) -> Array:
     return np.array([*numbers, -1], np.int64)
 
 
-def receivers(layout: Layout) -> Array:
+def receivers(layout: PatternLayout) -> Array:
     """For stream s: the index of its processors in this same array and their number, at 2s and 2s + 1."""
     head: list[int] = []
     body: list[int] = []
@@ -260,7 +260,7 @@ def receivers(layout: Layout) -> Array:
     return np.array(head + body, np.int64)
 
 
-def selecting(layout: Layout) -> Array:
+def selecting(layout: PatternLayout) -> Array:
     """Per stream, whether its receiver passes matches to the select: it knows the select through the processor that was
     set up last (`StateMultiProcessStreamReceiver.setNext`), or through its only processor's last state."""
     out = []

@@ -85,7 +85,7 @@ Key = tuple[int, int, int]
 """What a kept column is: stream, processor (-1 for an attribute of the stream itself), attribute."""
 
 
-class EventLog:
+class PatternLog:
     """`derived`: the columns of words, with their values for the two special events in `special` (one column each, of
     two rows). `kept`: the types of the columns to keep.
 

@@ -11,11 +11,11 @@ import numpy as np
 from ...plan.nodes import EventRef, Ref
 from ...types import Type
 from ..columnar.columns import Array, Column, Strings
-from ..columnar.frame import Frame, cached
+from ..columnar.frame import LazyRows, cached
 from ..columnar.rows import Rows
 from ..expressions import Float, Long
-from .layout import Layout
-from .log import EventLog, Key
+from .layout import PatternLayout
+from .log import Key, PatternLog
 from .memory import EMPTY_EVENT, NO_EVENT
 
 
@@ -25,7 +25,7 @@ class Partials:
     `events`; `count` int64[processors, n]: how many there are, of counted states. `row` gives the place of an event in
     the kept columns."""
 
-    layout: Layout
+    layout: PatternLayout
     strings: Strings
     first: Array
     count: Array
@@ -35,7 +35,9 @@ class Partials:
     columns: dict[Key, Any]
 
     @staticmethod
-    def over(layout: Layout, strings: Strings, log: EventLog, first: Array, count: Array, events: Array) -> Partials:
+    def over(
+        layout: PatternLayout, strings: Strings, log: PatternLog, first: Array, count: Array, events: Array
+    ) -> Partials:
         """Slots that refer to the current contents of `log`."""
         return Partials(layout, strings, first, count, events, log.row, log.times, dict(log.columns))
 
@@ -101,7 +103,7 @@ class Partials:
 
 
 @dataclass(slots=True)
-class Sent:
+class SentMatches:
     """Changes of matches between their select and the end of their chunk, when they are sent on: Siddhi sends the
     partials themselves, which may change until then. `ts`, `kind`: at the end; `last`: which match is the last one of
     the same partial."""
@@ -128,7 +130,7 @@ class Matches:
     part: Array | None
     group: Array
     slots: Partials
-    sent: Sent | None
+    sent: SentMatches | None
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -137,9 +139,11 @@ class Matches:
         """Values of an attribute; of an `EventRef` a BOOL column whose null mask says that the event is absent."""
         return self.slots.resolve(ref)
 
-    def frame(self) -> Frame:
+    def frame(self) -> LazyRows:
         """The matches as the input of a select."""
-        return Frame(self.ts, self.root, self.chunk, self.kind, self.part, cached(self.column), self.slots.event_time)
+        return LazyRows(
+            self.ts, self.root, self.chunk, self.kind, self.part, cached(self.column), self.slots.event_time
+        )
 
     def send(self, rows: Rows) -> Rows:
         """The rows selected from these matches, in their output chunks and with the changes made until they are
@@ -195,7 +199,7 @@ def _linked(partial: Array, group: Array, root: Array) -> tuple[Array, Array]:
     return np.array(order), np.array(groups)
 
 
-def attribute_key(layout: Layout, p: int, attr: int) -> Key:
+def attribute_key(layout: PatternLayout, p: int, attr: int) -> Key:
     """The key under which the log stores an attribute of the events of processor `p`."""
     source = layout.processors[p].state.input.source
     return (layout.stream_of(p), p if attr >= len(source.schema) else -1, attr)

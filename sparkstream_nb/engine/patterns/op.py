@@ -29,9 +29,9 @@ from ..state.saving import Form, by_change, plain
 from ..state.services import Services
 from . import memory as m
 from .layout import lay_out, table
-from .log import EventLog, Key
+from .log import Key, PatternLog
 from .loop import DONE, NEED_EVENTS, NEED_MUCH, NEED_REPORT, NEED_ROOM, NEED_ROWS, run
-from .matches import Matches, Partials, Sent, attribute_key
+from .matches import Matches, Partials, SentMatches, attribute_key
 from .pools import Pools
 from .program import Filters
 from .states import FREE_TRIES
@@ -74,7 +74,7 @@ class StateOp:
         if select.having is not None:
             asked.append(select.having)
         kept = self._kept(e for x in asked for e in walk(x))
-        self.log = EventLog(len(self.inputs), filters.derived, self._special(), kept)
+        self.log = PatternLog(len(self.inputs), filters.derived, self._special(), kept)
         self.pools = Pools(self.layout, filters, self.log)
         self._clocked = any(isinstance(x, Call | ScriptCall | InTable) for d in filters.everything for x in walk(d))
         self._whole: bool | None = None
@@ -328,7 +328,7 @@ class StateOp:
             out[m.O_PARTIAL, :early] = np.arange(early)
             out[m.O_SENT_TIME, :early] = out[m.O_TIME, :early]
             out[m.O_SENT_KIND, :early] = 0 if kind is None else kind[:early]
-            sent = Sent(out[m.O_SENT_TIME], out[m.O_SENT_KIND].astype(np.int8), out[m.O_PARTIAL])
+            sent = SentMatches(out[m.O_SENT_TIME], out[m.O_SENT_KIND].astype(np.int8), out[m.O_PARTIAL])
         return Matches(out[m.O_TIME], out[m.O_ROOT], chunk, kind, part, group, slots, sent)
 
     # --------------------------------------------------------------------------------------------------------- state

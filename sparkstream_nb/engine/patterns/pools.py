@@ -13,8 +13,8 @@ from . import memory as m
 from .check import passes
 from .dump import dump_machine, measure, restore_machine
 from .index import enter_index, index_key, leave_index, look
-from .layout import Layout, listed, receivers, selecting
-from .log import EventLog
+from .layout import PatternLayout, listed, receivers, selecting
+from .log import PatternLog
 from .loop import birth, proceed, timers_wait, write_chains
 from .machine import notify_at
 from .partials import FAR, drop_chain, in_chain, remove_last_event
@@ -48,7 +48,7 @@ _SAVED = sorted((*(f for _, f, _, _ in _FREE), *(left for _, _, left, _ in _FREE
 """The registers that mean something between two batches, and do not follow from the pools."""
 
 
-def functions(layout: Layout, filters: Filters) -> dict[int, Unit]:
+def functions(layout: PatternLayout, filters: Filters) -> dict[int, Unit]:
     """The compiled functions that the machine of a pattern can call, by their places in the header."""
     kinds, table = {p.kind for p in layout.processors}, filters.table
     passed_over = any(p.counted and p.least == 0 for p in layout.processors)
@@ -85,7 +85,7 @@ def functions(layout: Layout, filters: Filters) -> dict[int, Unit]:
 class Pools:
     """All arrays of one pattern's machine. `header` is what the compiled loop takes."""
 
-    def __init__(self, layout: Layout, filters: Filters, log: EventLog) -> None:
+    def __init__(self, layout: PatternLayout, filters: Filters, log: PatternLog) -> None:
         self.layout, self.log = layout, log
         self.n = len(layout.processors)
         self.header = np.zeros(m.X_SIZE, np.int64)

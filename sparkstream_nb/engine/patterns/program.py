@@ -36,7 +36,7 @@ from ..columnar.faults import may_fail
 from ..expressions.arithmetic import common_type
 from . import check as c
 from . import memory as m
-from .layout import Layout
+from .layout import PatternLayout
 from .partials import AS_DOUBLE, AS_FLOAT, AS_WORD, CURRENT, FROM_FIRST, FROM_LAST, SINGLE
 
 ARITHMETIC = {"+": c.ADD, "-": c.SUB, "*": c.MUL, "/": c.DIV, "%": c.MOD}
@@ -48,7 +48,7 @@ TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True)
-class Origin:
+class ValueOrigin:
     """The source of a part's values: (mode, processor, number), as `partials.find_event` reads them."""
 
     mode: int
@@ -56,14 +56,14 @@ class Origin:
     number: int = 0
 
 
-HERE = Origin(CURRENT, 0)
+HERE = ValueOrigin(CURRENT, 0)
 """The current event, and values computed for it."""
 
-PARTIAL = Origin(-1, 0)
+PARTIAL = ValueOrigin(-1, 0)
 """The partial itself: its timestamp."""
 
 
-class _NoProgram(Exception):
+class _NoPatternProgram(Exception):
     """The expression needs Python."""
 
 
@@ -87,7 +87,7 @@ class Filters:
     through `table`, the machine's table of processors; `constants`: words that programs load; `general`:
     whether a program does more than comparisons."""
 
-    layout: Layout
+    layout: PatternLayout
     table: Array
     strings: Strings
     derived: list[Derived] = field(default_factory=list)
@@ -111,7 +111,7 @@ class Filters:
             try:
                 between.append((e, self._condition(e, p)))
                 slow_last = slow_last and not slow
-            except _NoProgram:
+            except _NoPatternProgram:
                 del self.derived[mark:]
                 slow.append(e)
         self.current.append(current)
@@ -149,27 +149,27 @@ class Filters:
 
     # ------------------------------------------------------------------------------------------------ where from
 
-    def origin(self, ref: Ref | EventRef, p: int) -> Origin:
+    def origin(self, ref: Ref | EventRef, p: int) -> ValueOrigin:
         """The event that a reference in the filter of processor `p` refers to (Siddhi's
         `ExpressionParser.parseVariable`: in a state's own filter `[last]` is the event before the one at hand)."""
         q = self.layout.slots[ref.slot]
         own, index = q == p, ref.index
-        nothing = Origin(SINGLE, len(self.layout.processors))
+        nothing = ValueOrigin(SINGLE, len(self.layout.processors))
         if not self.layout.processors[q].counted:
             if index is not None and (index.offset > 0 or (own and index.from_last)):
                 return nothing
-            return HERE if own else Origin(SINGLE, q)
+            return HERE if own else ValueOrigin(SINGLE, q)
         if index is None:
-            return HERE if own else Origin(FROM_LAST, q, 0)
+            return HERE if own else ValueOrigin(FROM_LAST, q, 0)
         if index.from_last:
-            return Origin(FROM_LAST, q, index.offset + own)
-        return Origin(FROM_FIRST, q, index.offset)
+            return ValueOrigin(FROM_LAST, q, index.offset + own)
+        return ValueOrigin(FROM_FIRST, q, index.offset)
 
-    def origins(self, e: Expr, p: int) -> set[Origin]:
+    def origins(self, e: Expr, p: int) -> set[ValueOrigin]:
         """The sources of all parts of an expression; constants have none."""
         if isinstance(e, Ref | EventRef):
             return {self.origin(e, p)}
-        out: set[Origin] = set()
+        out: set[ValueOrigin] = set()
         for x in children(e):
             out |= self.origins(x, p)
         if isinstance(e, Call) and e.function == "eventTimestamp" and not e.args:
@@ -182,7 +182,7 @@ class Filters:
 
     # -------------------------------------------------------------------------------------------------- programs
 
-    def _derive(self, e: Expr, p: int, origin: Origin) -> int:
+    def _derive(self, e: Expr, p: int, origin: ValueOrigin) -> int:
         """The log column of a part that has one origin."""
         q = p if origin == HERE else origin.processor
         if q == len(self.layout.processors):
@@ -200,7 +200,7 @@ class Filters:
         """mode, processor, number, column, real: how to load a part with one origin; None if it has several or none."""
         origins = self.origins(e, p)
         if PARTIAL in origins or e.type is Type.OBJECT:
-            raise _NoProgram
+            raise _NoPatternProgram
         if len(origins) != 1:
             return None
         (origin,) = origins
@@ -240,13 +240,13 @@ class Filters:
         if isinstance(e, Arith | Compare):
             for side in (e.left, e.right):
                 if side.type is Type.OBJECT:
-                    raise _NoProgram
+                    raise _NoPatternProgram
             code = [*self._push(e.left, p), *self._push(e.right, p)]
             reals = [int(x.type in (Type.FLOAT, Type.DOUBLE)) for x in (e.left, e.right)]
             if isinstance(e, Compare):
                 return [*code, c.COMPARE, COMPARISON[e.op], _kind(e), *reals]
             if e.type not in NUMERIC or not (e.left.type.numeric and e.right.type.numeric):
-                raise _NoProgram
+                raise _NoPatternProgram
             return [*code, c.ARITH, ARITHMETIC[e.op], NUMERIC[e.type], *reals]
         if isinstance(e, Logic):
             return [*self._push(e.left, p), *self._push(e.right, p), c.AND if e.op == "and" else c.OR]
@@ -256,12 +256,12 @@ class Filters:
             return [*self._push(e.operand, p), c.IS_NULL]
         if isinstance(e, Call):
             return self._call(e, p)
-        raise _NoProgram
+        raise _NoPatternProgram
 
     def _call(self, e: Call, p: int) -> list[int]:
         """Code for the functions that are often used to compare events."""
         if any(a.type is Type.OBJECT for a in e.args):
-            raise _NoProgram
+            raise _NoPatternProgram
         args = [word for a in e.args for word in self._push(a, p)]
         if e.function in MATH and e.type is Type.DOUBLE:
             reals = [int(a.type in (Type.FLOAT, Type.DOUBLE)) for a in e.args]
@@ -271,7 +271,7 @@ class Filters:
             return [*args, c.CHOOSE, *sure]
         if e.function in ("coalesce", "default") and len(e.args) == 2:
             return [*args, c.COALESCE, *sure]
-        raise _NoProgram
+        raise _NoPatternProgram
 
     def _word(self, e: Const) -> int:
         if e.type is Type.STRING:
@@ -353,7 +353,7 @@ def _kind(e: Compare) -> int:
     if e.left.type.numeric and e.right.type.numeric:
         return NUMERIC[common_type(e.op, e.left.type, e.right.type)]
     if Type.OBJECT in (e.left.type, e.right.type):
-        raise _NoProgram
+        raise _NoPatternProgram
     return c.T_CODE
 
 
@@ -371,7 +371,7 @@ def _refs(e: Expr) -> list[Ref | EventRef]:
     return out
 
 
-def _appends(layout: Layout, p: int) -> bool:
+def _appends(layout: PatternLayout, p: int) -> bool:
     """True if stream functions of processor `p` append attributes to its events."""
     state = layout.processors[p].state.input
     return len(state.schema) > len(state.source.schema)

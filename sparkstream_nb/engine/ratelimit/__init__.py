@@ -15,7 +15,7 @@ from ..columnar.rows import Clock, Rows
 from ..select.selector import Selected
 from ..state.services import Services
 from .events import AllEvents, FirstEvents, LastEvents, LastGroupEvents
-from .held import Held
+from .held import HeldState
 from .snapshot import (
     AggregatedSnapshot,
     GroupedAggregatedSnapshot,
@@ -78,7 +78,7 @@ def limiter(query: nodes.Query, services: Services, scheduler: int, partitioned:
     return TimedEvents(rate.every, rate.kind == "last", grouped, types, services, scheduler, partitioned)
 
 
-def _snapshot(query: nodes.Query, services: Services) -> Held:
+def _snapshot(query: nodes.Query, services: Services) -> HeldState:
     """What a snapshot keeps, as `WrappedSnapshotOutputRateLimiter` chooses.
 
     Only the query's own window counts as one (a named window does not), and only attributes that are nothing but an

@@ -1,7 +1,7 @@
 """The state of snapshot limiters, and their output at a flush.
 
-Events are named by serial numbers, which never change; `Log` holds their rows. So the state of a `Held` is numbers.
-"""
+Events are named by serial numbers, which never change; `HeldRows` holds their rows. So the state of a `HeldState` is
+numbers. """
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..columnar.rows import Rows
 
 
 @dataclass(frozen=True)
-class Taken:
+class LimiterRows:
     """Input rows of a limiter: `serial` int64[n], `kind` int8[n], `part` int32[n], `group` int64[n] (zeros where the
     query does not group), `rows` with the values."""
 
@@ -28,8 +28,8 @@ class Taken:
     group: Array
     rows: Rows
 
-    def slice(self, a: int, b: int) -> Taken:
-        return Taken(self.serial[a:b], self.kind[a:b], self.part[a:b], self.group[a:b], self.rows.slice(a, b))
+    def slice(self, a: int, b: int) -> LimiterRows:
+        return LimiterRows(self.serial[a:b], self.kind[a:b], self.part[a:b], self.group[a:b], self.rows.slice(a, b))
 
     def by_part(self) -> Iterable[tuple[int, Array]]:
         """(instance, its rows in order) pairs."""
@@ -53,7 +53,7 @@ class Out:
     values: Sequence[int] | Array | None = None
 
 
-class Held(Protocol):
+class HeldState(Protocol):
     """The state per partition instance.
 
     `aggregated` are the attributes whose values come from `Out.values`; with `currents_only` other events do not cause
@@ -63,7 +63,7 @@ class Held(Protocol):
     aggregated: Sequence[int]
     currents_only: bool
 
-    def prepare(self, taken: Taken, log: Log) -> Any:
+    def prepare(self, taken: LimiterRows, log: HeldRows) -> Any:
         """Prepares the rows of a call for `add`."""
         ...
 
@@ -85,10 +85,10 @@ class Held(Protocol):
 
     def state(self) -> Any: ...
 
-    def load(self, state: Any, log: Log) -> None: ...
+    def load(self, state: Any, log: HeldRows) -> None: ...
 
 
-class Log:
+class HeldRows:
     """The rows of events by serial number: values, time and kind."""
 
     def __init__(self, types: Sequence[Type]) -> None:
@@ -121,18 +121,18 @@ class Log:
         at = self._positions(serial)
         return [self._log.column(a, at) for a in attrs]
 
-    def tidy(self, held: Held) -> None:
+    def tidy(self, held: HeldState) -> None:
         """Drops unused rows, if there are enough of them."""
         if self._log.end < self._look_at:
             return
         self._keep(held)
         self._look_at = 2 * self._log.end + 2048
 
-    def _keep(self, held: Held) -> None:
+    def _keep(self, held: HeldState) -> None:
         wanted = np.unique(np.fromiter(held.serials(), np.int64))
         self._log.compact(self._positions(wanted))
 
-    def state(self, held: Held) -> Any:
+    def state(self, held: HeldState) -> Any:
         self._keep(held)
         return {"next": self.next, "rows": self._log.state(np.arange(self._log.end))}
 

@@ -17,14 +17,14 @@ from ..columnar.columns import Array, Column, Strings
 from ..columnar.groups import Keys
 from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, EXPIRED, RESET
-from .held import Log, Out, Taken
+from .held import HeldRows, LimiterRows, Out
 
 
-def _currents(taken: Taken) -> Taken:
+def _currents(taken: LimiterRows) -> LimiterRows:
     index = (taken.kind == CURRENT).nonzero()[0]
     if len(index) == len(taken.kind):
         return taken
-    return Taken(
+    return LimiterRows(
         taken.serial[index], taken.kind[index], taken.part[index], taken.group[index], taken.rows.take(index)
     )  # fmt: skip
 
@@ -35,13 +35,13 @@ class _OneByOne:
     aggregated: Sequence[int] = ()
     currents_only = False
 
-    def prepare(self, taken: Taken, log: Log) -> Taken:
+    def prepare(self, taken: LimiterRows, log: HeldRows) -> LimiterRows:
         return taken
 
-    def add(self, rows: Taken, a: int, b: int) -> None:
+    def add(self, rows: LimiterRows, a: int, b: int) -> None:
         self.take(rows.slice(a, b))
 
-    def take(self, taken: Taken) -> None:
+    def take(self, taken: LimiterRows) -> None:
         raise NotImplementedError
 
 
@@ -51,7 +51,7 @@ class _LastHeld(_OneByOne):
     def __init__(self) -> None:
         self._last: dict[int, int] = {}
 
-    def take(self, taken: Taken) -> None:
+    def take(self, taken: LimiterRows) -> None:
         for part, index in taken.by_part():
             self._last[part] = int(taken.serial[index[-1]])
 
@@ -69,14 +69,14 @@ class _LastHeld(_OneByOne):
     def state(self) -> Any:
         return dict(sorted(self._last.items()))
 
-    def load(self, state: Any, log: Log) -> None:
+    def load(self, state: Any, log: HeldRows) -> None:
         self._last = dict(state)
 
 
 class LastSnapshot(_LastHeld):
     """`PerSnapshotOutputRateLimiter`: the last current event, kept forever."""
 
-    def take(self, taken: Taken) -> None:
+    def take(self, taken: LimiterRows) -> None:
         super().take(_currents(taken))
 
 
@@ -88,7 +88,7 @@ class GroupedSnapshot(_OneByOne):
     def __init__(self) -> None:
         self._last: dict[int, dict[int, int]] = {}
 
-    def take(self, taken: Taken) -> None:
+    def take(self, taken: LimiterRows) -> None:
         for part, index in taken.by_part():
             last = self._last.setdefault(part, {})
             for group, serial in zip(taken.group[index].tolist(), taken.serial[index].tolist(), strict=True):
@@ -108,14 +108,14 @@ class GroupedSnapshot(_OneByOne):
     def state(self) -> Any:
         return {p: dict(last) for p, last in sorted(self._last.items())}
 
-    def load(self, state: Any, log: Log) -> None:
+    def load(self, state: Any, log: HeldRows) -> None:
         self._last = {p: dict(last) for p, last in state.items()}
 
 
 class OnlyAggregatesSnapshot(_LastHeld):
     """`AllAggregationPerSnapshotOutputRateLimiter`: the last event, unless it is EXPIRED or RESET."""
 
-    def take(self, taken: Taken) -> None:
+    def take(self, taken: LimiterRows) -> None:
         super().take(taken)
         for part, index in taken.by_part():
             if taken.kind[index[-1]] != CURRENT:
@@ -128,7 +128,7 @@ class GroupedAggregatesSnapshot(_OneByOne):
     def __init__(self) -> None:
         self._groups: dict[int, dict[int, tuple[int, int]]] = {}  # instance → group → (events held, last event)
 
-    def take(self, taken: Taken) -> None:
+    def take(self, taken: LimiterRows) -> None:
         for part, index in taken.by_part():
             groups = self._groups.setdefault(part, {})
             for group, serial, kind in zip(
@@ -155,7 +155,7 @@ class GroupedAggregatesSnapshot(_OneByOne):
     def state(self) -> Any:
         return {p: dict(groups) for p, groups in sorted(self._groups.items())}
 
-    def load(self, state: Any, log: Log) -> None:
+    def load(self, state: Any, log: HeldRows) -> None:
         self._groups = {p: dict(groups) for p, groups in state.items()}
 
 
@@ -276,7 +276,7 @@ class WindowedSnapshot:
         self._same = np.full((2, 0), -1, np.int64)
         self._latest, self._seen = np.full(0, -1, np.int64), np.zeros(0, np.bool_)
 
-    def prepare(self, taken: Taken, log: Log) -> tuple[Array, ...]:
+    def prepare(self, taken: LimiterRows, log: HeldRows) -> tuple[Array, ...]:
         live = int(self._window[SIZE].clip(0).sum())
         if self._keys is not None and self._keys.size > 4 * (live + len(taken.serial)) + 4096:
             self.load(self.state(), log)  # forgets outputs that are gone
@@ -356,7 +356,7 @@ class WindowedSnapshot:
             "last": self._window[LATEST].copy(),
         }
 
-    def load(self, state: Any, log: Log) -> None:
+    def load(self, state: Any, log: HeldRows) -> None:
         self._clear()
         serial, group, part = state["serials"], state["groups"], state["parts"]
         n = len(serial)

@@ -23,7 +23,7 @@ from ..columnar.rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
 from ..select.selector import Selected, last_per_group
 from ..state.services import Services
 from .events import of_kind, without_resets
-from .held import Held, Log, Out, Taken
+from .held import HeldRows, HeldState, LimiterRows, Out
 
 _NEVER = np.int64(-(2**63))
 
@@ -94,7 +94,7 @@ class _Flush:
     of_row: bool
 
 
-class _Schedule:
+class _FlushSchedule:
     """When instances flush: `scheduledTime` and the scheduler's queue of each (Siddhi's `Scheduler`)."""
 
     def __init__(self, every: int, scheduler: int, by_events: bool) -> None:
@@ -230,7 +230,7 @@ class TimedEvents:
         partitioned: bool,
     ) -> None:  # fmt: skip
         self.last, self.grouped, self.services, self.partitioned = last, grouped, services, partitioned
-        self._schedule = _Schedule(every, scheduler, by_events=False)
+        self._schedule = _FlushSchedule(every, scheduler, by_events=False)
         self._log = EventLog((*types, Type.INT, Type.LONG))
         """What waits, with its kind and its group."""
         self._look_at = 2048
@@ -310,11 +310,11 @@ class Snapshots:
     """`output snapshot every t`: what `held` shows when a time comes, or an event of that time."""
 
     def __init__(
-        self, every: int, held: Held, types: Sequence[Type], services: Services, scheduler: int, partitioned: bool
+        self, every: int, held: HeldState, types: Sequence[Type], services: Services, scheduler: int, partitioned: bool
     ) -> None:
         self.held, self.services, self.partitioned = held, services, partitioned
-        self._schedule = _Schedule(every, scheduler, by_events=True)
-        self._log = Log(types)
+        self._schedule = _FlushSchedule(every, scheduler, by_events=True)
+        self._log = HeldRows(types)
 
     def run(self, selected: Selected, clock: Clock) -> Rows:
         if self.held.currents_only:
@@ -323,7 +323,7 @@ class Snapshots:
         self._schedule.notice(clock, self.services, self.partitioned)
         n = len(rows)
         serial = self._log.append(rows)
-        taken = Taken(
+        taken = LimiterRows(
             serial, rows.kinds(), rows.parts(), np.zeros(n, np.int64) if group is None else group, rows
         )  # fmt: skip
         prepared = self.held.prepare(taken, self._log)

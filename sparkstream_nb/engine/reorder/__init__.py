@@ -6,6 +6,6 @@
 
 from __future__ import annotations
 
-from .step import Reorder
+from .step import ReorderStep
 
-__all__ = ["Reorder"]
+__all__ = ["ReorderStep"]

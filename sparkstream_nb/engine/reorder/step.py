@@ -32,7 +32,7 @@ _SMALL = 2048
 """A log with so few events is left as it is."""
 
 
-class Reorder:
+class ReorderStep:
     """A reordering step. `adaptive` makes it `akslack`, whose second argument is the correlation field."""
 
     def __init__(

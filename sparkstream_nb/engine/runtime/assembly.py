@@ -20,7 +20,7 @@ from ..state.cron import CronTimes
 from ..state.services import Services
 from ..tables.stored_tables import StoredTable
 from ..tables.table_log import NOT_NOTED, noted_tables
-from ..tables.tables import Condition, TableLookup, TableStore, TableWriter
+from ..tables.tables import TableCondition, TableLookup, TableStore, TableWriter
 from .circles import repeatable
 from .graph import OpNode
 from .named_windows import NamedWindow
@@ -49,7 +49,7 @@ class Assembly:
         self.instances: dict[str, Instances] = {}
         self.operators: list[Operator] = []
         self._phase = 0
-        self._conditions: dict[tuple[str, nodes.Expr], Condition] = {}
+        self._conditions: dict[tuple[str, nodes.Expr], TableCondition] = {}
         services.in_table = self._in_table
         services.on_error = {s: d.on_error for s, d in plan.streams.items() if d.on_error is not None}
         for t in plan.triggers.values():
@@ -94,7 +94,7 @@ class Assembly:
     def _in_table(self, table: str, condition: nodes.Expr, env: Env, roots: Array | None = None, rank: int = 0) -> Mask:
         known = self._conditions.get((table, condition))
         if known is None:
-            known = self._conditions[table, condition] = Condition(condition, self.tables[table])
+            known = self._conditions[table, condition] = TableCondition(condition, self.tables[table])
         return known.any(env, roots, rank)
 
     def _query(

@@ -48,7 +48,7 @@ class OpNode:
 
 
 @dataclass(frozen=True)
-class Graph:
+class OperatorGraph:
     """`receivers` per stream: operator numbers in the order in which an event reaches them.
 
     `order` is a topological order of the operators, or None if events must be pushed one chunk at a time, for `reason`.
@@ -72,7 +72,7 @@ class Graph:
 
 def build(
     ops: Sequence[OpNode], settling: frozenset[str] = frozenset(), keyed: frozenset[str] = frozenset()
-) -> Graph:  # fmt: skip
+) -> OperatorGraph:  # fmt: skip
     """The graph of operators given in the order of the app's text. `settling` are the tables whose cycles are correct
     after two passes, `keyed` those accessed by one key only."""
     receivers: dict[str, list[int]] = {}
@@ -88,7 +88,7 @@ def build(
     repeats: set[int] = set()
     order = None if reason else _stages(ops, receivers, circles, settling, keyed, repeats)
     if order is None:
-        return Graph(receivers, None, derived, reason or "streams form a cycle")
+        return OperatorGraph(receivers, None, derived, reason or "streams form a cycle")
     ways = _Ways(ops, writers)
     try:
         ties = {i: ways.inputs(i) for i, op in enumerate(ops) if len(op.inputs) > 1 and derived & set(op.inputs)}
@@ -100,8 +100,10 @@ def build(
         ranks = ways.ranks(groups)
         ways.calm(circles)
     except _Unordered as e:
-        return Graph(receivers, None, derived, str(e))
-    return Graph(receivers, order, derived, "", ranks, ties, ways.events_only, frozenset(circles), frozenset(repeats))
+        return OperatorGraph(receivers, None, derived, str(e))
+    return OperatorGraph(
+        receivers, order, derived, "", ranks, ties, ways.events_only, frozenset(circles), frozenset(repeats)
+    )
 
 
 def _unshared(ops: Sequence[OpNode]) -> str:

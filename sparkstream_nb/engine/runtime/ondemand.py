@@ -10,13 +10,13 @@ from ..aggregation import answer_rows, bounds_of
 from ..aggregation.retrieval import select_rows
 from ..columnar.columns import Column
 from ..columnar.rows import Rows
-from ..state.batch import Answer
+from ..state.batch import RetrievalAnswer
 from ..state.services import Services
 from ..tables.tables import TableWriter
 from .assembly import Assembly
 
 
-def answer(retrieval: nodes.Retrieval, parts: Assembly, services: Services, now: int) -> Answer:
+def answer(retrieval: nodes.Retrieval, parts: Assembly, services: Services, now: int) -> RetrievalAnswer:
     """Answers a retrieval, or carries out a change. Raises SiddhiRuntimeError if it fails."""
     source = retrieval.source
     if source is None:
@@ -43,7 +43,7 @@ def answer(retrieval: nodes.Retrieval, parts: Assembly, services: Services, now:
 
 def _change(
     retrieval: nodes.Retrieval, columns: list[Column], n: int, parts: Assembly, services: Services, now: int
-) -> Answer:
+) -> RetrievalAnswer:
     """`select ... insert into T`, `delete T on ...`, `update T set ... on ...`, `update or insert into T ...`."""
     output = retrieval.output
     assert output is not None
@@ -63,4 +63,4 @@ def _change(
         message = services.errors[kept].message
         del services.errors[kept:]
         raise SiddhiRuntimeError(f"The change failed: {message}.")
-    return Answer([(a.name, str(a.type)) for a in retrieval.columns], [])
+    return RetrievalAnswer([(a.name, str(a.type)) for a in retrieval.columns], [])

@@ -15,7 +15,7 @@ from ..aggregation import AggregationOp
 from ..columnar.rows import ROOT_BITS, Clock, Rows
 from ..columnar.timers import NEVER
 from ..joins.lookups import AggregationLookup
-from ..select.steps import Steps
+from ..select.steps import InputSteps
 from ..state.services import Services
 from ..tables.tables import TableLookup, TableWriter
 from .graph import OpNode
@@ -60,7 +60,7 @@ class Operator(Protocol):
         ...
 
 
-class Passing:
+class StatelessOperator:
     """No-op state methods for stateless operators. Stateful operators override them."""
 
     __slots__ = ()
@@ -151,7 +151,7 @@ class QueryOperator:
 
 
 @dataclass(slots=True)
-class WindowOperator(Passing):
+class WindowOperator(StatelessOperator):
     """A named window between the queries that insert into it (`entry`) and those that read it."""
 
     window: NamedWindow
@@ -191,7 +191,7 @@ def entry(window: str) -> str:
 
 
 @dataclass(slots=True)
-class EntryOperator(Passing):
+class EntryOperator(StatelessOperator):
     """The entry of a stream into a partition."""
 
     entry: PartitionEntry
@@ -217,7 +217,7 @@ class EntryOperator(Passing):
         self.entry.services.parts = self.known
 
 
-class AggregationOperator(Passing):
+class AggregationOperator(StatelessOperator):
     """An incremental aggregation and the steps before it.
 
     In the mode *by operator*, rows are buffered (`begin`) until a join reads the buckets as of a root (`up_to`), or the
@@ -234,7 +234,7 @@ class AggregationOperator(Passing):
     def __init__(self, definition: nodes.AggregationDef, services: Services, zone: str, keep: bool) -> None:
         self.aggregation = AggregationOp(definition, services, zone=zone, keep=keep)
         everything = set(range(len(definition.input.schema)))
-        self.steps = Steps(definition.input, everything, services, query=definition.id)
+        self.steps = InputSteps(definition.input, everything, services, query=definition.id)
         self.id = self.name = definition.id
         self._retention = definition.retention if keep else None
         self._clock = services.clock

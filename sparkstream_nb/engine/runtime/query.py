@@ -13,13 +13,13 @@ from ...plan.query_parts import expressions
 from ...plan.signatures.windows import DECLARATIONS
 from ..columnar.columns import Array, Mask
 from ..columnar.faults import may_fail
-from ..columnar.frame import Frame, frame_of
+from ..columnar.frame import LazyRows, frame_of
 from ..columnar.rows import CURRENT, ROOT_BITS, Clock, Rows, concat_rows
 from ..columnar.timers import earliest
 from ..joins.joins import JoinOp, Lookup
 from ..ratelimit import limiter, waits
 from ..select.selector import Selected, Selector
-from ..select.steps import Steps, begins_anew, numbered, select_exprs, slot_attrs
+from ..select.steps import InputSteps, begins_anew, numbered, select_exprs, slot_attrs
 from ..state.saving import Form, by_change, plain
 from ..state.services import Services
 
@@ -55,7 +55,7 @@ class QueryOp:
         self.target = output.target
         self.event_type = output.event_type
         current, expired = self.event_type != "expired", self.event_type != "current"
-        self._steps: Steps | None = None
+        self._steps: InputSteps | None = None
         self._pattern: Any = None
         self._join: JoinOp | None = None
         self.schedulers = 0
@@ -79,7 +79,7 @@ class QueryOp:
             if origin is not None:
                 needed |= set(range(len(origin.schema)))
             anew = self.selector.anew and begins_anew(source)
-            self._steps = Steps(
+            self._steps = InputSteps(
                 source, needed, services, query=self.name, scheduler=scheduler, wants_expired=expired,
                 selected=[i.expr.attr if isinstance(i.expr, nodes.Ref) else None for i in query.select.items],
                 group=self.selector.number if self.selector.numbers and not anew else None,
@@ -148,7 +148,7 @@ class QueryOp:
             self._pattern.tie = sources
 
     def passing(self, stream: str, rows: Rows, clock: Clock) -> Mask:
-        """Which rows of an input can have an effect (`Steps.passing`)."""
+        """Which rows of an input can have an effect (`InputSteps.passing`)."""
         if self._steps is not None:
             return self._steps.passing(rows, clock)
         return np.ones(len(rows), np.bool_) if self._join is None else self._join.passing(stream, rows, clock)
@@ -211,7 +211,7 @@ class QueryOp:
         return source is not None and source.forgets_all and self._limiter is None
 
     def _limited(self, inputs: Mapping[str, Rows], clock: Clock) -> Selected:
-        frame: Frame
+        frame: LazyRows
         if self._steps is not None:
             rows = self._steps.run(inputs[self.inputs[0]], clock)
             frame = frame_of(rows, self._steps.places)

@@ -25,7 +25,7 @@ from ..columnar.rows import Clock, Rows, chunk_numbers
 from ..expressions.values import text
 from ..state.services import Services
 from .graph import OpNode
-from .operators import Passing
+from .operators import StatelessOperator
 
 _DEFAULT_TOPIC = "input inMemory source"
 """What Siddhi's `InMemorySource` listens to where it is told no topic."""
@@ -35,7 +35,7 @@ LINES = 1000
 
 
 @dataclass(frozen=True)
-class _Route:
+class _TopicRoute:
     """Sink number `sink`'s way to a topic: destination `number` of `of`, chosen by `strategy` (None: there is one).
 
     `topic` is a text at even places and an attribute's position at odd ones. `key` is the attribute that a partitioned
@@ -73,7 +73,7 @@ class _Route:
 
 
 @dataclass(frozen=True)
-class _Subscription:
+class _TopicListener:
     """A stream that listens to a topic. `lacks` is a transport property (`trp:...`) that its mapping asks for: the
     inMemory source has none, so that every event fails."""
 
@@ -82,7 +82,7 @@ class _Subscription:
     lacks: str | None
 
 
-def _routes(stream: nodes.StreamDef, properties: Mapping[str, str]) -> Iterator[_Route]:
+def _routes(stream: nodes.StreamDef, properties: Mapping[str, str]) -> Iterator[_TopicRoute]:
     """The topics that a stream's inMemory sinks publish to."""
     names = stream.source.schema.names
 
@@ -96,23 +96,23 @@ def _routes(stream: nodes.StreamDef, properties: Mapping[str, str]) -> Iterator[
         on_error = options.get("on.error", "LOG").upper()
         distribution = next((a for a in sink.nested if a.name.lower() == "distribution"), None)
         if distribution is None:
-            yield _Route(n, topic(options["topic"]), None, 0, 1, None, on_error)
+            yield _TopicRoute(n, topic(options["topic"]), None, 0, 1, None, on_error)
             continue
         chosen = {e.key: e.value for e in distribution.elements}
         strategy = chosen["strategy"]
         key = names.index(chosen["partitionKey"]) if strategy == "partitioned" else None
         places = [connector_options(a, properties) for a in distribution.nested if a.name.lower() == "destination"]
         for i, place in enumerate(places):  # the sink's own topic goes before that of a destination
-            yield _Route(n, topic((place | options)["topic"]), strategy, i, len(places), key, on_error)
+            yield _TopicRoute(n, topic((place | options)["topic"]), strategy, i, len(places), key, on_error)
 
 
-def _subscriptions(plan: nodes.Plan) -> Iterator[_Subscription]:
+def _subscriptions(plan: nodes.Plan) -> Iterator[_TopicListener]:
     """What inMemory sources listen to, in the order of the text."""
     for stream in plan.streams.values():
         for source in stream.annotations:
             if source.name.lower() == "source" and connector_type(source, plan.properties) == "inMemory":
                 options = connector_options(source, plan.properties)
-                yield _Subscription(stream, options.get("topic", _DEFAULT_TOPIC), _transport_property(source))
+                yield _TopicListener(stream, options.get("topic", _DEFAULT_TOPIC), _transport_property(source))
 
 
 def _transport_property(source: Annotation) -> str | None:
@@ -160,14 +160,14 @@ def _prefix(sink: Annotation, plan: nodes.Plan, stream: str) -> str:
 
 
 @dataclass(slots=True)
-class GroupOperator(Passing):
+class GroupOperator(StatelessOperator):
     """What Siddhi's `OutputGroupDeterminer` does before a sink: the events of a chunk that go to one destination become
     a chunk. Those are, of a partitioned sink, the ones with one remainder of their key's hash
     (`PartitionedGroupDeterminer`), else those with one topic.
     """
 
     name: str
-    route: _Route
+    route: _TopicRoute
     node: OpNode
     services: Services
 
@@ -196,12 +196,12 @@ class GroupOperator(Passing):
 
 
 @dataclass(slots=True)
-class TopicOperator(Passing):
+class TopicOperator(StatelessOperator):
     """Passes events from a sink to a stream that is subscribed to its topic."""
 
     name: str
-    route: _Route
-    to: _Subscription
+    route: _TopicRoute
+    to: _TopicListener
     node: OpNode
     services: Services
     count: int = 0
@@ -245,11 +245,11 @@ class TopicOperator(Passing):
 
 
 @dataclass(slots=True)
-class UnheardOperator(Passing):
+class UnheardOperator(StatelessOperator):
     """What `on.error` does with events that a sink of `stream` publishes to a topic that is not among `heard`."""
 
     stream: str
-    route: _Route
+    route: _TopicRoute
     heard: frozenset[str]
     node: OpNode
     services: Services
@@ -276,7 +276,7 @@ class UnheardOperator(Passing):
 
 
 @dataclass(slots=True)
-class LogOperator(Passing):
+class LogOperator(StatelessOperator):
     """`@sink(type='log')`: a line per event, the first thousand of a step."""
 
     name: str

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..columnar.rows import ROOT_BITS, Clock, Rows
-from .graph import Graph, build
+from .graph import OperatorGraph, build
 from .operators import Operator, QueryOperator
 
 FEW = 8
@@ -26,7 +26,7 @@ class Stretches:
     """How an app runs between changes: its `graph` without them, and by stream the queries whose filters an event must
     pass to cause one (None: any event does)."""
 
-    graph: Graph
+    graph: OperatorGraph
     causes: Mapping[str, tuple[QueryOperator | None, ...]]
 
     def cut(self, inputs: Mapping[str, Rows], clock: Clock) -> Iterator[tuple[int, int, bool]]:

@@ -20,14 +20,14 @@ from ..state.batch import EventError
 from ..state.cron import CronTimes
 from ..state.services import Services
 from .graph import OpNode
-from .operators import Passing
+from .operators import StatelessOperator
 
 _LONGEST = 1 << 62
 """A time span (ms) that an int64 holds."""
 
 
 @dataclass(slots=True)
-class TriggerOperator(Passing):
+class TriggerOperator(StatelessOperator):
     """A trigger that recurs: every t ms, or at the times of a cron expression."""
 
     definition: nodes.TriggerDef

@@ -16,13 +16,13 @@ import numpy as np
 from ...plan.nodes import OUTPUT, Agg, EventRef, Expr, Ref, Select, Source, walk
 from ...types import Type
 from ..aggregators import Aggregator, make_aggregator, over_all, settle, share
-from ..aggregators.base import EVERY, NO_KIND, NO_PLACE, ONE_GROUP, Base, Feed
+from ..aggregators.base import EVERY, NO_KIND, NO_PLACE, ONE_GROUP, AggregateInput, Base
 from ..columnar.columns import Array, Column
-from ..columnar.frame import Frame, cached
+from ..columnar.frame import LazyRows, cached
 from ..columnar.groups import Keys
 from ..columnar.jit import kernel
 from ..columnar.ordering import ordered
-from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Passing, Rows
+from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows, WindowOps
 from ..expressions import Env, Evaluator, compile_expr
 from ..state.saving import Form, by_change, plain
 from ..state.services import Services
@@ -171,7 +171,7 @@ class Selector:
 
     # ------------------------------------------------------------------------------------------------------ running
 
-    def run(self, frame: Frame, clock: Clock) -> Selected:
+    def run(self, frame: LazyRows, clock: Clock) -> Selected:
         """Output rows, CURRENT and EXPIRED as they are; TIMER and RESET rows only act on the aggregates."""
         passing = frame.passing
         if len(frame) == 0 and passing is None:
@@ -230,7 +230,7 @@ class Selector:
         return self._ordered(rows, grouped, cut)
 
     def _fresh(
-        self, frame: Frame, args: list[tuple[Column, ...]], group: Array, groups: int, slot: Array | None
+        self, frame: LazyRows, args: list[tuple[Column, ...]], group: Array, groups: int, slot: Array | None
     ) -> list[Column]:
         """The aggregates, restarted with each chunk: the final values of each chunk's groups if only those are needed
         (`slot` numbers them), else the values after each row."""
@@ -242,7 +242,7 @@ class Selector:
             size = int(slot.max()) + 1
             return [agg.fold(arg, slot, size) for agg, arg in zip(aggs, args, strict=True)]
         lasts, number = _lasts(frame.chunk, group, groups)
-        feed = Feed(len(frame), None, number, len(lasts), None, 1, None, EVERY, None, len(frame))
+        feed = AggregateInput(len(frame), None, number, len(lasts), None, 1, None, EVERY, None, len(frame))
         return over_all(aggs, args, feed)
 
     @staticmethod
@@ -254,7 +254,7 @@ class Selector:
         out: Array = kept[ends][index[ends] < last]
         return out
 
-    def number(self, frame: Frame) -> Array:
+    def number(self, frame: LazyRows) -> Array:
         """The group ids of events."""
         assert self._keys is not None
         keys = [g(self._env(frame, NO_CLOCK)) for g in self._group]
@@ -262,7 +262,7 @@ class Selector:
             keys.insert(0, Column(Type.INT, frame.part if frame.part is not None else np.zeros(len(frame), np.int32)))
         return self._keys.ids(keys)
 
-    def _of_events(self, frame: Frame, passing: Passing) -> tuple[list[tuple[Column, ...]], Feed]:
+    def _of_events(self, frame: LazyRows, passing: WindowOps) -> tuple[list[tuple[Column, ...]], AggregateInput]:
         """The arguments of the aggregates and what they run over, by event."""
         args = [tuple(frame.event(x.attr) for x in a.args if isinstance(x, Ref)) for a in self._agg_nodes]
         part, parts = passing.part, self.services.parts
@@ -272,10 +272,10 @@ class Selector:
             group, groups = (ONE_GROUP, 1) if part is None else (part, parts)
         own = part if self.partitioned else None
         if passing.pushed is not None:
-            return args, Feed(passing.pushed.ops, None, group, groups, own, parts, pushed=passing.pushed)
-        return args, Feed(len(passing.kind), passing.kind, group, groups, own, parts, passing.columns.pos)
+            return args, AggregateInput(passing.pushed.ops, None, group, groups, own, parts, pushed=passing.pushed)
+        return args, AggregateInput(len(passing.kind), passing.kind, group, groups, own, parts, passing.columns.pos)
 
-    def _of_rows(self, frame: Frame, keys: list[Column]) -> Feed:
+    def _of_rows(self, frame: LazyRows, keys: list[Column]) -> AggregateInput:
         """The feed of aggregates over the rows of a frame; `keys` are what they are grouped by."""
         part, parts = frame.part, self.services.parts
         if self._keys is None:
@@ -284,20 +284,20 @@ class Selector:
             if self.partitioned:
                 keys = [Column(Type.INT, part if part is not None else np.zeros(len(frame), np.int32)), *keys]
             group, groups = self._keys.ids(keys), self._keys.size
-        return Feed(len(frame), frame.kind, group, groups, part if self.partitioned else None, parts)
+        return AggregateInput(len(frame), frame.kind, group, groups, part if self.partitioned else None, parts)
 
     def _none(self) -> Selected:
         none = np.empty(0, np.int64)
         return Selected(Rows([Column.empty(i.expr.type) for i in self.select.items], none, none, none), None)
 
-    def _env(self, frame: Frame, clock: Clock) -> Env:
+    def _env(self, frame: LazyRows, clock: Clock) -> Env:
         services = self.services
         return Env(
             len(frame), services.strings, frame.ts, lambda: clock.at(frame.root), frame.resolve,
             tables=services.in_table, event_time=frame.event_time,
         )
 
-    def _wanted(self, frame: Frame) -> Array | None:
+    def _wanted(self, frame: LazyRows) -> Array | None:
         """Rows of the kinds that the query puts out; None for all."""
         kind = frame.kind
         if kind is None:
@@ -310,8 +310,8 @@ class Selector:
         return None if len(index) == len(kind) else index
 
     def _evaluate(
-        self, frame: Frame, env: Env, index: Array | None, clock: Clock
-    ) -> tuple[list[Column], Array | None, Env, Frame]:
+        self, frame: LazyRows, env: Env, index: Array | None, clock: Clock
+    ) -> tuple[list[Column], Array | None, Env, LazyRows]:
         """The select's columns at `index`, less the rows that fail, and the frame there; the aggregates are there
         already."""
         if index is not None:
@@ -329,7 +329,7 @@ class Selector:
         sub.aggs = {node: c.take(keep) for node, c in env.aggs.items()}
         return [c.take(keep) for c in columns], keep if index is None else index[keep], sub, frame
 
-    def _passes(self, columns: list[Column], env: Env, frame: Frame) -> Array | None:
+    def _passes(self, columns: list[Column], env: Env, frame: LazyRows) -> Array | None:
         """The rows that `having` lets through; None for all."""
         resets = frame.kind == RESET if self._resets and frame.kind is not None else None
 
@@ -352,7 +352,7 @@ class Selector:
         index = np.flatnonzero(mask)
         return None if len(index) == len(mask) else index
 
-    def _report(self, env: Env, frame: Frame) -> None:
+    def _report(self, env: Env, frame: LazyRows) -> None:
         """An event is reported when it enters; an expired one only where the query puts out nothing else."""
         only = None
         if frame.kind is not None:

@@ -29,11 +29,11 @@ from ...plan.signatures.windows import DECLARATIONS, streams_current_events
 from ...types import Schema, Type
 from ..aggregators import Aggregator, make_aggregator
 from ..columnar.columns import Array, Column, Mask
-from ..columnar.frame import Frame, frame_of
+from ..columnar.frame import LazyRows, frame_of
 from ..columnar.rows import CURRENT, Clock, Rows, one_by_one
 from ..columnar.timers import earliest
 from ..expressions import Env, Evaluator, compile_expr
-from ..reorder import Reorder
+from ..reorder import ReorderStep
 from ..state.saving import Form, by_change, plain
 from ..state.services import Services
 from ..windows import WINDOWS, Window, WindowSetup, for_joins, rows_held
@@ -104,9 +104,9 @@ def _steady(condition: Expr) -> bool:
 
 
 @dataclass(slots=True)
-class _Filter:
+class _FilterOp:
     """`aggregates` are the running aggregates that the condition names: node, aggregator, its arguments. `steady`: see
-    `Steps.passing`."""
+    `InputSteps.passing`."""
 
     condition: Evaluator
     aggregates: list[tuple[Agg, Aggregator, list[Evaluator]]]
@@ -114,23 +114,23 @@ class _Filter:
 
 
 @dataclass(slots=True)
-class _Function:
+class _FunctionOp:
     key: str
     args: list[Evaluator]
 
 
 @dataclass(slots=True)
-class _Reorder:
+class _ReorderOp:
     args: list[Evaluator]
-    reorder: Reorder
+    reorder: ReorderStep
 
 
 @dataclass(slots=True)
-class _Window:
+class _WindowOp:
     window: Window
 
 
-class Steps:
+class InputSteps:
     """The steps of one input. `needed` are the attributes (after the last step) that anybody asks for later.
 
     Columns that nothing downstream needs are dropped as early as possible: `places` maps the attributes that are left
@@ -150,7 +150,7 @@ class Steps:
         findable: bool = False,
         serial: bool = False,
         selected: Sequence[int | None] | None = None,
-        group: Callable[[Frame], Array] | None = None,
+        group: Callable[[LazyRows], Array] | None = None,
         apart: bool = False,
         anew: bool = False,
     ) -> None:
@@ -164,7 +164,7 @@ class Steps:
         self.window: Window | None = None
         self._leaves_unseen = False  # whether the window's timers put out expired rows alone, which nobody wants
         self._group = group
-        self._steps: list[_Filter | _Function | _Window | _Reorder] = []
+        self._steps: list[_FilterOp | _FunctionOp | _WindowOp | _ReorderOp] = []
         self.schedulers = 0
         self._keep: list[list[int]] = []  # before each step, the attributes to carry on; the last entry: after all
         context = services.context
@@ -193,17 +193,17 @@ class Steps:
             if isinstance(step, FilterStep):
                 found = dict.fromkeys(e for e in walk(step.condition) if isinstance(e, Agg))
                 running = [self._running(a) for a in found]
-                self._steps.append(_Filter(compile_expr(step.condition, context), running, _steady(step.condition)))
+                self._steps.append(_FilterOp(compile_expr(step.condition, context), running, _steady(step.condition)))
             elif isinstance(step, FunctionStep) and step.function in ("reorder:kslack", "reorder:akslack"):
                 adaptive = step.function == "reorder:akslack"
                 fixed = [a.value for a in step.args if isinstance(a, Const)]
                 types = tuple(schema[a] for a in self._keep[i])
                 args = [compile_expr(a, context) for a in step.args[: 2 if adaptive else 1]]
                 phase = scheduler + self.schedulers
-                self._steps.append(_Reorder(args, Reorder(types, fixed, phase, adaptive, services.partitioned)))
+                self._steps.append(_ReorderOp(args, ReorderStep(types, fixed, phase, adaptive, services.partitioned)))
                 self.schedulers += 1
             elif isinstance(step, FunctionStep):
-                self._steps.append(_Function(step.function, [compile_expr(a, context) for a in step.args]))
+                self._steps.append(_FunctionOp(step.function, [compile_expr(a, context) for a in step.args]))
             else:
                 types = tuple(schema[a] for a in self._keep[i])
                 if serial:
@@ -216,7 +216,7 @@ class Steps:
                     services=services, query=query, stream=self.source, selected=selected,
                     apart=apart and step is input.steps[-1], anew=anew and step is input.steps[-1],
                 )  # fmt: skip
-                self._steps.append(_Window(self.window))
+                self._steps.append(_WindowOp(self.window))
                 self._leaves_unseen = not wants_expired and DECLARATIONS[step.function].timers_emit == "expired"
                 self.schedulers += 1
         self._widths, self._types, self._schema = widths, schema, input.source.schema
@@ -236,7 +236,7 @@ class Steps:
             held.append(_SERIAL)
         for i, step in enumerate(self._steps):
             keep = self._keep[i]
-            if isinstance(step, _Window):
+            if isinstance(step, _WindowOp):
                 if self._group is not None:
                     ids = self._group(frame_of(rows, {a: p for p, a in enumerate(held)}))
                     rows, held = rows.with_columns([*rows.columns, Column(Type.INT, ids)]), [*held, GROUP]
@@ -247,19 +247,19 @@ class Steps:
                     if step.window.ordered:
                         held = [*held[:-1], _RANK, _SERIAL]
                 continue
-            if isinstance(step, _Reorder):
+            if isinstance(step, _ReorderOp):
                 rows, held = self._thin(rows, held, keep)
                 args = [a(self._env(rows, held, clock)) for a in step.args]
                 rows = step.reorder.run(rows, args, clock, self.services.parts)
                 continue
             if len(rows) == 0:
-                if isinstance(step, _Function):
+                if isinstance(step, _FunctionOp):
                     width, end = self._widths[i], self._widths[i + 1]
                     rows = rows.with_columns([*rows.columns, *(Column.empty(t) for t in self._types[width:end])])
                     held = [*held, *range(width, end)]
                 continue
             env = self._env(rows, held, clock)
-            if isinstance(step, _Filter):
+            if isinstance(step, _FilterOp):
                 rows, held = self._filter(step, rows, held, env, self._keep[i + 1])
             else:
                 rows, held = self._function(step, rows, held, env, self._widths[i])
@@ -270,7 +270,7 @@ class Steps:
         others bring nothing about."""
         out, failed = np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
         for step in self._steps:
-            if not isinstance(step, _Filter) or not step.steady:
+            if not isinstance(step, _FilterOp) or not step.steady:
                 break
             env = self._env(rows, list(range(len(rows.columns))), clock)
             result = step.condition(env)
@@ -286,7 +286,9 @@ class Steps:
         tables = None if find is None else partial(find, roots=rows.root, rank=self.rank)
         return Env(len(rows), self.services.strings, rows.ts, now, resolve, tables=tables)
 
-    def _filter(self, step: _Filter, rows: Rows, held: list[int], env: Env, keep: list[int]) -> tuple[Rows, list[int]]:
+    def _filter(
+        self, step: _FilterOp, rows: Rows, held: list[int], env: Env, keep: list[int]
+    ) -> tuple[Rows, list[int]]:
         if step.aggregates:
             group, groups = rows.parts(), 1 if rows.part is None else self.services.parts
             env.aggs = {
@@ -301,7 +303,7 @@ class Steps:
         rows, held = self._thin(rows, held, keep)
         return rows.where(mask), held
 
-    def _function(self, step: _Function, rows: Rows, held: list[int], env: Env, width: int) -> tuple[Rows, list[int]]:
+    def _function(self, step: _FunctionOp, rows: Rows, held: list[int], env: Env, width: int) -> tuple[Rows, list[int]]:
         args = [a(env) for a in step.args]
         index, appended, lines = STREAM_FUNCTIONS[step.key](rows, args, self.services.strings, env.fail)
         self.services.logs.extend(lines)
@@ -325,7 +327,7 @@ class Steps:
     def next_due(self) -> int | None:
         """The earliest time (ms) at which the clock alone can bring out a row that anybody asks for; None where no time
         does. What only leaves the window, and is not asked for, leaves before the next event as well."""
-        due = [s.reorder.next_due() for s in self._steps if isinstance(s, _Reorder)]
+        due = [s.reorder.next_due() for s in self._steps if isinstance(s, _ReorderOp)]
         if self.window is not None and not self._leaves_unseen:
             due.append(self.window.next_due())
         return earliest(due)
@@ -335,14 +337,14 @@ class Steps:
         if self.window is not None:
             self.window.forget(parts)
         for step in self._steps:
-            if isinstance(step, _Filter):
+            if isinstance(step, _FilterOp):
                 for _, aggregator, _ in step.aggregates:
                     aggregator.forget(parts, parts)
 
     @property
     def forgets_all(self) -> bool:
         """True if nothing is held for an instance after `forget`."""
-        return not any(isinstance(s, _Reorder) for s in self._steps)
+        return not any(isinstance(s, _ReorderOp) for s in self._steps)
 
     def named(self, rows: Rows) -> Rows:
         """Rows of a named window, whose last column is the serial number, with the columns of `places` and that."""
@@ -361,13 +363,13 @@ class Steps:
     @property
     def bytes(self) -> int:
         """Bytes that the window holds, and what waits to be reordered."""
-        waiting = sum(s.reorder.bytes for s in self._steps if isinstance(s, _Reorder))
+        waiting = sum(s.reorder.bytes for s in self._steps if isinstance(s, _ReorderOp))
         return waiting if self.window is None else waiting + self.window.bytes
 
     @property
     def rows(self) -> int | None:
         """Events that the window holds, and those that wait to be reordered; None where neither is there."""
-        found = [s.reorder.held for s in self._steps if isinstance(s, _Reorder)]
+        found = [s.reorder.held for s in self._steps if isinstance(s, _ReorderOp)]
         if self.window is not None and (own := rows_held(self.window)) is not None:
             found.append(own)
         return sum(found) if found else None
@@ -381,17 +383,17 @@ class Steps:
     def _state(self, form: Form) -> dict[str, Any]:
         return {
             "window": form(self.window),
-            "running": [a.state() for s in self._steps if isinstance(s, _Filter) for _, a, _ in s.aggregates],
-            "reorder": [s.reorder.state() for s in self._steps if isinstance(s, _Reorder)],
+            "running": [a.state() for s in self._steps if isinstance(s, _FilterOp) for _, a, _ in s.aggregates],
+            "reorder": [s.reorder.state() for s in self._steps if isinstance(s, _ReorderOp)],
         }
 
     def load(self, state: dict[str, Any]) -> None:
         if self.window is not None:
             self.window.load(state["window"])
-        running = [a for s in self._steps if isinstance(s, _Filter) for _, a, _ in s.aggregates]
+        running = [a for s in self._steps if isinstance(s, _FilterOp) for _, a, _ in s.aggregates]
         for aggregator, held in zip(running, state["running"], strict=True):
             aggregator.load(held)
-        for step, s in zip((x for x in self._steps if isinstance(x, _Reorder)), state["reorder"], strict=True):
+        for step, s in zip((x for x in self._steps if isinstance(x, _ReorderOp)), state["reorder"], strict=True):
             step.reorder.load(s)
 
 

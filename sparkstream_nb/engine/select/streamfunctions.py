@@ -22,7 +22,7 @@ from ..expressions.jsonpath import NotFound
 from ..expressions.jsontext import write_gson
 from ..expressions.kinds import distinct
 from ..expressions.objects import walk
-from ..expressions.values import Failure, boxes, object_text, text
+from ..expressions.values import RowFailure, boxes, object_text, text
 
 Fail = Callable[[Mask, str], None]
 Result = tuple[Array | None, list[Column], list[str]]
@@ -108,7 +108,7 @@ def _tokenizer(types: tuple[Type, ...], tokens: Callable[..., list[tuple[Any, ..
 
 def _words(value: str | None, pattern: str, distinct: bool = False) -> list[tuple[Any, ...]]:
     if value is None:
-        raise Failure("the string of str:tokenize() is null")
+        raise RowFailure("the string of str:tokenize() is null")
     words = split(value, pattern)
     return [(w,) for w in (dict.fromkeys(words) if distinct else words)]
 
@@ -140,7 +140,7 @@ def _json_object(json: Any, path: str | None, required: bool = True) -> list[tup
 def _entries(*maps: Any) -> list[tuple[Any, ...]]:
     for i, m in enumerate(maps):
         if not isinstance(m, dict):
-            raise Failure(f"argument {i + 1} of map:tokenize() is not a map but {object_text(m)}")
+            raise RowFailure(f"argument {i + 1} of map:tokenize() is not a map but {object_text(m)}")
     if len(maps) == 1:
         return [(k, maps[0][k]) for k in walk(maps[0])]
     keys = dict.fromkeys(k for m in maps for k in walk(m))
@@ -150,7 +150,7 @@ def _entries(*maps: Any) -> list[tuple[Any, ...]]:
 def _items(*lists: Any) -> list[tuple[Any, ...]]:
     for i, items in enumerate(lists):
         if not isinstance(items, list):
-            raise Failure(f"argument {i + 1} of list:tokenize() is not a list but {object_text(items)}")
+            raise RowFailure(f"argument {i + 1} of list:tokenize() is not a list but {object_text(items)}")
     if len(lists) == 1:
         return list(enumerate(lists[0]))
     longest = max(map(len, lists))

@@ -30,7 +30,7 @@ def _pack_objects(values: list[Any]) -> pa.Array:
 
 def _unpacked(array: pa.Array, metadata: Any) -> Any:
     if metadata == _LEFT_OUT:
-        return LeftOut(len(array))
+        return UnreadAttribute(len(array))
     if metadata != _OBJECTS:
         return array
     strings = Strings()
@@ -38,7 +38,7 @@ def _unpacked(array: pa.Array, metadata: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class UnreadAttribute:
     """The column of an attribute that nobody reads, and whose values stayed in their file: it only has a length."""
 
     n: int
@@ -46,15 +46,15 @@ class LeftOut:
     def __len__(self) -> int:
         return self.n
 
-    def __getitem__(self, rows: slice) -> LeftOut:
-        return LeftOut(len(range(self.n)[rows]))
+    def __getitem__(self, rows: slice) -> UnreadAttribute:
+        return UnreadAttribute(len(range(self.n)[rows]))
 
 
 @dataclass(slots=True)
 class StreamRows:
     """Events of one input stream: `step` int64[n] (not decreasing; equal steps are one chunk), `ts` int64[n] ms, and
     one Arrow array per attribute in schema order (`columns.ARROW` types; strings may be dictionary arrays).
-    An attribute of type object may be a Python list of values instead, and one that nobody reads `LeftOut`."""
+    An attribute of type object may be a Python list of values instead, and one that nobody reads `UnreadAttribute`."""
 
     step: Array
     ts: Array
@@ -68,13 +68,13 @@ class StreamRows:
     @property
     def whole(self) -> bool:
         """True if no column is left out."""
-        return not any(isinstance(c, LeftOut) for c in self.columns)
+        return not any(isinstance(c, UnreadAttribute) for c in self.columns)
 
 
 def taken(column: Any, index: Array) -> Any:
     """The values of a column of `StreamRows` at the positions `index`, integers."""
-    if isinstance(column, LeftOut):
-        return LeftOut(len(index))
+    if isinstance(column, UnreadAttribute):
+        return UnreadAttribute(len(index))
     return [column[i] for i in index.tolist()] if isinstance(column, list) else column.take(pa.array(index))
 
 
@@ -100,7 +100,7 @@ class InputBatch:
                 array, metadata = column, None
                 if isinstance(column, list):
                     array, metadata = _pack_objects(column), _OBJECTS
-                elif isinstance(column, LeftOut):
+                elif isinstance(column, UnreadAttribute):
                     array, metadata = pa.nulls(len(column)), _LEFT_OUT
                 arrays.append(array)
                 fields.append(pa.field(f"a{i}", array.type, metadata=metadata))
@@ -193,7 +193,7 @@ class Outputs:
 
 
 @dataclass(slots=True)
-class Answer:
+class RetrievalAnswer:
     """The answer to a retrieval: `columns` as (name, type) pairs, `rows` as Python values."""
 
     columns: list[tuple[str, str]]

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from ..columnar.arrays import Array
-from ..columnar.blocks import Buffer, Piece, Tracked, digest_of
+from ..columnar.blocks import Buffer, StatePiece, Tracked, digest_of
 from ..columnar.jit import kernel
 
 LEAST, MOST = 1 << 16, 1 << 20
@@ -48,7 +48,7 @@ def _cuts(data: Array, sums: Array, mask: np.uint64, least: int, most: int, out:
     return count
 
 
-def pieces(parts: Iterable[Buffer | Tracked]) -> Iterator[Piece]:
+def pieces(parts: Iterable[Buffer | Tracked]) -> Iterator[StatePiece]:
     """The pieces of `parts`, one after the other: of those that are tracked their blocks, of the others chunks. A large
     part begins a piece: what comes before it may grow."""
     small: list[Buffer] = []
@@ -66,9 +66,9 @@ def pieces(parts: Iterable[Buffer | Tracked]) -> Iterator[Piece]:
     yield from _cut(b"".join(small))
 
 
-def _cut(part: Buffer) -> Iterator[Piece]:
+def _cut(part: Buffer) -> Iterator[StatePiece]:
     for chunk in _chunks(part):
-        yield Piece(digest_of(chunk), len(chunk), partial(_same, chunk))
+        yield StatePiece(digest_of(chunk), len(chunk), partial(_same, chunk))
 
 
 def _same(data: Buffer) -> Buffer:

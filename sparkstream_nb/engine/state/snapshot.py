@@ -35,7 +35,7 @@ _FEW = 1024
 _PLAIN = frozenset((int, str, bool, type(None)))
 
 
-class _Writer:
+class _SnapshotWriter:
     def __init__(self, strings: Strings) -> None:
         self.strings = strings
         self.buffers: list[Buffer] = []
@@ -114,13 +114,13 @@ def pack(state: Any, strings: Strings) -> bytes:
 
 def packed(state: Any, strings: Strings) -> list[Buffer]:
     """The parts of `pack`, which are the state's own memory: they mean something until it changes."""
-    w = _Writer(strings)
+    w = _SnapshotWriter(strings)
     tree = w.value(state)
     head = json.dumps({"tree": tree, "sizes": [len(b) for b in w.buffers]}, separators=(",", ":")).encode()
     return [_MAGIC + struct.pack("<Q", len(head)) + head, *w.buffers]
 
 
-class _Saver(_Writer):
+class _Saver(_SnapshotWriter):
     """Writes codes of strings as they are, and leaves room for what is tracked."""
 
     def __init__(self, strings: Strings) -> None:

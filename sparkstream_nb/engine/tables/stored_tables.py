@@ -24,7 +24,7 @@ from ..columnar.columns import Array, Column
 from ..columnar.faults import ErrorObject
 from ..expressions import Env, Evaluator, compile_expr
 from ..state.services import Services
-from .table_conditions import Condition
+from .table_conditions import TableCondition
 from .tables import TableStore
 
 
@@ -90,7 +90,7 @@ class StoredTable(TableStore):
             self._fetch(wanted)
             self._asked.update(wanted)
 
-    def look(self, condition: Condition, env: Env, n: int) -> None:
+    def look(self, condition: TableCondition, env: Env, n: int) -> None:
         """Sees to it that what `condition` finds for the rows of `env` is held."""
         if self._all:
             return
@@ -106,7 +106,7 @@ class StoredTable(TableStore):
         """As `look`, for the `on` of an on-demand query, whose rows are in slot 0."""
         at = np.array([now], np.int64)
         env = Env(1, self.services.strings, at, at, _nothing, tables=self.services.in_table)
-        self.look(Condition(on, self, 0), env, 1)
+        self.look(TableCondition(on, self, 0), env, 1)
 
     def pushed(self, on: Expr | None, slot: int) -> list[tuple[int, Comparison, Evaluator]]:
         """The parts of a condition that a database can check: (attribute, comparison, value)."""

@@ -28,7 +28,7 @@ _REAL = (Type.FLOAT, Type.DOUBLE)
 """Types with a value that does not equal itself, and one that equals another."""
 
 
-class Condition:
+class TableCondition:
     """An `on` condition against one table: which index answers it, and the check of the candidates."""
 
     def __init__(self, on: Expr | None, table: TableStore, slot: int = TABLE) -> None:

@@ -25,7 +25,7 @@ from ..columnar.eventlog import EventLog
 from ..columnar.faults import may_fail
 from ..columnar.jit import kernel
 from .table_history import has_history
-from .table_sets import ADD, GONE, KEEP, NOTHING, SET, TAKE, Made, SetPrograms, makeable, reads_table
+from .table_sets import ADD, GONE, KEEP, NOTHING, SET, TAKE, SetInputs, SetPrograms, makeable, reads_table
 
 INSERT, UPSERT, UPDATE, DELETE = 0, 1, 2, 3
 
@@ -132,7 +132,7 @@ class _Writes:
     added: int
     changed: int
     mask: Array
-    made: Made | None
+    made: SetInputs | None
 
 
 @dataclass
@@ -150,7 +150,8 @@ class TableLog:
     closed = False
 
     def note(
-        self, kind: int, rank: int, root: Array, key: Array, added: int, changed: int, mask: Array, made: Made | None
+        self, kind: int, rank: int, root: Array, key: Array, added: int, changed: int, mask: Array,
+        made: SetInputs | None,
     ) -> None:  # fmt: skip
         """Buffers rows: see `_Writes`."""
         if len(root):

@@ -139,8 +139,8 @@ class SetPrograms:
         return len(self._queries) - 1, [compile_expr(e, self._services.context) for e in self._codes.derived]
 
     def run(
-        self, made: Sequence[Made | None], masks: Array, writer: Array, row: Array, key: Array, after: Array, base: int,
-        held: Array, log: EventLog,
+        self, made: Sequence[SetInputs | None], masks: Array, writer: Array, row: Array, key: Array, after: Array,
+        base: int, held: Array, log: EventLog,
     ) -> None:  # fmt: skip
         """Gives the versions in `log` from position `base` on the values that programs make. By writer: what it has
         them make (`made`), and what it does to each attribute (`masks`). `held` are the positions by key before."""
@@ -179,7 +179,7 @@ class SetPrograms:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class SetInputs:
     """What the rows of one `_Writes` have programs make: those of `query`, over the values of the parts without the
     table, for each of so many `rows`."""
 
@@ -188,8 +188,8 @@ class Made:
     rows: int
 
     @staticmethod
-    def over(env: Env, query: int, parts: Sequence[Evaluator]) -> Made:
-        return Made(query, [e(env) for e in parts], env.n)
+    def over(env: Env, query: int, parts: Sequence[Evaluator]) -> SetInputs:
+        return SetInputs(query, [e(env) for e in parts], env.n)
 
 
 def _put(column: Column, words: Array, nulls: Array) -> None:

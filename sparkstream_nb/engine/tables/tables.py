@@ -26,7 +26,7 @@ from ..columnar.rows import Rows
 from ..expressions import Env, Evaluator, compile_expr
 from ..expressions.values import text as to_text
 from ..state.services import Services
-from .table_conditions import Condition
+from .table_conditions import TableCondition
 from .table_history import TableHistory
 from .table_indexes import Assumed, HashIndex, Primary, Secondary
 from .table_log import (
@@ -43,7 +43,7 @@ from .table_log import (
     step,
     write_kind,
 )
-from .table_sets import KEEP, MADE, SET, Made, SetPrograms, reads_table
+from .table_sets import KEEP, MADE, SET, SetInputs, SetPrograms, reads_table
 
 _LOOKS = 1000
 """So many rows can be looked at in the time in which one event goes through an app by itself."""
@@ -118,7 +118,7 @@ class TableStore:
         """The parts of a condition by which rows are fetched from elsewhere: (attribute, comparison, value)."""
         return []
 
-    def look(self, condition: Condition, env: Env, n: int) -> None:
+    def look(self, condition: TableCondition, env: Env, n: int) -> None:
         """Called before `condition` is asked for the rows of `env`."""
 
     def look_for(self, on: Expr | None, now: int) -> None:
@@ -150,7 +150,7 @@ class TableStore:
 
     def note(
         self, kind: int, rank: int, root: Array, ts: Array, keys: Array, added: Sequence[Column] | None,
-        changes: Mapping[int, tuple[int, Column]] | None, made: Made | None,
+        changes: Mapping[int, tuple[int, Column]] | None, made: SetInputs | None,
     ) -> None:  # fmt: skip
         """Notes rows to be written (`table_log`): `added` where the key is free, else `changes`, with what they do
         (`SET` ...), and what programs make (`made`). Their values lie in the log from now on."""
@@ -388,7 +388,7 @@ class TableLookup:
 
     def __init__(self, table: TableStore, on: Expr | None, slot: int) -> None:
         self.table = table
-        self.condition = Condition(on, table, slot)
+        self.condition = TableCondition(on, table, slot)
         self.rank = 0
 
     def find(self, env: Env, roots: Array) -> tuple[Array, Array]:
@@ -415,7 +415,7 @@ class TableWriter:
         self.output, self.table, self.services, self.query = output, table, services, query
         self.names: tuple[str, ...] = select.schema.names
         on = None if isinstance(output, nodes.Insert) else output.on
-        self.condition = Condition(on, table)
+        self.condition = TableCondition(on, table)
         self.set: list[tuple[int, Evaluator]] = []
         if isinstance(output, nodes.Update | nodes.Upsert):
             changes = changed(output, select, table.definition)
@@ -445,10 +445,10 @@ class TableWriter:
         """True if what it writes are whole rows."""
         self.rank = 0
         # Rows that a chunk has found no place for: an upsert adds them when the chunk is through.
-        self._waiting: tuple[TableStore, Condition] | None = None
+        self._waiting: tuple[TableStore, TableCondition] | None = None
         if isinstance(output, nodes.Upsert) and not self.condition.by_key:
             plain = TableStore(replace(table.definition, primary_key=(), indexes=()), services)
-            self._waiting = plain, Condition(on, plain)
+            self._waiting = plain, TableCondition(on, plain)
 
     def write(self, rows: Rows, now: Array) -> None:
         """Applies the output rows, one after the other if one may depend on another.
@@ -543,7 +543,7 @@ class TableWriter:
         ids = table.keyed.keys.ids(key)
         if table.primary is None:  # null equals nothing; a primary key finds it
             ids = np.where(functools.reduce(np.logical_or, [c.nulls() for c in key]), -1, ids)
-        made = None if self._made is None else Made.over(env, *self._made)
+        made = None if self._made is None else SetInputs.over(env, *self._made)
         table.note(self.kind, self.rank, rows.root, rows.ts, ids, added, changes, made)
 
     def _inserted(self, row: Rows) -> list[Column]:
@@ -596,4 +596,4 @@ def _cast(column: Column, type: Type) -> Column:
     return Column(type, column.values.astype(DTYPES[type]), column.null)
 
 
-__all__ = ["Condition", "TableLookup", "TableStore", "TableWriter"]
+__all__ = ["TableCondition", "TableLookup", "TableStore", "TableWriter"]

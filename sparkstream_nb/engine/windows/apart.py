@@ -9,7 +9,7 @@ import numpy as np
 
 from ..columnar.arrays import Array
 from ..columnar.jit import inlined, kernel
-from ..columnar.rows import CURRENT, EXPIRED, Passing, Pushed, Rows
+from ..columnar.rows import CURRENT, EXPIRED, Pushed, Rows, WindowOps
 from .base import Emission
 from .chain import ChainedLog
 
@@ -148,7 +148,7 @@ def pushed_beside(log: ChainedLog, length: int, at: int, rows: Rows) -> Rows:
     ops = Pushed(at, n, min(n, length - (at - int(places[0]))), length)
     places[0] = max(places[0], log.end - length)
     _hold(log, places)
-    passing = Passing(log.at(np.empty(0, np.int64)), np.empty(0, np.int8), None, True, ops)
+    passing = WindowOps(log.at(np.empty(0, np.int64)), np.empty(0, np.int8), None, True, ops)
     return Rows(rows.columns, rows.ts, rows.root, rows.chunk, None, None, passing)
 
 

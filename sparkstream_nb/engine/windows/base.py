@@ -15,7 +15,7 @@ from ..columnar.arrays import grown
 from ..columnar.columns import Array, Column, Mask, Strings
 from ..columnar.eventlog import EventLog
 from ..columnar.jit import inlined
-from ..columnar.rows import CURRENT, ENTER, RESET, Clock, Passing, Rows
+from ..columnar.rows import CURRENT, ENTER, RESET, Clock, Rows, WindowOps
 from ..expressions import Context
 from .chain import ChainedLog
 
@@ -242,12 +242,12 @@ class Emission:
         whole, part = (log.part, log.part[pos]) if partitioned else (None, None)
         if anew:
             return Rows(columns, ts, root, chunk, None, part, None, True)
-        return Rows(columns, ts, root, chunk, kind, part, Passing(columns, kind, whole, False))
+        return Rows(columns, ts, root, chunk, kind, part, WindowOps(columns, kind, whole, False))
 
     def beside(self, n: int, log: EventLog, rows: Rows) -> Rows:
         """The rows that came in, which are the CURRENT ones of the first `n`, and all `n` beside them."""
         part = None if rows.part is None else log.part
-        passing = Passing(log.at(self.pos[:n]), self.kind[:n], part, True)
+        passing = WindowOps(log.at(self.pos[:n]), self.kind[:n], part, True)
         return Rows(rows.columns, rows.ts, rows.root, rows.chunk, None, rows.part, passing)
 
 

@@ -27,7 +27,7 @@ from ..expressions import Env, Evaluator, compile_expr
 from ..expressions.stack import FAILED, FALSE, TRUE, NoProgram, holds
 from .base import Emission, Untimed, WindowSetup, no_rows, put
 from .chain import ChainedLog, pop, push
-from .program import Program
+from .program import ConditionProgram
 
 
 def slide(
@@ -219,7 +219,7 @@ def collect(
     return n
 
 
-class Condition:
+class EvaluatedCondition:
     """A condition that no program can state: evaluated in Python, event by event."""
 
     def __init__(self, expr: Expr, setup: WindowSetup, log: ChainedLog) -> None:
@@ -252,7 +252,7 @@ class Condition:
             1, self.setup.strings, ts[places[0]], np.array([now]), resolve,
             event_time=lambda ref: Column(Type.LONG, times[ref.slot]),
         )  # fmt: skip
-        env.aggs = _Running(self._aggregators, env, kind)
+        env.aggs = _EvaluationAggregates(self._aggregators, env, kind)
         result = self._evaluate(env)
         if env.failed is not None:
             self.why = env.reason(0) or "the window's expression failed"
@@ -278,7 +278,7 @@ class Condition:
             a.load(s)
 
 
-class _Running(Mapping[Agg, Column]):
+class _EvaluationAggregates(Mapping[Agg, Column]):
     """The aggregators of one evaluation: asking for one is what makes it take the event."""
 
     def __init__(self, aggregators: dict[int, tuple[Aggregator, list[Evaluator]]], env: Env, kind: int) -> None:
@@ -312,7 +312,7 @@ class _ExpressionBase(Untimed):
     def _clear(self) -> None:
         self.log = ChainedLog(self.setup.types, self.chains)
         self.text: str | None = None
-        self.condition: Program | Condition | None = None
+        self.condition: ConditionProgram | EvaluatedCondition | None = None
         if not self.dynamic:
             assert self.setup.condition is not None
             self._take(self.setup.condition)
@@ -320,10 +320,10 @@ class _ExpressionBase(Untimed):
     def _take(self, expr: Expr) -> None:
         """Makes `expr` the condition."""
         try:
-            self.condition = Program(expr, self.setup, self.log)
+            self.condition = ConditionProgram(expr, self.setup, self.log)
             self._run = type(self).compiled
         except NoProgram:
-            self.condition = Condition(expr, self.setup, self.log)
+            self.condition = EvaluatedCondition(expr, self.setup, self.log)
             scope = {**globals(), "holds": self.condition.holds}
             self._run = FunctionType(type(self).loop.__code__, scope)  # the same loop, not compiled
 
@@ -362,7 +362,7 @@ class _ExpressionBase(Untimed):
                 log.next, log.alive, *(x for ends in zip(log.head, log.tail, strict=True) for x in ends), made,
                 *out.arrays, *condition.arrays,
             )  # fmt: skip
-            if isinstance(condition, Condition):
+            if isinstance(condition, EvaluatedCondition):
                 why = condition.why or why
         if bad.any():
             self.setup.refuse(rows, bad, why)

@@ -25,7 +25,7 @@ _UNSTEADY = frozenset({"eventTimestamp", "currentTimeMillis", "UUID"})
 """Functions whose answer depends on when they are asked."""
 
 
-class Program(Codes):
+class ConditionProgram(Codes):
     """A condition as codes, the derived columns of the events in a log, and the state of its aggregators.
 
     Raises NoProgram where no codes can do what the condition asks.

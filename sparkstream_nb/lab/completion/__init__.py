@@ -1,5 +1,5 @@
 """Completion of SiddhiQL at a cursor."""
 
-from .places import Query, at_cursor
+from .places import CompletionQuery, at_cursor
 
-__all__ = ["Query", "at_cursor"]
+__all__ = ["CompletionQuery", "at_cursor"]

@@ -30,7 +30,7 @@ class Defined:
 
 
 @dataclass
-class Names:
+class CompletionNames:
     """Definitions by name."""
 
     defined: dict[str, Defined] = field(default_factory=dict)
@@ -44,9 +44,9 @@ class Names:
         return self.defined[name].attributes if name in self.defined else ()
 
 
-def of_text(*pieces: str) -> Names:
+def of_text(*pieces: str) -> CompletionNames:
     """The names that the statements of `pieces` introduce."""
-    found = Names()
+    found = CompletionNames()
     read = [s for piece in pieces for s in statements(lexed(piece))]
     for statement in read:
         for d in _definition(statement):
@@ -57,9 +57,9 @@ def of_text(*pieces: str) -> Names:
     return found
 
 
-def of_plan(plan: Plan) -> Names:
+def of_plan(plan: Plan) -> CompletionNames:
     """Names that a retrieval query on a running app can use."""
-    found = Names()
+    found = CompletionNames()
     held: tuple[tuple[Kind, Sequence[str]], ...] = (("table", [*plan.tables]), ("window", [*plan.windows]))
     for kind, names in held:
         for name in names:
@@ -95,7 +95,7 @@ def _definition(statement: Sequence[Token]) -> Iterator[Defined]:
         yield Defined(name, kind, attributes)
 
 
-def _inferred(statement: Sequence[Token], known: Names) -> Iterator[Defined]:
+def _inferred(statement: Sequence[Token], known: CompletionNames) -> Iterator[Defined]:
     """The stream that a query inserts into."""
     into = _word(statement, "into")
     if into is None or into + 1 >= len(statement) or statement[into + 1].type != "ID":

@@ -39,12 +39,12 @@ _NAMES = ("ID", "KWNAME")
 
 
 @dataclass(frozen=True)
-class Query:
+class CompletionQuery:
     """A text with a cursor. `running` are the names of the app that an on-demand query is for; None in an app."""
 
     before: str
     after: str
-    running: names.Names | None = None
+    running: names.CompletionNames | None = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Completions:
     words: tuple[str, ...]
 
 
-def at_cursor(query: Query) -> Completions:
+def at_cursor(query: CompletionQuery) -> Completions:
     """The completions of a text that need not be finished, nor right."""
     found = _FRAGMENT.search(query.before)
     fragment = found[0] if found else ""
@@ -75,7 +75,7 @@ def _fitting(fragment: str, words: Iterable[str]) -> Completions:
     return Completions(fragment, tuple(fits))
 
 
-def _known(query: Query, quote: str | None = None) -> names.Names:
+def _known(query: CompletionQuery, quote: str | None = None) -> names.CompletionNames:
     if query.running is not None:
         return query.running
     # The rest of this statement is no statement of its own; nor is what is left of a text in quotes.
@@ -83,11 +83,11 @@ def _known(query: Query, quote: str | None = None) -> names.Names:
     return names.of_text(query.before, after.partition(";")[2])
 
 
-def _in_quotes(read: Unfinished, query: Query) -> Sequence[str]:
+def _in_quotes(read: Unfinished, query: CompletionQuery) -> Sequence[str]:
     last = read.tokens[-1].type if read.tokens else ""
     if last == "_PER":
         known = _known(query, read.quote)
-        kept = [known.defined[s].durations for s in _Scope(read.tokens, known).sources if s in known.defined]
+        kept = [known.defined[s].durations for s in _CursorScope(read.tokens, known).sources if s in known.defined]
         return [d for durations in kept for d in durations]
     annotation = _annotation(read)
     if annotation is not None and last == "EQUAL":
@@ -95,14 +95,14 @@ def _in_quotes(read: Unfinished, query: Query) -> Sequence[str]:
     return ()
 
 
-def _words(read: Unfinished, fragment: str, query: Query) -> list[str]:
+def _words(read: Unfinished, fragment: str, query: CompletionQuery) -> list[str]:
     annotation = _annotation(read)
     if annotation is not None:
         behind = read.tokens[-1].type in ("LPAR", "COMMA") if read.tokens else False
         return [*(f"{k}=" for k in KEYS.get(annotation, ())), "@map", "@store"] if behind else []
     if fragment.startswith("@"):
         return [f"@{a}" for a in KEYS] if read.expected is None or "AT" in read.expected else []
-    scope = _Scope(read.tokens, _known(query))
+    scope = _CursorScope(read.tokens, _known(query))
     if fragment.startswith("#"):
         return _behind_hash(read, scope)
     if fragment.startswith("!"):
@@ -118,7 +118,7 @@ def _words(read: Unfinished, fragment: str, query: Query) -> list[str]:
     return [*named, *signs, *_keywords(expected or frozenset())]
 
 
-def _behind_hash(read: Unfinished, scope: _Scope) -> list[str]:
+def _behind_hash(read: Unfinished, scope: _CursorScope) -> list[str]:
     if _after_source(read):
         return [*(f"#window.{w}" for w in WINDOWS), *(f"#{f}" for f in STREAM_FUNCTIONS)]
     return [f"#{s}" for s in scope.known.of("stream")]
@@ -135,7 +135,7 @@ def _keywords(expected: frozenset[str]) -> list[str]:
     return [w for t in terminals for w in ((_PHRASES[t],) if t in _PHRASES else WORDS_OF[t])]
 
 
-def _named(read: Unfinished, scope: _Scope) -> list[str]:
+def _named(read: Unfinished, scope: _CursorScope) -> list[str]:
     """The kinds of names that fit at the cursor."""
     known = scope.known
     last = read.tokens[-1].type if read.tokens else ""
@@ -213,10 +213,10 @@ def _changed_tables(tokens: Sequence[Token]) -> list[str]:
     return [names.plain(b) for a, b in pairs if changes and a.type in before and b.type in _NAMES]
 
 
-class _Scope:
+class _CursorScope:
     """The sources of the statement before the cursor, and what their aliases and event references stand for."""
 
-    def __init__(self, tokens: Sequence[Token], known: names.Names) -> None:
+    def __init__(self, tokens: Sequence[Token], known: names.CompletionNames) -> None:
         self.known = known
         self.aliases: dict[str, str] = {}
         self.sources: list[str] = []

@@ -100,7 +100,7 @@ def _extent(s: Series) -> tuple[float, float]:
 
 def svg(s: Series, scales: Scales | None = None, *, width: int = WIDTH, live: bool = False) -> str:
     """The picture, `width` px wide. `live`: with an area for each bucket that carries its values, for a pointer."""
-    return _Drawing(s, scales or scales_of(s), width, live).markup()
+    return _ChartDrawing(s, scales or scales_of(s), width, live).markup()
 
 
 def image(s: Series) -> str:
@@ -108,7 +108,7 @@ def image(s: Series) -> str:
     return embedded(svg(s), s.title)
 
 
-class _Drawing:
+class _ChartDrawing:
     """One picture: where things are, and the elements of each kind."""
 
     def __init__(self, s: Series, scales: Scales, width: int, live: bool) -> None:

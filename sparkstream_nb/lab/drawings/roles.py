@@ -25,7 +25,7 @@ MARKS = {"◆": "election", "▲": "takeover"}
 
 
 @dataclass(frozen=True)
-class Mark:
+class RoleMark:
     """A sign of `MARKS` on the lane of `node` at `at` (ms), and what it stands for."""
 
     at: int
@@ -63,7 +63,7 @@ class Lanes:
     bars: Sequence[Bar]
     legend: Sequence[tuple[str, str]]
     faults: Sequence[tuple[int, str]]
-    marks: Sequence[Mark] = ()
+    marks: Sequence[RoleMark] = ()
 
 
 EVENTS = "events"
@@ -105,7 +105,7 @@ def lanes_of(shown: Failover) -> Lanes:
 
 def svg(shown: Lanes, width: int = WIDTH) -> str:
     """The lanes in their colours; faults as lines with their words."""
-    return "".join(_Drawing(shown, width).parts())
+    return "".join(_RolesDrawing(shown, width).parts())
 
 
 def image(shown: Failover) -> str:
@@ -114,7 +114,7 @@ def image(shown: Failover) -> str:
     return embedded(svg(lanes), lanes.title)
 
 
-class _Drawing:
+class _RolesDrawing:
     def __init__(self, shown: Lanes, width: int) -> None:
         self.shown, self.width = shown, width
         self.left = 20 + min(max(map(text_width, shown.lanes)), width / 4)

@@ -21,7 +21,7 @@ CELL_WIDTH = 60
 _EARLIEST, _LATEST = -62_135_596_800_000, 253_402_300_799_999  # years 1 to 9999
 
 
-class Count(int):
+class CountCell(int):
     """A number of things, shown with thousands separators; other whole numbers may be years or identifiers."""
 
 
@@ -53,7 +53,7 @@ def text_of(value: Any, column: str = "") -> str:
     """One value as a cell: null for None, at most four decimals, a time for the columns of `TIME_COLUMNS`."""
     if is_missing(value):
         return "null"
-    if isinstance(value, Count):
+    if isinstance(value, CountCell):
         return f"{value:,}"
     if hasattr(value, "item"):  # a numpy scalar
         value = value.item()
@@ -64,7 +64,7 @@ def text_of(value: Any, column: str = "") -> str:
     if isinstance(value, float):
         return number(value)
     text = str(value).replace("\r", "\\r").replace("\n", "\\n")
-    return text if len(text) <= CELL_WIDTH or isinstance(value, Whole) else text[: CELL_WIDTH - 1] + "…"
+    return text if len(text) <= CELL_WIDTH or isinstance(value, WholeText) else text[: CELL_WIDTH - 1] + "…"
 
 
 def is_missing(value: Any) -> bool:
@@ -90,7 +90,7 @@ class Figure(str):
     __slots__ = ()
 
 
-class Whole(str):
+class WholeText(str):
     """A text that is shown whole, however long."""
 
     __slots__ = ()

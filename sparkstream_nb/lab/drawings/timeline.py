@@ -36,7 +36,7 @@ MEANINGS: Mapping[Verdict, str] = {
 
 
 @dataclass(frozen=True)
-class Mark:
+class TimelineMark:
     """Outputs with the same verdict that share a place in a lane (0: the truth, then the nodes from 1). `x` in px."""
 
     lane: int
@@ -87,7 +87,7 @@ class Timeline:
         return _LEFT + max(map(text_width, self.lanes))
 
     @cached_property
-    def marks(self) -> list[Mark]:
+    def marks(self) -> list[TimelineMark]:
         """In order of lane, verdict and time."""
         cells: dict[tuple[int, int, int], list[Match]] = defaultdict(list)
         for m in self.divergence.matches[self.stream]:
@@ -98,7 +98,7 @@ class Timeline:
         out = []
         for (lane, verdict, cell), own in sorted(cells.items(), key=lambda item: item[0]):
             x = self.left + (cell + 0.5) * _CELL
-            out.append(Mark(lane, VERDICTS[verdict], x, tuple(own)))
+            out.append(TimelineMark(lane, VERDICTS[verdict], x, tuple(own)))
         return out
 
     def x(self, ms: int) -> float:
@@ -109,7 +109,7 @@ class Timeline:
         share = (x - self.left) / (self.width - 18 - _CELL - self.left)
         return self.start + round(min(1.0, max(0.0, share)) * (self.end - self.start))
 
-    def told(self, mark: Mark, *, listed: int = _LISTED) -> str:
+    def told(self, mark: TimelineMark, *, listed: int = _LISTED) -> str:
         """The meaning of a mark, in lines of plain text."""
         n = len(mark.matches)
         alerts = [mark.alert(m) for m in mark.matches]

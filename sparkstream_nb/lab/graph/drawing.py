@@ -6,10 +6,10 @@ import base64
 import html
 import zlib
 
-from ...plan.reports.graph import AROUND, Graph, Node
+from ...plan.reports.graph import AROUND, Graph, GraphNode
 from ..drawings.levels import LEVELS, SIGNS, words_of
 from ..drawings.pictures import on_white
-from .layout import Box, Layout, Path, layout_of
+from .layout import Box, GraphLayout, Path, layout_of
 
 # Okabe and Ito's colours, which the colour-blind tell apart, and a dash pattern for each.
 _STYLES = {
@@ -36,7 +36,7 @@ def text(graph: Graph) -> str:
     return "\n".join(lines)
 
 
-def about(node: Node) -> str:
+def about(node: GraphNode) -> str:
     """The text shown on hover: kind and whole name, safety and why, and the text."""
     lines = [f"{node.kind} {node.label}"]
     if node.safety is not None:
@@ -68,12 +68,12 @@ def image(graph: Graph) -> str:
     )
 
 
-def _laid_out(graph: Graph) -> Layout:
+def _laid_out(graph: Graph) -> GraphLayout:
     sizes = {node.id: (max(74.0, 30 + _CHARACTER * len(_shown(node))), float(_HEIGHT)) for node in graph.nodes}
     return layout_of(graph, sizes, 6.0)
 
 
-def _markup(graph: Graph, layout: Layout) -> str:
+def _markup(graph: Graph, layout: GraphLayout) -> str:
     width, height = layout.width, layout.height
     if _has_legend(graph):
         width, height = max(width, _LEGEND_WIDTH), height + _LEGEND_HEIGHT
@@ -102,7 +102,7 @@ def _has_legend(graph: Graph) -> bool:
     return not graph.nodes or any(node.safety for node in graph.nodes)
 
 
-def _node(node: Node, box: Box) -> str:
+def _node(node: GraphNode, box: Box) -> str:
     colour, dash = _STYLES[node.safety.level] if node.safety else (_INK, "")
     left, top = box.x - box.width / 2, box.y - box.height / 2
     around = node.kind in AROUND
@@ -135,7 +135,7 @@ def _edge(label: str, path: Path) -> str:
     return f'{out}<text x="{x:.1f}" y="{y - 4:.1f}" text-anchor="middle" font-size="10" fill="{_INK}">{label}</text>'
 
 
-def _shown(node: Node) -> str:
+def _shown(node: GraphNode) -> str:
     """The name, cut where it is long, behind the mark of its safety."""
     name = node.label if len(node.label) <= _LONGEST else node.label[: _LONGEST - 1] + "…"
     return f"{SIGNS[node.safety.level]} {name}" if node.safety else name

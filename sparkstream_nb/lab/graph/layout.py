@@ -54,7 +54,7 @@ class Path:
 
 
 @dataclass(frozen=True)
-class Layout:
+class GraphLayout:
     """Boxes by node id, a path for each edge in the graph's order, and the picture's size in px."""
 
     boxes: Mapping[str, Box]
@@ -63,13 +63,13 @@ class Layout:
     height: float
 
 
-def layout_of(graph: Graph, sizes: Mapping[str, tuple[float, float]], label_width: float) -> Layout:
+def layout_of(graph: Graph, sizes: Mapping[str, tuple[float, float]], label_width: float) -> GraphLayout:
     """Lays out `graph`: `sizes` are px of width and height by node id, `label_width` px of a label's character.
 
     A partition without a query in it is a node like others; around queries, its size follows from theirs.
     """
     if not graph.nodes:
-        return Layout({}, (), 0, 0)
+        return GraphLayout({}, (), 0, 0)
     number = {node.id: i for i, node in enumerate(graph.nodes)}
     around = {node.inside for node in graph.nodes}
     given = {
@@ -88,4 +88,4 @@ def layout_of(graph: Graph, sizes: Mapping[str, tuple[float, float]], label_widt
         Path(tuple((x, y) for x, y in p["points"]), None if p["at"] is None else (p["at"][0], p["at"][1]))
         for p in found["paths"]
     )
-    return Layout(boxes, paths, *found["size"])
+    return GraphLayout(boxes, paths, *found["size"])

@@ -33,7 +33,7 @@ _SECONDS: dict[str, AggDuration] = {"secs": "sec", "second": "sec", "seconds": "
 
 
 @dataclass(frozen=True)
-class Choice:
+class AggregationChoice:
     """The choices of a view. The buckets from `start` (ms) to `end`, exclusive; None: from the first, to the last. If
     these are more than `most`, the latest of them, or the earliest. `stacked`: bars that add up stand on one another.
     `as_wso2`: what WSO2's servers would not show is hatched. `table`: the table is open."""
@@ -54,7 +54,7 @@ class Choice:
         """True if other buckets than the latest are shown."""
         return self.start is not None or self.end is not None or self.most < MOST_BUCKETS
 
-    def latest_buckets(self) -> Choice:
+    def latest_buckets(self) -> AggregationChoice:
         """The same with the latest buckets."""
         return replace(self, start=None, end=None, latest=True, most=MOST_BUCKETS)
 
@@ -90,7 +90,7 @@ class AggregationView(Following):
         self._width = WIDTH
         duration = self._duration(per)
         reader.settle()
-        self.choice = Choice(duration, chosen, (EVERY,) * len(self.keys), most=MOST_BUCKETS)
+        self.choice = AggregationChoice(duration, chosen, (EVERY,) * len(self.keys), most=MOST_BUCKETS)
         self._read()
         self._scales = scales_of(self._series)
 

@@ -18,7 +18,7 @@ INTERVAL = 0.34
 """Seconds between two drawings, at least: about three in a second."""
 
 
-class Follower:
+class CommitFollower:
     """Calls `draw` after commits, from a thread of its own, at most every `interval` seconds, and `rest` when no
     commit came for a while. The thread ends then. Call the follower itself after each commit: it returns at once."""
 
@@ -94,7 +94,7 @@ class Following:
     def _start_following(self) -> None:
         with self.lock:
             if self._leave is None:
-                follower = Follower(self._follow, self._rest, self._interval)
+                follower = CommitFollower(self._follow, self._rest, self._interval)
                 self._leave = self.followed.follow(lambda batches: follower())
 
     def _stop_following(self) -> None:

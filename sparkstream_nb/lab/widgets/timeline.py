@@ -13,7 +13,7 @@ from ...app.running.study import candidates
 from ...errors import SparkStreamError
 from ..display import bundle
 from ..drawings.tables import Grid
-from ..drawings.timeline import Mark, Timeline, svg, whole, worst
+from ..drawings.timeline import Timeline, TimelineMark, svg, whole, worst
 from ..results_shown import divergence_html
 from .live import LiveOutput
 
@@ -21,7 +21,7 @@ _PINNED = 12
 
 
 @dataclass(frozen=True)
-class Choice:
+class TimelineChoice:
     """The choices of a time line: the outputs to `stream` of `nodes` nodes under `routing` (None: unchanged), from
     `start` to `end` (ms by the app's clock; None: all), and the number of the mark that is `pinned`."""
 
@@ -41,7 +41,7 @@ class DivergenceView:
         self.recorded = self.divergence = divergence
         plan = divergence.truth.nodes.plan
         self.routings = candidates(plan)
-        self.choice = Choice(worst(divergence), divergence.nodes, divergence.way.route)
+        self.choice = TimelineChoice(worst(divergence), divergence.nodes, divergence.way.route)
         self._lock = threading.RLock()
         self._width = 900
         self._failed = ""
@@ -139,7 +139,7 @@ class DivergenceView:
         events = self._events(mark.matches[0]) if len(mark.matches) == 1 else None
         return self._alerts(t, mark).html() + (events.html() if events is not None else "")
 
-    def _alerts(self, t: Timeline, mark: Mark) -> Grid:
+    def _alerts(self, t: Timeline, mark: TimelineMark) -> Grid:
         rows = []
         for m in mark.matches[:_PINNED]:
             alert = mark.alert(m)

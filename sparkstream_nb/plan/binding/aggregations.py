@@ -25,16 +25,16 @@ from ..nodes import (
     Const,
     Expr,
     OutputItem,
+    PurgeRule,
     Ref,
-    Retention,
     Select,
     Source,
 )
 from .annotations import single
 from .connectors import check_store
 from .expressions import bind_arguments, bind_expression
-from .inputs import Place, bind_stream
-from .scope import Entry, Scope
+from .inputs import PartitionPlace, bind_stream
+from .scope import Scope, VisibleEvent
 from .symbols import Symbols
 from .times import check_zone, parse_time
 
@@ -76,12 +76,12 @@ def bind_aggregation(d: tree.AggregationDefinition, symbols: Symbols) -> Aggrega
         )
     _check_annotations(d, symbols.properties)
     check_zone(symbols.properties, "aggTimeZone", d.span)
-    place = Place(symbols)
+    place = PartitionPlace(symbols)
     source = symbols.source(d.input.source, None, d.input.source.span)
     if source.kind != "stream":
         raise SiddhiBindError(f"an aggregation reads a stream, '{source.id}' is a {source.kind}", d.input.source.span)
     input_ = bind_stream(d.input, place, "aggregation")
-    entry = Entry(0, str(d.input.source), input_.schema)
+    entry = VisibleEvent(0, str(d.input.source), input_.schema)
     scope = Scope(symbols, (entry,), "an aggregation", bare="first")
     group_by = tuple(replace(scope, place="group by").variable(v) for v in d.select.group_by)
     by = scope.variable(d.by) if d.by is not None else None
@@ -276,7 +276,7 @@ def _check_annotations(d: tree.AggregationDefinition, properties: Mapping[str, s
                 raise SiddhiBindError("a persisted aggregation does not support distinctCount", a.span)
 
 
-def _retention(d: tree.AggregationDefinition, durations: tuple[AggDuration, ...]) -> Retention | None:
+def _retention(d: tree.AggregationDefinition, durations: tuple[AggDuration, ...]) -> PurgeRule | None:
     """What `@purge` says. Without it nothing is purged, so that a replay of old events keeps what it makes."""
     a = tree.find_annotation(d.annotations, "purge")
     if a is None:
@@ -310,4 +310,4 @@ def _retention(d: tree.AggregationDefinition, durations: tuple[AggDuration, ...]
         if found < _LEAST[duration]:
             least = _LEAST[duration]
             raise SiddhiBindError(f"the retention of '{e.key}' must be at least {least} ms, found {found} ms", e.span)
-    return Retention(max(every, 1), {x: ms for x, ms in kept.items() if ms is not None})
+    return PurgeRule(max(every, 1), {x: ms for x, ms in kept.items() if ms is not None})

@@ -13,7 +13,7 @@ from ..signatures.rules import cron_problem
 from .annotations import single, single_value
 from .connectors import check_async, check_connectors, check_store, on_error_action
 from .inputs import bind_window
-from .scope import Entry, Scope
+from .scope import Scope, VisibleEvent
 from .symbols import Symbols
 from .times import parse_time
 
@@ -188,7 +188,7 @@ def _window(d: tree.WindowDefinition, symbols: Symbols) -> None:
     check_async(d.annotations)
     on_error_action(d.annotations)
     source = Source("window", d.id.id, schema)
-    scope = Scope(symbols, (Entry(0, d.id.id, schema, what="window"),), "a window", bare="first")
+    scope = Scope(symbols, (VisibleEvent(0, d.id.id, schema, what="window"),), "a window", bare="first")
     step = bind_window(d.window, d.window.span, scope)
     symbols.windows[d.id.id] = WindowDef(source, step, d.output or "all", d.annotations)
 

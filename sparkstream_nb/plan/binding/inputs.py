@@ -29,7 +29,7 @@ from ..nodes import (
 from ..signatures.streams import IN_PATTERNS
 from ..signatures.windows import DECLARATIONS
 from .expressions import bind_arguments, bind_condition, bind_expression
-from .scope import Entry, Scope
+from .scope import Scope, VisibleEvent
 from .symbols import Symbols
 from .windows import window_condition
 
@@ -37,14 +37,14 @@ Reader = Literal["query", "join", "pattern", "aggregation"]
 
 
 @dataclass(frozen=True)
-class Place:
+class PartitionPlace:
     """The partition of a query, if any."""
 
     symbols: Symbols
     partition: str | None = None
 
 
-def bind_stream(stream: tree.StandardStream, place: Place, reader: Reader = "query") -> StreamInput:
+def bind_stream(stream: tree.StandardStream, place: PartitionPlace, reader: Reader = "query") -> StreamInput:
     """One stream, trigger or named window with its handlers, as the only input."""
     source = place.symbols.source(stream.source, place.partition, stream.source.span)
     if source.kind in ("table", "aggregation"):
@@ -54,7 +54,7 @@ def bind_stream(stream: tree.StandardStream, place: Place, reader: Reader = "que
             hint="Join it with a stream, or read it with an on-demand query.",
         )
     scope = Scope(
-        place.symbols, (Entry(0, str(stream.source), source.schema, what=source.kind),), "a filter", bare="first"
+        place.symbols, (VisibleEvent(0, str(stream.source), source.schema, what=source.kind),), "a filter", bare="first"
     )
     return bind_handlers(source, stream.handlers, scope, 0, reader)
 
@@ -104,7 +104,7 @@ def bind_handlers(
     return StreamInput(source, tuple(steps), schema)
 
 
-def _widened(e: Entry, schema: Schema) -> Entry:
+def _widened(e: VisibleEvent, schema: Schema) -> VisibleEvent:
     return replace(e, schema=schema)
 
 
@@ -150,7 +150,7 @@ def _own_arguments(call: tree.FunctionCall, scope: Scope) -> tuple[Expr, ...]:
 # ----------------------------------------------------------------------------------------------------------- joins
 
 
-def bind_join(join: tree.JoinStream, place: Place) -> tuple[JoinInput, tuple[Entry, ...]]:
+def bind_join(join: tree.JoinStream, place: PartitionPlace) -> tuple[JoinInput, tuple[VisibleEvent, ...]]:
     """A join and the two events that its select may name."""
     sources = [place.symbols.source(s.source, place.partition, s.source.span) for s in (join.left, join.right)]
     left, right = sources
@@ -165,7 +165,7 @@ def bind_join(join: tree.JoinStream, place: Place) -> tuple[JoinInput, tuple[Ent
     entries = []
     for slot, (side, source) in enumerate(((join.left, left), (join.right, right))):
         name = side.alias or str(side.source)
-        entry = Entry(slot, name, source.schema, what=source.kind)
+        entry = VisibleEvent(slot, name, source.schema, what=source.kind)
         if static[slot] and side.handlers:
             raise SiddhiBindError(
                 f"a {source.kind} in a join takes no handlers",
@@ -175,7 +175,10 @@ def bind_join(join: tree.JoinStream, place: Place) -> tuple[JoinInput, tuple[Ent
                 else f"Leave it out: a join reads the {source.kind} as it is.",
             )
         scope = Scope(
-            place.symbols, (Entry(slot, str(side.source), source.schema, what=source.kind),), "a filter", bare="first"
+            place.symbols,
+            (VisibleEvent(slot, str(side.source), source.schema, what=source.kind),),
+            "a filter",
+            bare="first",
         )
         bound = bind_handlers(source, side.handlers, scope, slot, "join")
         sides.append(bound)

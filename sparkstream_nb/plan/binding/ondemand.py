@@ -7,9 +7,9 @@ from ...lang import tree
 from ...types import Schema
 from ..nodes import Expr, Output, Plan, Retrieval, Select, Source
 from .expressions import bind_condition
-from .inputs import Place, bind_range
+from .inputs import PartitionPlace, bind_range
 from .outputs import bind_output
-from .scope import Entry, Scope
+from .scope import Scope, VisibleEvent
 from .selection import Selecting, bind_selection
 from .symbols import Symbols
 
@@ -43,9 +43,9 @@ def _bind(q: tree.OnDemandQuery, symbols: Symbols, text: str) -> Retrieval:
     if q.input is not None:
         return _read(q.input, selection, q, symbols, text)
     assert q.output is not None
-    place = Place(symbols)
+    place = PartitionPlace(symbols)
     _changed_table(q.output, symbols)
-    scope = Scope(symbols, (Entry(0, None, Schema(())),), "an on-demand query", bare="first")
+    scope = Scope(symbols, (VisibleEvent(0, None, Schema(())),), "an on-demand query", bare="first")
     if q.select is None or not q.select.attributes:
         select = Select(())
     else:
@@ -66,7 +66,7 @@ def _read(
         raise SiddhiBindError(f"'{input_.id}' is not a table, aggregation or window", input_.span, hint=hint)
     scope = Scope(
         symbols,
-        (Entry(0, input_.id, source.schema, what=source.kind),),
+        (VisibleEvent(0, input_.id, source.schema, what=source.kind),),
         "an on-demand query",
         bare="first",
     )

@@ -19,12 +19,12 @@ from ..nodes import (
     Upsert,
 )
 from .expressions import bind_condition, bind_expression
-from .inputs import Place
-from .scope import Entry, Scope
+from .inputs import PartitionPlace
+from .scope import Scope, VisibleEvent
 from .symbols import full_id
 
 
-def output_id(output: tree.QueryOutput, place: Place) -> str:
+def output_id(output: tree.QueryOutput, place: PartitionPlace) -> str:
     """The id of what the query writes, before it is looked up."""
     if isinstance(output, tree.Return):
         raise SiddhiBindError(
@@ -35,7 +35,9 @@ def output_id(output: tree.QueryOutput, place: Place) -> str:
     return full_id(output.target, place.partition, output.target.span)
 
 
-def bind_output(output: tree.QueryOutput, select: Select, place: Place, default: tree.EventType = "current") -> Output:
+def bind_output(
+    output: tree.QueryOutput, select: Select, place: PartitionPlace, default: tree.EventType = "current"
+) -> Output:
     """The output of a query that selects `select`. Defines an undefined target stream.
 
     `default` is the event type to send if the text names none.
@@ -67,9 +69,12 @@ def bind_output(output: tree.QueryOutput, select: Select, place: Place, default:
     return Upsert(target, event_type, condition, bind_set(output.set, target, scope))
 
 
-def table_scope(target: Source, row: Schema, place: Place) -> Scope:
+def table_scope(target: Source, row: Schema, place: PartitionPlace) -> Scope:
     """The scope of conditions and `set`: the query's output row by bare names, the table's row by its name."""
-    entries = (Entry(OUTPUT, None, row, what="output"), Entry(TABLE, target.id, target.schema, what="table"))
+    entries = (
+        VisibleEvent(OUTPUT, None, row, what="output"),
+        VisibleEvent(TABLE, target.id, target.schema, what="table"),
+    )
     return Scope(place.symbols, entries, "a condition on a table", bare="first")
 
 
@@ -99,7 +104,7 @@ def bind_set(items: tuple[tree.SetAssignment, ...] | None, target: Source, scope
     return tuple(out)
 
 
-def _insert_target(output: tree.InsertInto, id_: str, schema: Schema, place: Place) -> Source:
+def _insert_target(output: tree.InsertInto, id_: str, schema: Schema, place: PartitionPlace) -> Source:
     symbols = place.symbols
     found = symbols.find(id_)
     if found is None:

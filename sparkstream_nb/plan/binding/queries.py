@@ -23,9 +23,9 @@ from ..nodes import (
 )
 from .annotations import single, single_value
 from .expressions import bind_condition, bind_expression
-from .inputs import Place, bind_join, bind_stream
+from .inputs import PartitionPlace, bind_join, bind_stream
 from .outputs import bind_output, output_id
-from .scope import Entry, Scope
+from .scope import Scope, VisibleEvent
 from .selection import Selecting, bind_selection
 from .states import bind_states
 from .symbols import Symbols
@@ -36,7 +36,7 @@ UNKNOWN = Safety("node-dependent", "not looked at yet")
 
 
 @dataclass
-class Names:
+class UniqueNames:
     """Names of queries and partitions, unique in the app; defaults count positions."""
 
     taken: dict[str, tree.Node] = field(default_factory=dict)
@@ -44,9 +44,9 @@ class Names:
     partitions: int = 0
 
     @staticmethod
-    def of(elements: tuple[tree.Query | tree.Partition, ...]) -> Names:
+    def of(elements: tuple[tree.Query | tree.Partition, ...]) -> UniqueNames:
         """The names given in the text. Raises SiddhiBindError where two are the same."""
-        names = Names()
+        names = UniqueNames()
         for element in _elements(elements):
             annotation = single(element.annotations, "info")
             name = single_value(element.annotations, "info", "name")
@@ -83,7 +83,7 @@ def _elements(elements: tuple[tree.Query | tree.Partition, ...]) -> Iterator[tre
             yield from element.queries
 
 
-def bind_query(q: tree.Query, place: Place, names: Names) -> Query:
+def bind_query(q: tree.Query, place: PartitionPlace, names: UniqueNames) -> Query:
     """One query. It defines its target stream if nothing else has."""
     name, named = names.query(q)
     rate = _rate(q.rate)
@@ -103,11 +103,11 @@ def bind_query(q: tree.Query, place: Place, names: Names) -> Query:
     return Query(name, named, input_, select, rate, output, UNKNOWN, q.annotations, span=q.span)
 
 
-def _input(i: tree.QueryInput, place: Place) -> tuple[Input, tuple[Entry, ...]]:
+def _input(i: tree.QueryInput, place: PartitionPlace) -> tuple[Input, tuple[VisibleEvent, ...]]:
     match i:
         case tree.StandardStream():
             bound = bind_stream(i, place)
-            return bound, (Entry(0, str(i.source), bound.schema, what=bound.source.kind),)
+            return bound, (VisibleEvent(0, str(i.source), bound.schema, what=bound.source.kind),)
         case tree.JoinStream():
             return bind_join(i, place)
         case tree.StateStream():
@@ -132,13 +132,13 @@ def _rate(r: tree.OutputRate | None) -> Rate | None:
 # ------------------------------------------------------------------------------------------------------ partitions
 
 
-def bind_partition(p: tree.Partition, symbols: Symbols, names: Names) -> Partition:
+def bind_partition(p: tree.Partition, symbols: Symbols, names: UniqueNames) -> Partition:
     """A partition: its keys, then its queries, with inner streams of its own."""
     id_ = f"partition{names.partitions}"
     names.partitions += 1
     keys = tuple(_key(k, symbols) for k in p.keys)
     purge = _purge(p)
-    place = Place(symbols, id_)
+    place = PartitionPlace(symbols, id_)
     queries = tuple(bind_query(q, place, names) for q in p.queries)
     inner: dict[str, Source] = {}
     for q in queries:
@@ -153,7 +153,9 @@ def _key(k: tree.ValuePartition | tree.RangePartition, symbols: Symbols) -> Valu
         if found is not None:
             raise SiddhiBindError(f"only streams can be partitioned, '{k.stream}' is a {found.kind}", k.span)
         raise symbols.undefined(tree.SourceName(k.stream, span=k.span), None, k.span)
-    scope = Scope(symbols, (Entry(0, found.id, found.schema, what=found.kind),), "a partition's key", bare="first")
+    scope = Scope(
+        symbols, (VisibleEvent(0, found.id, found.schema, what=found.kind),), "a partition's key", bare="first"
+    )
     if isinstance(k, tree.ValuePartition):
         return ValueKey(found.id, bind_expression(k.expression, scope))
     return RangeKey(found.id, tuple((bind_condition(c, scope, "a range"), name) for c, name in k.ranges))

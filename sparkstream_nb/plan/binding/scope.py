@@ -18,7 +18,7 @@ from .symbols import Symbols
 
 
 @dataclass(frozen=True)
-class Entry:
+class VisibleEvent:
     """An event that expressions can refer to: by `name` (a reference, else the source's id), by `alias`, or without a
     prefix."""
 
@@ -44,7 +44,7 @@ class Scope:
     """
 
     symbols: Symbols
-    entries: tuple[Entry, ...]
+    entries: tuple[VisibleEvent, ...]
     place: str
     bare: Bare = "all"
     own: int | None = None
@@ -56,7 +56,9 @@ class Scope:
 
     def with_table(self, table: str, schema: Schema) -> Scope:
         """This scope within `... in table`: bare names mean what they did, and `table.x` its row."""
-        return replace(self, entries=(*self.entries, Entry(TABLE, table, schema, what="table")), aggregators=False)
+        return replace(
+            self, entries=(*self.entries, VisibleEvent(TABLE, table, schema, what="table")), aggregators=False
+        )
 
     def variable(self, v: tree.Variable) -> Expr:
         """Resolves `v`. Raises SiddhiBindError if it is unknown or ambiguous."""
@@ -83,7 +85,7 @@ class Scope:
     def all_attributes(self, span: Span) -> list[Ref]:
         """The attributes of all entries, for `*`. Raises SiddhiBindError where two have one name."""
         out: list[Ref] = []
-        seen: dict[str, Entry] = {}
+        seen: dict[str, VisibleEvent] = {}
         for entry in self.entries:
             if entry.slot < 0:
                 continue
@@ -103,10 +105,10 @@ class Scope:
 
     # ------------------------------------------------------------------------------------------------------ lookups
 
-    def _find(self, name: str) -> Entry | None:
+    def _find(self, name: str) -> VisibleEvent | None:
         return next((e for e in self.entries if name in (e.name, e.alias)), None)
 
-    def _attribute(self, name: str) -> tuple[Entry, int] | None:
+    def _attribute(self, name: str) -> tuple[VisibleEvent, int] | None:
         """The first entry with an attribute `name`, among those that bare names see."""
         for entry in self._visible():
             at = entry.schema.find(name)
@@ -114,7 +116,7 @@ class Scope:
                 return entry, at
         return None
 
-    def _visible(self) -> tuple[Entry, ...]:
+    def _visible(self) -> tuple[VisibleEvent, ...]:
         if self.own is not None:
             return tuple(e for e in self.entries if e.slot == self.own)
         return self.entries[:1] if self.bare == "first" else tuple(e for e in self.entries if e.slot != TABLE)
@@ -150,7 +152,7 @@ class Scope:
             kind="SiddhiAppValidationException",
         )
 
-    def _named(self, source: tree.SourceName, span: Span, what_for: str) -> Entry:
+    def _named(self, source: tree.SourceName, span: Span, what_for: str) -> VisibleEvent:
         entry = self._find(str(source))
         if entry is not None:
             return entry
@@ -169,7 +171,7 @@ class Scope:
             kind="SiddhiAppValidationException" if several else "SiddhiAppCreationException",
         )
 
-    def _missing(self, name: str, entry: Entry, span: Span) -> SiddhiBindError:
+    def _missing(self, name: str, entry: VisibleEvent, span: Span) -> SiddhiBindError:
         where = "the query's output" if entry.slot == OUTPUT else f"{entry.what} '{entry.name}'"
         hint = did_you_mean(name, entry.schema.names) or _known(entry.schema.names)
         if entry.slot == OUTPUT and self.place in ("having", "order by"):
@@ -178,11 +180,11 @@ class Scope:
             hint = "There is no null literal: write 'x is null'."
         return SiddhiBindError(f"{where} has no attribute '{name}'", span, hint=hint, kind="AttributeNotExistException")
 
-    def _check_index(self, entry: Entry, index: tree.EventIndex | None, span: Span) -> None:
+    def _check_index(self, entry: VisibleEvent, index: tree.EventIndex | None, span: Span) -> None:
         if index is not None and entry.slot < 0:
             raise SiddhiBindError("only events of a pattern can be indexed", span)
 
-    def _of_own_name(self, entry: Entry, index: tree.EventIndex | None) -> tree.EventIndex | None:
+    def _of_own_name(self, entry: VisibleEvent, index: tree.EventIndex | None) -> tree.EventIndex | None:
         """`index` as it counts where `entry` is another state of the own state's name.
 
         `[last]` of the own name is the event before the one that is looked at. Siddhi's `parseVariable` counts so
@@ -192,7 +194,7 @@ class Scope:
             return index
         return replace(index, offset=index.offset + 1)
 
-    def _ref(self, entry: Entry, at: int, index: tree.EventIndex | None, span: Span, *, qualified: bool) -> Expr:
+    def _ref(self, entry: VisibleEvent, at: int, index: tree.EventIndex | None, span: Span, *, qualified: bool) -> Expr:
         self._check_index(entry, index, span)
         index = self._of_own_name(entry, index)
         attribute = entry.schema[at]

@@ -9,7 +9,7 @@ from ...lang import tree
 from ...types import Schema, Type
 from ..nodes import OUTPUT, Agg, Const, Expr, OrderItem, OutputItem, Ref, Select, walk
 from .expressions import bind_condition, bind_expression
-from .scope import Bare, Entry, Scope
+from .scope import Bare, Scope, VisibleEvent
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _group_by(selection: tree.Selection, scope: Scope) -> tuple[Expr, ...]:
 
 
 def _having_scope(selecting: Selecting, schema: Schema) -> Scope:
-    output = Entry(OUTPUT, selecting.output, schema, what="output")
+    output = VisibleEvent(OUTPUT, selecting.output, schema, what="output")
     inputs = selecting.scope.entries if selecting.several else ()
     bare: Bare = "all" if selecting.several else "first"
     return replace(selecting.scope, entries=(output, *inputs), bare=bare, aggregators=True, place="having", own=None)

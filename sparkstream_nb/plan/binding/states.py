@@ -18,8 +18,8 @@ from ..nodes import (
     StateInput,
     StreamState,
 )
-from .inputs import Place, bind_handlers
-from .scope import Entry, Scope
+from .inputs import PartitionPlace, bind_handlers
+from .scope import Scope, VisibleEvent
 
 
 @dataclass
@@ -28,9 +28,9 @@ class _Binder:
     Siddhi makes them: of `A and B` it makes B first, of `A and not B` A, so the other's filter may name that one.
     Where two states have one name, it means the one made first, in filters (their own too) and in the select."""
 
-    place: Place
+    place: PartitionPlace
     slots: dict[int, Slot] = field(default_factory=dict)
-    known: list[Entry] = field(default_factory=list)
+    known: list[VisibleEvent] = field(default_factory=list)
     numbers: dict[int, int] = field(default_factory=dict)
     refs: list[str] = field(default_factory=list)
     named: set[str] = field(default_factory=set)
@@ -70,7 +70,7 @@ class _Binder:
             raise SiddhiBindError(f"'{source.id}' is a {source.kind}: it does not send events", s.source.span)
         slot = self.numbers[id(s)]
         name = s.ref or str(s.source)
-        own = Entry(slot, name, source.schema, counted, source.kind)
+        own = VisibleEvent(slot, name, source.schema, counted, source.kind)
         later = tuple(r for r in self.refs if r != s.ref and r not in self.named)
         scope = Scope(
             symbols,
@@ -82,7 +82,7 @@ class _Binder:
             tables=False,
         )
         bound = bind_handlers(source, s.handlers, scope, slot, "pattern")
-        self.known.append(Entry(slot, name, bound.schema, counted, source.kind))
+        self.known.append(VisibleEvent(slot, name, bound.schema, counted, source.kind))
         self.named.add(name)
         self.slots[slot] = Slot(s.ref, source, bound.schema, counted)
         return StreamState(slot, bound)
@@ -104,7 +104,7 @@ def _streams(s: tree.StateElement) -> Iterator[tree.StreamState]:
             yield from _streams(s.state)
 
 
-def bind_states(stream: tree.StateStream, place: Place) -> tuple[StateInput, tuple[Entry, ...]]:
+def bind_states(stream: tree.StateStream, place: PartitionPlace) -> tuple[StateInput, tuple[VisibleEvent, ...]]:
     """A pattern or sequence, and the entries that its select sees, in the order in which `*` gives them."""
     binder = _Binder(place)
     for number, s in enumerate(_streams(stream.state)):

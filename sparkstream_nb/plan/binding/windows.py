@@ -9,7 +9,7 @@ from ...lang.parser import parse_expression
 from ...types import Schema
 from ..nodes import Const, Expr
 from .expressions import bind_condition
-from .scope import Entry, Scope
+from .scope import Scope, VisibleEvent
 from .symbols import Symbols
 
 # Slots of a window's condition.
@@ -23,7 +23,11 @@ def bind_window_condition(text: str, schema: Schema, source: str = "the window")
     those of the window's content. Raises SiddhiBindError or SiddhiSyntaxError with places within `text`
     (Siddhi's `ExpressionWindowProcessor.constructExpression`).
     """
-    entries = (Entry(CANDIDATE, source, schema), Entry(FIRST, "first", schema), Entry(LAST, "last", schema))
+    entries = (
+        VisibleEvent(CANDIDATE, source, schema),
+        VisibleEvent(FIRST, "first", schema),
+        VisibleEvent(LAST, "last", schema),
+    )
     scope = Scope(Symbols(), entries, "a window's expression", own=CANDIDATE, aggregators=True)
     return bind_condition(parse_expression(text), scope, "a window's expression")
 

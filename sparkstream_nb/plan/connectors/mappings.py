@@ -94,7 +94,7 @@ def source_mapping(mapping: tree.Annotation | None, schema: Schema) -> SourceMap
     type_ = _type(mapping)
     if mapping is None or type_ == "passThrough":
         return SourceMapping(PassThrough(), None, _headers(mapping, schema), True, True)
-    o = _Options(mapping, "source", type_)
+    o = _MapOptions(mapping, "source", type_)
     elements = _attributes(mapping, schema, type_)
     headers = _headers(mapping, schema)
     placed = [e for e, h in zip(elements, headers, strict=True) if e is not None and h is None]
@@ -106,7 +106,7 @@ def source_mapping(mapping: tree.Annotation | None, schema: Schema) -> SourceMap
     places: tuple[Place | None, ...] | None = None
     if placed:
         # Siddhi maps by default where all attributes come from transport properties.
-        reads = _Places(o, format_)
+        reads = _AttributePlaces(o, format_)
         pairs = zip(elements, headers, strict=True)
         places = tuple(None if e is None or h is not None else reads.place(e) for e, h in pairs)
     if type_ in ("keyvalue", "binary") or format_ == Avro():
@@ -127,7 +127,7 @@ def sink_mapping(mapping: tree.Annotation | None, schema: Schema) -> SinkMapping
     type_ = _type(mapping)
     if mapping is None or type_ == "passThrough":
         return SinkMapping(PassThrough(), (), True)
-    o = _Options(mapping, "sink", type_)
+    o = _MapOptions(mapping, "sink", type_)
     payload = next((a for a in mapping.nested if a.name.lower() == "payload"), None)
     if payload is not None and not payload.elements:
         raise SiddhiBindError("@payload is empty", payload.span, hint="Write @payload('...').")
@@ -169,7 +169,7 @@ def _type(mapping: tree.Annotation | None) -> str:
 
 
 @dataclass(frozen=True)
-class _Options:
+class _MapOptions:
     """The options of a `@map`, checked for names that are unknown. `end`: source or sink."""
 
     mapping: tree.Annotation
@@ -266,7 +266,7 @@ def _headers(mapping: tree.Annotation | None, schema: Schema) -> tuple[str | Non
     return tuple(v.removeprefix("trp:") if v.startswith("trp:") else None for v in values)
 
 
-def _source_format(o: _Options, placed: bool) -> SourceFormat:
+def _source_format(o: _MapOptions, placed: bool) -> SourceFormat:
     match o.type:
         case "json":
             path = o.get(_ENCLOSING)
@@ -303,10 +303,10 @@ def _source_format(o: _Options, placed: bool) -> SourceFormat:
     return XmlSource(_xpath(path, _namespaces(o), o.span(_ENCLOSING)), as_event)
 
 
-class _Places:
+class _AttributePlaces:
     """Reads what `@attributes` gives for one attribute, as a mapping of this format does."""
 
-    def __init__(self, o: _Options, format_: SourceFormat) -> None:
+    def __init__(self, o: _MapOptions, format_: SourceFormat) -> None:
         self.format = format_
         self.namespaces = _namespaces(o) if isinstance(format_, XmlSource) else {}
 
@@ -328,7 +328,7 @@ class _Places:
         return value
 
 
-def _avro(o: _Options) -> Avro:
+def _avro(o: _MapOptions) -> Avro:
     text = (o.get("schema.def") or "").strip()
     if text:
         try:
@@ -369,7 +369,7 @@ def _group(value: str, patterns: list[str], span: Span) -> TextGroup:
     return TextGroup(name, number)
 
 
-def _namespaces(o: _Options) -> dict[str, str]:
+def _namespaces(o: _MapOptions) -> dict[str, str]:
     """Addresses by prefix, of `namespaces='a=urn:x, b=urn:y'`."""
     out: dict[str, str] = {}
     for part in (o.get("namespaces") or "").split(","):
@@ -484,7 +484,7 @@ def _around(path: str | None) -> tuple[str, ...]:
     return tuple(n for i, n in enumerate(names) if n and not (i == 0 and n == "$"))
 
 
-def _xml_sink(o: _Options, custom: bool) -> XmlSink:
+def _xml_sink(o: _MapOptions, custom: bool) -> XmlSink:
     opening = o.get(_ENCLOSING)
     validate = o.flag("validate.xml", False)
     if opening is None:

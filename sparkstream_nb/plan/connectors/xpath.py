@@ -30,7 +30,7 @@ class Name:
 
 
 @dataclass(frozen=True)
-class Condition:
+class XPathCondition:
     """`[a]`, `[@x]`: there is such a child or attribute; with a `value`, one with this text."""
 
     name: Name
@@ -45,7 +45,7 @@ class Step:
     axis: Axis
     name: Name
     deep: bool
-    conditions: tuple[Condition | int, ...] = ()
+    conditions: tuple[XPathCondition | int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def parse_xpath(text: str, namespaces: Mapping[str, str]) -> XPath:
         at = match.end()
         if text[at : at + 1] == "(" or text[at : at + 2] == "::":
             raise NotAPath("functions and axes are not read here")
-        conditions: list[Condition | int] = []
+        conditions: list[XPathCondition | int] = []
         while found := _CONDITION.match(text, at):
             conditions.append(_condition(found, namespaces))
             at = found.end()
@@ -96,7 +96,7 @@ def parse_xpath(text: str, namespaces: Mapping[str, str]) -> XPath:
     return XPath(text, absolute, tuple(steps))
 
 
-def _condition(match: re.Match[str], namespaces: Mapping[str, str]) -> Condition | int:
+def _condition(match: re.Match[str], namespaces: Mapping[str, str]) -> XPathCondition | int:
     if match["number"]:
         if len(match["number"]) > 9 or int(match["number"]) == 0:
             raise NotAPath("positions begin at 1")
@@ -104,7 +104,7 @@ def _condition(match: re.Match[str], namespaces: Mapping[str, str]) -> Condition
     if match["last"]:
         return LAST
     value = match["value"]
-    return Condition(_name(match["name"], namespaces), bool(match["at"]), None if value is None else value[1:-1])
+    return XPathCondition(_name(match["name"], namespaces), bool(match["at"]), None if value is None else value[1:-1])
 
 
 def _name(text: str, namespaces: Mapping[str, str]) -> Name:

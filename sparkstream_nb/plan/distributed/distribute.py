@@ -48,7 +48,7 @@ class Subscription:
 
 
 @dataclass(frozen=True)
-class Group:
+class ExecutionGroup:
     """An execution group of `parallel` instances: the names of its queries, partitions and aggregations, what it reads
     from others, and what it writes for them. A `receiver` has `sources` that the app defines: streams that clients send
     to it."""
@@ -93,7 +93,7 @@ class Split:
     """An app as its manager deploys it."""
 
     app: str
-    groups: tuple[Group, ...]
+    groups: tuple[ExecutionGroup, ...]
     topics: tuple[Topic, ...]
     notes: tuple[str, ...] = ()
 
@@ -113,7 +113,7 @@ def shares(partitions: int, instances: int) -> list[list[int]]:
 
 
 @dataclass
-class _Group:
+class _OpenGroup:
     """A group that is being made."""
 
     name: str
@@ -129,14 +129,14 @@ class _Group:
 class _Splitting:
     def __init__(self, plan: n.Plan, app: str) -> None:
         self.plan, self.app = plan, app
-        self.groups: dict[str, _Group] = {}
+        self.groups: dict[str, _OpenGroup] = {}
         self.keys: dict[str, str] = {}
         """The attribute by which a stream was partitioned last."""
         self.partitioned: dict[tuple[str, str], set[str]] = {}
         """By stream and group, the keys of its partitions."""
         self.held: dict[str, str] = {}
         """The group of each table in memory, and window."""
-        self.faults: list[tuple[str, _Group]] = []
+        self.faults: list[tuple[str, _OpenGroup]] = []
         """The streams whose errors a group reads."""
         self.notes: list[str] = []
 
@@ -160,7 +160,7 @@ class _Splitting:
             g.writes = [s for s in dict.fromkeys(g.writes) if s not in inner[g.name]]
             g.reads = {s: r for s, r in g.reads.items() if s not in inner[g.name]}
         made = tuple(
-            Group(
+            ExecutionGroup(
                 g.name,
                 g.parallel,
                 tuple(g.elements),
@@ -177,12 +177,12 @@ class _Splitting:
 
     # ---------------------------------------------------------------------------------------------- groups
 
-    def _group(self, annotations: Sequence[Annotation], span: Span) -> _Group:
+    def _group(self, annotations: Sequence[Annotation], span: Span) -> _OpenGroup:
         """The group that an element's @dist names."""
         dist = find_annotation(tuple(annotations), "dist")
         own = None if dist is None else dist.get("execGroup")
         name, parallel = f"{self.app}-{own or 'default'}", _parallel(dist)
-        group = self.groups.setdefault(name, _Group(name, parallel))
+        group = self.groups.setdefault(name, _OpenGroup(name, parallel))
         if group.parallel != parallel:
             raise SiddhiBindError(
                 f"execGroup '{own or 'default'}' has parallel {group.parallel} before, and {parallel} here",
@@ -191,7 +191,7 @@ class _Splitting:
             )
         return group
 
-    def _element(self, e: n.Query | n.Partition, group: _Group | None = None) -> None:
+    def _element(self, e: n.Query | n.Partition, group: _OpenGroup | None = None) -> None:
         group = self._group(e.annotations, e.span) if group is None else group
         if isinstance(e, n.Query):
             group.elements.append(e.name)
@@ -207,7 +207,7 @@ class _Splitting:
                 )
             self._query(q, group, inside=True)
 
-    def _partition(self, p: n.Partition, group: _Group) -> None:
+    def _partition(self, p: n.Partition, group: _OpenGroup) -> None:
         for key in p.keys:
             if isinstance(key, n.RangeKey):
                 raise SiddhiBindError(
@@ -229,7 +229,7 @@ class _Splitting:
             own.add(key.expr.name)
             self.keys[key.stream] = key.expr.name
 
-    def _query(self, q: n.Query, group: _Group, *, inside: bool) -> None:
+    def _query(self, q: n.Query, group: _OpenGroup, *, inside: bool) -> None:
         read = [i for i in inputs(q.input) if "#" not in i.source.id]
         if group.parallel > 1:
             self._check_parallel(q, group, inside=inside)
@@ -250,7 +250,7 @@ class _Splitting:
             if target.kind == "stream":
                 group.writes.append(target.id)
 
-    def _check_parallel(self, q: n.Query, group: _Group, *, inside: bool) -> None:
+    def _check_parallel(self, q: n.Query, group: _OpenGroup, *, inside: bool) -> None:
         """What may not run in several instances outside of a partition."""
         keyed = any("#" in i.source.id or (i.source.id, group.name) in self.partitioned for i in inputs(q.input))
         if inside and keyed:
@@ -270,7 +270,7 @@ class _Splitting:
                 hint="Partition its stream, or leave parallel out.",
             )
 
-    def _use(self, source: n.Source, group: _Group, span: Span) -> None:
+    def _use(self, source: n.Source, group: _OpenGroup, span: Span) -> None:
         """Tables in memory and windows are in one group, of one instance."""
         if source.kind not in ("table", "window"):
             return
@@ -290,7 +290,7 @@ class _Splitting:
                 hint="Put its queries into one group" + (", or give it a @store." if what == "table" else "."),
             )
 
-    def _subscribe(self, stream: str, group: _Group, span: Span, *, inside: bool) -> None:
+    def _subscribe(self, stream: str, group: _OpenGroup, span: Span, *, inside: bool) -> None:
         if group.parallel == 1:
             strategy = Strategy.ALL
         elif (stream, group.name) in self.partitioned:
@@ -333,7 +333,7 @@ class _Splitting:
         if dist is None:
             self.notes.append(f"aggregation '{aggregation.id}' has no @dist: WSO2's manager makes no instance of it")
         self._check_free(name, _place(aggregation.annotations, aggregation.span))
-        group = self.groups[name] = _Group(name, parallel)
+        group = self.groups[name] = _OpenGroup(name, parallel)
         group.elements.append(aggregation.id)
         group.aggregations.append(aggregation.id)
         stream = aggregation.input.source.id
@@ -391,10 +391,10 @@ class _Splitting:
                 name = f"{self.app}-passthrough-{stream}" + (f"-{i + 1}" if len(given) > 1 else "")
                 own = next((x for x in a.nested if x.name.lower() == "dist"), None)
                 self._check_free(name, a.span)
-                front.append(_Group(name, _parallel(own), [PASSTHROUGH], {}, [stream], [stream], passes_on=True))
+                front.append(_OpenGroup(name, _parallel(own), [PASSTHROUGH], {}, [stream], [stream], passes_on=True))
         self.groups = {g.name: g for g in chain(front, self.groups.values())}
 
-    def _inner(self, group: _Group) -> set[str]:
+    def _inner(self, group: _OpenGroup) -> set[str]:
         """The streams that a group makes, which nobody else reads."""
         others = [g for g in self.groups.values() if g is not group]
         return {
@@ -414,7 +414,7 @@ class _Splitting:
                     hint="Put the query that makes it into a group of its own: then its events go by key.",
                 )
 
-    def _topics(self, groups: Sequence[Group]) -> Iterator[Topic]:
+    def _topics(self, groups: Sequence[ExecutionGroup]) -> Iterator[Topic]:
         place = {g.name: i for i, g in enumerate(groups)}
         for stream in self.plan.streams:
             writers = tuple(g.name for g in groups if stream in g.writes)

@@ -16,7 +16,7 @@ from ..connectors.outside import is_outside
 
 
 @dataclass(frozen=True)
-class Divided:
+class DividedStream:
     """A stream's events are divided by `strategy` over so many `destinations`; "partitioned" by attribute `key`."""
 
     strategy: str
@@ -24,12 +24,12 @@ class Divided:
     destinations: int
 
 
-def layer_of(plan: n.Plan) -> dict[str, Divided]:
+def layer_of(plan: n.Plan) -> dict[str, DividedStream]:
     """How the app divides its input streams, by stream. The @distribution of a sink that publishes what queries write
     is none. Raises SiddhiBindError where a query writes to a stream that is divided, and where two have other numbers
     of destinations."""
     written = {q.output.target.id: q for q in plan.queries}
-    out: dict[str, Divided] = {}
+    out: dict[str, DividedStream] = {}
     for name, stream in plan.streams.items():
         found = _distribution(stream)
         if found is None or (name in written and _publishes(stream, plan)):
@@ -43,7 +43,7 @@ def layer_of(plan: n.Plan) -> dict[str, Divided]:
         options = {e.key: e.value for e in found.elements}
         places = sum(a.name.lower() == "destination" for a in found.nested)
         partitioned = options["strategy"] == "partitioned"
-        out[name] = Divided(options["strategy"], options["partitionKey"] if partitioned else None, places)
+        out[name] = DividedStream(options["strategy"], options["partitionKey"] if partitioned else None, places)
         first, had = next(iter(out.items()))
         if had.destinations != places:
             raise SiddhiBindError(
@@ -54,7 +54,7 @@ def layer_of(plan: n.Plan) -> dict[str, Divided]:
     return out
 
 
-def behind_layer(plan: n.Plan, layer: Mapping[str, Divided]) -> n.Plan:
+def behind_layer(plan: n.Plan, layer: Mapping[str, DividedStream]) -> n.Plan:
     """The app as the nodes behind the layer have it: without the sinks that divide."""
     if not layer:
         return plan

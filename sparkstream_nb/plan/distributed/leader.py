@@ -30,7 +30,7 @@ class Duty:
 
 
 @dataclass(frozen=True)
-class Divided:
+class LeaderSplit:
     """The plan of the nodes, that of the leader, and what holds events there alone: tables and named windows."""
 
     nodes: n.Plan
@@ -74,7 +74,7 @@ def led_by(plan: n.Plan, routing: str) -> tuple[str, ...] | None:
     return _closed(plan, named) if needed else None
 
 
-def divided(plan: n.Plan, led: Collection[str]) -> Divided:
+def divided(plan: n.Plan, led: Collection[str]) -> LeaderSplit:
     """`plan` divided between the nodes and a leader that has the queries `led` (of `led_by`)."""
     own = [q for q in plan.queries if q.name in led]
     written = {q.output.target.id for q in own}
@@ -105,7 +105,7 @@ def divided(plan: n.Plan, led: Collection[str]) -> Divided:
         frozenset(alone),
         frozenset(silent | set(kept) - alone),
     )
-    return Divided(nodes, _without_logs(leader, silent), frozenset(_shared(own, plan)), duty)
+    return LeaderSplit(nodes, _without_logs(leader, silent), frozenset(_shared(own, plan)), duty)
 
 
 def _closed(plan: n.Plan, names: Iterable[str]) -> tuple[str, ...]:

@@ -8,10 +8,10 @@ from ...lang.tree import Annotation
 from .. import nodes as n
 from ..query_parts import connector_type, sources, tables_of
 from ..shard_safety.safety_rules import tables_of_aggregation
-from .distribute import Group, Split
+from .distribute import ExecutionGroup, Split
 
 
-def partial_plan(plan: n.Plan, split: Split, group: Group) -> n.Plan:
+def partial_plan(plan: n.Plan, split: Split, group: ExecutionGroup) -> n.Plan:
     """What an instance of `group` runs. Its sinks are those of streams that it writes, and of streams that nobody
     writes where it is the first to read them, or the first group where nobody does."""
     named = {*group.elements} - {*group.aggregations}
@@ -37,7 +37,7 @@ def partial_plan(plan: n.Plan, split: Split, group: Group) -> n.Plan:
     )
 
 
-def _owner(split: Split, stream: str) -> Group | None:
+def _owner(split: Split, stream: str) -> ExecutionGroup | None:
     """The group that a stream which nobody writes belongs to."""
     readers = [g for g in split.groups if any(r.stream == stream for r in g.reads) or stream in g.sources]
     real = [g for g in (*readers, *split.groups) if not g.passes_on]

@@ -25,7 +25,7 @@ from ...lang.printer import to_text
 from ...types import Schema, Type
 from .. import nodes as n
 from ..query_parts import connector_type, sources
-from .distribute import Group, Split, Strategy, Subscription, Topic, shares
+from .distribute import ExecutionGroup, Split, Strategy, Subscription, Topic, shares
 from .partial_apps import partial_plan
 from .placement import connected
 
@@ -58,9 +58,9 @@ def partial_texts(app: tree.App, plan: n.Plan, split: Split, brokers: str) -> tu
     Raises SiddhiBindError, or `Misuse` where there is no one place, for what topics cannot carry.
     """
     _check(plan, split)
-    whole = _Whole(app, plan, split, brokers, {g.name: partial_plan(plan, split, g) for g in split.groups})
+    whole = _SplitApp(app, plan, split, brokers, {g.name: partial_plan(plan, split, g) for g in split.groups})
     try:
-        return tuple(_Instance(whole, g, i).partial() for g in split.groups for i in range(g.parallel))
+        return tuple(_GroupInstance(whole, g, i).partial() for g in split.groups for i in range(g.parallel))
     except ValueError as error:  # a name that SiddhiQL has no quotes for
         raise Misuse(f"a partial app cannot be written: {error}") from None
 
@@ -90,7 +90,7 @@ def _check(plan: n.Plan, split: Split) -> None:
             )
 
 
-def _check_copies(plan: n.Plan, group: Group) -> None:
+def _check_copies(plan: n.Plan, group: ExecutionGroup) -> None:
     for a in plan.streams[group.sources[0]].annotations:
         if a.name.lower() == "source" and connector_type(a, plan.properties) not in _SHARED:
             error = SiddhiBindError(
@@ -102,7 +102,7 @@ def _check_copies(plan: n.Plan, group: Group) -> None:
 
 
 @dataclass(frozen=True)
-class _Whole:
+class _SplitApp:
     """The app that is split. `plans` are those of its groups, by name."""
 
     app: tree.App
@@ -130,11 +130,11 @@ class _Whole:
 
 
 @dataclass(frozen=True)
-class _Instance:
+class _GroupInstance:
     """Instance `number` (from 0) of a group."""
 
-    whole: _Whole
-    group: Group
+    whole: _SplitApp
+    group: ExecutionGroup
     number: int
 
     @property

@@ -17,7 +17,7 @@ from ..dataflow import Dataflow
 from ..query_parts import sources, tables_of
 from ..shard_safety.known_faults import Note, known_faults
 from ..shard_safety.safety import aggregation_safety
-from ..shard_safety.safety_rules import Rules, by_clock
+from ..shard_safety.safety_rules import SafetyRules, by_clock
 from .repair import Repairs, repairs, routes
 
 Level = Literal["safe", "keyed", "node-dependent", "known-fault"]
@@ -53,7 +53,9 @@ class Finding:
 def audit(plan: n.Plan, text: str, variables: Mapping[str, str] | None = None) -> list[Finding]:
     """The findings of an app, in the order of its text; `plan` was compiled from `text` with `variables`."""
     places = {str(d.id): d.span for d in parse(text, variables).definitions if hasattr(d, "id")}
-    found = _Audit(plan, text, repairs(plan, text, variables), places, Rules(Dataflow(plan)), variables).findings()
+    found = _Audit(
+        plan, text, repairs(plan, text, variables), places, SafetyRules(Dataflow(plan)), variables
+    ).findings()
     return sorted([*found, *map(_noted, known_faults(plan))], key=lambda f: f.line)
 
 
@@ -71,7 +73,7 @@ class _Audit:
     repairs: Repairs
     places: Mapping[str, Span]
     """Where each definition is in the text, by its name."""
-    rules: Rules
+    rules: SafetyRules
     variables: Mapping[str, str] | None
 
     def findings(self) -> Iterator[Finding]:

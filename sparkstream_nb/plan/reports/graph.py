@@ -19,7 +19,7 @@ AROUND = ("partition", "group")
 
 
 @dataclass(frozen=True)
-class Node:
+class GraphNode:
     """A part of an app. `inside` is the id of what is around it; `text` its text in the app, where it has one.
     Only queries, aggregations and partitions have a `safety`."""
 
@@ -44,7 +44,7 @@ class Edge:
 class Graph:
     """Nodes and edges in the order of the app's text, each edge once."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     edges: tuple[Edge, ...]
 
 
@@ -61,7 +61,7 @@ class _Collector:
 
     def __init__(self, plan: n.Plan) -> None:
         self.plan = plan
-        self.nodes: list[Node] = []
+        self.nodes: list[GraphNode] = []
         self.edges: list[Edge] = []
 
     def definitions(self) -> None:
@@ -70,17 +70,17 @@ class _Collector:
             kind: NodeKind = {"trigger": "trigger", "fault": "fault stream"}.get(s.kind, "stream")  # type: ignore[assignment]
             inside = _partition(inner[id]) if id in inner else None
             label = id.removeprefix(inner[id]) if id in inner else id
-            self.nodes.append(Node(_id(s.source), kind, label, inside=inside))
+            self.nodes.append(GraphNode(_id(s.source), kind, label, inside=inside))
             if s.kind == "fault" and (origin := self.plan.streams.get(id.removeprefix("!"))):
                 self.edges.append(Edge(_id(origin.source), _id(s.source), "on error"))
             self._connectors(s)
         for t in self.plan.tables.values():
-            self.nodes.append(Node(_id(t.source), "table", t.source.id))
+            self.nodes.append(GraphNode(_id(t.source), "table", t.source.id))
         for w in self.plan.windows.values():
-            self.nodes.append(Node(_id(w.source), "window", w.source.id))
+            self.nodes.append(GraphNode(_id(w.source), "window", w.source.id))
         for a in self.plan.aggregations.values():
             safety, text = aggregation_safety(self.plan, a), self._text(a.span)
-            self.nodes.append(Node(_id(a.source), "aggregation", a.id, safety, text))
+            self.nodes.append(GraphNode(_id(a.source), "aggregation", a.id, safety, text))
             self.edges.append(Edge(_id(a.input.source), _id(a.source)))
 
     def _connectors(self, s: n.StreamDef) -> None:
@@ -91,10 +91,10 @@ class _Collector:
             label = connector_type(a, self.plan.properties) or name
             id, stream = f"{name}:{number}:{s.source.id}", _id(s.source)
             if name == "source":
-                self.nodes.append(Node(id, "source", label))
+                self.nodes.append(GraphNode(id, "source", label))
                 self.edges.append(Edge(id, stream))
             else:
-                self.nodes.append(Node(id, "sink", label))
+                self.nodes.append(GraphNode(id, "sink", label))
                 self.edges.append(Edge(stream, id))
 
     def elements(self) -> None:
@@ -102,13 +102,13 @@ class _Collector:
             if isinstance(e, n.Query):
                 self._query(e, None)
                 continue
-            self.nodes.append(Node(_partition(e.id), "partition", e.id, e.safety))
+            self.nodes.append(GraphNode(_partition(e.id), "partition", e.id, e.safety))
             for q in e.queries:
                 self._query(q, _partition(e.id))
 
     def _query(self, q: n.Query, inside: str | None) -> None:
         id = f"query:{q.name}"
-        self.nodes.append(Node(id, "query", q.name, q.safety, self._text(q.span), inside))
+        self.nodes.append(GraphNode(id, "query", q.name, q.safety, self._text(q.span), inside))
         self.edges += [Edge(_id(s), id) for s in sources(q)]
         for top in expressions(q):
             self.edges += [Edge(f"table:{e.table}", id, "in") for e in n.walk(top) if isinstance(e, n.InTable)]

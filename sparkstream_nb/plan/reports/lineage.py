@@ -79,7 +79,7 @@ def _numbers(lineage: Any) -> Iterator[int]:
 
 
 @dataclass(frozen=True)
-class _Places:
+class _LineagePlaces:
     """By slot of a query, the place of the lineage among the attributes: those behind it move up by one."""
 
     by_slot: Mapping[int, int]
@@ -111,7 +111,7 @@ class _Rewriting:
         )
 
     def _aggregation(self, d: n.AggregationDef) -> n.AggregationDef:
-        places = _Places({0: self._place(d.input.source)})
+        places = _LineagePlaces({0: self._place(d.input.source)})
         read = {f: self._refs(getattr(d, f), places) for f in ("input", "select", "base", "by")}
         out: n.AggregationDef = self._sources(replace(d, **read))
         return out
@@ -120,9 +120,9 @@ class _Rewriting:
         step: n.WindowStep = self._refs(d.window, self._own_slots(d.source))
         return step
 
-    def _own_slots(self, source: n.Source) -> _Places:
+    def _own_slots(self, source: n.Source) -> _LineagePlaces:
         """The slots of an expression window: all are events of its stream."""
-        return _Places(dict.fromkeys(range(3), self._place(source)))
+        return _LineagePlaces(dict.fromkeys(range(3), self._place(source)))
 
     # -------------------------------------------------------------------------------------------------------- schemas
 
@@ -189,7 +189,7 @@ class _Rewriting:
             for s in x.steps
         )
 
-    def _refs(self, node: Any, places: _Places) -> Any:
+    def _refs(self, node: Any, places: _LineagePlaces) -> Any:
         """A part of a plan whose references still name what they did."""
         return _mapped(node, lambda x: places.moved(x) if isinstance(x, n.Ref) else None)
 
@@ -199,7 +199,8 @@ class _Rewriting:
         if isinstance(e, n.Query):
             return self._query(e)
         keys = tuple(
-            self._refs(k, _Places({0: self._place(self.old.streams[k.stream].source)})) if k.stream in self.old.streams
+            self._refs(k, _LineagePlaces({0: self._place(self.old.streams[k.stream].source)}))
+            if k.stream in self.old.streams
             else k
             for k in e.keys
         )  # fmt: skip
@@ -210,7 +211,7 @@ class _Rewriting:
     def _query(self, q: n.Query) -> n.Query:
         sides = inputs(q.input)
         items = len(q.select.items)
-        places = _Places({i: self._place(s.source) for i, s in enumerate(sides)})
+        places = _LineagePlaces({i: self._place(s.source) for i, s in enumerate(sides)})
         select = self._refs(q.select, places)
         lineage = self._lineage(q, sides)
         select = replace(
@@ -219,10 +220,10 @@ class _Rewriting:
             order_by=tuple(replace(o, attr=o.attr + (o.attr >= items)) for o in select.order_by),
         )
         # What a query writes to has the lineage behind all.
-        output = self._refs(self._sources(q.output), _Places({n.OUTPUT: items}))
+        output = self._refs(self._sources(q.output), _LineagePlaces({n.OUTPUT: items}))
         return replace(q, input=self._sources(self._read(q.input, places)), select=select, output=output)
 
-    def _read(self, input_: n.Input, places: _Places) -> n.Input:
+    def _read(self, input_: n.Input, places: _LineagePlaces) -> n.Input:
         """The input of a query, with its references adjusted."""
         moved: n.Input = self._refs(input_, places)
         match moved, input_:

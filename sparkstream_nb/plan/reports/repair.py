@@ -48,7 +48,7 @@ class Repairs:
 
 def repairs(plan: n.Plan, text: str, variables: Mapping[str, str] | None = None) -> Repairs:
     """What would make each query of `text`, which `plan` was compiled from with `variables`, right on several nodes."""
-    app = _App(plan, text, variables)
+    app = _RewrittenApp(plan, text, variables)
     found = [_Repairing(app, q).run() for q in plan.queries]
     changed = text
     for q, r in sorted(zip(plan.queries, found, strict=True), key=lambda pair: -pair[0].span.start):
@@ -68,7 +68,7 @@ def _bounds(text: str, q: n.Query) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class _App:
+class _RewrittenApp:
     plan: n.Plan
     text: str
     variables: Mapping[str, str] | None
@@ -84,7 +84,7 @@ class _App:
 
 @dataclass(frozen=True)
 class _Repairing:
-    app: _App
+    app: _RewrittenApp
     query: n.Query
 
     def run(self) -> Repair:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .. import nodes as n
-from ..distributed.distribute import Group, Split, Strategy, Topic
+from ..distributed.distribute import ExecutionGroup, Split, Strategy, Topic
 from ..query_parts import sources
-from .graph import Edge, Graph, Node, graph_of
+from .graph import Edge, Graph, GraphNode, graph_of
 
 _OUTSIDE = "source:outside"
 
@@ -14,16 +14,16 @@ def split_graph(plan: n.Plan, split: Split) -> Graph:
     """Groups around their elements, topics between them. Streams that stay within a group are left out: an edge goes
     from the one that writes to the one that reads."""
     own = {node.id: node for node in graph_of(plan).nodes}
-    nodes: list[Node] = []
+    nodes: list[GraphNode] = []
     edges: list[Edge] = []
     if any(not t.writers for t in split.topics) or any(g.receiver for g in split.groups):
-        nodes.append(Node(_OUTSIDE, "source", "outside"))
+        nodes.append(GraphNode(_OUTSIDE, "source", "outside"))
     for group in split.groups:
-        nodes.append(Node(_id(group), "group", _label(group), text=", ".join(group.instances)))
+        nodes.append(GraphNode(_id(group), "group", _label(group), text=", ".join(group.instances)))
         nodes += [_element(own, group, e) for e in group.elements]
     for topic in split.topics:
         count = "1 partition" if topic.partitions == 1 else f"{topic.partitions} partitions"
-        nodes.append(Node(f"topic:{topic.name}", "topic", topic.stream, text=f"{topic.name}, {count}"))
+        nodes.append(GraphNode(f"topic:{topic.name}", "topic", topic.stream, text=f"{topic.name}, {count}"))
     for topic in split.topics:
         edges += _of_topic(plan, split, topic)
     for group in split.groups:
@@ -51,7 +51,7 @@ def _of_topic(plan: n.Plan, split: Split, topic: Topic) -> list[Edge]:
     return out
 
 
-def _within(plan: n.Plan, group: Group) -> list[Edge]:
+def _within(plan: n.Plan, group: ExecutionGroup) -> list[Edge]:
     """Edges between the elements of a group."""
     return [
         Edge(_element_id(group, a), _element_id(group, b))
@@ -88,24 +88,24 @@ def _writes(plan: n.Plan, name: str) -> set[str]:
     return set()
 
 
-def _label(group: Group) -> str:
+def _label(group: ExecutionGroup) -> str:
     return group.name if group.parallel == 1 else f"{group.name} × {group.parallel}"
 
 
-def _id(group: Group) -> str:
+def _id(group: ExecutionGroup) -> str:
     return f"group:{group.name}"
 
 
-def _element_id(group: Group, element: str) -> str:
+def _element_id(group: ExecutionGroup, element: str) -> str:
     return f"{_id(group)}/{element}"
 
 
-def _element(own: dict[str, Node], group: Group, element: str) -> Node:
+def _element(own: dict[str, GraphNode], group: ExecutionGroup, element: str) -> GraphNode:
     """An element of a group, with its text in the app."""
     for kind in ("query", "aggregation", "partition"):
         found = own.get(f"{kind}:{element}")
         if found is not None:
             text = "\n".join(x.text for x in own.values() if x.inside == found.id) or found.text
-            return Node(_element_id(group, element), "query" if kind == "partition" else found.kind,
+            return GraphNode(_element_id(group, element), "query" if kind == "partition" else found.kind,
                         found.label, text=text, inside=_id(group))  # fmt: skip
-    return Node(_element_id(group, element), "query", element, inside=_id(group))
+    return GraphNode(_element_id(group, element), "query", element, inside=_id(group))

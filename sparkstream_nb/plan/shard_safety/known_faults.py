@@ -17,7 +17,7 @@ from ..signatures.windows import DECLARATIONS
 
 
 @dataclass(frozen=True)
-class Place:
+class FaultPlace:
     """An element of an app in which a fault shows."""
 
     kind: str
@@ -32,7 +32,7 @@ class KnownFault:
 
     difference: str
     servers: str
-    shows: Callable[[n.Plan], Iterator[Place]]
+    shows: Callable[[n.Plan], Iterator[FaultPlace]]
     report: str | None = None
 
 
@@ -40,7 +40,7 @@ class KnownFault:
 class Note:
     """A known fault in an element of an app."""
 
-    place: Place
+    place: FaultPlace
     fault: KnownFault
 
     @property
@@ -59,7 +59,7 @@ def known_faults(plan: n.Plan) -> list[Note]:
 
 
 @dataclass(frozen=True)
-class _In:
+class _QueryPlace:
     """A query of an app, and the partition that it stands in."""
 
     plan: n.Plan
@@ -67,17 +67,17 @@ class _In:
     partition: n.Partition | None
 
 
-def _queries(plan: n.Plan) -> Iterator[_In]:
+def _queries(plan: n.Plan) -> Iterator[_QueryPlace]:
     for e in plan.elements:
         if isinstance(e, n.Partition):
-            yield from (_In(plan, q, e) for q in e.queries)
+            yield from (_QueryPlace(plan, q, e) for q in e.queries)
         else:
-            yield _In(plan, e, None)
+            yield _QueryPlace(plan, e, None)
 
 
-def _where(holds: Callable[[_In], bool]) -> Callable[[n.Plan], Iterator[Place]]:
+def _where(holds: Callable[[_QueryPlace], bool]) -> Callable[[n.Plan], Iterator[FaultPlace]]:
     """The queries of which something holds."""
-    return lambda plan: (Place("query", x.query.name, x.query.span) for x in _queries(plan) if holds(x))
+    return lambda plan: (FaultPlace("query", x.query.name, x.query.span) for x in _queries(plan) if holds(x))
 
 
 def _aggregates(q: n.Query, *functions: str) -> bool:
@@ -86,7 +86,7 @@ def _aggregates(q: n.Query, *functions: str) -> bool:
     return bool(found.intersection(functions) if functions else found)
 
 
-def _windows(x: _In) -> Iterator[n.WindowStep]:
+def _windows(x: _QueryPlace) -> Iterator[n.WindowStep]:
     """The windows that a query reads through, named ones too."""
     for i in inputs(x.query.input):
         if i.source.kind == "window":
@@ -127,7 +127,7 @@ def _logical(q: n.Query) -> n.LogicalState | None:
     return state if isinstance(state, n.LogicalState) else None
 
 
-def _and_alone(x: _In) -> bool:
+def _and_alone(x: _QueryPlace) -> bool:
     state = _logical(x.query)
     if state is None or state.op != "and":
         return False
@@ -152,7 +152,7 @@ def _events(s: n.State) -> int:
             return 1
 
 
-def _interleaves(x: _In) -> bool:
+def _interleaves(x: _QueryPlace) -> bool:
     """True if partial matches may reach the last state in another order than that of their first events."""
     i = x.query.input
     if not isinstance(i, n.StateInput) or i.kind != "pattern" or i.within is None:
@@ -161,7 +161,7 @@ def _interleaves(x: _In) -> bool:
     return isinstance(first, n.EveryState) and isinstance(first.state, n.StreamState) and _events(i.state) >= 3
 
 
-def _ends_in_plus(x: _In) -> bool:
+def _ends_in_plus(x: _QueryPlace) -> bool:
     i = x.query.input
     if not isinstance(i, n.StateInput) or i.kind != "sequence":
         return False
@@ -169,12 +169,12 @@ def _ends_in_plus(x: _In) -> bool:
     return isinstance(last, n.CountState) and (last.least, last.most) == (1, UNBOUNDED)
 
 
-def _counts_two(x: _In) -> bool:
+def _counts_two(x: _QueryPlace) -> bool:
     i = x.query.input
     return isinstance(i, n.StateInput) and i.kind == "sequence" and any(c.least >= 2 for c in _counts(i.state))
 
 
-def _and_of_widths(x: _In) -> bool:
+def _and_of_widths(x: _QueryPlace) -> bool:
     i = x.query.input
     if x.partition is None or not isinstance(i, n.StateInput) or _logical(x.query) is None:
         return False
@@ -184,17 +184,17 @@ def _and_of_widths(x: _In) -> bool:
 # ---------------------------------------------------------------------------------------------------------- aggregators
 
 
-def _deviation_slides(x: _In) -> bool:
+def _deviation_slides(x: _QueryPlace) -> bool:
     slides = any(DECLARATIONS[w.function].processing_mode == "slide" for w in _windows(x))
     return _aggregates(x.query, "stdDev") and (slides or _expired(x.query))
 
 
-def _groups_mixed(x: _In) -> bool:
+def _groups_mixed(x: _QueryPlace) -> bool:
     apart = bool(x.query.select.group_by) or x.partition is not None
     return apart and _aggregates(x.query, "str:groupConcat", "math:percentile")
 
 
-def _batch_runs_on(x: _In) -> bool:
+def _batch_runs_on(x: _QueryPlace) -> bool:
     batch = any(w.function == "batch" for w in _windows(x))
     return x.partition is not None and batch and _aggregates(x.query) and not _expired(x.query)
 
@@ -202,17 +202,17 @@ def _batch_runs_on(x: _In) -> bool:
 # --------------------------------------------------------------------------------------------- aggregations and windows
 
 
-def _filtered_aggregations(plan: n.Plan) -> Iterator[Place]:
-    return (Place("aggregation", a.id, a.span) for a in plan.aggregations.values() if a.input.steps)
+def _filtered_aggregations(plan: n.Plan) -> Iterator[FaultPlace]:
+    return (FaultPlace("aggregation", a.id, a.span) for a in plan.aggregations.values() if a.input.steps)
 
 
-def _averages(plan: n.Plan) -> Iterator[Place]:
+def _averages(plan: n.Plan) -> Iterator[FaultPlace]:
     for a in plan.aggregations.values():
         if any(isinstance(e, n.Agg) and e.function == "avg" for i in a.select.items for e in n.walk(i.expr)):
-            yield Place("aggregation", a.id, a.span)
+            yield FaultPlace("aggregation", a.id, a.span)
 
 
-def _aggregation_first(x: _In) -> bool:
+def _aggregation_first(x: _QueryPlace) -> bool:
     i = x.query.input
     if not isinstance(i, n.JoinInput):
         return False
@@ -222,16 +222,16 @@ def _aggregation_first(x: _In) -> bool:
     return i.left.source.kind == "aggregation" or (x.partition is not None and any(kept_by))
 
 
-def _session_windows(plan: n.Plan) -> Iterator[Place]:
+def _session_windows(plan: n.Plan) -> Iterator[FaultPlace]:
     for id_, w in plan.windows.items():
         if w.window.function == "session":
-            yield Place("window", id_, w.window.span)
+            yield FaultPlace("window", id_, w.window.span)
 
 
 # --------------------------------------------------------------------------------------------------------------- tables
 
 
-def _keyed(x: _In, table: str) -> set[int]:
+def _keyed(x: _QueryPlace, table: str) -> set[int]:
     """The attributes of a table in memory that are keys or have an index."""
     found = x.plan.tables[table]
     return set() if found.stored else {*found.primary_key, *found.indexes}
@@ -242,7 +242,7 @@ def _own(e: n.Expr) -> set[int]:
     return {x.attr for x in n.walk(e) if isinstance(x, n.Ref) and x.slot == n.TABLE}
 
 
-def _sets_by_key(x: _In) -> bool:
+def _sets_by_key(x: _QueryPlace) -> bool:
     o = x.query.output
     if not isinstance(o, n.Update | n.Upsert) or o.set is None or o.target.kind != "table":
         return False
@@ -251,7 +251,7 @@ def _sets_by_key(x: _In) -> bool:
     return upserts or (bool(_keyed(x, o.target.id)) and any(_own(s.value) for s in o.set))
 
 
-def _deletes_by_more(x: _In) -> bool:
+def _deletes_by_more(x: _QueryPlace) -> bool:
     o = x.query.output
     if not isinstance(o, n.Delete) or o.on is None or o.target.kind != "table":
         return False
@@ -259,7 +259,7 @@ def _deletes_by_more(x: _In) -> bool:
     return any(p & keyed for p in parts) and any(p and not p & keyed for p in parts)
 
 
-def _in_by_range(x: _In) -> bool:
+def _in_by_range(x: _QueryPlace) -> bool:
     for top in expressions(x.query):
         for e in n.walk(top):
             if isinstance(e, n.InTable):

@@ -55,7 +55,7 @@ from .safety_rules import (
     STATELESS,
     Keys,
     Own,
-    Rules,
+    SafetyRules,
     attribute_of,
     merged_keys,
     own_rule,
@@ -149,7 +149,7 @@ class _Propagation:
 
     def run(self) -> dict[str, n.Safety]:
         """The safety of each query, by name: round after round, each looking at the queries whose writers changed."""
-        queries, rules = self._flow.queries, Rules(self._flow)
+        queries, rules = self._flow.queries, SafetyRules(self._flow)
         of = {q.name: e for e in self.plan.elements if isinstance(e, n.Partition) for q in e.queries}
         own = [partition_rule(of[q.name], q, rules) if q.name in of else own_rule(q, rules) for q in queries]
         found = {q.name: n.Safety("stateless", STATELESS.reason) for q in queries}

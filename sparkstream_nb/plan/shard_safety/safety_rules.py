@@ -49,7 +49,7 @@ def attribute_of(e: n.Expr | None, i: n.Input) -> tuple[str, str] | None:
     return (source.id, e.name) if source.schema.find(e.name) is not None else None
 
 
-class Rules:
+class SafetyRules:
     """A plan, and what several of its queries ask of it."""
 
     def __init__(self, flow: Dataflow) -> None:
@@ -76,7 +76,7 @@ class Rules:
         return frozenset(found)
 
 
-def own_rule(q: n.Query, rules: Rules) -> Own:
+def own_rule(q: n.Query, rules: SafetyRules) -> Own:
     """What a query outside of partitions is by itself."""
     plan = rules.plan
     shared = _own_shared(q, rules)
@@ -112,7 +112,7 @@ def _both(one: Own, two: Own) -> Own:
     return Own("keyed", two.reason, agreed)
 
 
-def _own_shared(q: n.Query, rules: Rules) -> Own | None:
+def _own_shared(q: n.Query, rules: SafetyRules) -> Own | None:
     """Rule 8: triggers, tables, aggregations."""
     for s in sources(q):
         if s.id in rules.plan.triggers:
@@ -128,7 +128,7 @@ def _own_shared(q: n.Query, rules: Rules) -> Own | None:
     return out
 
 
-def partition_rule(p: n.Partition, q: n.Query, rules: Rules) -> Own:
+def partition_rule(p: n.Partition, q: n.Query, rules: SafetyRules) -> Own:
     """Rule 7."""
     shared = _own_shared(q, rules)
     if shared is not None and shared.level == "node-dependent":
@@ -154,7 +154,7 @@ def partition_rule(p: n.Partition, q: n.Query, rules: Rules) -> Own:
     return own if shared is None else _both(own, shared)
 
 
-def _timed_in_partition(q: n.Query, rules: Rules) -> str | None:
+def _timed_in_partition(q: n.Query, rules: SafetyRules) -> str | None:
     """Why instances on one node do not go their own ways (rule 7); None where they do."""
     if q.rate is not None and q.rate.unit != "events":
         return "its output rate goes on in turns with those of other keys on the node"
@@ -504,7 +504,7 @@ def tables_of_retrieval(r: n.Retrieval) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _own_table(q: n.Query, table: str, rules: Rules) -> Own:
+def _own_table(q: n.Query, table: str, rules: SafetyRules) -> Own:
     """Rule 8. What only adds to a table in a database puts out the same whatever is in there."""
     if only_adds(q, table) and rules.plan.tables[table].stored:
         return STATELESS

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ...engine.cases import events, input_batch, jsonable
 from ...engine.node import NodeEngine
-from ...engine.state.batch import Answer
+from ...engine.state.batch import RetrievalAnswer
 from ...errors import NotInThisBuild, SiddhiError, SparkStreamError
 from ...journal import results, rows
 from ...journal.checkpoints import local
@@ -66,12 +66,12 @@ def run_cases_on_spark(
     """
     out: list[dict[str, Any] | Exception] = []
     for at in range(0, len(cases), CASES_AT_ONCE):
-        out += _Replay(session, nodes).run(cases[at : at + CASES_AT_ONCE])
+        out += _CaseReplay(session, nodes).run(cases[at : at + CASES_AT_ONCE])
     return out
 
 
 @dataclass
-class _Running:
+class _RunningCase:
     """A case under way."""
 
     plans: list[Plan]
@@ -94,10 +94,10 @@ class _Round:
     query: str | None = None
 
 
-class _Replay:
+class _CaseReplay:
     def __init__(self, session: SparkSession, nodes: int) -> None:
         self.session, self.nodes = session, nodes
-        self.running: dict[int, _Running] = {}
+        self.running: dict[int, _RunningCase] = {}
         self.asked: dict[int, tuple[int, int]] = {}
 
     def run(self, cases: Sequence[Case]) -> list[dict[str, Any] | Exception]:
@@ -121,7 +121,7 @@ class _Replay:
 
     # ------------------------------------------------------------------------------------------------------ before
 
-    def _prepare(self, case: Case) -> _Running:
+    def _prepare(self, case: Case) -> _RunningCase:
         given = dict(case.get("properties", {}))
         shards = [given.get("shardId", "")]
         properties = [given]
@@ -148,7 +148,9 @@ class _Replay:
             store = DuckDBStore(":memory:")
             store.prepare(plans[0].aggregations.values())
         route = "node:1" if self.nodes == 1 else route_of(plans[0])
-        return _Running(plans, shards, route, got, store, rounds, case.get("start", 0), Limits.of(case.get("limits")))
+        return _RunningCase(
+            plans, shards, route, got, store, rounds, case.get("start", 0), Limits.of(case.get("limits"))
+        )
 
     def _fill(self, inbox: Inbox) -> None:
         """Writes the rounds of all cases, each round a micro-batch."""
@@ -169,7 +171,7 @@ class _Replay:
             if entries:
                 inbox.append([replace(entries[0], barrier=True), *entries[1:]])
 
-    def _question(self, app: int, r: _Running, text: str, seq: int) -> list[Entry]:
+    def _question(self, app: int, r: _RunningCase, text: str, seq: int) -> list[Entry]:
         place = len(r.got.setdefault("results", []))
         r.got["results"].append(None)
         try:
@@ -236,12 +238,12 @@ class _Replay:
                     partials.setdefault(app, {}).setdefault((row.name, r.shards[k]), []).append(row.table())
                 case rows.Errors():
                     r.got["fault"] = True
-                case rows.Failure():
+                case rows.NodeFailure():
                     r.failure = RuntimeError(f"{row.error}: {row.message}")
                 case rows.Answered():
                     if k == 0:
                         questions.append((app, row))
-                case rows.Mark():
+                case rows.NodeDone():
                     clocks[app] = row.report.clock
                 case rows.Logs():
                     pass  # a case expects none
@@ -256,7 +258,7 @@ class _Replay:
             r = self.running[app]
             r.got["results"][self.asked[row.seq][1]] = self._answer(r, row.seq, row.answer)
 
-    def _answer(self, r: _Running, seq: int, answer: Answer | results.Failed) -> dict[str, Any]:
+    def _answer(self, r: _RunningCase, seq: int, answer: RetrievalAnswer | results.QueryFailed) -> dict[str, Any]:
         """A question's answer: the store's where it is over an aggregation, else the node's."""
         text = [q.query for q in r.rounds if q.query is not None][self.asked[seq][1]]
         assert text is not None
@@ -264,7 +266,7 @@ class _Replay:
             retrieval = compile_retrieval(text, r.plans[0])
             if r.store is not None and _stored(retrieval):
                 found = retrieve(r.plans[0], retrieval, r.store).merged
-            elif isinstance(answer, results.Failed):
+            elif isinstance(answer, results.QueryFailed):
                 if answer.kind == NotInThisBuild.__name__:
                     r.failure = SparkStreamError(answer.message)
                 return {"error": answer.kind, "message": answer.message}
@@ -277,7 +279,7 @@ class _Replay:
 
     # ------------------------------------------------------------------------------------------------------- after
 
-    def _got(self, r: _Running) -> dict[str, Any]:
+    def _got(self, r: _RunningCase) -> dict[str, Any]:
         """What came out, the nodes' parts merged by step."""
         merged: dict[tuple[str, str], list[tuple[int, int, list[Any]]]] = {}
         for node, row in r.emitted:

@@ -101,7 +101,7 @@ def _start() -> tuple[subprocess.Popen[bytes], str]:
 
 
 @dataclass
-class _Request:
+class _ForkRequest:
     """What a process is to run, as `forked.py` sent it, and the files that are its input and outputs."""
 
     connection: socket.socket
@@ -111,14 +111,14 @@ class _Request:
     folder: str
 
     @staticmethod
-    def of(connection: socket.socket) -> _Request:
+    def of(connection: socket.socket) -> _ForkRequest:
         """Raises OSError or ValueError where it does not come."""
         connection.settimeout(_REQUEST_SECONDS)
         head, files, _, _ = socket.recv_fds(connection, 4, 3)
         try:
             (size,) = struct.unpack("!i", head)
             with connection.makefile("rb") as stream:
-                return _Request(connection, files, *marshal.loads(stream.read(size)))
+                return _ForkRequest(connection, files, *marshal.loads(stream.read(size)))
         except (EOFError, TypeError, struct.error) as error:
             raise ValueError("no request") from error
 
@@ -139,7 +139,7 @@ class _Request:
         runpy.run_module(self.arguments[0], run_name="__main__", alter_sys=True)
 
 
-class _Server:
+class _ForkServer:
     """Forks a process for each request; tells of its end, and ends it where whoever asked for it ends first."""
 
     def __init__(self, listener: socket.socket) -> None:
@@ -154,7 +154,7 @@ class _Server:
         for file in (sys.stdin, listener, self.woken):
             self.selector.register(file, selectors.EVENT_READ)
 
-    def serve(self) -> _Request | None:
+    def serve(self) -> _ForkRequest | None:
         """Returns in each new process with its request; in the server with None, when who started it has ended."""
         while True:
             for key, _ in self.selector.select():
@@ -171,10 +171,10 @@ class _Server:
                     os.kill(key.data, signal.SIGTERM)
                     self._forget(key.data)
 
-    def _fork(self) -> _Request | None:
+    def _fork(self) -> _ForkRequest | None:
         connection, _ = self.listener.accept()
         try:
-            request = _Request.of(connection)
+            request = _ForkRequest.of(connection)
             process = os.fork()
         except (OSError, ValueError):
             connection.close()  # who asked becomes the interpreter itself
@@ -222,7 +222,7 @@ def main(file: int, own: str) -> None:
         gc.collect()
         gc.freeze()  # what is there stays, and its pages are shared
         apply_limit()
-        request = _Server(listener).serve()
+        request = _ForkServer(listener).serve()
     if request is None:
         shutil.rmtree(own, ignore_errors=True)
     else:

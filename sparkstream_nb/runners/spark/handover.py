@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...journal.checkpoints import Checkpoint, Files, LocalFiles
+from ...journal.checkpoints import FileStore, LocalFiles, SparkCheckpoint
 from ...journal.results import from_ipc
 from ...journal.rows import from_table
 from ...journal.shared import Shared
@@ -34,27 +34,27 @@ _TAKEN = "taken.json"
 
 
 @dataclass(frozen=True)
-class Taken:
+class CommittedUpTo:
     """The last micro-batch that the owner has committed, and its last entry; -1 for none."""
 
     batch: int = -1
     last: int = -1
 
     @staticmethod
-    def of(home: Path) -> Taken:
+    def of(home: Path) -> CommittedUpTo:
         """What the owner of the life in the folder `home` has noted. Where that is gone or cut off, the files that are
         left and Spark's checkpoint tell as much."""
         try:
             found = json.loads((home / _TAKEN).read_text(encoding="utf-8"))
-            return Taken(int(found["batch"]), int(found["last"]))
+            return CommittedUpTo(int(found["batch"]), int(found["last"]))
         except (FileNotFoundError, ValueError, TypeError, KeyError):
-            return Taken()
+            return CommittedUpTo()
 
 
 def left(home: Path, shared: Shared | None) -> list[int]:
     """The micro-batches of the life in the folder `home` that are handed over and not committed, in order. Raises
     OSError where the shared address cannot be reached."""
-    return sorted(number for number in _handed(_files(home, shared)) if number > Taken.of(home).batch)
+    return sorted(number for number in _handed(_files(home, shared)) if number > CommittedUpTo.of(home).batch)
 
 
 def clear(home: Path, shared: Shared | None) -> None:
@@ -64,11 +64,11 @@ def clear(home: Path, shared: Shared | None) -> None:
     files.remove(*map(_name, _handed(files)))
 
 
-def _files(home: Path, shared: Shared | None) -> Files:
+def _files(home: Path, shared: Shared | None) -> FileStore:
     return LocalFiles(home) if shared is None else shared
 
 
-def _handed(files: Files) -> list[int]:
+def _handed(files: FileStore) -> list[int]:
     found = (name.partition(".") for name in files.names(_HANDED))
     return [int(number) for number, _, ending in found if ending == "arrows" and number.isdecimal()]
 
@@ -101,13 +101,13 @@ def handover(home: Path, shared: Shared | None) -> Callable[[DataFrame, int], No
     return hand
 
 
-class Intake:
+class ConnectIntake:
     """Commits what `handover` leaves for the life in the folder `home`, micro-batch by micro-batch."""
 
     def __init__(self, home: Path, shared: Shared | None, commit: Commit) -> None:
         self.files, self.commit = _files(home, shared), commit
-        self.taken, self._own = Taken.of(home), LocalFiles(home)
-        done = Taken(*Checkpoint.of(home, shared).done())  # first: what is handed over from now on is left
+        self.taken, self._own = CommittedUpTo.of(home), LocalFiles(home)
+        done = CommittedUpTo(*SparkCheckpoint.of(home, shared).done())  # first: what is handed over from now on is left
         self._polling = _POLLING_SECONDS if shared is None else _POLLING_SHARED_SECONDS
         self.files.put(f"{_HANDED}/.there", b"")
         handed = _handed(self.files)
@@ -126,7 +126,7 @@ class Intake:
         with self._lock:
             while self.files.has(name := _name(self.next)):
                 self.commit.commit(from_table(from_ipc(self.files.get(name))), self.next)
-                self.taken = Taken(self.next, max(self.taken.last, self.commit.progress.last))
+                self.taken = CommittedUpTo(self.next, max(self.taken.last, self.commit.progress.last))
                 self._own.put(_TAKEN, json.dumps(asdict(self.taken)).encode())
                 self.next += 1
                 self.files.remove(name)

@@ -17,14 +17,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ...errors import SparkStreamError
 from ...journal.causes import SERVER_GONE, cause_of
-from ...journal.checkpoints import Checkpoint as SparkCheckpoint
+from ...journal.checkpoints import SparkCheckpoint as SparkCheckpoint
 from ...journal.resting import forget_resting
 from ...journal.tasks import Task, TaskFailed
 from ...recovery.care import Care
 from ..node_spec import NodeWork
 from ..protocol import Job
 from ..stateless import app_of, options_at, options_of
-from .handover import Intake, clear, handover
+from .handover import ConnectIntake, clear, handover
 from .processor import NodeProcessor
 from .query import carried, session_for
 from .release import Callback, Runners, begins, begun, collect, release
@@ -114,7 +114,7 @@ class SparkRunner:
             self.session.conf.set("spark.sql.streaming.pollingDelay", _POLLING_SHARED_MS)
             for name, value in shared.settings().items():
                 self.session.conf.set(name, value)
-        self.intake = Intake(job.home, shared, job.commit) if is_remote(session) else None
+        self.intake = ConnectIntake(job.home, shared, job.commit) if is_remote(session) else None
         self.commits_here = self.intake is None
         self.query: StreamingQuery | None = None
         self._callback: Callback | None = None

@@ -16,10 +16,10 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.types import StructType
 
 from ...journal import journal
-from ...journal.checkpoints import Checkpoint
-from ...journal.kept import Kept
+from ...journal.checkpoints import SparkCheckpoint
+from ...journal.kept import JournalRetention
 from ...journal.mirror import Mirrored
-from ...journal.planning import Offset, Planner, Share
+from ...journal.planning import Offset, Planner, TaskShare
 from ...journal.shared import Shared
 
 SCHEMA = f"key int, {journal.SCHEMA}"
@@ -36,17 +36,17 @@ class InboxSource(DataSource):
         return SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return InboxReader(dict(self.options))
+        return JournalStreamReader(dict(self.options))
 
 
 @dataclass
-class Task(InputPartition):
+class PackTask(InputPartition):
     """What one task packs."""
 
-    share: Share
+    share: TaskShare
 
 
-class InboxReader(DataSourceStreamReader):
+class JournalStreamReader(DataSourceStreamReader):
     """Follows the journal.
 
     Spark before 4.2 does not say where the next micro-batch begins (`versions.TOLD_START`): it is where the last one
@@ -61,7 +61,7 @@ class InboxReader(DataSourceStreamReader):
         self.folder = Path(options["folder"]) if self.mirrored is None else self.mirrored.folder
         self.rows = int(options["rows"])
         recording, days = options["recording"], options["days"]
-        kept = Kept(self.folder, int(recording) if recording else None, float(days) if days else None)
+        kept = JournalRetention(self.folder, int(recording) if recording else None, float(days) if days else None)
         self.planner = Planner(self.folder, kept, options["work"] == "1")
         self._planned: Offset | None = None
 
@@ -82,7 +82,7 @@ class InboxReader(DataSourceStreamReader):
         return self._planned
 
     def _checkpointed(self) -> Offset | None:
-        return Checkpoint.of(self.folder.parent, self.shared).planned_offset()
+        return SparkCheckpoint.of(self.folder.parent, self.shared).planned_offset()
 
     def _follow(self) -> None:
         if self.mirrored is not None:
@@ -92,12 +92,12 @@ class InboxReader(DataSourceStreamReader):
         """One task that passes the entries on; one for each piece where some app has work to do here."""
         self._follow()  # a micro-batch that is repeated is planned by another process
         self._planned = end
-        return [Task(share) for share in self.planner.shares(start, end)]
+        return [PackTask(share) for share in self.planner.shares(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from ..stateless import rows_at, rows_of  # the reader that only plans does not need the engine
 
-        assert isinstance(partition, Task)
+        assert isinstance(partition, PackTask)
         if self.shared is None:
             yield from rows_of(self.folder, partition.share)
         else:

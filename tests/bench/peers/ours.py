@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from sparkstream_nb.engine.bench import BATCH, batches, table_of
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import Emitted, InputBatch, LeftOut, StreamRows
+from sparkstream_nb.engine.state.batch import Emitted, InputBatch, StreamRows, UnreadAttribute
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.needed import needed
 from sparkstream_nb.plan.nodes import Plan
@@ -59,7 +59,7 @@ def read(plan: Plan, file: str) -> list[InputBatch]:
     for at in range(0, len(table), BATCH):
         part = table.slice(at, BATCH)
         ts = part[TIME].to_numpy()
-        columns = [part[n].combine_chunks() if n in wanted else LeftOut(len(ts)) for n in schema.names]
+        columns = [part[n].combine_chunks() if n in wanted else UnreadAttribute(len(ts)) for n in schema.names]
         out.append(InputBatch(ts, {STREAM: StreamRows(np.arange(len(ts)), ts, columns)}))
     return out
 

@@ -20,7 +20,7 @@ from ..numberreading import numbers_read
 from ..numbertexts import NUMBERS, number_texts
 from ..rowwise import Builder, apply, eager, rowwise, typed
 from ..values import (
-    Failure,
+    RowFailure,
     box,
     object_text,
     parse_bool,
@@ -101,7 +101,7 @@ def _cast_value(target: Type) -> Callable[[Any], Any]:
             values, has_value = _cast_numbers(column, target)
             found = values[0].item() if has_value[0] else None
         if found is None:
-            raise Failure(f"cannot cast {object_text(value)} to {target}")
+            raise RowFailure(f"cannot cast {object_text(value)} to {target}")
         return found
 
     return cast
@@ -153,7 +153,7 @@ def _same_type(call: Call, args: Sequence[Evaluator], context: Context) -> Evalu
         kind = type_of(value)
         if value is None or kind is target or (kind, target) == (Type.INT, Type.LONG):
             return value
-        raise Failure(f"cannot compute with {object_text(value)} as {target}")
+        raise RowFailure(f"cannot compute with {object_text(value)} as {target}")
 
     return lambda env: apply(same, [inner(env)], target, env)
 
@@ -305,7 +305,7 @@ def _size_of_set(value: Any) -> int:
     if value is None:
         return 0
     if not isinstance(value, set | frozenset):
-        raise Failure(f"sizeOfSet() takes a set, not {object_text(value)}")
+        raise RowFailure(f"sizeOfSet() takes a set, not {object_text(value)}")
     return len(value)
 
 

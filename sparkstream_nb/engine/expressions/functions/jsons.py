@@ -8,7 +8,7 @@ from typing import Any
 from .. import jsonpath
 from ..jsontext import JsonError, read_smart, write_gson
 from ..rowwise import Builder, boxed
-from ..values import Failure, object_text, parse_double, parse_float, parse_int, parse_long
+from ..values import RowFailure, object_text, parse_double, parse_float, parse_int, parse_long
 
 
 def document(json: Any) -> Any:
@@ -17,16 +17,16 @@ def document(json: Any) -> Any:
     try:
         value = read_smart(text)
     except JsonError as e:
-        raise Failure(f"'{text}' is not JSON: {e}") from None
+        raise RowFailure(f"'{text}' is not JSON: {e}") from None
     if value is None or value == "":
-        raise Failure("the JSON is null or empty")
+        raise RowFailure("the JSON is null or empty")
     return value
 
 
 def find(json: Any, path: str | None) -> Any:
     """The value at `path` in `json`. Raises `jsonpath.NotFound`; fails the row for an invalid path."""
     if not path:
-        raise Failure("the path is null or empty")
+        raise RowFailure("the path is null or empty")
     return jsonpath.read(document(json), path)
 
 
@@ -74,15 +74,15 @@ def _exists(json: Any, path: str | None) -> bool:
 def _element(value: Any) -> Any:
     """A text that holds an object or array counts as that; its numbers are doubles (`Gson.fromJson`)."""
     if value is None:
-        raise Failure("the element is null")
+        raise RowFailure("the element is null")
     text = object_text(value)
     try:
         parsed = read_smart(text) if text else None
     except JsonError as e:
-        raise Failure(f"'{text}' is not JSON: {e}") from None
+        raise RowFailure(f"'{text}' is not JSON: {e}") from None
     if isinstance(value, str):
         if isinstance(parsed, str) and " " in text.strip() and text.strip()[0] not in "'\"":
-            raise Failure(f"'{text}' is not JSON")
+            raise RowFailure(f"'{text}' is not JSON")
         if isinstance(parsed, dict | list):
             return _doubles(parsed)
     return value
@@ -102,7 +102,7 @@ def _set_element(json: Any, path: str | None, element: Any, *key: str | None) ->
     A path that names no such place changes nothing (`SetElementJSONFunctionExtension`).
     """
     if not path or (key and key[0] is None):
-        raise Failure("the path or the key is null or empty")
+        raise RowFailure("the path or the key is null or empty")
     root = document(json)
     parts = jsonpath.compile_path(path)
     try:
@@ -138,7 +138,7 @@ def _owners(root: Any, parts: tuple[jsonpath.Part, ...]) -> list[tuple[Any, json
 
 def _to_object(text: Any) -> Any:
     if text is None:
-        raise Failure("argument 1 of json:toObject() is null")
+        raise RowFailure("argument 1 of json:toObject() is null")
     try:
         return read_smart(object_text(text), hashed=True)
     except JsonError:
@@ -147,7 +147,7 @@ def _to_object(text: Any) -> Any:
 
 def _to_string(value: Any, *escaped: bool | None) -> str:
     if escaped and (value is None or escaped[0] is None):
-        raise Failure("an argument of json:toString() is null")
+        raise RowFailure("an argument of json:toString() is null")
     text = write_gson(value)
     return write_gson(text) if escaped and escaped[0] else text
 

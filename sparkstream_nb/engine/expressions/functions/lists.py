@@ -10,7 +10,7 @@ from ....types import Type
 from ..holders import counted, got, list_created
 from ..objects import same
 from ..rowwise import Builder, Plain, Whole, boxed
-from ..values import Failure, object_text, type_of
+from ..values import RowFailure, object_text, type_of
 
 
 def _with_lists(
@@ -21,7 +21,7 @@ def _with_lists(
     def checked(*args: Any) -> Any:
         for i, value in enumerate(args[:lists]):
             if not isinstance(value, list):
-                raise Failure(f"argument {i + 1} of {key}() is not a list but {object_text(value)}")
+                raise RowFailure(f"argument {i + 1} of {key}() is not a list but {object_text(value)}")
         return function(*args)
 
     return boxed(checked, whole)
@@ -40,7 +40,7 @@ def _changed(change: Callable[..., Any]) -> Plain:
 
 def _place(items: list[Any], index: int | None, last: int) -> int:
     if index is None or not 0 <= index <= last:
-        raise Failure(f"index {object_text(index)} is out of range for a list of {len(items)}")
+        raise RowFailure(f"index {object_text(index)} is out of range for a list of {len(items)}")
     return index
 
 
@@ -50,7 +50,7 @@ def _add(items: list[Any], value: Any, *index: int | None) -> None:
 
 def _add_all(items: list[Any], more: list[Any], distinct: bool | None = False) -> None:
     if distinct is None:
-        raise Failure("argument 3 of list:addAll() is null")
+        raise RowFailure("argument 3 of list:addAll() is null")
     for value in list(more):
         if not distinct or _index(items, value) < 0:
             items.append(value)
@@ -76,7 +76,7 @@ def _set(items: list[Any], index: int | None, value: Any) -> None:
 
 def _get(items: list[Any], index: int | None) -> Any:
     if index is None:
-        raise Failure("argument 2 of list:get() is null")
+        raise RowFailure("argument 2 of list:get() is null")
     return items[index] if 0 <= index < len(items) else None
 
 
@@ -87,7 +87,7 @@ def _sort(items: list[Any], order: str = "REV") -> None:
         kinds = {type_of(x) for x in items}
         kind = kinds.pop()
         if kinds or kind in (Type.BOOL, Type.OBJECT):
-            raise Failure("list:sort() takes strings, or numbers of one type")
+            raise RowFailure("list:sort() takes strings, or numbers of one type")
         items.sort(key=(lambda s: s.upper().lower()) if kind is Type.STRING else None)
     if order in ("DESC", "REV"):
         items.reverse()

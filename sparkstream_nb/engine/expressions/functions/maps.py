@@ -11,7 +11,7 @@ from ..holders import counted, got, map_created
 from ..jsontext import JsonError, read_org, write_org
 from ..objects import HashMap, same, walk
 from ..rowwise import Builder, Plain, Whole, boxed
-from ..values import Failure, Long, object_text, parse_double, parse_long
+from ..values import Long, RowFailure, object_text, parse_double, parse_long
 
 
 def copied(value: dict[Any, Any]) -> dict[Any, Any]:
@@ -27,7 +27,7 @@ def _with_maps(
     def checked(*args: Any) -> Any:
         for i, value in enumerate(args[: maps or len(args)]):
             if not isinstance(value, dict):
-                raise Failure(f"argument {i + 1} of {key}() is not a map but {object_text(value)}")
+                raise RowFailure(f"argument {i + 1} of {key}() is not a map but {object_text(value)}")
         return function(*args)
 
     return boxed(checked, whole)
@@ -48,14 +48,14 @@ def _create(*args: Any) -> HashMap:
     try:
         return HashMap(zip(args[::2], args[1::2], strict=True))
     except TypeError:
-        raise Failure("a list or a map cannot be a key of a map here") from None
+        raise RowFailure("a list or a map cannot be a key of a map here") from None
 
 
 def _put(target: dict[Any, Any], key: Any, value: Any) -> None:
     try:
         target[key] = value
     except TypeError:
-        raise Failure("a list or a map cannot be a key of a map here") from None
+        raise RowFailure("a list or a map cannot be a key of a map here") from None
 
 
 def _replace(target: dict[Any, Any], key: Any, value: Any) -> None:
@@ -75,22 +75,22 @@ def _combine(*maps: dict[Any, Any]) -> HashMap:
 
 def _from_json(text: Any) -> HashMap:
     if not isinstance(text, str):
-        raise Failure("map:createFromJSON() takes a string")
+        raise RowFailure("map:createFromJSON() takes a string")
     try:
         return read_org(text)
     except JsonError as e:
-        raise Failure(f"'{text}' is not a JSON object: {e}") from None
+        raise RowFailure(f"'{text}' is not a JSON object: {e}") from None
 
 
 def _from_xml(text: Any) -> HashMap:
     if not isinstance(text, str):
-        raise Failure("map:createFromXML() takes a string")
+        raise RowFailure("map:createFromXML() takes a string")
     if "<!DOCTYPE" in text:
-        raise Failure("a document type is not accepted in XML")
+        raise RowFailure("a document type is not accepted in XML")
     try:
         return _element(ElementTree.fromstring(text))
     except ElementTree.ParseError as e:
-        raise Failure(f"'{text}' is not XML: {e}") from None
+        raise RowFailure(f"'{text}' is not XML: {e}") from None
 
 
 def _element(parent: ElementTree.Element) -> HashMap:
@@ -115,7 +115,7 @@ def _to_xml(value: dict[Any, Any], *root: str) -> str:
 
 def _xml_value(value: Any) -> str:
     if value is None:
-        raise Failure("map:toXML() cannot write a null")
+        raise RowFailure("map:toXML() cannot write a null")
     return _to_xml(value) if isinstance(value, dict) else object_text(value)
 
 

@@ -17,7 +17,7 @@ from ..env import Context, Env, Evaluator
 from ..numberreading import numbers_read
 from ..numbertexts import bits_texts
 from ..rowwise import Builder, Plain, Whole, eager, rowwise, typed
-from ..values import Failure, parse_double, parse_float, parse_int, parse_long
+from ..values import RowFailure, parse_double, parse_float, parse_int, parse_long
 
 Numeric = Callable[..., Array]
 
@@ -147,13 +147,13 @@ def _conv(value: str | None, source: int | None, target: int | None) -> str | No
     body = value[1:] if value[:1] in ("+", "-") else value
     digits = [_DIGITS.find(c) for c in body.lower()]
     if not 2 <= source <= 36 or not digits or not all(0 <= d < source for d in digits):
-        raise Failure(f"'{value}' is not a number in base {source}")
+        raise RowFailure(f"'{value}' is not a number in base {source}")
     number = 0
     for d in digits:
         number = number * source + d
     negative = value[0] == "-"
     if number > 2**31 - (0 if negative else 1):
-        raise Failure(f"'{value}' is too large for an int")
+        raise RowFailure(f"'{value}' is too large for an int")
     base = target if 2 <= target <= 36 else 10
     out = ""
     while number or not out:
@@ -168,7 +168,7 @@ def _parse(parser: Callable[[str], Any], kind: str) -> Builder:
             return None
         value = parser(text)
         if value is None:
-            raise Failure(f"'{text}' is not a {kind}")
+            raise RowFailure(f"'{text}' is not a {kind}")
         return value
 
     return rowwise(parse, numbers_read)

@@ -10,7 +10,7 @@ from ....plan.nodes import Call, Const
 from ..asciitexts import ANYWHERE, BEGINNING, ENTIRE, matching, on_text
 from ..javaregex import compile_java, limited
 from ..rowwise import Builder, Plain, Whole, typed
-from ..values import Failure
+from ..values import RowFailure
 
 
 def check_constant(call: Call, position: int) -> None:
@@ -19,7 +19,7 @@ def check_constant(call: Call, position: int) -> None:
     if isinstance(arg, Const):
         try:
             compile_java(str(arg.value))
-        except Failure as e:
+        except RowFailure as e:
             raise SiddhiBindError(str(e), arg.span) from None
 
 
@@ -37,7 +37,7 @@ def required(key: str, *values: Any) -> None:
     """Fails the row if one of `values` is null."""
     for i, value in enumerate(values):
         if value is None:
-            raise Failure(f"argument {i + 1} of {key}() is null")
+            raise RowFailure(f"argument {i + 1} of {key}() is null")
 
 
 def _find(pattern: str | None, text: str | None, *start: int | None) -> bool:
@@ -48,7 +48,7 @@ def _find(pattern: str | None, text: str | None, *start: int | None) -> bool:
     compiled = compile_java(pattern)
     at = start[0] if start else 0
     if at is None or not 0 <= at <= len(text):
-        raise Failure(f"regex:find() cannot start at {at} in a string of length {len(text)}")
+        raise RowFailure(f"regex:find() cannot start at {at} in a string of length {len(text)}")
     return limited(compiled.search, text, at) is not None
 
 
@@ -72,7 +72,7 @@ def _group(pattern: str | None, text: str | None, number: int | None) -> str | N
     if found is None or number > compiled.groups:
         return None
     if number < 0:
-        raise Failure(f"no group {number}")
+        raise RowFailure(f"no group {number}")
     value: str | None = found.group(number)
     return value
 

@@ -17,7 +17,7 @@ from ..checks import check_text
 from ..env import Context, Env, Evaluator
 from ..javaregex import compile_java, limited, replace, split
 from ..rowwise import Builder, Plain, Whole, eager, rowwise, typed
-from ..values import Failure, text
+from ..values import RowFailure, text
 from .core import coalesce
 from .regexes import check_constant, patterned, required
 
@@ -51,13 +51,13 @@ def _strict(key: str, function: Callable[..., Any], whole: Callable[[Call], Whol
 def _char_at(s: str, index: int) -> str:
     wide = units(s)
     if not 0 <= index < len(wide):
-        raise Failure(f"index {index} is out of range in '{s}'")
+        raise RowFailure(f"index {index} is out of range in '{s}'")
     return joined(wide[index])
 
 
 def _char_frequency(s: str, char: str) -> int:
     if len(units(char)) != 1:
-        raise Failure(f"str:charFrequency() takes one character, not '{char}'")
+        raise RowFailure(f"str:charFrequency() takes one character, not '{char}'")
     return units(s).count(char)
 
 
@@ -74,7 +74,7 @@ def _contains(s: str | None, part: str | None) -> bool:
     if s is None:
         return False
     if part is None:
-        raise Failure("argument 2 of str:contains() is null")
+        raise RowFailure("argument 2 of str:contains() is null")
     return part in s
 
 
@@ -84,7 +84,7 @@ def _containing(part: str) -> Callable[[pa.Array], Answer]:
 
 def _equals_ignore_case(a: str | None, b: str | None) -> bool:
     if a is None:
-        raise Failure("argument 1 of str:equalsIgnoreCase() is null")
+        raise RowFailure("argument 1 of str:equalsIgnoreCase() is null")
     if b is None or len(units(a)) != len(units(b)):
         return False
     return all(x == y or x.upper() == y.upper() or x.lower() == y.lower() for x, y in zip(a, b, strict=False))
@@ -107,9 +107,9 @@ def _fill_template(call: Call) -> Plain:
             try:
                 index = int(name)
             except ValueError:
-                raise Failure(f"'{name}' in the template is not the number of a value") from None
+                raise RowFailure(f"'{name}' in the template is not the number of a value") from None
             if not 0 <= index <= len(values):
-                raise Failure(f"the template refers to value {index} of {len(values)}")
+                raise RowFailure(f"the template refers to value {index} of {len(values)}")
             value = values[index - 1] if index else template
             if value is not None:
                 parts[i] = text(kinds[index], value)
@@ -124,20 +124,20 @@ def _hex(s: str) -> str:
 
 def _unhex(s: str) -> str:
     if len(s) % 2:
-        raise Failure(f"str:unhex() takes pairs of digits, found '{s}'")
+        raise RowFailure(f"str:unhex() takes pairs of digits, found '{s}'")
     try:
         codes = [int(s[i : i + 2], 16) for i in range(0, len(s), 2) if s[i : i + 2].strip() == s[i : i + 2]]
     except ValueError:
-        raise Failure(f"'{s}' is not hexadecimal") from None
+        raise RowFailure(f"'{s}' is not hexadecimal") from None
     if any(c < 0 for c in codes) or 2 * len(codes) != len(s):
-        raise Failure(f"'{s}' is not hexadecimal")
+        raise RowFailure(f"'{s}' is not hexadecimal")
     return "".join(map(chr, codes))
 
 
 def _locate(wanted: str, s: str, *start: int) -> int:
     wide, at = units(s), start[0] if start else 0
     if not 0 <= at <= len(wide):
-        raise Failure(f"index {at} is out of range in '{s}'")
+        raise RowFailure(f"index {at} is out of range in '{s}'")
     return wide[at:].find(units(wanted)) + at
 
 
@@ -158,7 +158,7 @@ def _reverse(s: str) -> str:
 def _split(s: str, pattern: str, index: int) -> str:
     parts = split(s, pattern)
     if not 0 <= index < len(parts):
-        raise Failure(f"'{s}' has {len(parts)} parts, no part {index}")
+        raise RowFailure(f"'{s}' has {len(parts)} parts, no part {index}")
     return parts[index]
 
 
@@ -174,7 +174,7 @@ def _cut(s: str, begin: int, *length: int) -> str:
     wide = units(s)
     end = begin + length[0] if length else len(wide)
     if not 0 <= begin <= end <= len(wide):
-        raise Failure(f"begin {begin}, end {end} is out of range for length {len(wide)}")
+        raise RowFailure(f"begin {begin}, end {end} is out of range for length {len(wide)}")
     return joined(wide[begin:end])
 
 
@@ -185,7 +185,7 @@ def _find(s: str, pattern: str, *group: int) -> str | None:
         return ""
     number = group[0] if group else 0
     if not 0 <= number <= compiled.groups:
-        raise Failure(f"no group {number}")
+        raise RowFailure(f"no group {number}")
     value: str | None = found.group(number)
     return value
 

@@ -18,7 +18,7 @@ from ..dateformat import DEFAULT, format_instant, parse_instant, parse_local, pa
 from ..env import Context, Env, Evaluator
 from ..instants import days_between, extracted, formatted, shifted
 from ..rowwise import Builder, Plain, Whole, apply, rowwise, typed
-from ..values import Failure, wrap_int
+from ..values import RowFailure, wrap_int
 from .regexes import required
 
 DATE, TIME, TIMESTAMP = "yyyy-MM-dd", "HH:mm:ss", "yyyy-MM-dd HH:mm:ss"
@@ -93,7 +93,7 @@ def _format_step(call: Call) -> int:
         return 1
     try:
         letters = [p.text for p in parts_of(str(pattern.value)) if p.kind == "field"]
-    except Failure:
+    except RowFailure:
         return 1  # each row is to fail
     return min((_LETTER_STEPS.get(letter, DAY) for letter in letters), default=DAY)
 
@@ -175,7 +175,7 @@ def _extract(call: Call) -> Plain:
     place = call.args[2 if of_instant else 3] if len(call.args) > (2 if of_instant else 3) else None
     try:
         weeks = weeks_of(str(place.value) if isinstance(place, Const) else None)
-    except Failure as e:
+    except RowFailure as e:
         assert place is not None
         raise SiddhiBindError(str(e), place.span) from None
 
