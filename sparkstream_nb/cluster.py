@@ -9,6 +9,8 @@ from . import app
 
 
 def __getattr__(name: str) -> Any:
+    if name.startswith("__"):  # asked by the import system
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(app, name)
     warnings.warn(
         f"sparkstream_nb.cluster is now sparkstream_nb.app: from sparkstream_nb.app import {name}",
