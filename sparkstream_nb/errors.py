@@ -196,7 +196,7 @@ def _without_password(word: str) -> str:
 
 
 def masked_option(name: str | None, value: str) -> str:
-    """The value of an option as it is shown: all of it stars where the name is that of a secret."""
+    """The value of an option for display: stars if the option is a secret."""
     if name is not None and _SECRET_NAME.search(name) and not re.fullmatch(_REFERENCE, value):
         return "*" * len(value)
     return masked(value)

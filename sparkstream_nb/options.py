@@ -35,7 +35,7 @@ READ_OTHERWISE = {
     **dict.fromkeys(("--date-format", "--format"), "Did you mean '--time-format'?"),
     **dict.fromkeys(("--tz", "--timezone-of-times"), "Did you mean '--time-zone'?"),
 }
-"""Options of other readers of CSV, and what there is instead."""
+"""Options of other readers of CSV, and their equivalents here."""
 
 
 class HelpAsked(Exception):

@@ -19,7 +19,7 @@ _EXAMPLES = {"days": 7, "errors": 5000}
 class Retention:
     """The amounts that an app's folder keeps; the oldest goes first.
 
-    `recording`: bytes of what came in, once Spark is done with it. Divergences and studies replay it. `outputs`: bytes
+    `recording`: bytes of input that Spark is done with. Divergences and studies replay it. `outputs`: bytes
     of what derived streams put out, of all together. `days`: nothing of these that is older. `errors`: rows and events
     that could not be taken (a hundredth more for a while). None: without this limit. What is being worked on, the state
     of the nodes, tables and aggregations are kept whatever the limits.

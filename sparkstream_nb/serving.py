@@ -357,7 +357,7 @@ class _Exchange(HTTPMessageDelegate):
 
 
 def _length(headers: HTTPHeaders) -> int | None:
-    """The bytes of a body, by its one `Content-Length`; None where that is none."""
+    """The bytes of a body, by its one `Content-Length`; None where it is not a length."""
     found = headers.get_list("Content-Length") or ["0"]
     right = len(found) == 1 and found[0].isascii() and found[0].isdecimal() and len(found[0]) <= 18
     return int(found[0]) if right else None

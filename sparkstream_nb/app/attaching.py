@@ -24,7 +24,7 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True)
 class FoundApp:
-    """An app in its folder: what it was deployed with last, and who owns the folder (None: nobody)."""
+    """An app in its folder: what it was deployed with last, and the owner of the folder (None: it has none)."""
 
     home: Path
     record: DeploymentRecord
@@ -62,13 +62,13 @@ def attach(
     variables: Mapping[str, str] | None = None,
     master: str | None = None,
 ) -> App:
-    """Goes on with the app `name`, which was deployed before, as if nothing had happened; returns it.
+    """Continues the app `name`, which was deployed before, where it left off; returns it.
 
     It is deployed with what its folder keeps of the last deployment: text, nodes, sources, sinks, limits and all else,
-    and with its state. Secrets are looked up anew by their references. What it was granted it is granted again;
-    `App.redeployed` says what that is. An app of this process is returned as it is. `home`: the app's folder, where it
-    was deployed into one of its own. `variables`: values of `${...}` that are not kept, as they may be secrets, or are
-    to be others. `master`: another Spark.
+    and with its state. Secrets are looked up again by their references. Its grants are renewed; `App.redeployed` lists
+    them. An app of this process is returned as it is. `home`: the app's folder, where it was deployed into one of its
+    own. `variables`: values of `${...}` that are not kept, as they may be secrets, or are to be others. `master`:
+    another Spark.
 
     Raises `Misuse` where no such app is there, another process owns it, or its state does not fit any more, and what
     `deploy` raises.

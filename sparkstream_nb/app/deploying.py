@@ -149,7 +149,7 @@ def deploy(
 ) -> App:
     """Deploys a SiddhiQL app on `nodes` simulated nodes (default: 1), on Spark, and starts it.
 
-    - `name`: the app's name, by default that of `@app:name`, else that of the notebook, or `app` where it is not known:
+    - `name`: the app's name, by default the one in `@app:name`, else the notebook's, or `app` if that is unknown:
       an app without a name takes the place of the one that this notebook had. An app of that name in this process is
       stopped.
     - `nodes`, `mode`: "single" (one node), or "active-active", the default for several nodes: every node runs the whole
@@ -171,8 +171,9 @@ def deploy(
     - `store`: the DuckDB file of the aggregations, by default one in the app's folder.
     - `fresh`: forget the state and the aggregations of an earlier deployment under this name. Otherwise they are kept;
       where the text changed, those of what is unchanged. `App.redeployed` says what became of them; `changes` of the
-      same arguments says it before. From a `store` elsewhere and from databases, aggregations of these names go,
-      whoever wrote them: `App.warnings` says which; a DuckDB file is copied to the trash of the app's folder first.
+      same arguments says it before. From a `store` elsewhere and from databases, aggregations of these names are
+      removed, even those that another app wrote: `App.warnings` says which; a DuckDB file is copied to the trash of the
+      app's folder first.
     - `variables`: values of `${NAME}` in the text; the environment is never looked at.
     - `allow_scripts`: functions that the app defines as scripts may run, with limits on time and memory.
     - `allow_env`: the environment variables that `${...}` of the deployment files and of `@store` may read.
@@ -193,12 +194,12 @@ def deploy(
       @app:playback or `start`.
     - `timezone`: the time zone of cron expressions and of the buckets of aggregations, such as "Europe/Berlin". A
       deployment file's `aggTimeZone` comes before it.
-    - `max_ahead`: an event whose time is more than so many ms (by default a day) after this machine's is an error of
-      the app, since the clock would stay there for all later ones. None, and `@app:playback` in the app: any time is
+    - `max_ahead`: an event whose time is more than this many ms (by default a day) after this machine's is an error of
+      the app, since the clock would stay there for all later events. None, and `@app:playback` in the app: any time is
       taken.
-    - `alerts`: what becomes of the queries of several nodes whose outputs depend on which node sees which event, under
-      this routing; the app's card says which. "off" switches them off. "leader" has one further node run them, which
-      takes all events; its shard id is `leader`.
+    - `alerts`: how several nodes run the queries whose outputs depend on which node sees which event, under this
+      routing; the app's card says which. "off" switches them off. "leader" has one further node run them, which takes
+      all events; its shard id is `leader`.
     - `pair`: modes ha and scalable: the figures of two nodes, a `Pair`, by default those of WSO2's servers.
     - `resources`: mode distributed: managers, resource nodes and their figures, by default two of each with those of
       WSO2's servers.
@@ -209,12 +210,12 @@ def deploy(
       "old-revision", "two-copies", "lost-leader", "paused-leader", "below-minimum". `App.cluster` adds more.
     - `seed`: modes ha, scalable and distributed: what nodes' loops and random faults follow: the same one gives the
       same outputs.
-    - `retention`: how much of what came in and of what was put out the app's folder keeps, and how many errors: a
+    - `retention`: how much input and output, and how many errors, the app's folder keeps: a
       `Retention`, or a text such as "recording=500MB,outputs=5GB,days=7,errors=5000". By default 1 GB, 10 GB and
       100,000; the oldest goes first, and what went is counted.
     - `limits`: what one event may ask for, more of which is an error of that event: a `Limits`, or a text such as
       "characters=1MB,nesting=100,firings=1e6". By default 16 million characters of a text that a function makes, 200
-      levels of an object, 1 million firings of a trigger in one step. What is replayed has the limits of now.
+      levels of an object, 1 million firings of a trigger in one step. Replays use the present limits.
 
     Raises SiddhiError for a wrong app before Spark is started, NotInThisBuild for a declared gap, SparkUnavailable
     without a usable Spark, and SparkStreamError for arguments that do not fit together.
@@ -418,7 +419,8 @@ def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) ->
 
 
 def _finish(former: App, deployment: Deployment, plan: Plan) -> None:
-    """Lets an app that is changed commit what came in before. Raises `Misuse` where it cannot: it stays as it is."""
+    """Lets an app that is changed commit its earlier input. Raises `Misuse` where it cannot: the app is not changed
+    then."""
     if life_to_change(deployment, plan) is None:
         return
     try:

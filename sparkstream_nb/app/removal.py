@@ -19,8 +19,8 @@ from .results.frontend import Displayed
 
 @dataclass(frozen=True)
 class AppFolder:
-    """An app's folder: its size with the trash, and that of the trash alone (bytes). `deployed`: when it was deployed
-    last (ms since 1970). `owner`: who owns it (None: nobody)."""
+    """An app's folder: its size with the trash, and the size of the trash alone (bytes). `deployed`: when it was
+    deployed last (ms since 1970). `owner`: its owner (None: it has none)."""
 
     name: str
     home: Path

@@ -134,7 +134,7 @@ def log_grid(shown: ClusterSnapshot, limit: int) -> Grid:
 
 
 def timeline(shown: ClusterSnapshot, last: int | None = None) -> Lanes | None:
-    """The time line, of the `last` so many ms where given; None before anything came in."""
+    """The time line, of the `last` ms if given; None before anything came in."""
     s = shown.state
     if s.start is None or s.clock is None:
         return None

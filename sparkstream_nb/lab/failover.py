@@ -14,7 +14,7 @@ from .drawings.tables import CountCell, Grid, paragraph, when
 
 
 def _grids(shown: Failover, limit: int) -> list[Grid]:
-    """Outputs by stream, events that came to harm, takeovers, and what came to pass."""
+    """Outputs by stream, events that were lost or repeated, takeovers, and the log."""
     counts = shown.frame.astype(object)
     for verdict in ("same", "lost", "spurious", "duplicated"):
         counts[verdict] = [CountCell(n) for n in counts[verdict]]

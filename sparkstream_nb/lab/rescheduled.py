@@ -61,7 +61,7 @@ def _before(other: RunSpan, s: RunSpan) -> bool:
 
 
 def _grids(shown: DistributedFailover) -> list[Grid]:
-    """Outputs by stream, partial apps, what was moved, and what came to pass."""
+    """Outputs by stream, partial apps, their moves, and the log."""
     counts = shown.frame.astype(object)
     for verdict in ("same", "lost", "spurious", "duplicated"):
         counts[verdict] = [CountCell(n) for n in counts[verdict]]

@@ -17,7 +17,7 @@ _WIDTH, _HEIGHT = 120, 24
 
 @dataclass(frozen=True)
 class Tile:
-    """A number with its unit, what it is, what there is to add, and its values of the last micro-batches."""
+    """A number with its unit, its meaning, a remark, and its values of the last micro-batches."""
 
     name: str
     value: str
@@ -148,7 +148,7 @@ def _speed_line(shown: Stats) -> str:
 
 
 def _grids(shown: Stats) -> list[Grid]:
-    """Tables of the nodes, of what the app is made of, of what each node holds for it, and of its sources and sinks."""
+    """Tables of the nodes, of the app's parts, of what each node holds for them, and of sources and sinks."""
     nodes = [
         (
             n.shard,

@@ -55,7 +55,7 @@ def measure(name: str, plan: Plan, feeds: FeedFiles, variables: Mapping[str, str
 
 
 def _offline(plan: Plan) -> Plan:
-    """Without connections to other systems: the feed is what comes in, and nothing is published."""
+    """Disconnects an app from other systems: the feed is its only input, and nothing is published."""
 
     def kept(a: Annotation) -> bool:
         return a.name.lower() not in ("source", "sink") or connector_type(a, plan.properties).lower() == "inmemory"

@@ -37,8 +37,8 @@ class DeploymentRecord:
 
     `arguments` are those of `deploy` as JSON has them. `at`: when it was deployed (ms since 1970). `withheld`: the
     variables whose values are not kept, as they may be secrets. `scaled`: the shard ids since `App.scale` changed them
-    by their number, of an app with deployment files. `variable`: that of the notebook which holds the app, and
-    `lines_before` as `App` has it.
+    by their number, of an app with deployment files. `variable`: the notebook's variable that holds the app.
+    `lines_before`: as in `App`.
     """
 
     name: str

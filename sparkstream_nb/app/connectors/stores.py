@@ -95,7 +95,7 @@ def _named(definition: AggregationDef | TableDef) -> str:
 def open_store(
     own: Path | str, databases: Mapping[str, Database], patience: Patience, threads: int | None = None
 ) -> Store:
-    """The store of an app: `own` is a DuckDB file, which is read and written by so many `threads`. Raises StoreError
+    """The store of an app: `own` is a DuckDB file, which is read and written by `threads` threads. Raises StoreError
     where a database cannot be opened."""
     opened: dict[Database, Store] = {}
     try:

@@ -1,4 +1,4 @@
-"""An app that is deployed again with another text: what of its life goes on, and what begins anew.
+"""An app that is deployed again with another text: the parts of its run that continue, and those that start again.
 
 The life goes on with its journal, checkpoint, ledger, and positions of sources and sinks. All that came in is committed
 by the former app first (`pending`), so entries and micro-batches before the change are of the former app, those after
@@ -45,7 +45,7 @@ def pending(home: Path, life: Life) -> bool:
 
 
 def changed(home: Path, former: Life, plan: Plan, schemas: Life) -> tuple[Life, UnitChanges]:
-    """The life of an app from its change to `plan` on, and what becomes of its units. `schemas` is a life that begins
+    """The life of an app from its change to `plan` on, and the changes of its units. `schemas` is a life that begins
     with the plan. Raises `Misuse` where something that came in is not committed."""
     if pending(home, former):
         raise Misuse(
@@ -89,8 +89,8 @@ def put_aside(home: Path, former: Life, life: Life, place: Path) -> None:
 
 
 def clear_up(home: Path, app: str, life: Life, *, own_store: bool) -> None:
-    """Removes what the last change of an app began anew: outputs of streams that have other attributes since, which go
-    to the trash, and aggregations of the app's own store. Again without effect."""
+    """Removes what the last change of an app started again: outputs of streams that have other attributes since, which
+    go to the trash, and aggregations of the app's own store. Again without effect."""
     if not life.change:
         return
     outputs = OutputFiles(life.folder(home) / "outputs", life.shards)

@@ -85,7 +85,7 @@ class Deployment:
 
 
 def playback(plan: Plan) -> bool:
-    """True if the app's clock is that of its events by its own words (`@app:playback`)."""
+    """True if the app asks for the clock of its events (`@app:playback`)."""
     return find_annotation(plan.annotations, "playback") is not None
 
 

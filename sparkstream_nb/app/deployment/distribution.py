@@ -20,8 +20,8 @@ from .grouping import Trial
 def resource_cluster(
     files: Sequence[NodeFile], given: ResourceCluster | None, nodes: int | None, ids: Sequence[str] | None
 ) -> ResourceCluster:
-    """The managers and resource nodes: of deployment files, as `given`, or so many `nodes` with these `ids`. Raises
-    `Misuse` for arguments that do not fit together."""
+    """The managers and resource nodes: of deployment files, as `given`, or `nodes` resource nodes with these `ids`.
+    Raises `Misuse` for arguments that do not fit together."""
     if given is not None and not isinstance(given, ResourceCluster):
         raise Misuse(f"resources is a ResourceCluster, not {shown(given)}")
     named = given is not None or any(not is_manager(f) for f in files)

@@ -54,11 +54,11 @@ class Life:
     nodes that take over, and their faults, as a text; None where there are none. `deployed`: what the app was deployed
     with, for `attach`; None in folders of earlier versions. The state does not depend on it.
 
-    `units`: those of the plan, by key, where the app may be changed and go on; empty where any change begins anew.
-    `schemas`: attributes and types by stream. `change`: how often the app was changed; the last time, when `changed`
-    entries had come in. `fresh`: the aggregations of the app's own store that began anew then. `entries` and `batches`:
-    where streams of another schema begin: entries that come in, and micro-batches of outputs. `aside`: the folder in
-    the trash that has what was there before the last change.
+    `units`: those of the plan, by key, where the app may be changed and go on; empty where any change starts from
+    nothing. `schemas`: attributes and types by stream. `change`: how often the app was changed; the last time, when
+    `changed` entries had come in. `fresh`: the aggregations of the app's own store that were emptied then. `entries`
+    and `batches`: where streams of another schema begin: entries that come in, and micro-batches of outputs. `aside`:
+    the folder in the trash that has what was there before the last change.
 
     `shared`: the address where Spark's machines and the app's owner meet; None where these see the app's folder.
     `runner`: what runs it, and has the checkpoint. `partitions`: the number of Spark partitions that hold its nodes;
@@ -177,7 +177,7 @@ def _is_life(path: Path) -> bool:
 
 
 def document_name(document: Path) -> str:
-    """The name of an app without one of its own in `document`, a notebook or a file: that of the file."""
+    """The name of an app that has none, from the name of its `document`, a notebook or a file."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", document.stem).strip("_-") or "app"
 
 

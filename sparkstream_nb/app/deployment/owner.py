@@ -1,8 +1,8 @@
 """One owner of an app's folder: a lock that a process takes before it touches anything there.
 
 It is a lock of the open file (`system.lock`): it ends with the process, however that ends, and not when the process
-closes the file elsewhere, as whoever copies the folder does. Programs that are started do not inherit the file, and
-forked processes close it. The file says who holds the lock; on Windows others cannot read it meanwhile.
+closes the file elsewhere, as when the folder is copied. Programs that are started do not inherit the file, and forked
+processes close it. The file says who holds the lock; on Windows others cannot read it meanwhile.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Ownership:
                 self._file.close()
 
     def remove(self) -> None:
-        """Lets others have the folder, with the lock's file removed: before that is let go of, so that nobody takes it
-        in between; on Windows, which removes no open file, right after."""
+        """Lets others have the folder, with the lock's file removed: before the lock is released, so that no process
+        takes it in between; on Windows, which removes no open file, right after."""
         if WINDOWS:
             self.release()
         self._path.unlink(missing_ok=True)
@@ -83,7 +83,7 @@ def own(home: Path, app: str) -> Ownership:
 
 
 def owner_of(home: Path) -> str | None:
-    """Who owns the folder `home`, in words; None where nobody does. Takes nothing and changes nothing."""
+    """Describes the owner of the folder `home`; None where it has none. Changes nothing."""
     path = home / LOCK
     if not path.exists():
         return None

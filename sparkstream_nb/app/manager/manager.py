@@ -51,7 +51,7 @@ class NoSuchApp(Misuse):
 
 
 class NameTaken(Misuse):
-    """The name is that of an app which this request may not replace or remove."""
+    """The name belongs to an app which this request may not replace or remove."""
 
 
 class ManagerClosed(SparkStreamError):
@@ -63,7 +63,7 @@ class HostedApp:
     """A deployed app, as a `Deployer` tells of it.
 
     `state`: "running", "stopped" or "failed". `placement`: the node (several, with commas) of each app that it was
-    split into, by its name; empty where that is not known.
+    split into, by its name; empty where it is not known.
     """
 
     state: str
@@ -78,7 +78,7 @@ class Deployer(Protocol):
         ...
 
     def names(self) -> Sequence[str]:
-        """The names that are in use, whoever deployed them."""
+        """The names in use, by any deployer."""
         ...
 
     def get(self, name: str) -> HostedApp:
@@ -172,7 +172,7 @@ def checked_app(text: str, name: str | None = None, properties: Mapping[str, str
 
 
 def _refuse_too_many(text: str) -> None:
-    """Before it is parsed: a manager compiles what others send, and answers nobody meanwhile."""
+    """Checked before the text is parsed: while a manager compiles what others send, it answers no request."""
     count = sum(m[1] is not None for m in _STATEMENT_END.finditer(text))
     if count > MOST_STATEMENTS:
         raise Misuse(
@@ -233,7 +233,7 @@ class Manager:
     def put(self, app: CheckedApp, file: str | None = None) -> tuple[ManagedApp, bool]:
         """Deploys an app in place of one of its name that came the same way, if there is one; and whether it is new.
 
-        Raises `NameTaken` where the name is that of an app which came another way (`file`: see `ManagedApp`), and what
+        Raises `NameTaken` where the name belongs to an app which came another way (`file`: see `ManagedApp`), and what
         the deployer raises.
         """
         with self._lock:
@@ -270,7 +270,7 @@ class Manager:
         return prometheus_text(found)
 
     def close(self) -> None:
-        """Stops all apps, after that which is being deployed. What comes then is refused with `ManagerClosed`."""
+        """Stops all apps, after the one that is being deployed. Later requests are refused with `ManagerClosed`."""
         with self._lock:
             self._closed = True
             for name in list(self._entries):

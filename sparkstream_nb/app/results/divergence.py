@@ -149,7 +149,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why an output is what it is: the events that it was made of, or would have been. Of those that an aggregate
+    """Why an output is what it is: the events that it was made of, or would have been. Of the events that an aggregate
     `held` (how many), the first and the last few."""
 
     reason: str
@@ -200,7 +200,7 @@ class Divergence(Displayed):
         return Origins(self.truth.recording, self.way, self.shards)
 
     def rerouted(self, nodes: int, routing: str) -> Divergence:
-        """The same input over so many nodes under another routing."""
+        """The same input over another number of nodes, or under another routing."""
         Route.parse(routing, nodes, self.truth.recording.schemas)
         return self.truth.against(Way(nodes, routing))
 
@@ -215,8 +215,8 @@ class Divergence(Displayed):
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """A row for each output: query, verdict, timestamp (ms; that of the truth where it has it), node, values, cause
-        (a `Cause`; None for `same`)."""
+        """A row for each output: query, verdict, timestamp (ms; the truth's where it has the output), node, values,
+        cause (a `Cause`; None for `same`)."""
         return self._listed((s, m) for s, matches in self.matches.items() for m in matches)
 
     @property
@@ -240,7 +240,7 @@ class Divergence(Displayed):
 
     @property
     def aggregations(self) -> pd.DataFrame:
-        """The number of merged rows of each aggregation in all durations, and of those that differ from one node's."""
+        """The number of merged rows of each aggregation in all durations, and how many differ from one node's."""
         rows = [[a, check.rows, len(check.differing)] for a, check in self.merged.items()]
         return pd.DataFrame(rows, columns=["aggregation", "rows", "differing"])
 
@@ -250,7 +250,7 @@ class Divergence(Displayed):
         return self.differences > 0 or any(check.differing for check in self.merged.values())
 
     def cause(self, m: Match) -> Cause:
-        """Why an output is not that of the truth."""
+        """The reason why an output differs from the truth's."""
         alert = m.true if m.verdict == "lost" else m.found
         assert alert is not None
         if alert.made_of is None:

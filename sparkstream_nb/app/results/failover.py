@@ -18,7 +18,7 @@ from .against_one import AgainstOneNode
 
 @dataclass(frozen=True)
 class TakenOver:
-    """A takeover: the node, when (ms), how long (ms) nobody was active before (None: it was the first start, or the
+    """A takeover: the node, when (ms), how long (ms) no node was active before (None: it was the first start, or the
     other one was active until then), from which revision (ms; None: an empty state), and how many events it replayed,
     its state lacks, and its state has twice."""
 

@@ -48,8 +48,8 @@ class FailoverStudy(Displayed):
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """A row for each setting and seed: the figures that vary, seed, takeovers, gap (ms in which nobody was active),
-        events_lost, events_twice, and outputs: lost, spurious, duplicated, of how many (outputs)."""
+        """A row for each setting and seed: the figures that vary, seed, takeovers, gap (ms in which no node was
+        active), events_lost, events_twice, and outputs: lost, spurious, duplicated, of how many (outputs)."""
         rows = [{**r.setting, "seed": r.scenario.seed, **asdict(f)} for r, f in zip(self.runs, self.found, strict=True)]
         return pd.DataFrame(rows)
 

@@ -52,7 +52,7 @@ class _Value:
 def group_reasons(reasons: Mapping[str, int], time: str | None = None) -> list[ReasonGroup]:
     """Group `reasons` (row counts by reason): the event times first, as all rows hang on their format, then the most
     frequent group. A row counts in each group that it has a fault of. Values of the wrong type in one column form a
-    group, which shows the most frequent value of those that are most alike. `time` says what a time looks like by
+    group, which shows the most frequent one of the most similar values. `time` says what a time looks like by
     default."""
     groups: dict[tuple[str, str], list[_Value]] = {}
     alone: list[ReasonGroup] = []

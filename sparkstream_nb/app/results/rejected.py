@@ -92,7 +92,7 @@ class Replayed:
 
 def chosen(known: Errors, errors: pd.DataFrame | Sequence[int] | None, streams: Mapping[str, Schema]) -> list[Rejected]:
     """The errors that are to be sent again: all of streams, those of some ids, or the rows of a frame. Raises `Misuse`
-    for others than there are, and for what came in on no stream."""
+    for unknown ids, and for errors whose events came in on no stream."""
     frame = known.frame
     if isinstance(errors, pd.DataFrame):
         missing = {"stream", "timestamp", "values"} - set(errors.columns)
@@ -131,8 +131,8 @@ def _time_of(id: int, at: Any) -> int | None:
 
 
 def again(error: Rejected, schema: Schema, given: ReplayContext) -> InputBatch:
-    """An error as an event of its stream, or as those of its message; one without a time has that of now. Raises
-    SparkStreamError where its values do not fit."""
+    """An error as an event of its stream, or as the events of its message; one without a time gets the present time.
+    Raises SparkStreamError where its values do not fit."""
     at = given.now if error.at is None else error.at
     if isinstance(error.values, dict):
         _check_event(error.values)

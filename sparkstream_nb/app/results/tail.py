@@ -1,6 +1,6 @@
 """The end of a stream as it grows: the last events, the latest of each key, or one number of the newest event.
 
-Never more is read than the end of what each commit wrote; what comes in between is counted.
+Only the end of what each commit wrote is read; events in between are counted.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ MOST_KEYS = 1_000
 
 @dataclass(frozen=True)
 class TailShape:
-    """The shape of a tail: the last `rows` events, with the `newest` first or last; or, of at most so many values of
-    the attribute `latest`, the latest event each; or the attribute `number` of the newest event."""
+    """The shape of a tail: the last `rows` events, with the `newest` first or last; or the latest event of each value
+    of the attribute `latest`, of at most `rows` values; or the attribute `number` of the newest event."""
 
     rows: int = 20
     newest: Literal["first", "last"] = "first"
@@ -133,12 +133,12 @@ class TailCursor:
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def pause(self) -> None:
-        """Keeps the rows as they are; what comes from now on is counted. Again without effect."""
+        """Keeps the rows as they are, and counts further events. Has no effect when paused already."""
         with self._lock:
             self._paused = self.clock() if self._paused is None else self._paused
 
     def resume(self) -> None:
-        """Goes on with the newest events. What came meanwhile and is not among them counts as not shown."""
+        """Continues with the newest events. Events that came meanwhile and are not among them count as not shown."""
         with self._lock:
             self._paused = None
 

@@ -226,7 +226,7 @@ class App(ReplayedApp):
         return frontend.current().view(reader, per=per, measure=measure)
 
     def _input_of(self, aggregation: AggregationDef) -> InputStream:
-        """The stream that an aggregation reads; where that is derived, the app's first defined stream."""
+        """The stream that an aggregation reads; for a derived one, the app's first defined stream."""
         defined = [s for s, d in self.plan.streams.items() if d.kind == "defined"]
         own = aggregation.input.source.id
         stream = own if own in defined or not defined else defined[0]
@@ -243,7 +243,7 @@ class App(ReplayedApp):
         """The outputs of a derived stream so far; only the `last` events if given. Events that were sent before are
         waited for, but not a feed in the background, nor anything where the app is stopped: `waiting` counts those.
 
-        Of a stream that no query writes to: what came in, the last 1,000 events or the `last` so many. How much of the
+        Of a stream that no query writes to: its input, the `last` events (by default 1,000). How much of the
         past is kept is the deployment's `retention`; what is not is counted. `limit` is how many rows to show. Raises
         `Misuse` for an unknown stream.
         """
@@ -272,9 +272,9 @@ class App(ReplayedApp):
     ) -> Tail:
         """The end of a stream; in a notebook its display follows the stream, as far as that is committed.
 
-        The `last` so many events, the `newest` of them first or last; or, of so many values of the attribute `latest`,
-        the latest event each; or the attribute `number` of the newest event. Raises `Misuse` for names that there are
-        not.
+        The `last` events (how many), the `newest` of them first or last; or the latest event of each value of the
+        attribute `latest`, of `last` values; or the attribute `number` of the newest event. Raises `Misuse` for names
+        that there are not.
         """
         self._check_open()
         given.whole("last", last, 1)
@@ -321,11 +321,11 @@ class App(ReplayedApp):
         """Sends rows, events and messages of `errors` once more, and takes them off the list.
 
         `errors`: their ids, or rows of `errors.frame`, whose values and timestamps may have been edited; by default all
-        that came in on a stream. An event keeps its time; one without has that of the app's clock, which the answer
-        says. Values that are texts are read as by a feed with `decimal` and `missing`. Those whose values do not fit
-        their stream stay on the list, and the answer says why. Raises `Misuse`, before anything is sent, for an id that
-        is not there, and a timestamp or values of another kind. Where the process ends in between, they are sent and
-        still on the list.
+        that came in on a stream. An event keeps its time; one without gets the time of the app's clock, which the
+        answer says. Values that are texts are read as by a feed with `decimal` and `missing`. Those whose values do not
+        fit their stream stay on the list, and the answer says why. Raises `Misuse`, before anything is sent, for an id
+        that is not there, and a timestamp or values of another kind. Where the process ends in between, they are sent
+        and still on the list.
         """
         self._check_open()
         written = ValueFormat.of(decimal, missing)
@@ -439,7 +439,7 @@ class App(ReplayedApp):
 
     @property
     def logs(self) -> list[str]:
-        """The last lines that `#log` and `log` sinks wrote, and what there is to know of the deployment files."""
+        """The last lines that `#log` and `log` sinks wrote, and notes on the deployment files."""
         return list(self._progress.logs)
 
 

@@ -1,4 +1,4 @@
-"""Feeds: a source is read, its entries go into the app's inbox, and what becomes of them is watched.
+"""Feeds: reads a source, puts its entries into the app's inbox, and follows them until they are committed.
 
 A feed that a person waits for goes into the inbox all at once. One in the background goes in slices, the next when the
 last one is committed: so it can be paused and stopped, other events and queries come in between, and several feeds
@@ -68,7 +68,8 @@ class FeedTarget:
     by_arrival: ByArrival = NOTHING
 
     def after(self, now: int, events: int) -> int | None:
-        """The time (ms) after so many events without one, the first at `now`; None: that of the clock then."""
+        """The time (ms) that follows a number of events without one, the first at `now`; None: the time of the clock
+        then."""
         return now + self.apart * events if self.apart else None
 
     def tagged(self) -> contextlib.AbstractContextManager[None]:

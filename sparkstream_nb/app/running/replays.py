@@ -42,10 +42,10 @@ class ReplayedApp(RunningApp):
     def divergence(self, nodes: int | None = None, routing: str | None = None) -> Divergence:
         """The nodes' outputs, compared with one node that takes the same events in the same order.
 
-        With `nodes` or `routing`: what so many nodes would have put out under that routing. Every output is the same,
-        lost, spurious, late or duplicated, and what is not the same has its cause: the events that it was made of, and
-        the nodes that they went to. What came in is replayed here, without Spark. Raises SparkStreamError where its
-        beginning is not kept any more, or a table is in a database.
+        With `nodes` or `routing`: what that number of nodes would have put out under that routing. Every output is the
+        same, lost, spurious, late or duplicated, and what is not the same has its cause: the events that it was made
+        of, and the nodes that they went to. The input is replayed here, without Spark. Raises SparkStreamError where
+        its beginning is not kept any more, or a table is in a database.
         """
         if self.deployment.groups is not None and nodes is None and routing is None:
             raise Misuse(f"{self.name} has mode {self.mode}: failover() holds what its nodes put out against one node")
@@ -104,12 +104,12 @@ class ReplayedApp(RunningApp):
         return {a.name: [s.node for s in spans if s.app == a.name] for a in groups.scenario.apps}
 
     def failover(self) -> Failover | DistributedFailover:
-        """The outputs of mode ha, scalable or distributed, compared with one node that takes every event
-        and never fails: who took over when, which events were lost or processed twice, which outputs are lost, spurious
-        or duplicated.
+        """The outputs of mode ha, scalable or distributed, compared with one node that takes every event and never
+        fails: who took over when, which events were lost or processed twice, which outputs are lost, spurious or
+        duplicated.
 
-        What came in is replayed here, without Spark. Raises `Misuse` in other modes, SparkStreamError where the
-        beginning of what came in is not kept any more.
+        The input is replayed here, without Spark. Raises `Misuse` in other modes, SparkStreamError where the beginning
+        of the input is not kept any more.
         """
         groups, nodes = self._groups(), self._replayed_nodes()
         self.flush()
@@ -134,7 +134,7 @@ class ReplayedApp(RunningApp):
 
         `seeds`: how many, or which. `faults`: "kill" (the active node dies at a moment that the seed chooses), or as in
         `deploy`. `figures`: the values to try of what a `Pair` has: heartbeat, retries, poll, persist (ms), revisions,
-        queue, balancer; others are those of the app's pair, or the servers' own. What came in so far is replayed; or
+        queue, balancer; others are those of the app's pair, or the servers' own. The input so far is replayed; or
         `feed`, frames or files by stream, put in order by `time` as in `feed`; `reading` says more of how they are read
         (`Reading(time="at", decimal=",")`). An app of any mode can be studied.
         Raises `Misuse` for impossible figures, SparkStreamError as `failover` and `feed` do.
@@ -207,11 +207,11 @@ class ReplayedApp(RunningApp):
         time: str | None = None,
         reading: Reading | None = None,
     ) -> Study:
-        """Outputs on other numbers of nodes under other routings: the numbers of those that are lost, spurious or
-        duplicated against one node's, for every combination, computed by one Spark job.
+        """Outputs on other numbers of nodes under other routings: the numbers of lost, spurious and duplicated ones
+        against one node's, for every combination, computed by one Spark job.
 
         `routings`: by default round robin, random, each input stream to one node, and by each attribute that could be a
-        key. What came in so far is replayed; or `feed`, frames or files by stream, put in order by `time` as in `feed`;
+        key. The input so far is replayed; or `feed`, frames or files by stream, put in order by `time` as in `feed`;
         `reading` says more of how they are read (`Reading(time="at", decimal=",")`).
         A study is without a leader: it tells what needs one. Raises `Misuse` for an impossible combination,
         SparkStreamError as `divergence` and `feed` do.

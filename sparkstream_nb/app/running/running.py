@@ -477,9 +477,9 @@ class RunningApp(Displayed):
         """Changes the number of nodes of a running active-active deployment, and returns the app.
 
         `nodes`: how many there are from now on; the last ones go, new ones get the next shard ids. Or `shard_ids`, or
-        the deployment files `conf` of all nodes. What was sent before is committed with the nodes of then. The state of
-        nodes that stay goes on; of those that go, what was stored stays; one that comes back under its shard id goes on
-        where it left off. Raises `Misuse` for an app on a single node, or ids that do not differ.
+        the deployment files `conf` of all nodes. Events that were sent before are committed with the former nodes.
+        Nodes that stay keep their state; what removed nodes stored is kept, and a node that comes back under its shard
+        id continues where it left off. Raises `Misuse` for an app on a single node, or ids that do not differ.
         """
         if self.mode != "active-active":
             raise Misuse(f"{self.name} has mode {self.mode}; deploy it with mode='active-active' to scale it")
@@ -756,12 +756,13 @@ class RunningApp(Displayed):
         Python's `strptime` takes it, or "s", "ms", "us" or "ns" for numbers since 1970 (default: ms, or ISO 8601).
         `time_zone`: that of times that name none (default: UTC). Of a time that its clocks showed twice the first is
         taken; one that they left out is as much later as they went forward. `route` overrides the routing. `limit`:
-        only the first so many rows. `columns` maps attributes to source columns, or lists these in the attributes'
-        order. Of texts, `decimal=","` reads numbers such as 1.234,5, and `missing` are those that mean null, besides an
-        empty cell. Rows that do not fit are counted, and as many as `retention` says are kept in `errors`. `progress`
-        is called when the reading begins, and then several times a second until all is committed; by default the front
-        end shows how far the feed is. With `background` the call returns at once: a `Feed`, which can be paused,
-        stopped and waited for. Raises `Misuse` for an unknown stream, SparkStreamError for a source that is no feed.
+        only this many rows, the first ones. `columns` maps attributes to source columns, or lists these in the
+        attributes' order. Of texts, `decimal=","` reads numbers such as 1.234,5, and `missing` are those that mean
+        null, besides an empty cell. Rows that do not fit are counted, and as many as `retention` says are kept in
+        `errors`. `progress` is called when the reading begins, and then several times a second until all is committed;
+        by default the front end shows how far the feed is. With `background` the call returns at once: a `Feed`, which
+        can be paused, stopped and waited for. Raises `Misuse` for an unknown stream, SparkStreamError for a source that
+        is no feed.
         """
         schema = self._schema(stream)
         given.whole("limit", limit, 0)

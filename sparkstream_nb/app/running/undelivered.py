@@ -22,7 +22,7 @@ _PATIENCE = 0.2
 
 @dataclass(frozen=True)
 class FaultStreams:
-    """Puts events into the app's inbox, for the node that put them out; `lock` is that of the inbox.
+    """Puts events into the app's inbox, for the node that put them out; `lock` is the inbox's.
 
     An entry of the journal has the sink and the place of its events, and the journal's position the last place of each
     sink. So a sink that was cut off between the entry and the note of its own position, and does the same again, finds

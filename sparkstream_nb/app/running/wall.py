@@ -133,7 +133,7 @@ class WallTicker:
             self._progress.changed.notify_all()
 
     def seconds(self) -> float | None:
-        """Seconds until a tick is to be sent; None: nobody knows before the next report."""
+        """Seconds until a tick is to be sent; None: not known before the next report."""
         tick, reached = self._next(), self._inlet.reached()
         if tick is None:
             return None

@@ -60,7 +60,7 @@ def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2
 
 
 def _fitting(store: Store, aggregation: str, *plans: Plan) -> Plan:
-    """The first of `plans` that the tables fit. Raises StoreError, that of the last, where none does."""
+    """The first of `plans` that the tables fit. Raises StoreError where none does, with the reason of the last one."""
     for plan in plans[:-1]:
         try:
             store.prepare([plan.aggregations[aggregation]])

@@ -107,7 +107,7 @@ def from_log(
 
     The events are those of the aggregation's stream. Partials are gathered in a temporary database, so the log may be
     larger than memory. Raises `Misuse` for a log that lacks events of stored rows, for one without times where there is
-    no `aggregate by`, where `shard` must be named, and for a filter that looks into a table, whose rows of then are not
+    no `aggregate by`, where `shard` must be named, and for a filter that looks into a table, whose former rows are not
     known.
     """
     name = definition.id

@@ -98,7 +98,7 @@ class Upkeep:
         return [s for a in self.aggregations for s in self.store.add_shard_id(a, shard, dry_run=dry_run)]
 
     def drop(self, *, dry_run: bool = False) -> list[str]:
-        """Drops all tables of the aggregations; the next deployment makes them anew. Says what is done."""
+        """Drops all tables of the aggregations; the next deployment creates them again. Says what is done."""
         for aggregation in () if dry_run else self.aggregations:
             self.store.drop(aggregation)
         return [f"{a}: its tables are dropped" for a in self.aggregations]

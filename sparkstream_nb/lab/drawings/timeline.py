@@ -63,7 +63,7 @@ class Timeline:
 
     @property
     def title(self) -> str:
-        """`rise: 1,118 outputs of one node, and what becomes of them on 3 nodes`."""
+        """The title, with the number of outputs of one node and the number of nodes they are compared with."""
         d = self.divergence
         true = sum(m.true is not None for m in d.matches[self.stream])
         on = f"{d.nodes} node{'s' if d.nodes > 1 else ''}"

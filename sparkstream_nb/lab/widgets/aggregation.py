@@ -117,7 +117,7 @@ class AggregationView(Following):
         return self._series
 
     def _read(self) -> None:
-        """Reads what the choice shows from the store. Raises StoreError where that is closed."""
+        """Reads what the choice shows from the store. Raises StoreError where the store is closed."""
         if self._undecided:
             self._decide()
         c = self.choice = replace(self.choice, group=self._readable_group())

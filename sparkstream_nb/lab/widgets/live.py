@@ -76,7 +76,7 @@ class LiveOutput:
         display(self._bundle(), raw=True, display_id=self._key)
 
     def keep(self) -> None:
-        """Replaces the static form by that of now, in the page and so in the notebook when it is saved."""
+        """Updates the static form, in the page and so in the notebook when it is saved."""
         if self._model is not None:
             display(self._bundle(), raw=True, display_id=self._key, update=True)
 
