@@ -314,7 +314,7 @@ def store(options: Any) -> int:
     if len(options.shards) != expected:
         raise Misuse(f"sparkstream store {options.action} takes {many(expected, 'shard id')} after the app")
     text, references = read_text(options.app), References(dict(options.param), tuple(options.allow_env))
-    name = options.name or _compiled(options).name or Path(options.app).stem
+    name = options.name or _compile_plan(options).name or Path(options.app).stem
     home = default_home(name) if options.home is None else Path(options.home)
     file = home / "store.duckdb" if options.store is None else Path(options.store)
     conf = [Path(p) for p in options.conf or ()]
@@ -352,7 +352,7 @@ def query(options: Any) -> int:
 
     connect()
     text, references = read_text(options.app), References(dict(options.param), tuple(options.allow_env))
-    name = options.name or _compiled(options).name
+    name = options.name or _compile_plan(options).name
     home = Path(options.home or (document_home(Path(options.app)) if name is None else default_home(name)))
     file = home / "store.duckdb" if options.store is None else Path(options.store)
     conf = [Path(p) for p in options.conf or ()]
@@ -368,7 +368,7 @@ def split_app(options: Any) -> int:
 
     file = Path("app" if options.app == "-" else options.app)
     text = read_text(options.app)  # once: standard input is gone then
-    name = options.name or _compiled(options, text).name or file.stem
+    name = options.name or _compile_plan(options, text).name or file.stem
     found = split(text, kafka=options.kafka, name=name, variables=dict(options.param))
     files = [] if options.into is None else found.write(options.into)
     made = found.make_topics(options.allow) if options.make_topics else None
@@ -381,7 +381,7 @@ def split_app(options: Any) -> int:
     return 0
 
 
-def _compiled(options: Any, text: str | None = None) -> Plan:
+def _compile_plan(options: Any, text: str | None = None) -> Plan:
     """The plan of `options.app`, or of its `text` if that was read. Raises `SiddhiError` with the text."""
     from .plan import compile_app
 
@@ -416,14 +416,14 @@ def fmt(options: Any) -> int:
     failed = False
     for path in options.files:
         try:
-            failed |= _formatted(path, check=options.check)
+            failed |= _format_file(path, check=options.check)
         except SparkStreamError as e:
             print(told(e) if path in str(e) else f"sparkstream: {path}: {e}", file=sys.stderr)
             failed = True
     return 1 if failed else 0
 
 
-def _formatted(path: str, *, check: bool) -> bool:
+def _format_file(path: str, *, check: bool) -> bool:
     """Formats a file, or standard input; with `check` tells whether that would change it."""
     from .lang.format import format_text
 
@@ -452,7 +452,7 @@ def replay(options: Any) -> int:
     out: TextIO | None = None
     try:
         if options.out:
-            out = sys.stdout if options.out == "-" else _opened(options.out)
+            out = sys.stdout if options.out == "-" else _open_input(options.out)
         for case in _cases(options.cases):
             if options.limits is not None:
                 case.setdefault("limits", str(options.limits))
@@ -472,7 +472,7 @@ def replay(options: Any) -> int:
     return 1 if counts["failed"] else 0
 
 
-def _opened(path: str) -> TextIO:
+def _open_input(path: str) -> TextIO:
     try:
         return open(path, "w", encoding="utf-8")
     except OSError as e:
@@ -555,7 +555,7 @@ def _answer(case: Case, run_case: Callable[[Case], Any]) -> Case:
 
 def run_app(options: Any) -> int:
     """`sparkstream run`. What can be told of app, feeds and options before Spark starts is told before."""
-    plan = _compiled(options)
+    plan = _compile_plan(options)
     from .app import Reading, check_feed, deploy
     from .app.deployment.fed import FedBefore
     from .app.deployment.folder import document_home, document_name
@@ -595,7 +595,7 @@ def run_app(options: Any) -> int:
             if again and report.events:
                 twice = "what came in then is there twice. --fresh begins anew."
                 print(f"{name}: {path} was fed to {stream} before: {twice}", file=sys.stderr)
-            print(_fed(report))
+            print(_format_feed_report(report))
             for said in report.notes:
                 print(f"{name}: {said}", file=sys.stderr)
         if app.deployment.sources or options.seconds:
@@ -617,7 +617,7 @@ def run_app(options: Any) -> int:
         if app.deployment.sinks:
             app.drain()
             for sink in app.stats().sinks:
-                print(_published(sink))
+                print(_format_sink_stats(sink))
     finally:
         app.stop()
         app.close()
@@ -656,7 +656,7 @@ def _read(source: SourceFigures) -> str:
     return f"source {source.name} ({source.origin}): {', '.join(words)}{why}"
 
 
-def _published(sink: SinkFigures) -> str:
+def _format_sink_stats(sink: SinkFigures) -> str:
     """`sink Alerts-http-1 (http://host/in): 3 sent, 1 failed, 2 still to be sent: the server answered 503`."""
     words = [f"{sink.sent:,} sent"]
     words += [f"{n:,} {what}" for n, what in ((sink.failed, "failed"), (sink.dropped, "dropped")) if n]
@@ -666,7 +666,7 @@ def _published(sink: SinkFigures) -> str:
     return f"sink {sink.name} ({sink.target}): {', '.join(words)}{why}"
 
 
-def _fed(report: FeedReport) -> str:
+def _format_feed_report(report: FeedReport) -> str:
     """`Trades: 3 events in 1.2 s, 3 events/s, 1 row rejected`; why is among the errors."""
     taken = report.rows - report.rejected
     words = [f"{many(taken, 'event')} in {report.seconds:.1f} s", f"{report.events_per_second:,.0f} events/s"]

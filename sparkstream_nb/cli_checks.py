@@ -63,7 +63,7 @@ def _opener(options: Any) -> Callable[[str], _Checked]:
 
         around = Surroundings.of(variables, options.conf, options.allow_env)
 
-    def opened(path: str) -> _Checked:
+    def open_app(path: str) -> _Checked:
         with text_of(path) as text:
             if around is None:
                 plan, names = compile_open(text, {"shardId": "node-1"}, variables)
@@ -71,7 +71,7 @@ def _opener(options: Any) -> Callable[[str], _Checked]:
                 plan, names = around.compiled(text)
             return _Checked(plan, [f"note: {name.note()}" for name in names])
 
-    return opened
+    return open_app
 
 
 def _each(options: Any, one: Callable[[str], None]) -> int:
@@ -115,7 +115,7 @@ def explain(options: Any) -> int:
     """`sparkstream explain`."""
     from .plan.reports.explain import explain as plan_text
 
-    return _repaired(options) if options.repair else _printed(options, plan_text)
+    return _print_repair(options) if options.repair else _print_plans(options, plan_text)
 
 
 def graph(options: Any) -> int:
@@ -123,10 +123,10 @@ def graph(options: Any) -> int:
     from .lab.graph.drawing import text as drawn
     from .plan.reports.graph import graph_of
 
-    return _printed(options, lambda plan: drawn(graph_of(plan)))
+    return _print_plans(options, lambda plan: drawn(graph_of(plan)))
 
 
-def _printed(options: Any, shown: Callable[[Plan], str]) -> int:
+def _print_plans(options: Any, shown: Callable[[Plan], str]) -> int:
     """Prints each app's plan as `shown` writes it, or draws the apps, where `--svg` names a file."""
     if options.svg is not None:
         return _drawn(options)
@@ -145,7 +145,7 @@ def _head(options: Any, path: str) -> None:
         print(f"{path}:")
 
 
-def _repaired(options: Any) -> int:
+def _print_repair(options: Any) -> int:
     from .app import repair
     from .lab import connect
 

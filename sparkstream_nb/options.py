@@ -104,7 +104,7 @@ class Options(argparse.ArgumentParser):
         if missing := re.match(r"the following arguments are required: (.*)", message):
             words = missing[1].split(", ")
             raise Misuse(
-                f"{self.prog}: {_listed(words)} {'is' if len(words) == 1 else 'are'} missing. {self._usage_line()}"
+                f"{self.prog}: {_list_words(words)} {'is' if len(words) == 1 else 'are'} missing. {self._usage_line()}"
             )
         message = message.removeprefix("argument ")
         if message.endswith(": expected one argument"):
@@ -122,7 +122,7 @@ class Options(argparse.ArgumentParser):
         raise HelpAsked(self.format_help())
 
 
-def _listed(words: list[str]) -> str:
+def _list_words(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 

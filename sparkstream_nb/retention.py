@@ -38,7 +38,7 @@ class Retention:
         if wanted is None:
             return Retention()
         if isinstance(wanted, str):
-            wanted = _parsed(wanted)
+            wanted = _parse_retention(wanted)
         if not isinstance(wanted, Retention):
             raise Misuse(f"retention is a Retention, or a text such as 'outputs=5GB,days=7', not {shown(wanted)}")
         for field in fields(wanted):
@@ -49,7 +49,7 @@ class Retention:
         return wanted
 
 
-def _parsed(text: str) -> Retention:
+def _parse_retention(text: str) -> Retention:
     values = named_values("retention", text, [f.name for f in fields(Retention)])
     found = {name: None if value == _OFF else _number(name, value) for name, value in values.items()}
     return Retention(**found)  # type: ignore[arg-type]

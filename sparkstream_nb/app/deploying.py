@@ -26,7 +26,7 @@ from ..plan.distributed.leader import LEADER, led_by
 from ..plan.distributed.partial_apps import without_sources
 from ..plan.gaps import refuse
 from ..plan.nodes import Plan
-from ..plan.shard_safety.safety import depending, without
+from ..plan.shard_safety.safety import dependent_queries, without
 from ..retention import Retention
 from ..runners.choice import ahead_of, check_master, kind_of, session
 from ..runners.protocol import Session
@@ -285,7 +285,7 @@ def deploy(
         groups = groups_for(mode, shards, files, trial, layer.streams(inputs))
     check_alerts(alerts)
     check_clock(clock, mode, plans[0], clock_start)
-    off = tuple(depending(plans[0], routing)) if alerts == "off" and nodes > 1 else ()
+    off = tuple(dependent_queries(plans[0], routing)) if alerts == "off" and nodes > 1 else ()
     plans = [without(plan, off) for plan in plans]
     led = led_by(plans[0], routing) if alerts == "leader" and mode == "active-active" else None
     if led is not None and LEADER in shards:

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..limits import Limits
 from ..plan import nodes
-from ..plan.connectors.outside import published
+from ..plan.connectors.outside import published_streams
 from ..plan.gaps import refuse, refuse_retrieval
 from ..plan.stored import RowSource, TableChanges
 from ..types import Type
@@ -106,7 +106,7 @@ class NodeEngine:
                 op.place(self._ordered.ranks[i], self._ordered.ties.get(i))
             if isinstance(op, AggregationOperator) and self._ordered.order is not None:
                 op.rank = self._ordered.ranks[i]
-        self._published: frozenset[str] = published(plan) if publishes else frozenset()
+        self._published: frozenset[str] = published_streams(plan) if publishes else frozenset()
         self._shown = {s for op in self.operators for s in _shown(op)} | self._published
         self._by_operator = self._ordered.order is not None and not by_chunk
         self._slice, self._passes, self._rests = _LEAST if self._ordered.repeats else SLICE, 0, 0

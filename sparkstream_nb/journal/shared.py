@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
-from ..errors import Misuse, SparkStreamError, masked, printable
+from ..errors import Misuse, SparkStreamError, mask_passwords, printable
 from ..system import put_in_place
 from .marks import MARKS
 from .parts import PARTS
@@ -102,7 +102,7 @@ class Shared:
     def unreached(self, error: Exception) -> SparkStreamError:
         """What a person is told where a call failed."""
         said = f"{self.address} cannot be reached: {' '.join(str(error).split())[:_MOST_SAID]}"
-        return SparkStreamError(masked(printable(said)))
+        return SparkStreamError(mask_passwords(printable(said)))
 
     def put(self, name: str, blob: bytes) -> None:
         """Writes an object."""
@@ -220,7 +220,7 @@ def shared_at(address: str | None) -> Shared | None:
     if address is None:
         return None
     parts = urlsplit(address)
-    shown = masked(address)
+    shown = mask_passwords(address)
     if parts.scheme not in SCHEMES or (parts.scheme != "file" and not parts.netloc) or not parts.path.strip("/"):
         raise Misuse(
             f"'{shown}' is no address where Spark's machines and this one can meet: write s3://BUCKET/FOLDER, "

@@ -12,7 +12,7 @@ from ..plan.connectors.incoming import TIME, incoming_annotations, taken
 from ..plan.connectors.outside import outside_annotations, promise
 from ..plan.nodes import AggregationDef, Plan
 from ..plan.query_parts import connector_options, connector_type
-from ..plan.shard_safety.safety import depending
+from ..plan.shard_safety.safety import dependent_queries
 from .drawings.levels import SIGNS, safety_of
 from .drawings.tables import MUTED, paragraph
 
@@ -84,7 +84,7 @@ def _of_nodes(app: App) -> list[str]:
     if off := app.deployment.switched_off:
         said = f"Switched off, as what they put out depends on which node sees which event: {', '.join(off)}."
         return [*app.warnings, said]
-    wrong = depending(app.plan, app.routing)
+    wrong = dependent_queries(app.plan, app.routing)
     if not wrong:
         return app.warnings
     puts = "puts" if len(wrong) == 1 else "put"

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import app as api
-from ..errors import masked
-from ..lang.partial import lexed, statements
+from ..errors import mask_passwords
+from ..lang.partial import lex_text, statements
 from ..plan.functions import AGGREGATORS, SCALARS, STREAM_FUNCTIONS, WINDOWS, Signature
 from ..plan.signatures.help import Kind, help_of
 from .arguments import deploy_options, line_options, overview
@@ -104,18 +104,18 @@ def _result(result: object) -> str:
 
 def _definition(text: str, name: str) -> str | None:
     """The statement of `text` that defines `name`, its passwords masked."""
-    for statement in statements(lexed(text)):
+    for statement in statements(lex_text(text)):
         words = [t.lower() for t in statement]
         at = words.index("define") if "define" in words else len(words)
         if at + 2 < len(words) and str(statement[at + 2]).strip("`") == name:
-            return masked(text[statement[0].start_pos or 0 : statement[-1].end_pos or 0])
+            return mask_passwords(text[statement[0].start_pos or 0 : statement[-1].end_pos or 0])
     return None
 
 
 def _call_around(text: str, at: int) -> str | None:
     """The signatures of the call in whose brackets the cursor is."""
     opened: list[int] = []
-    for token in lexed(text[:at]):
+    for token in lex_text(text[:at]):
         if token.type == "LPAR":
             opened.append(token.start_pos or 0)
         elif token.type == "RPAR" and opened:

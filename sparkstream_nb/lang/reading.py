@@ -75,7 +75,7 @@ class TokenReader:
                     furthest = (i, out[:], stack)
                 if not branches or retries > _MAX_RETRIES:
                     at, read, reached = furthest
-                    return ParseStop([*read, *tokens[at:]], at, self.expected(reached, start))
+                    return ParseStop([*read, *tokens[at:]], at, self.expected_terminals(reached, start))
                 retries += 1
                 name_at, stack = branches.pop()
                 del out[name_at:]
@@ -87,9 +87,9 @@ class TokenReader:
             after = self._step(stack, token.type)
             assert after is not None
             stack = after
-        return self.expected(stack, start)
+        return self.expected_terminals(stack, start)
 
-    def expected(self, stack: Stack, start: str) -> frozenset[str]:
+    def expected_terminals(self, stack: Stack, start: str) -> frozenset[str]:
         """The terminals that could come next, `$END` among them where the text may end."""
         kinds = {k for k in self._rows[stack.state] if k.isupper() and k != END and self._step(stack, k) is not None}
         if self._finish(stack, start):

@@ -171,7 +171,7 @@ _RIGHT: Final[_Moves] = {
 _ENDS: Final = frozenset({"core+", "done"})
 
 
-def _accepted(leaves: list[Kinds], rules: _ChainRules, moves: _Moves, group: str) -> list[bool]:
+def _accept_moves(leaves: list[Kinds], rules: _ChainRules, moves: _Moves, group: str) -> list[bool]:
     """For each start of a chain whether `moves` accept it, with groups of kind `group`."""
     names = (("P", rules.plain), ("E", rules.absent), ("T", group))
     states: frozenset[str] = frozenset({"begun"})
@@ -186,8 +186,8 @@ def _accepted(leaves: list[Kinds], rules: _ChainRules, moves: _Moves, group: str
 def _starts(leaves: list[Kinds], rules: _ChainRules, *, backwards: bool = False) -> list[Kinds]:
     """The kinds of links 0..j of a chain, for each j; `backwards`: of a chain that is given from its end on, whose
     kinds are those of the same links read forwards."""
-    left = _accepted(leaves, rules, _RIGHT if backwards else _LEFT, "L")
-    right = _accepted(leaves, rules, _LEFT if backwards else _RIGHT, "R")
+    left = _accept_moves(leaves, rules, _RIGHT if backwards else _LEFT, "L")
+    right = _accept_moves(leaves, rules, _LEFT if backwards else _RIGHT, "R")
     every = {rules.plain, *rules.alone}
     out = [leaves[0]]
     for j in range(1, len(leaves)):

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ..engine.aggregation import storable
 from ..engine.state.batch import RetrievalAnswer
-from ..errors import masked
+from ..errors import mask_passwords
 from ..journal.private import private_folder
 from ..journal.resting import write_resting
 from ..journal.results import QueryFailed, errors_of
@@ -76,7 +76,7 @@ class Progress:
 
     def say(self, sentence: str) -> None:
         """Adds a line to the logs, its secrets masked, unless it is the last one already."""
-        sentence = masked(sentence)
+        sentence = mask_passwords(sentence)
         with self.changed:
             if self.logs[-1:] != [sentence]:
                 self.logs = [*self.logs, sentence][-LOG_LINES_KEPT:]

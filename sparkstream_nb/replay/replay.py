@@ -32,7 +32,7 @@ from ..lang.parser import parse_on_demand
 from ..limits import Limits
 from ..nodes.partitioning import part
 from ..plan import bind_retrieval
-from ..plan.distributed.leader import LeaderSplit, divided, led_by
+from ..plan.distributed.leader import LeaderSplit, led_by, split_plan
 from ..plan.nodes import AggregationDef, Plan
 from ..plan.reports.lineage import LINEAGE, change_with_lineage, with_lineage
 from ..recovery.care import Care
@@ -202,7 +202,7 @@ class Nodes:
         if self.led is None or way == ONE:
             return None
         led = self.led if way.route is None else led_by(self.plan, way.route)
-        return None if led is None else divided(self.plan, led)
+        return None if led is None else split_plan(self.plan, led)
 
 
 def replayed(recording: Recording, way: Way, nodes: Nodes) -> list[NodeReplay]:

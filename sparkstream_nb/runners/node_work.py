@@ -43,8 +43,8 @@ from ..nodes.distributed_member import DistributedMember, NodesOutputs
 from ..nodes.member import PairMember
 from ..outputs.spill import Spill
 from ..plan import bind_retrieval
-from ..plan.distributed.placement import idle, nothing, split
-from ..plan.needed import needed
+from ..plan.distributed.placement import idle, idle_plan, split
+from ..plan.needed import needed_attributes
 from ..plan.nodes import BatchClock, Plan
 from ..plan.state_units import bound_units, state_units
 from ..recovery.aside import taken
@@ -81,7 +81,7 @@ def _plan(spec: NodeSpec) -> tuple[Plan, Plan, segments.Needed | None]:
     if key not in _plans:
         plan = pickle.loads(spec.plan)
         own = plan if spec.takes_all else split(plan)[1]
-        _plans[key] = plan, own, None if spec.takes_all or spec.trace else needed(own)
+        _plans[key] = plan, own, None if spec.takes_all or spec.trace else needed_attributes(own)
         while len(_plans) > ENGINES_KEPT:
             _plans.popitem(last=False)
     return _plans[key]
@@ -110,7 +110,7 @@ def _engine(spec: NodeSpec) -> Engine:
 def _distributed(spec: NodeSpec, app: Distributed, plan: Plan) -> Engine:
     """All nodes of a distributed app for the first of them; nothing to do for the others."""
     if spec.index:
-        return NodeEngine(nothing(plan), start=spec.start)
+        return NodeEngine(idle_plan(plan), start=spec.start)
     return DistributedMember(
         plan,
         app,

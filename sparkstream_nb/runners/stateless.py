@@ -29,7 +29,7 @@ from ..journal.shared import Shared
 from ..limits import Limits
 from ..outputs.spill import Spill
 from ..plan.distributed.placement import idle, split
-from ..plan.needed import needed
+from ..plan.needed import needed_attributes
 from ..plan.nodes import Plan
 from ..recovery.aside import taken
 from ..recovery.care import Care, WorkPlace, alone, with_care
@@ -88,7 +88,7 @@ def app_of(
     trace = any(s.trace for s in specs)
     idles = all(rest is not None and idle(rest) for _, rest in halves)
     divides = len(specs) > 1 and not (trace or idles or any(s.takes_all for s in specs))
-    read = [needed(p) for ahead, rest in halves for p in (ahead, rest if divides else None) if p is not None]
+    read = [needed_attributes(p) for ahead, rest in halves for p in (ahead, rest if divides else None) if p is not None]
     return SourceApp(
         tuple(keys),
         tuple(s.node for s in specs),

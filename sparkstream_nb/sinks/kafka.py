@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import masked, printable
+from ..errors import mask_passwords, printable
 from ..mapping import Message
 from ..plan.query_parts import template_attributes
 from .target import OutputPlace, TargetUnavailable, Undeliverable
@@ -289,5 +289,5 @@ def _is_too_large(error: Exception) -> bool:
 def _said(error: Exception) -> str:
     """An error of kafka-python in one line, without secrets."""
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(error).__name__.removesuffix("Error")).lower()
-    text = masked(printable(" ".join(str(error).split())))[:160]
+    text = mask_passwords(printable(" ".join(str(error).split())))[:160]
     return f"{name}: {text}" if text and text != type(error).__name__ else name

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..engine.state.batch import InputBatch, StreamRows
 from ..engine.state.batch import taken as rows_of
-from ..errors import SparkStreamError, masked, printable, shown
+from ..errors import SparkStreamError, mask_passwords, printable, shown
 from ..ingest import ingest
 from ..journal.entries import Entry, Reject, SourceEntry
 from ..journal.inbox import Inbox
@@ -337,7 +337,7 @@ def entered(setup: IntakeSetup, decoded: Decoded, entrance: Entrance) -> Entered
 
 
 def _line(text: str) -> str:
-    return masked(printable(" ".join(text.split())))
+    return mask_passwords(printable(" ".join(text.split())))
 
 
 def _message(setup: IntakeSetup, rejected: RejectedMessage) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from ..errors import StoreError, masked
+from ..errors import StoreError, mask_passwords
 from ..pauses import Pauses
 from ..plan.nodes import AggDuration, AggregationDef, BatchClock
 from ..types import Type
@@ -730,7 +730,7 @@ def said(error: sa.exc.SQLAlchemyError) -> str:
     """What the driver says, in one line, without passwords."""
     cause = getattr(error, "orig", None) or error
     words = " ".join(str(cause).split())
-    return masked(words)
+    return mask_passwords(words)
 
 
 def _array(column: StoredColumn, values: Sequence[Any]) -> pa.Array:

@@ -20,7 +20,7 @@ from sparkstream_nb.engine.state.batch import InputBatch, StreamRows, UnreadAttr
 from sparkstream_nb.errors import NotInThisBuild
 from sparkstream_nb.nodes.batches import between, concatenated
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.needed import needed
+from sparkstream_nb.plan.needed import needed_attributes
 from sparkstream_nb.plan.nodes import Plan
 from sparkstream_nb.types import Type
 
@@ -62,7 +62,7 @@ MORE = [
 
 def without(plan: Plan, batch: InputBatch) -> InputBatch:
     """The batch without the attributes that the plan does not need."""
-    read = needed(plan)
+    read = needed_attributes(plan)
     rows = {
         s: StreamRows(
             r.step, r.ts, [c if i in read[s] else UnreadAttribute(len(r.ts)) for i, c in enumerate(r.columns)]

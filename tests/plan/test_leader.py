@@ -20,7 +20,7 @@ from sparkstream_nb.engine.cases import input_batch
 from sparkstream_nb.engine.state.batch import InputBatch
 from sparkstream_nb.journal.entries import StepsEntry
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.distributed.leader import divided, led_by
+from sparkstream_nb.plan.distributed.leader import led_by, split_plan
 from sparkstream_nb.plan.nodes import Plan
 from sparkstream_nb.replay.replay import ONE, Merged, NodeReplay, Nodes, Recorded, Recording, Way, merged_rows, replayed
 
@@ -132,7 +132,7 @@ def test_what_a_leader_takes_and_what_it_only_computes() -> None:
     plan = compile_app(APP)
     led = led_by(plan, "round_robin")
     assert led is not None
-    parts = divided(plan, led)
+    parts = split_plan(plan, led)
     assert led == ("sums", "more", "ticks", "known", "fill", "look")
     assert [q.name for q in parts.nodes.queries] == ["big"]
     assert [q.name for q in parts.leader.queries] == ["big", "sums", "more", "ticks", "known", "fill", "look"]

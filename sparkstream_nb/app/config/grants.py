@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from ...errors import Misuse, StoreError, masked, nearest, shown
+from ...errors import Misuse, StoreError, mask_passwords, nearest, shown
 from ...stores.address import FILE_OPTIONS, MEMORY, Database, from_jdbc
 from . import given
 
@@ -38,7 +38,7 @@ class NotAllowed(Misuse):
         self.option = option
         is_not = " is not" if target.startswith("what ") else ", which is not"  # "what X stands for" is no sentence
         added = f"Add --allow {shlex.quote(option)}, or allow=[{option!r}]"
-        super().__init__(f"{masked(target)}{is_not} allowed. {added}")
+        super().__init__(f"{mask_passwords(target)}{is_not} allowed. {added}")
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Url:
     def of(text: str, what: str) -> Url:
         """Parses an address. Raises `Misuse`, naming `what`, for other schemes, for user names or passwords in it, and
         for what servers and browsers read differently: backslashes, blanks, and `..` in any spelling."""
-        wrong = f"{what}: {shown(masked(text))}"
+        wrong = f"{what}: {shown(mask_passwords(text))}"
         if _UNSAFE.search(text):
             raise Misuse(f"{wrong} has a blank, a backslash or a control character in it")
         try:
@@ -139,7 +139,8 @@ class Grants:
             kind, equals, what = text.partition("=")
             kind, what = kind.strip(), what.strip()
             if kind not in KINDS or not equals or not what:
-                message = f"allow: {shown(masked(text))} is not file=DIR, http=URL-PREFIX, kafka=HOST:PORT or {_JDBC}"
+                wrong = shown(mask_passwords(text))
+                message = f"allow: {wrong} is not file=DIR, http=URL-PREFIX, kafka=HOST:PORT or {_JDBC}"
                 message += "; nor smtp=HOST:PORT, tcp=HOST:PORT or nats=HOST:PORT"
                 raise Misuse(message if kind in KINDS else nearest(message, kind, KINDS))
             if kind == "file":
@@ -212,7 +213,7 @@ class Grants:
 
 def _database(text: str) -> Database:
     """The database of a grant. Raises `Misuse` for anything else."""
-    wrong = f"allow: jdbc={shown(masked(text))} is not {_JDBC}, or one of mysql or mariadb"
+    wrong = f"allow: jdbc={shown(mask_passwords(text))} is not {_JDBC}, or one of mysql or mariadb"
     try:
         found = from_jdbc(f"jdbc:{text.removeprefix('jdbc:')}")
     except StoreError:
@@ -245,5 +246,5 @@ def server_of(text: str, what: str) -> tuple[str, int]:
     """Host and port of a server. Raises `Misuse`, naming `what`, for anything else."""
     found = _HOST_PORT.fullmatch(text)
     if found is None or not 0 < int(found["port"]) < 65_536:
-        raise Misuse(f"{what}: {shown(masked(text))} is not HOST:PORT, such as localhost:9092")
+        raise Misuse(f"{what}: {shown(mask_passwords(text))} is not HOST:PORT, such as localhost:9092")
     return found["host"].lower(), int(found["port"])

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...errors import masked
+from ...errors import mask_passwords
 from ...limits import Limits
 from ...retention import Retention
 from ...simulation.faults import Fault, fault_of, members_of
@@ -97,7 +97,7 @@ class DeploymentRecord:
     def granted(self) -> list[str]:
         """The app's permissions, in words that show no passwords."""
         a = self.arguments
-        out = [masked(grant) for grant in a["allow"]]
+        out = [mask_passwords(grant) for grant in a["allow"]]
         out += [f"environment variable {name}" for name in a["allow_env"]]
         return [*out, *(["scripts"] if a["allow_scripts"] else [])]
 
@@ -121,7 +121,7 @@ def _may_be_secret(variable: str, text: str) -> bool:
     if _SECRET_NAME.search(variable):
         return True
     mark = f"value-of-{variable}"
-    shown = masked(text.replace(f"${{{variable}}}", mark))
+    shown = mask_passwords(text.replace(f"${{{variable}}}", mark))
     return shown.count(mark) < max(1, text.count(f"${{{variable}}}"))
 
 

@@ -8,7 +8,7 @@ from ...errors import Misuse, shown
 from ...lang.tree import find_annotation
 from ...nodes.distributed import Distributed, apps_of
 from ...plan.distributed.distribute import distribute
-from ...plan.distributed.placement import connected
+from ...plan.distributed.placement import connected_streams
 from ...plan.nodes import Plan
 from ...simulation.resources import ResourceCluster, ResourceNode, ResourceScenario
 from ..config.conf import DISTRIBUTED, NodeFile
@@ -44,7 +44,7 @@ def resource_cluster(
 def distributed_for(plan: Plan, name: str, cluster: ResourceCluster, trial: Trial) -> Distributed:
     """The partial apps of the app `name` on a cluster, and what happens to that. Raises SiddhiBindError for what the
     manager refuses, `Misuse` for what is impossible here."""
-    in_memory = connected(plan, types=("inMemory",))
+    in_memory = connected_streams(plan, types=("inMemory",))
     for stream in (s for s in plan.streams if s in in_memory):
         raise Misuse(
             f"an inMemory source or sink is in one process, and stream '{stream}' has one: partial apps of a "

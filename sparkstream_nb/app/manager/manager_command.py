@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...errors import Misuse, masked
+from ...errors import Misuse, mask_passwords
 from ..config.conf import DISTRIBUTED
 from ..config.manager_conf import ManagerFile, deployment_files, read_manager
 from ..config.secrets import References
@@ -132,4 +132,4 @@ _printing = threading.Lock()
 
 def _log(line: str) -> None:
     with _printing:
-        print(masked(line), file=sys.stderr, flush=True)
+        print(mask_passwords(line), file=sys.stderr, flush=True)

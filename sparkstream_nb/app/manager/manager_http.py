@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from ...errors import Misuse, SiddhiError, SparkStreamError, masked, printable, shown
+from ...errors import Misuse, SiddhiError, SparkStreamError, mask_passwords, printable, shown
 from ...logins import Logins
 from ...serving import Answer, Listener, Request, ServerLimits
 from ..results.prometheus import CONTENT_TYPE
@@ -183,7 +183,7 @@ class _ManagerSite:
         if request.method != "GET" or answer.status is HTTPStatus.UNAUTHORIZED:
             said = answer.body.get("message", "") if isinstance(answer.body, dict) else ""
             line = f"{request.client}: {request.method} {request.target[:100]}: {answer.status.value}, {said}"
-            self.log(printable(masked(line.splitlines()[0])))  # what the client wrote stays within it
+            self.log(printable(mask_passwords(line.splitlines()[0])))  # what the client wrote stays within it
         return self._as_sent(answer)
 
     def _as_sent(self, answer: _ManagerAnswer) -> Answer:
@@ -222,7 +222,7 @@ class _Asked:
                 HTTPStatus.INTERNAL_SERVER_ERROR, "file processing error", str(e), code=_PROCESSING
             )
         except Exception:
-            log(printable(masked(traceback.format_exc())))
+            log(printable(mask_passwords(traceback.format_exc())))
             return _ManagerAnswer.of(
                 HTTPStatus.INTERNAL_SERVER_ERROR, "file processing error",
                 "the app was not deployed because of a fault in sparkstream: its log has more", code=_PROCESSING,
@@ -275,7 +275,7 @@ class _Asked:
         self._allow("GET", "DELETE")
         if self.request.method == "GET":
             found = self.manager.get(name)
-            return self._ok({"content": masked(found.app.text), **_details(found)})
+            return self._ok({"content": mask_passwords(found.app.text), **_details(found)})
         self.manager.remove(name)
         return self._ok({"type": "success", "message": f"app '{name}' is stopped and removed"})
 

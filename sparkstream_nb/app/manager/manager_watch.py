@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from ...errors import Misuse, SparkStreamError, masked, printable
+from ...errors import Misuse, SparkStreamError, mask_passwords, printable
 from ...system import PLAINLY
 from .manager import MOST_BYTES, Manager, ManagerClosed, NameTaken, NoSuchApp
 
@@ -79,7 +79,7 @@ class WatchedDirectory:
             except ManagerClosed:
                 return
             except Exception:  # a fault of ours is said, and the other files go on
-                self._log(printable(masked(traceback.format_exc())))
+                self._log(printable(mask_passwords(traceback.format_exc())))
             if self._ended.wait(PAUSE):
                 return
 

@@ -189,7 +189,7 @@ class ReplayedApp(RunningApp):
         return Input(str(self._inbox.folder), self.schemas, self._life.began, self._inbox.position.seq - 1)
 
     def _replayed_nodes(self) -> Nodes:
-        stored = [t.source.id for t in self.plan.tables.values() if t.stored]
+        stored = [t.source.id for t in self.plan.tables.values() if t.is_stored]
         if stored:
             raise SparkStreamError(
                 f"{self.name} cannot be replayed: table '{stored[0]}' is in a database, and what it held at each time "

@@ -38,9 +38,9 @@ class Assembly:
         """With `stored`, an aggregation that no query reads keeps no buckets: a store takes what is added to it."""
         self.plan, self.services = plan, services
         self.noted = noted_tables(plan)
-        self.stored = {t: StoredTable(d, services) for t, d in plan.tables.items() if d.stored}
+        self.stored = {t: StoredTable(d, services) for t, d in plan.tables.items() if d.is_stored}
         in_memory = {
-            t: TableStore(d, services, self.noted.get(t, NOT_NOTED)) for t, d in plan.tables.items() if not d.stored
+            t: TableStore(d, services, self.noted.get(t, NOT_NOTED)) for t, d in plan.tables.items() if not d.is_stored
         }
         self.tables: dict[str, TableStore] = {**in_memory, **self.stored}
         self.logged: list[TableStore | AggregationOperator] = [self.tables[t] for t in self.noted]

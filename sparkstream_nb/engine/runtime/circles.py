@@ -27,7 +27,7 @@ Values = Sequence[Expr | None]
 
 def settling(plan: nodes.Plan) -> frozenset[str]:
     """The tables for which two passes suffice, for any cycles through them and no other table."""
-    return frozenset(t for t, d in plan.tables.items() if not d.stored and _settles(plan, t))
+    return frozenset(t for t, d in plan.tables.items() if not d.is_stored and _settles(plan, t))
 
 
 def repeatable(query: nodes.Query) -> bool:

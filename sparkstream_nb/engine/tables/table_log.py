@@ -273,7 +273,7 @@ def noted_tables(plan: nodes.Plan) -> dict[str, Noting]:
     timed = {t for q in plan.queries for t in _timed(q)}
     out = {}
     for t, d in plan.tables.items():
-        if d.stored:
+        if d.is_stored:
             continue
         key = d.primary_key or _common_key(t, plan)
         if any(key != (a,) for a in d.indexes):

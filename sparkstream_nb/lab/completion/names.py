@@ -9,7 +9,7 @@ from typing import Literal
 from lark import Token
 
 from ...lang.keywords import UNIT_SPELLINGS
-from ...lang.partial import lexed, statements
+from ...lang.partial import lex_text, statements
 from ...plan.nodes import DURATIONS, Plan
 
 Kind = Literal["stream", "table", "window", "aggregation", "trigger"]
@@ -47,7 +47,7 @@ class CompletionNames:
 def of_text(*pieces: str) -> CompletionNames:
     """The names that the statements of `pieces` introduce."""
     found = CompletionNames()
-    read = [s for piece in pieces for s in statements(lexed(piece))]
+    read = [s for piece in pieces for s in statements(lex_text(piece))]
     for statement in read:
         for d in _definition(statement):
             found.defined[d.name] = d

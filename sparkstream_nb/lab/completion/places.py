@@ -176,7 +176,7 @@ def _clause(tokens: Sequence[Token]) -> str:
 
 def _annotation(read: Unfinished) -> str | None:
     """The name of the annotation in whose brackets the cursor is."""
-    opened = read.enclosing()
+    opened = read.open_brackets()
     if not opened:
         return None
     i, t = opened[-1], read.tokens
