@@ -355,11 +355,11 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 def _millis(source: pa.Array, written: TimeFormat = BY_DEFAULT) -> pa.Array:
     """Dates, or times of day with date, as int64 ms since the epoch."""
-    return _placed(source, written)[0]
+    return _place_times(source, written)[0]
 
 
-def _placed(source: pa.Array, written: TimeFormat) -> tuple[pa.Array, Doubts | None]:
-    return written.placed(pc.cast(source, pa.timestamp("ms", getattr(source.type, "tz", None)), safe=False))
+def _place_times(source: pa.Array, written: TimeFormat) -> tuple[pa.Array, Doubts | None]:
+    return written.place_moments(pc.cast(source, pa.timestamp("ms", getattr(source.type, "tz", None)), safe=False))
 
 
 @dataclass(frozen=True)
@@ -391,13 +391,13 @@ def read_times(source: pa.Array, written: TimeFormat = BY_DEFAULT) -> Times:
     failed: Array | None = None
     doubts: Doubts | None = None
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        found, doubts = _placed(source, written)
+        found, doubts = _place_times(source, written)
     elif written.format in UNITS:
         numbers, failed = convert(source, Type.DOUBLE)
         whole = numbers.fill_null(0).to_numpy(zero_copy_only=False)
         out_of_range = ~(np.abs(whole) * UNITS[str(written.format)] < 2**63)
         failed = out_of_range if failed is None else failed | out_of_range
-        found = pa.array(written.counted(np.where(failed, 0, whole)))
+        found = pa.array(written.numbers_to_ms(np.where(failed, 0, whole)))
     elif pa.types.is_integer(kind):
         found, failed = convert(source, Type.LONG)
     elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -407,7 +407,7 @@ def read_times(source: pa.Array, written: TimeFormat = BY_DEFAULT) -> Times:
         if written.format is None:
             found, failed, doubts = _written_as_iso(text, written)
         else:
-            found, failed, doubts = written.parsed(text)
+            found, failed, doubts = written.parse_texts(text)
     else:
         found, failed = pa.nulls(len(source), pa.int64()), np.ones(len(source), np.bool_)
     bad = null if failed is None else null | failed
@@ -422,12 +422,12 @@ def _written_as_iso(text: pa.Array, written: TimeFormat) -> tuple[pa.Array, Arra
     except pa.ArrowInvalid:
         pass
     try:
-        placed, doubts = written.placed(text.cast(pa.timestamp("ms")))
+        placed, doubts = written.place_moments(text.cast(pa.timestamp("ms")))
         return placed, None, doubts
     except pa.ArrowInvalid:
         found, failed = _each(text, Type.LONG, lambda value, _: _moment(value))
     local = _mask(_each(text, Type.BOOL, lambda value, _: _is_local(value))[0])
-    placed, doubts = written.placed(pc.if_else(pa.array(local), found, None).cast(pa.timestamp("ms")))
+    placed, doubts = written.place_moments(pc.if_else(pa.array(local), found, None).cast(pa.timestamp("ms")))
     return pc.if_else(pa.array(local), placed, found), failed, doubts
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from ..engine.columnar.columns import Array, nearly_distinct
 from ..engine.state.batch import InputBatch, StreamRows, UnreadAttribute
 from ..ingest import ingest
-from ..nodes.batches import concatenated
+from ..nodes.batches import concat_columns
 from ..nodes.partitioning import part, parts
 from ..types import Schema, Type
 from . import routing
@@ -211,6 +211,6 @@ def join(batches: Sequence[InputBatch], clock: Array | None = None) -> InputBatc
         out.rows[stream] = StreamRows(
             np.concatenate([r.step + at for at, r in found]),
             np.concatenate([r.ts for _, r in found]),
-            [concatenated(cs) for cs in zip(*(r.columns for _, r in found), strict=True)],
+            [concat_columns(cs) for cs in zip(*(r.columns for _, r in found), strict=True)],
         )
     return out

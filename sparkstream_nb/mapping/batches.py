@@ -9,7 +9,7 @@ import numpy as np
 
 from ..engine.columnar.columns import Array
 from ..types import Schema
-from .values import Values, joined
+from .values import Values, join_columns
 
 FEWEST = 64
 """Messages that are worth a fast reader."""
@@ -52,5 +52,5 @@ def concat_batches(schema: Schema, parts: Sequence[EventBatch]) -> EventBatch:
         raise ValueError("no parts to concatenate")
     if len(parts) == 1:
         return parts[0]
-    columns = [joined([p.columns[k] for p in parts]) for k in range(len(schema))]
+    columns = [join_columns([p.columns[k] for p in parts]) for k in range(len(schema))]
     return EventBatch(columns, np.concatenate([p.messages for p in parts]))

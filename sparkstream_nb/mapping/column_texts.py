@@ -16,7 +16,7 @@ _ROWS = 1 << 16
 """Events that are joined at once: Arrow's string arrays hold 2 GiB."""
 
 
-def normalized(type: Type, column: Values) -> Values:
+def normalize_column(type: Type, column: Values) -> Values:
     """A column as one Arrow array of `ARROW[type]`, whatever Arrow array it is; lists stay as they are."""
     if isinstance(column, list):
         return column

@@ -11,7 +11,7 @@ from ..errors import Misuse, shown
 from ..plan.connectors.mapping import SourceMapping, TextGroup, TextSource
 from ..types import Schema, Type
 from .reading import ParsedMessage, RejectedPart
-from .values import MessageError, Row, converted
+from .values import MessageError, Row, convert_text
 
 
 class TextReader:
@@ -108,7 +108,7 @@ class TextReader:
         return row
 
     def _value(self, name: str, type: Type, text: str) -> Any:
-        return text if type is Type.STRING else converted(type, text.replace(",", "").strip(), name)
+        return text if type is Type.STRING else convert_text(type, text.replace(",", "").strip(), name)
 
 
 class KeyValueReader:
@@ -132,7 +132,7 @@ class KeyValueReader:
             if key is None:
                 row.append(None)
             elif key in items:
-                row.append(converted(a.type, items[key], a.name))
+                row.append(convert_text(a.type, items[key], a.name))
             elif self.fail:
                 raise MessageError(f"it has no '{key}' for {a.name}")
             else:

@@ -20,7 +20,7 @@ from ..engine.state.snapshot import packed, unpack
 from ..plan.nodes import Plan, Retrieval
 from ..simulation.faults import Fault
 from .distributed import Distributed, DistributedLane
-from .member import joined
+from .member import join_published
 
 
 @dataclass(slots=True)
@@ -68,7 +68,8 @@ class DistributedMember:
         found = self.lane.step(batch)
         numbers = {name: i for i, name in enumerate(self.app.nodes)}
         nodes = sorted({p.node for p in found}, key=numbers.__getitem__)
-        return NodesOutputs(by_node={numbers[n]: _in_order(joined([p for p in found if p.node == n])) for n in nodes})
+        by_node = {n: join_published([p for p in found if p.node == n]) for n in nodes}
+        return NodesOutputs(by_node={numbers[n]: _in_order(outputs) for n, outputs in by_node.items()})
 
     def answers(self, retrieval: Retrieval) -> dict[int, RetrievalAnswer]:
         """The answers to an on-demand query of the nodes that run what it asks for, by their numbers."""
@@ -100,7 +101,7 @@ class DistributedMember:
             }
             for n in self.app.nodes
         }
-        told = self.lane.figures().packed()
+        told = self.lane.figures().as_dict()
         steps = self.steps - 1
         return {"clock": self.now, "steps": steps, "by_node": by_node, "state_bytes": dict(held), "distributed": told}
 

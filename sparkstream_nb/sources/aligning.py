@@ -24,7 +24,7 @@ from ..engine.columnar.columns import Array
 from ..engine.state.batch import taken
 from ..ingest.ingest import event_times
 from ..mapping.decoding import Decoded
-from ..mapping.values import Values, joined
+from ..mapping.values import Values, join_columns
 
 PATIENCE = 30.0
 """s that is waited for a partition which has messages and brings none, as one without a leader."""
@@ -194,7 +194,7 @@ def _merged(portions: list[PartitionPortion]) -> Aligned:
     number[order] = np.arange(len(order))
     messages = [number[p.decoded.message + begin] for p, begin in zip(portions, begins, strict=False)]
     message = np.concatenate(messages)
-    columns: list[Values] = [joined(c) for c in zip(*(p.decoded.columns for p in portions), strict=True)]
+    columns: list[Values] = [join_columns(c) for c in zip(*(p.decoded.columns for p in portions), strict=True)]
     if (message[1:] < message[:-1]).any():
         rows = np.argsort(message, kind="stable")
         columns, message = [taken(c, rows) for c in columns], message[rows]

@@ -443,7 +443,7 @@ def test_members_that_are_restored_between_batches_are_the_pair(
     for m in members.values():
         assert replace(m.lane.counts, losing=whole.counts.losing) == whole.counts
         assert m.lane.report.taken == report.taken
-        assert MemberFigures.of(json.loads(json.dumps(m.figures().packed()))) == m.figures()
+        assert MemberFigures.of(json.loads(json.dumps(m.figures().as_dict()))) == m.figures()
 
 
 class Noting(NodeEngine):

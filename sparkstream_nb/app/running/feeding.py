@@ -132,7 +132,7 @@ def load(target: FeedTarget, request: FeedRequest) -> Loaded:
         notes = [*notes, *typed.doubts.words(shape.written.zone)]
         if request.stopped:
             notes.append(f"{target.name} was stopped, and runs again.")
-        return Loaded(typed, highest, feeds.reasons(typed, folder), notes, shape.written.expected(), shape.kept)
+        return Loaded(typed, highest, feeds.reasons(typed, folder), notes, shape.written.example(), shape.kept)
     except SparkStreamError:
         feeds.discard(typed, folder)
         raise

@@ -125,7 +125,7 @@ class Cluster(Displayed):
             raise Misuse(f"{fault} at {fault.at} ms: the app's clock is at {told.clock} ms already")
         if self._groups.random:
             raise Misuse("the faults of this app are random: deploy it with a schedule to add to it")
-        if told.first is None and self._groups.planned:
+        if told.first is None and self._groups.has_planned_faults:
             raise Misuse("the app's faults begin with its first event: send one, then add others")
         self._groups.check(told.first or 0, fault.at, (*told.faults, fault))
         self._journal.add(fault)
