@@ -163,4 +163,4 @@ def with_tables(blob: bytes, batch: BatchOf, files: FileStore, work: Callable[[N
 
 
 def _trying(tables: SqlTables, work: Callable[[], T]) -> Callable[[], T]:
-    return lambda: tables.tried(work)
+    return lambda: tables.run_transaction(work)

@@ -116,13 +116,13 @@ class Alignment:
         for name in parts:
             self._parts[name].told = True
 
-    def waited(self, seconds: float) -> None:
+    def note_wait(self, seconds: float) -> None:
         """Nothing came for so long."""
         for part in self._parts.values():
             if part.more and part.told and not part.held:  # the process that reads it may still be starting
                 part.waited += seconds
 
-    def waiting(self) -> dict[str, int]:
+    def waiting_by_partition(self) -> dict[str, int]:
         """Messages that wait, by partition."""
         return {name: part.messages for name, part in self._parts.items()}
 
@@ -140,7 +140,7 @@ class Alignment:
         """What need not wait any more; None where that is nothing."""
         bound = self._bound()
         ready = [p for rank, part in enumerate(self._parts.values()) for p in _ready(part.waiting, rank, bound)]
-        return _merged(ready) if ready else None
+        return _merge_portions(ready) if ready else None
 
     def _bound(self) -> tuple[int, int] | None:
         """The last (time, rank of the partition) that no message to come can be before; None where none can come."""
@@ -185,7 +185,7 @@ def _split(portion: PartitionPortion, count: int) -> tuple[PartitionPortion, Par
     )
 
 
-def _merged(portions: list[PartitionPortion]) -> Aligned:
+def _merge_portions(portions: list[PartitionPortion]) -> Aligned:
     """Portions as one, by time; those of one time in the order of `portions`."""
     counts = [len(p.offsets) for p in portions]
     begins = np.cumsum([0, *counts])

@@ -231,7 +231,7 @@ def feed(
         target.start()
     loaded = load(target, request)
     if request.followed:
-        loaded.typed = feeds.unshared(loaded.typed, target.inbox.folder)
+        loaded.typed = feeds.with_own_files(loaded.typed, target.inbox.folder)
     account.read(loaded)
     most = 1 if request.followed else max(1, len(loaded.typed.chunks))
     start, at = None, 0
@@ -415,7 +415,7 @@ class Feed(Displayed):
     def _feed(self) -> bool:
         """Puts slice after slice into the app; False where it was stopped before the last one."""
         loaded = load(self._target, self._request)
-        loaded.typed = feeds.unshared(loaded.typed, self._target.inbox.folder)
+        loaded.typed = feeds.with_own_files(loaded.typed, self._target.inbox.folder)
         with self._changed:
             self._account.read(loaded)
             self._state = "running"

@@ -220,7 +220,7 @@ class RunningApp(Displayed):
         if not self.deployment.sinks:
             return None
         run = self._life.run
-        begin = max(self._progress.batch, self.store.committed(self.name, run)) + 1
+        begin = max(self._progress.batch, self.store.last_committed(self.name, run)) + 1
         fault = FaultStreams(self._lock, self._inbox, self._life, self.routing)
         source = DeliverySource(self._outputs, self._progress, self._keep_errors, fault, folder / "sinks")
         try:
@@ -271,7 +271,7 @@ class RunningApp(Displayed):
         spark = checkpoint.reached()
         # A Connect server is ahead of the store until the owner has taken in what was handed over.
         known = self.deployment.store != MEMORY and self._stream.runner.commits_here
-        ledger = self.store.committed(self.name, self._life.run) if known else None
+        ledger = self.store.last_committed(self.name, self._life.run) if known else None
         outputs = folder / "outputs"
         if spark.done < 0:
             private_folder(outputs)

@@ -61,7 +61,7 @@ def from_finer(
     partials: dict[str, list[pa.Table]] = {s: [] for s in rows}
     lines = []
     for duration in definition.durations[definition.durations.index(finer) + 1 :]:
-        begins = max(_begins(store, definition, finer, rows), store.purged(definition.id, duration) or ALWAYS[0])
+        begins = max(_begins(store, definition, finer, rows), store.purged_before(definition.id, duration) or ALWAYS[0])
         held = {s: set(keys_of(definition, t)) for s, t in _by_shard(store, definition, duration).items()}
         made = 0
         for shard, table in rows.items():
@@ -91,7 +91,7 @@ def _by_shard(store: Store, definition: AggregationDef, duration: AggDuration) -
 
 def _begins(store: Store, definition: AggregationDef, finer: AggDuration, rows: dict[str, pa.Table]) -> int:
     """The time (ms) from which on the rows of `finer` are complete."""
-    known = store.purged(definition.id, finer)
+    known = store.purged_before(definition.id, finer)
     if known is not None:
         return known
     if definition.retention is None or finer not in definition.retention.kept:
