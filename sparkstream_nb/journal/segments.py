@@ -140,11 +140,11 @@ def _rows(file: Path, entry: RowsEntry, schema: Schema, wanted: Collection[int])
     if entry.start is not None:
         ts = entry.start + entry.apart * np.arange(entry.steps, dtype=np.int64)
     ts = np.asarray(ts, np.int64)
-    coded = [UnreadAttribute(len(ts)) if c is None else _coded(c) for c in columns]
+    coded = [UnreadAttribute(len(ts)) if c is None else _dictionary_encode(c) for c in columns]
     return InputBatch(ts, {entry.stream: StreamRows(np.arange(len(ts), dtype=np.int64), ts, coded)})
 
 
-def _coded(column: pa.Array) -> pa.Array:
+def _dictionary_encode(column: pa.Array) -> pa.Array:
     """Texts with a dictionary, unless nearly all are different: then only those are looked up that pass filters."""
     return column.dictionary_encode() if column.type == pa.string() and not nearly_distinct(column) else column
 

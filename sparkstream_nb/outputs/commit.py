@@ -93,7 +93,7 @@ class ErrorLimit:
         self._fresh = 0
         progress.dropped_errors = store.trim_errors(app, most)
 
-    def added(self, errors: int) -> None:
+    def count_added(self, errors: int) -> None:
         """So many more errors are in the store. To drop costs as much as there is: it waits for a hundredth more."""
         self._fresh += errors
         if self._most is not None and errors and self._fresh > self._most // 100:
@@ -147,7 +147,7 @@ class Commit:
         for row in rows:
             if self.shared is not None and isinstance(row, TableRow) and row.file:
                 spilled.append(f"spill/{Path(row.file).name}")
-                row = replace(row, file=str(self._fetched(self.shared, spilled[-1])))
+                row = replace(row, file=str(self._fetch_file(self.shared, spilled[-1])))
             found.take(row)
         self.outputs.write(batch, found.streams)
         partials = {key: pa.concat_tables(tables) for key, tables in found.partials.items()}
@@ -160,7 +160,7 @@ class Commit:
         rows_by_stream = {stream: sum(e.rows for e in events) for stream, events in found.streams.items()}
         self.outputs.account(batch, rows_by_stream)
         if self.limit is not None:
-            self.limit.added(len(found.errors))
+            self.limit.count_added(len(found.errors))
         for file in found.files:
             Path(file).unlink()
         if self.shared is not None and spilled:
@@ -193,9 +193,9 @@ class Commit:
             p.logs = (p.logs + found.logs)[-LOG_LINES_KEPT:]
             p.changed.notify_all()
         if self.merging is not None:
-            self.merging.committed(batch, rows_by_stream)
+            self.merging.note_commit(batch, rows_by_stream)
 
-    def _fetched(self, shared: Shared, name: str) -> Path:
+    def _fetch_file(self, shared: Shared, name: str) -> Path:
         """A file that a worker left at the address; it is not there where the commit was cut off after this."""
         file = private_folder(self.outputs.folder / UNTAKEN) / Path(name).name
         if not file.exists():

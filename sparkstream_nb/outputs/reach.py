@@ -30,7 +30,7 @@ class Missed:
     held: tuple[int, int] | None
 
 
-def missed(plan: Plan, retrieval: Retrieval, store: Store, *, now: int) -> Missed | None:
+def find_missed(plan: Plan, retrieval: Retrieval, store: Store, *, now: int) -> Missed | None:
     """What the `within` of a retrieval over an aggregation does not reach; None where there are buckets in it."""
     assert retrieval.source is not None
     definition = plan.aggregations[retrieval.source.id]

@@ -142,7 +142,7 @@ class Care:
         within = (a.why for a in self.aside if a.steps.first <= steps.first and steps.end <= a.steps.end)
         return next(within, None) if len(steps) else None
 
-    def suspected(self, steps: StepRange) -> bool:
+    def is_suspected(self, steps: StepRange) -> bool:
         """True if `steps` are suspected."""
         s = self.suspects
         return s is not None and s.first <= steps.first and steps.end <= s.end
@@ -172,8 +172,8 @@ def with_care(
         if why is not None:
             if place.tells:
                 put(part, Outputs(errors=list(errors_of(part.batch, why))))
-        elif care.suspected(steps):
-            with trying(place, Trying(steps)):
+        elif care.is_suspected(steps):
+            with record_attempt(place, Trying(steps)):
                 take(part)
         else:
             take(part)
@@ -191,7 +191,7 @@ def alone(folder: Path, *, when: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def trying(place: WorkPlace, what: Trying) -> Iterator[None]:
+def record_attempt(place: WorkPlace, what: Trying) -> Iterator[None]:
     """Writes down what a process begins with, until it is through with it; or fails with it, and then why. A database,
     disk or Spark that fails says nothing of the events."""
     file = place.folder / MARKS / f"{_TRYING}{place.who}"
@@ -225,7 +225,7 @@ def _elsewhere(error: Exception) -> bool:
     )
 
 
-def died(folder: Path) -> Trying | None:
+def take_last_attempt(folder: Path) -> Trying | None:
     """What the process that died or failed last began with, if it wrote that down; it is forgotten."""
     found = None
     for file in (folder / MARKS).glob(f"{_TRYING}*"):

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from ..errors import SparkStreamError
 from ..journal.journal import entries_from
-from .care import Care, StepRange, died
+from .care import Care, StepRange, take_last_attempt
 
 PLAIN_TRIES = 2
 MOST_TRIES = 60
@@ -73,7 +73,7 @@ class Mending:
                 self._may_help(entries)
             else:
                 self._tries = 0
-                died(self.inbox)
+                take_last_attempt(self.inbox)
             self.query.begin()
             if self._ending is None:
                 self._ending = threading.Event()
@@ -116,7 +116,7 @@ class Mending:
 
     def _may_help(self, entries: tuple[int, int]) -> bool:
         """True if another try may help; sets the care that it takes."""
-        found, care = died(self.inbox), self.query.care
+        found, care = take_last_attempt(self.inbox), self.query.care
         if self._tries <= PLAIN_TRIES:
             return True
         if self._tries == PLAIN_TRIES + 1:

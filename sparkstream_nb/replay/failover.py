@@ -99,7 +99,7 @@ def items_of(recording: Recording, plan: Plan) -> list[Item]:
 
 def span_of(recording: Recording) -> tuple[int, int]:
     """The first and the last time (ms) by the clock. Raises SparkStreamError where nothing came in."""
-    clocks = [r.batch.clock for r in recording.recorded]
+    clocks = [r.batch.clock for r in recording.recorded_events]
     if not clocks:
         raise SparkStreamError("Nothing came in yet: feed the app, or give a feed.")
     return int(clocks[0][0]), max(int(c.max()) for c in clocks)

@@ -76,7 +76,7 @@ class _FailoverTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            items, truth = _prepared(Hashed(self.key, self.source), Hashed(self.key, self.nodes))
+            items, truth = _prepare_worker(Hashed(self.key, self.source), Hashed(self.key, self.nodes))
             numbers = batch.column(0).to_pylist()
             found = [counts_of(outcome_of(items, NodeGroups((self.scenarios[i],)), self.nodes, truth)) for i in numbers]
             columns = [pa.array(c, pa.int64()) for c in zip(*map(astuple, found), strict=True)]
@@ -84,7 +84,7 @@ class _FailoverTask:
 
 
 @lru_cache(maxsize=1)
-def _prepared(source: Hashed, nodes: Hashed) -> tuple[list[Item], Tables]:
+def _prepare_worker(source: Hashed, nodes: Hashed) -> tuple[list[Item], Tables]:
     """The recording and its truth; kept by a worker for its next tasks."""
     items = items_of(source.value.read(), nodes.value.plan)
     return items, truth_of(items, nodes.value)

@@ -19,7 +19,7 @@ from ..journal.tasks import Task, TaskFailed, Tasks
 from ..nodes.tallies import Tally, table_of, tally
 from ..plan.nodes import Plan
 from ..types import Schema
-from .replay import ONE, NodeReplay, Nodes, Recording, Way, recording, replayed
+from .replay import ONE, NodeReplay, Nodes, Recording, Way, read_recording, replay_nodes
 
 _SCHEMA = "way int, stream string, same long, lost long, spurious long, duplicated long, events array<long>"
 
@@ -35,7 +35,7 @@ class Input:
 
     def read(self) -> Recording:
         """Raises SparkStreamError where the beginning is not kept any more."""
-        return recording(Path(self.folder), self.schemas, self.began, last=self.last)
+        return read_recording(Path(self.folder), self.schemas, self.began, last=self.last)
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class RoutingOutcome:
 
 def outcome(came_in: Recording, way: Way, nodes: Nodes, truth: Mapping[str, pa.Table]) -> RoutingOutcome:
     """The outcome of a way; `truth` is `outputs` of one node."""
-    found = outputs(replayed(came_in, way, nodes), nodes.plan)
+    found = outputs(replay_nodes(came_in, way, nodes), nodes.plan)
     events = np.zeros(way.nodes, np.int64)
-    for item in came_in.recorded:
+    for item in came_in.recorded_events:
         for places in way.places(came_in, item).values():
             events += np.bincount(places, minlength=way.nodes)
     streams = [s for s in nodes.plan.streams if s in truth or s in found]
@@ -72,10 +72,10 @@ def outputs(replays: Iterable[NodeReplay], plan: Plan) -> dict[str, pa.Table]:
 
 
 @lru_cache(maxsize=1)
-def _prepared(source: Hashed, nodes: Hashed) -> tuple[Recording, dict[str, pa.Table]]:
+def _prepare_worker(source: Hashed, nodes: Hashed) -> tuple[Recording, dict[str, pa.Table]]:
     """The recording and its truth; kept by a worker for its next tasks."""
     came_in = source.value.read()
-    return came_in, outputs(replayed(came_in, ONE, nodes.value), nodes.value.plan)
+    return came_in, outputs(replay_nodes(came_in, ONE, nodes.value), nodes.value.plan)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class _StudyTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for i in batch.column(0).to_pylist():
-                came_in, truth = _prepared(Hashed(self.key, self.source), Hashed(self.key, self.nodes))
+                came_in, truth = _prepare_worker(Hashed(self.key, self.source), Hashed(self.key, self.nodes))
                 found = outcome(came_in, self.ways[i], self.nodes, truth)
                 yield _rows(i, found)
 
@@ -133,7 +133,7 @@ def rows_of(tasks: Tasks, task: Task, count: int, schema: str, *, parts: int) ->
         raise SparkStreamError(f"the study failed: {e}") from e
 
 
-def studied(tasks: Tasks, source: Input, nodes: Nodes, ways: Sequence[Way], key: str) -> list[RoutingOutcome]:
+def run_study(tasks: Tasks, source: Input, nodes: Nodes, ways: Sequence[Way], key: str) -> list[RoutingOutcome]:
     """The outcome of every way, each computed by a task. `key` names the recording and the plan for workers that have
     them already. Raises SparkStreamError where a replay fails."""
     # Those with most nodes take longest: they begin first.

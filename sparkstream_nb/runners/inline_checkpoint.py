@@ -96,7 +96,7 @@ class InlineCheckpoint:
 
     # ------------------------------------------------------------------------------------------------------- how far
 
-    def reached(self) -> CheckpointProgress:
+    def read_progress(self) -> CheckpointProgress:
         last = self._last
         if last is None:
             return CheckpointProgress(-1, -1, 0, self._state)
@@ -107,7 +107,7 @@ class InlineCheckpoint:
         return (-1, (0, 0)) if last is None else (last.batch, (last.start["seq"], last.end["seq"]))
 
     def done(self) -> tuple[int, int]:
-        end, done = self.done_offset(), self.reached().done
+        end, done = self.done_offset(), self.read_progress().done
         return (-1, -1) if end is None else (done, end["seq"] - 1)
 
     def done_offset(self) -> Offset | None:

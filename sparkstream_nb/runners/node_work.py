@@ -48,7 +48,7 @@ from ..plan.needed import needed_attributes
 from ..plan.nodes import BatchClock, Plan
 from ..plan.state_units import bound_units, state_units
 from ..recovery.aside import taken
-from ..recovery.care import DIED, Care, StepRange, Trying, WorkPlace, alone, trying, with_care
+from ..recovery.care import DIED, Care, StepRange, Trying, WorkPlace, alone, record_attempt, with_care
 from ..simulation.faults import fault_of
 from .node_spec import NodeSpec, NodeState, NodeWork
 
@@ -284,7 +284,7 @@ def _the_rest(p: NodeWork, spec: NodeSpec, entries: Sequence[Entry]) -> contextl
     if not _care(p).concerns(entries):
         return contextlib.nullcontext()
     steps = StepRange(entries[0].step, entries[-1].step + entries[-1].steps)
-    return trying(WorkPlace(p.folder, str(spec.index)), Trying(all=steps))
+    return record_attempt(WorkPlace(p.folder, str(spec.index)), Trying(all=steps))
 
 
 def _runs(entries: Iterable[Entry]) -> Iterator[list[EventsEntry] | Entry]:
@@ -438,7 +438,7 @@ def _aside(p: NodeWork, engine: Engine, spec: NodeSpec, entry: Entry) -> list[Ro
         case Ask() if entry.seq in _care(p).asks:
             return [rows.Answered(*where, QueryFailed("SiddhiRuntimeError", f"The query was set aside: {DIED}."))]
         case Ask() if _care(p).concerns([entry]):
-            with trying(WorkPlace(p.folder, str(spec.index)), Trying(ask=entry.seq)):
+            with record_attempt(WorkPlace(p.folder, str(spec.index)), Trying(ask=entry.seq)):
                 return _answered(engine, spec, entry)
         case Ask():
             return _answered(engine, spec, entry)

@@ -73,7 +73,7 @@ class Job:
 class Checkpoint(Protocol):
     """How far a runner is, as its folder says. All raise SparkStreamError where that cannot be read."""
 
-    def reached(self) -> CheckpointProgress:
+    def read_progress(self) -> CheckpointProgress:
         """How far the runner is."""
 
     def planned_batch(self) -> tuple[int, tuple[int, int]]:

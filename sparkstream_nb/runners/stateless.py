@@ -18,7 +18,7 @@ import pyarrow as pa
 from ..engine.node import NodeEngine
 from ..engine.state.batch import Outputs
 from ..journal import journal, rows, segments
-from ..journal.division import divided, files_of
+from ..journal.division import divide_entries, files_of
 from ..journal.entries import Entry, EventsEntry, StepsEntry, to_json
 from ..journal.marks import mark_task
 from ..journal.mirror import apps_at
@@ -207,7 +207,7 @@ def worked_off(
             resting.discard(0)  # one tells how far it is
         if app.divides:
             awake = [k for k in range(count) if k not in resting]
-            parts = divided(folder, [app.nodes[k] for k in awake], [pieces[k] for k in awake])
+            parts = divide_entries(folder, [app.nodes[k] for k in awake], [pieces[k] for k in awake])
             out += [(app.keys[k], part) for k, part in zip(awake, parts, strict=True) if part is not None]
         if app.stateless:
             mark_task(folder, run)

@@ -98,7 +98,7 @@ class Stream:
 
     def planned(self) -> int:
         """The number of the first entry that no micro-batch has been planned for."""
-        return self.checkpoint.reached().reached
+        return self.checkpoint.read_progress().reached
 
     def planned_batch(self) -> tuple[int, tuple[int, int]]:
         """The number of the last micro-batch that is planned, and its entries: the first, and the first after it."""

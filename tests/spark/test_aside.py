@@ -21,7 +21,16 @@ from sparkstream_nb.journal.journal import entries_from
 from sparkstream_nb.journal.results import QueryFailed
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.state_units import state_tokens, units_of
-from sparkstream_nb.recovery.care import DIED, Aside, Care, StepRange, Trying, WorkPlace, died, trying
+from sparkstream_nb.recovery.care import (
+    DIED,
+    Aside,
+    Care,
+    StepRange,
+    Trying,
+    WorkPlace,
+    record_attempt,
+    take_last_attempt,
+)
 from sparkstream_nb.runners import node_work as nodes
 from sparkstream_nb.runners.node_spec import NodeSpec, NodeWork
 
@@ -128,10 +137,10 @@ def test_what_an_on_demand_query_raises_is_its_answer(monkeypatch: pytest.Monkey
 )
 def test_what_fails_with_events_is_written_down(error: BaseException, why: str | None, tmp_path: Path) -> None:
     (tmp_path / "marks").mkdir()
-    with pytest.raises(type(error)), trying(WorkPlace(tmp_path, "0"), Trying(StepRange(3, 4))):
+    with pytest.raises(type(error)), record_attempt(WorkPlace(tmp_path, "0"), Trying(StepRange(3, 4))):
         raise error
-    assert died(tmp_path) == (None if why is None else Trying(StepRange(3, 4), why=why))
-    assert died(tmp_path) is None
+    assert take_last_attempt(tmp_path) == (None if why is None else Trying(StepRange(3, 4), why=why))
+    assert take_last_attempt(tmp_path) is None
 
 
 def test_what_is_set_aside_is_kept_with_the_reason(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal.entries import StepsEntry
 from sparkstream_nb.journal.inbox import Inbox
-from sparkstream_nb.recovery.care import Aside, Care, StepRange, Trying, WorkPlace, trying
+from sparkstream_nb.recovery.care import Aside, Care, StepRange, Trying, WorkPlace, record_attempt
 from sparkstream_nb.recovery.mending import PLAIN_TRIES, Mending
 
 
@@ -95,7 +95,8 @@ def test_a_step_that_ends_its_process_is_found(tmp_path: Path) -> None:
         if care.suspects is not None:
             size = -(-len(care.suspects) // 32)
             first = care.suspects.first + (poison - care.suspects.first) // size * size
-            with trying(WorkPlace(tmp_path, "0"), Trying(StepRange(first, min(first + size, care.suspects.end)))):
+            tried = StepRange(first, min(first + size, care.suspects.end))
+            with record_attempt(WorkPlace(tmp_path, "0"), Trying(tried)):
                 left = (tmp_path / "marks" / "trying-0").read_text()
             (tmp_path / "marks" / "trying-0").write_text(left)  # the process ended in between
         return "killed"

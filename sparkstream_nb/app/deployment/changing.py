@@ -38,7 +38,7 @@ _MOST_NAMED = 12
 def pending(home: Path, life: Life) -> bool:
     """True if anything that came in during a life is not committed: the app must not be changed before that."""
     folder = life.folder(home)
-    found = checkpoint_of(life.runner, folder, life.meeting).reached()
+    found = checkpoint_of(life.runner, folder, life.meeting).read_progress()
     return bool(
         found.planned != found.done or entries_in(folder / "inbox") > found.reached or left(folder, life.meeting)
     )
@@ -52,7 +52,7 @@ def changed(home: Path, former: Life, plan: Plan, schemas: Life) -> tuple[Life, 
             f"{home} cannot go on with another app: some of what came in is not committed. Deploy the former app, let "
             "it finish (app.flush()), and deploy this one then; fresh=True (--fresh) begins anew"
         )
-    reached = checkpoint_of(former.runner, former.folder(home), former.meeting).reached()
+    reached = checkpoint_of(former.runner, former.folder(home), former.meeting).read_progress()
     number = former.change + 1
     found = unit_changes(former.units, plan, number)
     others = [s for s in {*former.schemas, *schemas.schemas} if former.schemas.get(s) != schemas.schemas.get(s)]
@@ -80,7 +80,7 @@ def put_aside(home: Path, former: Life, life: Life, place: Path) -> None:
         try:
             former.meeting.below("checkpoint").copy_to(kept)
         except OSError as error:
-            raise former.meeting.unreached(error) from None
+            raise former.meeting.unreached_error(error) from None
     else:
         keep_checkpoint(former.runner, former.folder(home), kept)
     for name in ("store.duckdb", "store.duckdb.wal"):

@@ -21,7 +21,7 @@ from ...journal.routing import Route
 from ...plan.distributed.leader import LEADER
 from ...plan.nodes import Plan
 from ...plan.reports.lineage import LINEAGE, events_of, held_of
-from ...replay.replay import ONE, Merged, NodeReplay, Nodes, Recording, Way, merged_rows, replayed
+from ...replay.replay import ONE, Merged, NodeReplay, Nodes, Recording, Way, merged_rows, replay_nodes
 from ...replay.study import Input
 from .frontend import Displayed
 
@@ -300,7 +300,7 @@ class Origins:
         return Origin(stream, ts, self.shards[self._node(number)], tuple(values))
 
     def _node(self, number: int) -> int:
-        for i, item in enumerate(self.recording.recorded):
+        for i, item in enumerate(self.recording.recorded_events):
             for stream, first in item.first.items():
                 if first <= number < first + len(item.batch.rows[stream].ts):
                     if i not in self._nodes:
@@ -328,7 +328,7 @@ class Truth:
         """Raises SparkStreamError where the recording's beginning is not kept any more."""
         self.app, self.source, self.nodes, self.shards = app, source, nodes, shards
         self.recording = source.read()
-        self._traced = nodes.traced(every=self.recording.events <= FEW_EVENTS)
+        self._traced = nodes.with_tracing(every=self.recording.events <= FEW_EVENTS)
         self._own = self._replayed(ONE)
 
     def against(self, way: Way) -> Divergence:
@@ -355,7 +355,7 @@ class Truth:
         return names if self.nodes.led is None else [*names, LEADER]
 
     def _replayed(self, way: Way) -> _ReplayedOutputs:
-        plain, traced = (replayed(self.recording, way, n) for n in (self.nodes, self._traced))
+        plain, traced = (replay_nodes(self.recording, way, n) for n in (self.nodes, self._traced))
         merged = {a: merged_rows(plain, d, self.nodes) for a, d in self.nodes.plan.aggregations.items()}
         return _ReplayedOutputs(
             _alerts(plain, self.nodes.plan, way), _alerts(traced, self._traced.plan, way), merged

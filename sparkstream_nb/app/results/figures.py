@@ -9,7 +9,7 @@ from typing import Any
 
 from ...journal.inbox import Inbox
 from ...outputs.commit import Progress
-from ...outputs.outputs import dropped
+from ...outputs.outputs import dropped_events
 from ...plan.distributed.leader import Parts
 from ...plan.distributed.placement import idle, split
 from ...plan.nodes import Plan
@@ -27,7 +27,7 @@ def disk_of(home: Path, life: Life, retention: Retention) -> DiskStats:
         state=_bytes(folder / "checkpoint"),
         store=sum(_size(file) for file in home.glob("store.duckdb*")),
         retention=retention,
-        dropped=dict(dropped(folder / "outputs")),
+        dropped=dict(dropped_events(folder / "outputs")),
     )
 
 

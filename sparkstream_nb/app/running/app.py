@@ -258,7 +258,7 @@ class App(ReplayedApp):
         waiting = arrived.total - arrived.through(self._progress.last)
         with self._outputs.tidying:
             frame = self._outputs.frame(stream, self._schema(stream).names, self._progress.batch, last)
-            gone = 0 if last is not None and len(frame) >= last else self._outputs.dropped.get(stream, 0)
+            gone = 0 if last is not None and len(frame) >= last else self._outputs.dropped_events.get(stream, 0)
         return Events(self.name, stream, frame, limit, dropped=gone, waiting=waiting)
 
     def tail(
@@ -424,7 +424,7 @@ class App(ReplayedApp):
 
     def _finished(self) -> bool:
         """True if Spark is done with all that came in."""
-        spark = self._stream.checkpoint.reached()
+        spark = self._stream.checkpoint.read_progress()
         return spark.planned == spark.done and spark.reached == self._inbox.position.seq
 
     def _commit_all(self) -> None:

@@ -21,7 +21,7 @@ from ...ingest.ingest import columns_of, too_late
 from ...interrupts import deferred, interruptible
 from ...journal.entries import Entry, Reject
 from ...journal.inbox import Inbox, Ticket
-from ...journal.kept import JournalRetention, clear_unnamed, missing
+from ...journal.kept import JournalRetention, clear_unnamed, list_missing
 from ...journal.marks import Marks
 from ...journal.mirror import Mirror
 from ...journal.planning import ROWS_PER_TRIGGER
@@ -246,7 +246,7 @@ class RunningApp(Displayed):
             with self._progress.changed:
                 self._progress.errors += len(rows)
                 self._progress.faulty.update(r.stream for r in rows)
-            self._error_limit.added(len(rows))
+            self._error_limit.count_added(len(rows))
 
     def _marks(self) -> Marks:
         """The progress of nodes and tasks within a micro-batch."""
@@ -268,7 +268,7 @@ class RunningApp(Displayed):
         """The contents of the app's folder. Raises SparkStreamError where the checkpoint or the journal cannot be
         read."""
         checkpoint, entries = self._stream.checkpoint, self._inbox.position.seq
-        spark = checkpoint.reached()
+        spark = checkpoint.read_progress()
         # A Connect server is ahead of the store until the owner has taken in what was handed over.
         known = self.deployment.store != MEMORY and self._stream.runner.commits_here
         ledger = self.store.last_committed(self.name, self._life.run) if known else None
@@ -276,9 +276,9 @@ class RunningApp(Displayed):
         if spark.done < 0:
             private_folder(outputs)
         whole = entries >= spark.reached
-        gone = missing(self._inbox.folder, checkpoint.done_offset()) if whole else ()
+        gone = list_missing(self._inbox.folder, checkpoint.done_offset()) if whole else ()
         handed = ledger is not None and ledger < spark.done and bool(left(folder, self._life.meeting))
-        return Found(entries, spark, ledger, outputs.is_dir(), gone, handed, self._outputs.lacking())
+        return Found(entries, spark, ledger, outputs.is_dir(), gone, handed, self._outputs.describe_lacking())
 
     def _open_store(self) -> Store:
         """The store of the aggregations; emptied where one that is not in the app's folder is to be fresh."""

@@ -185,7 +185,7 @@ class SparkRunner:
 
     def arrived(self) -> None:
         if self.mirror is not None:
-            self.mirror.appended()
+            self.mirror.notify_appended()
 
     @property
     def active(self) -> bool:
