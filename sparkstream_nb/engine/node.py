@@ -30,7 +30,7 @@ from .columnar.rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows, eve
 from .columnar.timers import earliest
 from .expressions import Context
 from .runtime.assembly import Assembly
-from .runtime.circles import settling
+from .runtime.circles import two_pass_tables
 from .runtime.graph import build
 from .runtime.ondemand import answer
 from .runtime.operators import AggregationOperator, EntryOperator, Operator, QueryOperator, entry
@@ -43,7 +43,7 @@ from .scripts import scripts_of
 from .state.batch import Chunks, Emitted, InputBatch, Outputs, RetrievalAnswer, UnreadAttribute
 from .state.saving import Form, by_change, plain
 from .state.services import Services
-from .state.snapshot import pack, packed, saved, unpack
+from .state.snapshot import pack, pack_buffers, save_parts, unpack
 from .windows.base import no_rows
 
 SLICE = 1 << 17
@@ -98,8 +98,8 @@ class NodeEngine:
         self.parts = Assembly(plan, self.services, stored)
         self.operators = self.parts.operators
         keyed = frozenset(t for t, noting in self.parts.noted.items() if noting.key)
-        self.graph = build([op.node for op in self.operators], settling(plan), keyed)
-        self.stretches = stretches(self.operators, settling(plan)) if self.graph.order is None else None
+        self.graph = build([op.node for op in self.operators], two_pass_tables(plan), keyed)
+        self.stretches = stretches(self.operators, two_pass_tables(plan)) if self.graph.order is None else None
         self._ordered = self.graph if self.stretches is None else self.stretches.graph
         for i, op in enumerate(self.operators):
             if isinstance(op, QueryOperator) and self._ordered.order is not None:
@@ -356,7 +356,7 @@ class NodeEngine:
         for k, i in enumerate(receivers):
             op = self.operators[i]
             if isinstance(op, QueryOperator):
-                sees[k] = np.logical_or.reduceat(op.query.passing(stream, rows, clock), starts)
+                sees[k] = np.logical_or.reduceat(op.query.passing_rows(stream, rows, clock), starts)
         ends = np.append(starts[1:], len(rows))
         for c in np.flatnonzero(sees.any(axis=0) | (stream in self._published)).tolist():
             takers = [i for k, i in enumerate(receivers) if sees[k, c]]
@@ -401,20 +401,23 @@ class NodeEngine:
         self.services.errors.clear()
         self.services.logs.clear()
         for stream, parts in collected.streams.items():
-            outputs.streams[stream] = self._emitted(parts, self._schemas[stream].names)
+            outputs.streams[stream] = self._collect_outputs(parts, self._schemas[stream].names)
         for name, op in self._queries.items() if self.trace else ():
             if op.query.named:
                 schema, seen = op.query.select.schema, collected.queries.get(name)
                 empty = no_rows(schema.types)
                 current, expired = split_kinds(concat_rows(seen) if seen else empty)
-                outputs.queries[name] = (self._emitted([current], schema.names), self._emitted([expired], schema.names))
+                outputs.queries[name] = (
+                    self._collect_outputs([current], schema.names),
+                    self._collect_outputs([expired], schema.names),
+                )
         for id, aggregation in self.parts.aggregations.items():
             table = aggregation.partials()
             if table is not None:
                 outputs.partials[id] = table
         return outputs
 
-    def _emitted(self, parts: Sequence[Rows], names: tuple[str, ...]) -> Emitted:
+    def _collect_outputs(self, parts: Sequence[Rows], names: tuple[str, ...]) -> Emitted:
         strings = self.services.strings
         whole = [concat(columns) for columns in zip(*(p.columns for p in parts), strict=True)]
         columns = [c.to_list(strings) if c.type is Type.OBJECT else c.to_arrow(strings) for c in whole]
@@ -455,7 +458,7 @@ class NodeEngine:
         """All state as a runner stores it, in parts that are the engine's own memory: they mean something until the
         next step. Of those that are tracked most is not read again where it was not written since the last call."""
         strings = self.services.strings
-        return saved(self._state(by_change), strings) or [*packed(self._state(plain), strings)]
+        return save_parts(self._state(by_change), strings) or [*pack_buffers(self._state(plain), strings)]
 
     @property
     def stale(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qsl
 
-from ..engine.expressions.javaregex import compile_java, limited
+from ..engine.expressions.javaregex import compile_java, match_in_time
 from ..engine.expressions.values import RowFailure
 from ..errors import Misuse, shown
 from ..plan.connectors.mapping import SourceMapping, TextGroup, TextSource
@@ -69,7 +69,7 @@ class TextReader:
                 row.append(None)
                 continue
             try:
-                match = limited(self.patterns[place.pattern].search, text)
+                match = match_in_time(self.patterns[place.pattern].search, text)
             except RowFailure as e:
                 raise MessageError(f"{a.name}: {e}") from None
             found = None if match is None else match[place.number]

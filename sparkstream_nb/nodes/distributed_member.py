@@ -16,7 +16,7 @@ from ..engine.columnar.blocks import Buffer
 from ..engine.columnar.columns import Strings
 from ..engine.node import NodeEngine
 from ..engine.state.batch import Emitted, InputBatch, Outputs, RetrievalAnswer, taken
-from ..engine.state.snapshot import packed, unpack
+from ..engine.state.snapshot import pack_buffers, unpack
 from ..plan.nodes import Plan, Retrieval
 from ..simulation.faults import Fault
 from .distributed import Distributed, DistributedLane
@@ -111,7 +111,7 @@ class DistributedMember:
 
     def saved_parts(self) -> list[Buffer]:
         """The parts of `snapshot`."""
-        return packed({"steps": self.steps, "lane": self.lane.state()}, Strings())
+        return pack_buffers({"steps": self.steps, "lane": self.lane.state()}, Strings())
 
     def restore(self, blob: bytes) -> None:
         """Restores a snapshot of the same app."""

@@ -16,7 +16,7 @@ from ..engine.columnar.blocks import Buffer
 from ..engine.columnar.columns import Strings
 from ..engine.node import NodeEngine
 from ..engine.state.batch import Emitted, InputBatch, Outputs, RetrievalAnswer
-from ..engine.state.snapshot import packed, unpack
+from ..engine.state.snapshot import pack_buffers, unpack
 from ..errors import SiddhiRuntimeError
 from ..plan.nodes import Plan, Retrieval
 from ..simulation.faults import Fault
@@ -125,7 +125,7 @@ class PairMember:
             "counts": lane.counts.as_dict(),
             "share": self.group.share.state(),
         }
-        return packed(state, Strings())
+        return pack_buffers(state, Strings())
 
     def restore(self, blob: bytes) -> None:
         """Restores a snapshot of the same pair. The report of what became of events begins anew, but for those

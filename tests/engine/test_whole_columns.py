@@ -13,7 +13,14 @@ import pytest
 
 from sparkstream_nb.engine.columnar.columns import ARROW, Array, Column, Strings, Texts, concat
 from sparkstream_nb.engine.expressions import Context, Env, compile_expr
-from sparkstream_nb.engine.expressions.asciitexts import ANYWHERE, BEGINNING, ENTIRE, matching, replaced, split_at
+from sparkstream_nb.engine.expressions.asciitexts import (
+    ANYWHERE,
+    BEGINNING,
+    ENTIRE,
+    match_pattern,
+    replace_matches,
+    split_at,
+)
 from sparkstream_nb.engine.expressions.functions.core import _uuids
 from sparkstream_nb.engine.expressions.javaregex import compile_java, replace, split
 from sparkstream_nb.engine.expressions.plainregex import never_empty, plain_regex
@@ -151,11 +158,11 @@ def same_matches(p: str, rng: Random) -> None:
     given = ["", *("".join(rng.choices("abAB01-. _/:,]", k=rng.randrange(9))) for _ in range(40))]
     array, compiled = pa.array(given), compile_java(p)
     for form, method in ((ANYWHERE, "search"), (BEGINNING, "match"), (ENTIRE, "fullmatch")):
-        run = matching(form)(p)
+        run = match_pattern(form)(p)
         assert run is not None
         assert run(array)[0].to_pylist() == [getattr(compiled, method)(t) is not None for t in given]
     for count in (-1, 1):
-        again = replaced(count)(p, "<x>")
+        again = replace_matches(count)(p, "<x>")
         assert (again is not None) == never_empty(p)
         if again is not None:
             assert again(array)[0].to_pylist() == [replace(t, p, "<x>", max(count, 0)) for t in given]

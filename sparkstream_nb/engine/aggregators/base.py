@@ -195,7 +195,7 @@ class Aggregator(Protocol):
         `group`, numbered by first occurrence. The aggregator's state afterwards is undefined."""
         ...
 
-    def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
+    def find_refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
         """The rows whose arguments raise an error, and the reason; None if there are none. They must not be passed to
         `run`."""
         ...
@@ -234,7 +234,7 @@ class Base:
         n = len(group)
         return self.over(args, AggregateInput(n, None, group, groups, None, 1, None, EVERY, group, groups))
 
-    def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
+    def find_refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
         return None
 
 

@@ -325,7 +325,7 @@ class Min(Grouped):
             self.queue = grown(self.queue, 4 * feed.groups)
             if feed.pushed is not None:
                 if feed.slot is None and column.null is None and not len(self.epoch):
-                    return self._pushed(values, feed.pushed, feed)
+                    return self._run_pushed(values, feed.pushed, feed)
                 feed.lay_out()
             done, made, holes = 0, 0, False
             while done < feed.n:
@@ -344,7 +344,7 @@ class Min(Grouped):
         shown = shown_column(self.type, out, null if holes else None)
         return Column(self.type, shown.values.astype(DTYPES[self.type], copy=False), shown.null)
 
-    def _pushed(self, values: Array, ops: Pushed, feed: AggregateInput) -> Column:
+    def _run_pushed(self, values: Array, ops: Pushed, feed: AggregateInput) -> Column:
         out, ahead, done = np.empty(ops.n, self.dtype), feed.ahead(self.words), 0
         loop = _pushed_loop(self.sign, len(feed.group) > 0, ahead > 0)
         while done < ops.n:

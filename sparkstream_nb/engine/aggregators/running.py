@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columnar.arrays import Array, lined, wider
+from ..columnar.arrays import Array, aligned_zeros, wider
 from ..columnar.blocks import Blocks, Tracked
 from ..columnar.columns import Column
 from .base import AggregateInput, Grouped
@@ -27,8 +27,8 @@ from .moving import (
     NOTHING,
     REAL,
     WHOLE,
+    compile_push,
     of_one_group,
-    pushing,
     pushing_of_one_group,
     together,
     undone,
@@ -70,7 +70,7 @@ class Cells:
     def split(self) -> None:
         """Switches to a separate count for each aggregate."""
         if self._counts is None and self.size > 1:
-            self._counts = lined(len(self._words), np.int64)
+            self._counts = aligned_zeros(len(self._words), np.int64)
             self._rows(self._counts)[:, 1:] = self._rows(self._words)[:, :1]
             self._blocks[1].forget()
 
@@ -100,7 +100,7 @@ class Cells:
 
     def touch(self, feed: AggregateInput) -> None:
         """The groups of the ops of `feed` are written."""
-        if not self._blocks[0].spared(feed.n) | self._blocks[1].spared(feed.n):
+        if not self._blocks[0].can_spare(feed.n) | self._blocks[1].can_spare(feed.n):
             return
         group = feed.group
         if len(group) == 0:
@@ -117,7 +117,7 @@ class Cells:
         for blocks in self._blocks:
             blocks.touch(groups.astype(np.int64) << self.shift)
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         """All of it, saved by change."""
         arrays = self._words, self._counts
         words, counts = (
@@ -126,7 +126,7 @@ class Cells:
         return {"words": words, "counts": counts}
 
     def load(self, state: dict[str, Any]) -> None:
-        """The inverse of `saved`."""
+        """The inverse of `save_state`."""
         words, counts = state["words"], state["counts"]
         self._words = _more(words, len(words))
         self._counts = None if counts is None else _more(counts, len(counts))
@@ -141,7 +141,7 @@ class Cells:
 
 
 def _more(words: Array, n: int) -> Array:
-    out = lined(n, np.int64)
+    out = aligned_zeros(n, np.int64)
     out[: len(words)] = words
     return out
 
@@ -178,8 +178,8 @@ class RunningAggregate(Grouped):
         count = {"count": counts, "epoch": self.epoch, "era": self.eras}
         return count if self.what == COUNT else {"total": totals.view(self.dtype), **count}
 
-    def saved(self) -> dict[str, Any]:
-        cells = self.cells.saved() if self.at == 0 else None
+    def save_state(self) -> dict[str, Any]:
+        cells = self.cells.save_state() if self.at == 0 else None
         return {"cells": cells, "exact": self.exact, "epoch": self.epoch, "era": self.eras}
 
     def load(self, state: dict[str, Any]) -> None:
@@ -300,7 +300,7 @@ def _by_group(
     if feed.pushed is not None:
         p = feed.pushed
         ahead = [asked["ahead"]] if "ahead" in asked else []
-        return pushing(cells.shift, bool(ahead), bool(ahead) and p.lag <= NEAR, *what)(
+        return compile_push(cells.shift, bool(ahead), bool(ahead) and p.lag <= NEAR, *what)(
             p.first, p.n, p.free, p.lag, feed.group, *ahead, *words, *given, *out
         )
     n, kind, pos, group, _, slot, shown = feed.arrays

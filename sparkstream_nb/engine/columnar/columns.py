@@ -71,7 +71,7 @@ class Column:
         """The null mask, made if there is none."""
         return np.zeros(len(self), np.bool_) if self.null is None else self.null
 
-    def joined(self, others: Sequence[Column]) -> Column | None:
+    def try_concat(self, others: Sequence[Column]) -> Column | None:
         """The concatenation of this column and the others if it is possible without gathering values; else None."""
         return None
 
@@ -233,7 +233,7 @@ class Texts(Column):
             return super().slice(a, b)
         return Texts(self._array.slice(a, b - a), self._strings, many=self._many)
 
-    def joined(self, others: Sequence[Column]) -> Column | None:
+    def try_concat(self, others: Sequence[Column]) -> Column | None:
         texts = [o for o in others if isinstance(o, Texts) and o.many]
         if not self.many or len(texts) < len(others):
             return None
@@ -345,7 +345,7 @@ def concat(parts: Sequence[Column]) -> Column:
         return parts[0]
     if any(isinstance(p, UnreadColumn) for p in parts):
         return UnreadColumn(parts[0].type, sum(map(len, parts)))
-    joined = parts[0].joined(parts[1:])
+    joined = parts[0].try_concat(parts[1:])
     if joined is not None:
         return joined
     null = None

@@ -43,7 +43,7 @@ class LazyRows:
             *order_at(self.root, self.chunk, index),
             None if self.kind is None else self.kind[index],
             None if self.part is None else self.part[index],
-            cached(lambda ref: whole(ref).take(index)),
+            cache_columns(lambda ref: whole(ref).take(index)),
             None if time is None else lambda ref: time(ref).take(index),
             anew=self.anew,
         )
@@ -54,7 +54,7 @@ class LazyRows:
         return self.passing.columns.events[attr if self.places is None else self.places[attr]]
 
 
-def cached(resolve: Resolver) -> Resolver:
+def cache_columns(resolve: Resolver) -> Resolver:
     """`resolve` that computes each column once."""
     known: dict[Ref | EventRef, Column] = {}
 

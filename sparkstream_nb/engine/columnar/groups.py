@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from .arrays import grown, lined
+from .arrays import aligned_zeros, grown
 from .columns import Array, Column, Strings
 from .eventlog import EventLog
 from .jit import kernel, prefetch
@@ -117,7 +117,7 @@ class IdTable:
 
     def __init__(self) -> None:
         self.size = 0
-        self._slots = lined(128, np.uint64)
+        self._slots = aligned_zeros(128, np.uint64)
         self._lines = np.empty(2 * BLOCK, np.uint64)
 
     def assign(self, values: Array) -> tuple[Array, Array]:
@@ -170,7 +170,7 @@ _HALF = 33
 
 
 @kernel
-def _paired(left: Array, right: Array, out: Array) -> None:
+def _pair_numbers(left: Array, right: Array, out: Array) -> None:
     """One number for each pair of a number that is at least 0 and below 2^31, and one of `_HALF` bits."""
     for i in range(len(out)):
         out[i] = np.int64(left[i]) << _HALF | np.int64(right[i])
@@ -208,7 +208,7 @@ class Keys:
                 out, first = self._singles[0].assign(out)
             for i, table in enumerate(self._pairs, 1):
                 pair = np.empty(n, np.int64)
-                _paired(out, self._number(i, columns[i]), pair)
+                _pair_numbers(out, self._number(i, columns[i]), pair)
                 out, first = table.assign(pair)
         if len(first):
             self._log.append(Rows([c.take(first) for c in columns], first, first, first))
@@ -247,8 +247,8 @@ class Keys:
     def state(self) -> dict[str, Any]:
         return {"values": self.columns()}
 
-    def saved(self) -> dict[str, Any]:
-        return {"values": self._log.saved(0, self.size)["columns"]}
+    def save_state(self) -> dict[str, Any]:
+        return {"values": self._log.save_state(0, self.size)["columns"]}
 
     def load(self, state: dict[str, Any]) -> None:
         self.__init__(self.types, self.strings, instances=self._instances)  # type: ignore[misc]

@@ -51,7 +51,7 @@ class LazyObjectColumn(Column):
     def slice(self, a: int, b: int) -> Column:
         return self._over([p.slice(a, b) for p in self.parts], None if self.null is None else self.null[a:b])
 
-    def joined(self, others: Sequence[Column]) -> Column | None:
+    def try_concat(self, others: Sequence[Column]) -> Column | None:
         alike = [o for o in others if isinstance(o, LazyObjectColumn) and (o.make, o.keys) == (self.make, self.keys)]
         if len(alike) < len(others):
             return None

@@ -31,7 +31,7 @@ def _merge(left: Array, order: Array, right: Array, base: int, keys: Array, out:
         j += one
 
 
-def merged(runs: Sequence[Array]) -> Array:
+def merge_order(runs: Sequence[Array]) -> Array:
     """The stable merge order (int64 indices into the concatenated `runs`) of ascending int64 runs, at least one; equal
     numbers of earlier runs come first."""
     keys, order = runs[0], np.arange(len(runs[0]))

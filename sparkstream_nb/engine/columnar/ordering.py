@@ -122,7 +122,7 @@ def _stay(order: Array, starts: Array, kind: Array, offset: int, limit: int, cut
     return n, cuts
 
 
-def ordered(rows: Rows, select: Select, strings: Strings) -> tuple[Array, Array]:
+def order_rows(rows: Rows, select: Select, strings: Strings) -> tuple[Array, Array]:
     """(the rows that stay, in their order; the chunks that lost rows to `limit`, but not all). Equal chunks lie
     together.
 

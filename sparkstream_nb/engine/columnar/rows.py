@@ -20,7 +20,7 @@ import numpy as np
 from ...types import Type
 from .columns import Array, Column, Mask, SelectionView, concat, take_columns, writable
 from .jit import kernel
-from .merging import merged
+from .merging import merge_order
 
 ROOT_BITS = 16
 EVENT_PHASE = (1 << ROOT_BITS) - 1
@@ -219,7 +219,7 @@ def in_order(parts: Sequence[tuple[int, Rows]]) -> Rows:
     rows = concat_rows(runs)
     if len(parts) == 1:
         return rows
-    rows = rows.take(merged([r.root for r in runs]))
+    rows = rows.take(merge_order([r.root for r in runs]))
     rows.chunk = chunk_numbers(rows.chunk)
     return rows
 
@@ -266,7 +266,7 @@ def steps_of(roots: Sequence[Array], base: int) -> Array:
 
 
 @kernel
-def _clocked(root: Array, base: int, now: Array, out: Array) -> None:
+def _write_clock_times(root: Array, base: int, now: Array, out: Array) -> None:
     for i in range(len(root)):
         out[i] = now[(root[i] >> ROOT_BITS) - base]
 
@@ -298,7 +298,7 @@ class Clock:
     def at(self, root: Array) -> Array:
         """The clock (ms) for rows with these roots."""
         out = np.empty(len(root), np.int64)
-        _clocked(root, self.base, self.now, out)
+        _write_clock_times(root, self.base, self.now, out)
         return out
 
     @property

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array, lined
+from .arrays import Array, aligned_zeros
 from .jit import inlined, kernel, number_of_five
 
 BLOCK = 64
@@ -91,7 +91,7 @@ def _enter_all(old: Array, old_numbers: Array, slots: Array, numbers: Array) -> 
 
 def larger(slots: Array, times: int) -> Array:
     """A table of `times` the capacity, with the same keys."""
-    out = lined(times * len(slots), np.uint64)
+    out = aligned_zeros(times * len(slots), np.uint64)
     _enter_all(slots, slots.view(np.uint32), out, out.view(np.uint32))
     return out
 

@@ -27,7 +27,7 @@ class Strings:
         self.halves = False
         """True if Arrow's form lacks a text: one with half a character."""
         self.stale = False
-        """True if most strings were of no use when that was looked at last (`looked`)."""
+        """True if most strings were of no use when that was looked at last (`note_use`)."""
         self._look_at = 1 << 16
 
     def __len__(self) -> int:
@@ -111,18 +111,18 @@ class Strings:
             texts = np.column_stack([np.cumsum(sizes) - sizes, sizes])
             self._arrow.extend(texts, np.frombuffer(b"".join(written), np.uint8))
 
-    def tracked(self) -> tuple[Tracked, Tracked] | None:
+    def track_buffers(self) -> tuple[Tracked, Tracked] | None:
         """All strings by code as they are saved: where each ends (from the second offset on), and the bytes. None where
         Arrow's form lacks one."""
         self._in_arrow()
-        return None if self.halves else self._arrow.tracked()
+        return None if self.halves else self._arrow.track_buffers()
 
     @property
     def due(self) -> bool:
         """True if there are twice as many strings as when it was looked at last how many are used."""
         return len(self) >= self._look_at
 
-    def looked(self, used: int) -> None:
+    def note_use(self, used: int) -> None:
         """So many strings are used."""
         self._look_at, self.stale = 2 * len(self), 2 * used < len(self)
 

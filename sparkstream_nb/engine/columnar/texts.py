@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .arrays import Array, Mask, grown, lined
+from .arrays import Array, Mask, aligned_zeros, grown
 from .blocks import Blocks, Tracked
 from .jit import inlined, kernel, load64, prefetch
 from .slots import BLOCK, found, keys_for, larger, line_of, next_slot, number_at
@@ -223,7 +223,7 @@ class TextTable:
 
     def __init__(self) -> None:
         self.size = 0
-        self._slots = lined(_SLOTS, np.uint64)
+        self._slots = aligned_zeros(_SLOTS, np.uint64)
         self._arena = np.zeros(512, np.uint64)
         self._used = 0
         self._asked = np.empty(6 * BLOCK, np.uint64)
@@ -303,7 +303,7 @@ class TextArray:
     def __len__(self) -> int:
         return self._n
 
-    def tracked(self) -> tuple[Tracked, Tracked]:
+    def track_buffers(self) -> tuple[Tracked, Tracked]:
         """The offsets (n + 1) and the bytes, as they are saved."""
         ends = self._ends[: self._n + 1]
         arrays = ends, self._data[: int(ends[-1])]

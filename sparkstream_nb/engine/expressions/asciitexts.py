@@ -132,7 +132,7 @@ def _literal(pattern: str) -> bool:
     return all(c.isalnum() or c in " !\"#%&',-/:;<=>@_`~" for c in pattern)
 
 
-def replaced(count: int) -> Callable[[str, str], Callable[[pa.Array], Answer] | None]:
+def replace_matches(count: int) -> Callable[[str, str], Callable[[pa.Array], Answer] | None]:
     """`str:replaceAll` (count -1), `str:replaceFirst` (1)."""
 
     def function(pattern: str, replacement: str) -> Callable[[pa.Array], Answer] | None:
@@ -144,7 +144,7 @@ def replaced(count: int) -> Callable[[str, str], Callable[[pa.Array], Answer] | 
     return function
 
 
-def matching(form: str) -> Callable[..., Callable[[pa.Array], Answer] | None]:
+def match_pattern(form: str) -> Callable[..., Callable[[pa.Array], Answer] | None]:
     """True if strings match a pattern, which replaces `{}` in `form`."""
 
     def function(pattern: str, *start: int) -> Callable[[pa.Array], Answer] | None:
@@ -159,7 +159,7 @@ def matching(form: str) -> Callable[..., Callable[[pa.Array], Answer] | None]:
 ANYWHERE, BEGINNING, ENTIRE = "(?:{})", r"\A(?:{})", r"\A(?:{})\z"
 
 
-def concatenated(call: Call) -> Whole | None:
+def concat_strings(call: Call) -> Whole | None:
     """`str:concat`, of any strings."""
 
     def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:

@@ -14,7 +14,7 @@ from ...types import Type
 from ..columnar.columns import DTYPES, Column, Mask, Strings
 from ..columnar.made import LazyObjectColumn
 from .objects import HashMap
-from .rowwise import Plain, Whole, boxing
+from .rowwise import Plain, Whole, box_arguments
 from .values import box
 
 
@@ -25,7 +25,7 @@ def map_created(create: Plain) -> Callable[[Call], Whole | None]:
         keys = tuple(a.value for a in call.args[::2] if isinstance(a, Const) and a.type is Type.STRING)
         if not keys or 2 * len(set(keys)) != len(call.args):
             return None
-        make = boxing(create, call)
+        make = box_arguments(create, call)
 
         def with_keys(*values: Any) -> Any:
             return make(*(x for pair in zip(keys, values, strict=True) for x in pair))
@@ -41,7 +41,7 @@ def list_created(create: Plain) -> Callable[[Call], Whole | None]:
     def form(call: Call) -> Whole | None:
         if len(call.args) < 2:
             return None
-        keys, make = tuple(range(len(call.args))), boxing(create, call)
+        keys, make = tuple(range(len(call.args))), box_arguments(create, call)
         return lambda columns, strings: (LazyObjectColumn(list, keys, make, columns, strings), None)
 
     return form
@@ -62,14 +62,14 @@ def got(kind: type) -> Callable[[Call], Whole | None]:
                 return None
             if sought not in held.keys:
                 return Column.all_null(call.type, len(held)), None
-            return _boxed(held.parts[held.keys.index(sought)], strings), None
+            return _box_values(held.parts[held.keys.index(sought)], strings), None
 
         return whole if call.type is Type.OBJECT else None
 
     return form
 
 
-def _boxed(column: Column, strings: Strings) -> Column:
+def _box_values(column: Column, strings: Strings) -> Column:
     """The values of a column as objects."""
     if column.type is Type.OBJECT:
         return column
@@ -79,7 +79,7 @@ def _boxed(column: Column, strings: Strings) -> Column:
 _BOXES: dict[Type, Plain] = {t: partial(box, t) for t in (Type.LONG, Type.FLOAT)}
 
 
-def counted(kind: type, count: Callable[[int], Any]) -> Callable[[Call], Whole | None]:
+def count_items(kind: type, count: Callable[[int], Any]) -> Callable[[Call], Whole | None]:
     """Functions of the size of a map or list."""
 
     def form(call: Call) -> Whole:

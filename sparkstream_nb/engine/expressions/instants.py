@@ -100,7 +100,7 @@ def _add_months(instants: Array, months: Array, first: int, last: int, left: Mas
         out[i] = then
 
 
-def shifted(sign: int, call: Call) -> Whole | None:
+def shift_dates(sign: int, call: Call) -> Whole | None:
     """`time:dateAdd` (sign 1) and `time:dateSub` (-1) of milliseconds, which return strings."""
     if len(call.args) != 3 or not isinstance(call.args[2], Const):
         return None
@@ -153,7 +153,7 @@ def _fields(instants: Array, unit: int, first: int, last: int, left: Mask, out: 
             out[i] = rest // 1000 % 60
 
 
-def extracted(call: Call) -> Whole | None:
+def extract_field(call: Call) -> Whole | None:
     """`time:extract` of milliseconds; not weeks."""
     unit = call.args[1]
     if call.args[0].type is not Type.LONG or not isinstance(unit, Const) or str(unit.value).upper() not in _UNITS:
@@ -285,7 +285,7 @@ def _format(
         ends[i + 1] = at
 
 
-def formatted(call: Call) -> Whole | None:
+def format_dates(call: Call) -> Whole | None:
     """`time:dateFormat` of milliseconds by a constant pattern."""
     if len(call.args) != 2 or not isinstance(call.args[1], Const):
         return None

@@ -29,7 +29,7 @@ def distinct(
     if not varying:
         return np.zeros(1, np.int64), np.zeros(n, np.int64)
     if len(varying) == 1 and varying[0].type is Type.STRING:
-        return numbered(varying[0].values, 1, np.full(len(strings) + 1, -1, np.int32))
+        return number_codes(varying[0].values, 1, np.full(len(strings) + 1, -1, np.int32))
     keys, size = _codes(varying[0], strings)
     for column in varying[1:]:
         more, width = _codes(column, strings)
@@ -41,7 +41,7 @@ def distinct(
     if size > _dense(n):
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         return first, inverse
-    first, inverse = numbered(keys, 0, np.full(size, -1, np.int32))
+    first, inverse = number_codes(keys, 0, np.full(size, -1, np.int32))
     return (first, inverse) if len(first) < n else (np.arange(n), None)
 
 
@@ -69,7 +69,7 @@ def _number(codes: Array, shift: int, number: Array, known: int, first: Array, o
     return new
 
 
-def numbered(codes: Array, shift: int, number: Array, known: int = 0) -> tuple[Array, Array]:
+def number_codes(codes: Array, shift: int, number: Array, known: int = 0) -> tuple[Array, Array]:
     """(the first row of each code that has no number, each row's number). `number` holds the numbers of codes + shift,
     of which so many are `known`, the others -1, and gets those that it lacks."""
     first, out = np.empty(min(len(number), len(codes)), np.int64), np.empty(len(codes), np.int64)

@@ -47,7 +47,7 @@ TRUE, FALSE, FAILED = 1, 0, 2
 
 
 @kernel
-def _divided(a: int, b: int) -> int:
+def _divide_longs(a: int, b: int) -> int:
     """Quotient toward zero; b is not 0."""
     if b == -1:
         return -a
@@ -286,9 +286,9 @@ def holds(
                 elif c == 0:
                     null[s] = True
                 elif how == DIV:
-                    b = _divided(b, c)
+                    b = _divide_longs(b, c)
                 else:
-                    b = b - _divided(b, c) * c
+                    b = b - _divide_longs(b, c) * c
                 stack[s] = ((b + 2147483648) & 4294967295) - 2147483648 if codes[q + 2] == INT else b
             q += 3
         op = codes[q]

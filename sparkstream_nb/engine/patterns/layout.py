@@ -45,7 +45,7 @@ class Processor:
         return self.kind in (m.ABSENT, m.ABSENT_LOGICAL)
 
     @property
-    def counted(self) -> bool:
+    def is_counted(self) -> bool:
         return self.kind == m.COUNT
 
 
@@ -93,7 +93,7 @@ class PatternLayout:
     @property
     def begins_alone(self) -> bool:
         """True if an instance starts without an event of its own: a first state is absent, or needs no event."""
-        return any(p.start and (p.absent or (p.counted and p.least == 0)) for p in self.processors)
+        return any(p.start and (p.absent or (p.is_counted and p.least == 0)) for p in self.processors)
 
     @property
     def starts(self) -> list[int]:
@@ -183,7 +183,7 @@ def _next(out: PatternLayout, state: nodes.NextState, start: bool) -> _Runtime:
     for i in _both(ps, a.last):
         ps[i].next = b.first
     last = ps[a.last]
-    if last.counted and last.start and out.sequence and last.least == 0:
+    if last.is_counted and last.start and out.sequence and last.least == 0:
         ps[b.first].callback = a.last
     return _Runtime(
         a.first, b.last, b.resets + a.resets, a.updates + b.updates, a.inits + b.inits, a.setups + b.setups,
@@ -228,7 +228,7 @@ def table(layout: PatternLayout) -> Array:
     ps = layout.processors
     out = np.zeros((len(ps), m.P_SIZE), np.int64)
     steady = layout.input.within is not None and all(
-        p.kind in (m.STREAM, m.LOGICAL) or (p.counted and p.least > 0) for p in ps if p.start
+        p.kind in (m.STREAM, m.LOGICAL) or (p.is_counted and p.least > 0) for p in ps if p.start
     )
     for i, p in enumerate(ps):
         row = out[i]
@@ -236,7 +236,7 @@ def table(layout: PatternLayout) -> Array:
         row[m.NEXT], row[m.EVERY], row[m.WITHIN_EVERY] = p.next, p.every, p.within_every
         row[m.LAST_STATE], row[m.RETURNS], row[m.CALLBACK] = p.last, p.returns, p.callback
         row[m.PARTNER], row[m.IS_OR], row[m.WAIT], row[m.PHASE] = p.partner, p.is_or, p.wait, p.phase
-        row[m.CHAINED], row[m.TIMER], row[m.STREAM_OF] = p.counted, p.timer, layout.stream_of(i)
+        row[m.CHAINED], row[m.TIMER], row[m.STREAM_OF] = p.is_counted, p.timer, layout.stream_of(i)
         row[m.PROGRAM], row[m.KEYS], row[m.BOUND] = -1, -1, -1
         row[m.STEADY] = steady and not p.start
         row[m.AGAIN] = p.kind == m.STREAM and p.start and p.every == i and p.callback < 0
@@ -244,7 +244,7 @@ def table(layout: PatternLayout) -> Array:
     return out
 
 
-def listed(numbers: list[int]) -> Array:
+def end_list(numbers: list[int]) -> Array:
     """A list for the machine: ends with -1."""
     return np.array([*numbers, -1], np.int64)
 
@@ -260,7 +260,7 @@ def receivers(layout: PatternLayout) -> Array:
     return np.array(head + body, np.int64)
 
 
-def selecting(layout: PatternLayout) -> Array:
+def selecting_streams(layout: PatternLayout) -> Array:
     """Per stream, whether its receiver passes matches to the select: it knows the select through the processor that was
     set up last (`StateMultiProcessStreamReceiver.setNext`), or through its only processor's last state."""
     out = []

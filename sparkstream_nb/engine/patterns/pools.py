@@ -13,7 +13,7 @@ from . import memory as m
 from .check import passes
 from .dump import dump_machine, measure, restore_machine
 from .index import enter_index, index_key, leave_index, look
-from .layout import PatternLayout, listed, receivers, selecting
+from .layout import PatternLayout, end_list, receivers, selecting_streams
 from .log import PatternLog
 from .loop import birth, proceed, timers_wait, write_chains
 from .machine import notify_at
@@ -51,7 +51,7 @@ _SAVED = sorted((*(f for _, f, _, _ in _FREE), *(left for _, _, left, _ in _FREE
 def functions(layout: PatternLayout, filters: Filters) -> dict[int, Unit]:
     """The compiled functions that the machine of a pattern can call, by their places in the header."""
     kinds, table = {p.kind for p in layout.processors}, filters.table
-    passed_over = any(p.counted and p.least == 0 for p in layout.processors)
+    passed_over = any(p.is_counted and p.least == 0 for p in layout.processors)
     again = any(p.every >= 0 or p.within_every >= 0 for p in layout.processors)
     has = {
         m.F_ROWS: (proceed, True),
@@ -97,9 +97,10 @@ class Pools:
             m.XP: filters.table, m.XQ: np.array([*filters.codes, 0], np.int64),
             m.XK: np.array([*filters.constants, 0], np.int64), m.XS: np.zeros(128, np.int64),
             m.XM: np.zeros(128, np.uint8),
-            m.M_INIT: listed(layout.inits), m.M_RESET: listed(layout.resets), m.M_UPDATE: listed(layout.updates),
-            m.M_STARTUP: listed(layout.startup), m.M_TIMERS: listed(layout.timers), m.M_STARTS: listed(layout.starts),
-            m.M_STREAM: receivers(layout), m.M_SELECTS: selecting(layout),
+            m.M_INIT: end_list(layout.inits), m.M_RESET: end_list(layout.resets), m.M_UPDATE: end_list(layout.updates),
+            m.M_STARTUP: end_list(layout.startup), m.M_TIMERS: end_list(layout.timers),
+            m.M_STARTS: end_list(layout.starts),
+            m.M_STREAM: receivers(layout), m.M_SELECTS: selecting_streams(layout),
         }  # fmt: skip
         self._blocks = {at: Blocks(8) for at in sorted(m.TOLD)}
         """What is known of pools as they were saved."""
@@ -120,7 +121,7 @@ class Pools:
         x[m.WITHIN] = -1 if self.layout.input.within is None else self.layout.input.within
         x[m.SEQUENCE] = self.layout.sequence
         x[m.START_N], x[m.TIMERS] = len(self.layout.starts), len(self.layout.timers)
-        x[m.CHAINS] = sum(p.counted for p in self.layout.processors)
+        x[m.CHAINS] = sum(p.is_counted for p in self.layout.processors)
         x[m.NEXT_DUE] = FAR
         x[m.O_SIZE] = m.O_SLOTS + self.n * (2 if x[m.CHAINS] else 1)
         self.hold(m.XV, np.zeros(self.n, np.int64))
@@ -164,7 +165,7 @@ class Pools:
         self.header[left] += len(added)
         self.hold(at, pool)
 
-    def need(self, records: int) -> None:
+    def reserve_records(self, records: int) -> None:
         """Makes every pool have more than `records` free records, and `R` as much room."""
         x = self.header
         for at, _, left, _ in _FREE:
@@ -237,7 +238,7 @@ class Pools:
     def begin(self, parts: Array, times: Array) -> None:
         """Starts the instances that have not started, in order; `times` int64: when each was made (ms)."""
         if len(parts):
-            self.need((4 * self.n + 8) * len(parts))
+            self.reserve_records((4 * self.n + 8) * len(parts))
             begin_parts(self.header.ctypes.data, np.ascontiguousarray(parts, np.int64), times[parts])
 
     def forget(self, parts: Array) -> None:
@@ -294,7 +295,7 @@ class Pools:
         """These words of a pool were written otherwise than by compiled code."""
         self._blocks[at].touch(words)
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         """All pools as they are, saved by change; as `state` where they are small, as there is free room in them."""
         if sum(self._held[at].nbytes for at in m.KEPT) < LEAST_SAVED:
             return self.state()
@@ -309,7 +310,7 @@ class Pools:
                 marks[:] = 0
             pools[at] = Tracked.of(blocks, 0, self._held[at])
         return {
-            "log": self.log.saved(),
+            "log": self.log.save_state(),
             "pools": list(pools.values()),
             "parts": self.parts,
             "registers": self.header[_SAVED].copy(),
@@ -319,7 +320,7 @@ class Pools:
         }
 
     def _load_pools(self, state: dict[str, Any]) -> None:
-        """The inverse of `saved`."""
+        """The inverse of `save_state`."""
         self.clear()
         self.log.load_saved(state["log"])
         self.bind_log()
@@ -334,7 +335,7 @@ class Pools:
         self.index(state["buckets"])
 
     def load(self, state: dict[str, Any]) -> None:
-        """Restores what `state` or `saved` returned."""
+        """Restores what `state` or `save_state` returned."""
         if "pools" in state:
             self._load_pools(state)
             return
@@ -343,7 +344,7 @@ class Pools:
         self.bind_log()
         lists = np.ascontiguousarray(state["lists"])
         self.need_parts(max(1, len(lists) // self.n))
-        self.need(max(len(state["cells"]), len(state["partials"]), len(state["events"]), len(state["times"])) + 16)
+        self.reserve_records(max(len(state[pool]) for pool in ("cells", "partials", "events", "times")) + 16)
         address = self.header.ctypes.data
         restore_machine(
             address, len(lists) // self.n, lists, state["cells"].copy(), np.ascontiguousarray(state["partials"]),
@@ -355,7 +356,7 @@ class Pools:
         self.fit_index()
 
     @property
-    def waiting(self) -> int:
+    def waiting_matches(self) -> int:
         """Partial matches in the lists of states, with the empty ones that wait for a first event."""
         # The first entry stands for none.
         return len(self._held[m.XN]) // self._sizes[m.XN] - int(self.header[m.N_LEFT]) - 1

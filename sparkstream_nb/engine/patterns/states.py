@@ -190,7 +190,7 @@ def _skippable(X: Words, p: int, e: int) -> bool:
 
 
 @compiled
-def _reached(X: Words, l0: int, p: int) -> None:
+def _reach_min_count(X: Words, l0: int, p: int) -> None:
     """The first half of `CountPostStateProcessor.processMinCountReached`: of a last state, a match."""
     if pool(X, XP)[p * P_SIZE + LAST_STATE] != 0:
         pool(X, XL)[l0 + p * L_SIZE + CHANGED] = 1
@@ -207,7 +207,7 @@ def add_any(X: Words, l0: int, p: int, e: int) -> int:
         _add_one(X, l0, p, e)
         if not _skippable(X, p, e):
             break
-        _reached(X, l0, p)
+        _reach_min_count(X, l0, p)
         depth += 1
         if P[p * P_SIZE + NEXT] < 0:
             break
@@ -428,7 +428,7 @@ def count(X: Words, l0: int, p: int, e: int, g: int) -> int:
     stays = sequence and (P[f + LAST_STATE] == 0 or least == 0)
     reached = n == least and not stays
     if reached:
-        _reached(X, l0, p)
+        _reach_min_count(X, l0, p)
     if P[f + NEXT] >= 0 and (reached or (stays and n >= least)):
         add_state(X, l0, P[f + NEXT], e)
     if reached and P[f + EVERY] >= 0:

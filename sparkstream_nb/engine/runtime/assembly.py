@@ -130,7 +130,7 @@ class Assembly:
             tuple(t for t in read if t in noted),
             tuple(t for t in written if t in self.noted),
             self._faults(*op.inputs),
-            op.timed,
+            op.has_timers,
             _single(query),
             not partitioned and repeatable(query),
             writer is None or writer.whole,

@@ -25,7 +25,7 @@ Values = Sequence[Expr | None]
 """By attribute, what of a query's input an event brings along; None: something else."""
 
 
-def settling(plan: nodes.Plan) -> frozenset[str]:
+def two_pass_tables(plan: nodes.Plan) -> frozenset[str]:
     """The tables for which two passes suffice, for any cycles through them and no other table."""
     return frozenset(t for t, d in plan.tables.items() if not d.is_stored and _settles(plan, t))
 
@@ -92,13 +92,13 @@ def _asked_and_inserted(plan: nodes.Plan, query: nodes.Query, condition: Expr, t
     assert isinstance(query.input, nodes.StreamInput)
     schema = query.input.schema
     own = [Ref(t, 0, a, n) for a, (n, t) in enumerate(zip(schema.names, schema.types, strict=True))]
-    for values in _inserted(plan, query, own, table, ()):
+    for values in _inserted_values(plan, query, own, table, ()):
         if values is None or any(values[a] != e for a, e in equal.items()):
             return ()
     return tuple(sorted(equal))
 
 
-def _inserted(
+def _inserted_values(
     plan: nodes.Plan, query: nodes.Query, given: Values, table: str, seen: tuple[str, ...]
 ) -> Iterator[Values | None]:
     """By attribute of the table, what comes into it of an event that brings `given` to the query, for each way there;
@@ -119,4 +119,4 @@ def _inserted(
         return
     for q in plan.queries:
         if any(s.id == target.id for s in sources(q)) and _leads(plan, q, table, set()):
-            yield from _inserted(plan, q, items, table, (*seen, target.id))
+            yield from _inserted_values(plan, q, items, table, (*seen, target.id))

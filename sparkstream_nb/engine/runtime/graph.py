@@ -83,7 +83,7 @@ def build(
         for s in (*op.also, *(() if op.target is None else (op.target,))):
             writers.setdefault(s, []).append(i)
     derived = frozenset(writers)
-    reason = _unshared(ops)
+    reason = _unshared_reason(ops)
     circles = _circles(ops, receivers)
     repeats: set[int] = set()
     order = None if reason else _stages(ops, receivers, circles, settling, keyed, repeats)
@@ -106,7 +106,7 @@ def build(
     )
 
 
-def _unshared(ops: Sequence[OpNode]) -> str:
+def _unshared_reason(ops: Sequence[OpNode]) -> str:
     """Why the operators' accesses to tables need one chunk at a time; empty if they do not."""
     reason = ""
     written = {w for op in ops for w in op.writes}
@@ -279,7 +279,7 @@ def _stages(
                     return None
                 repeats.update(members)
         inside = {k: [r for r in _after(ops, receivers, k)[0] if r in members] for k in members}
-        stage = _sorted(members, inside)
+        stage = _sort_members(members, inside)
         if stage is None:
             return None
         stages[i] = stage
@@ -288,12 +288,12 @@ def _stages(
     for i, stage in stages.items():
         found = [r for k in stage for some in _after(ops, receivers, k) for r in some]
         after[i] = [first[r] for r in found if first[r] != i]
-    order = _sorted(tuple(stages), after)
+    order = _sort_members(tuple(stages), after)
     assert order is not None, "stages of whole circles have none among them"
     return tuple(stages[i] for i in order)
 
 
-def _sorted(members: Sequence[int], after: Mapping[int, Sequence[int]]) -> tuple[int, ...] | None:
+def _sort_members(members: Sequence[int], after: Mapping[int, Sequence[int]]) -> tuple[int, ...] | None:
     """Depth first, so that those `after` one come after it in their order; None for a cycle."""
     state = dict.fromkeys(members, 0)
     done: list[int] = []

@@ -121,7 +121,7 @@ class QueryOperator:
                 rows = self.windows[source].readable(rows)
             given[source] = rows
         out = self.query.run(given, clock).rows
-        for id in self.query.looked:
+        for id in self.query.read_windows:
             self.windows[id].looked_into()
         return out
 
@@ -135,8 +135,8 @@ class QueryOperator:
     def state(self) -> Any:
         return self.query.state()
 
-    def saved(self) -> Any:
-        return self.query.saved()
+    def save_state(self) -> Any:
+        return self.query.save_state()
 
     def load(self, state: Any) -> None:
         self.query.load(state)
@@ -170,8 +170,8 @@ class WindowOperator(StatelessOperator):
     def state(self) -> Any:
         return self.window.state()
 
-    def saved(self) -> Any:
-        return self.window.saved()
+    def save_state(self) -> Any:
+        return self.window.save_state()
 
     def load(self, state: Any) -> None:
         self.window.load(state)

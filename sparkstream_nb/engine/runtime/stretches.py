@@ -37,7 +37,7 @@ class Stretches:
             for op in self.causes.get(stream, ()):
                 root = rows.root
                 if op is not None:
-                    root = root[op.query.passing(stream, rows, clock)]
+                    root = root[op.query.passing_rows(stream, rows, clock)]
                 loud[(root >> ROOT_BITS) - clock.base] = True
         a = 0
         for at in [*np.flatnonzero(loud).tolist(), n]:

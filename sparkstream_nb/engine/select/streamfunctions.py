@@ -44,7 +44,7 @@ class StreamFunction(Protocol):
     def __call__(self, rows: Rows, args: Sequence[Column], strings: Strings, fail: Fail = _raise) -> Result: ...
 
 
-def _marked(n: int, rows: list[int]) -> Mask:
+def _mark_rows(n: int, rows: list[int]) -> Mask:
     mask = np.zeros(n, np.bool_)
     mask[rows] = True
     return mask
@@ -185,7 +185,7 @@ def _log(rows: Rows, args: Sequence[Column], strings: Strings, fail: Fail = _rai
         lines.append(f"{priority}: {', '.join(parts) or 'Event Arrived'}")
     if not failed:
         return None, [], lines
-    bad = _marked(len(rows), failed)
+    bad = _mark_rows(len(rows), failed)
     fail(bad, f"the priority of log() must be one of {', '.join(PRIORITIES)}")
     return np.flatnonzero(~bad), [], lines
 

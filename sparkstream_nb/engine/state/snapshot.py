@@ -3,8 +3,8 @@
 A blob is a JSON head followed by the arrays' bytes. String columns are stored with the strings they use, so a blob
 means the same in any node, and strings that are no longer used leave the dictionary. Equal states give equal bytes.
 
-What a runner stores has another form (`saved`), of which most is not read again where it was not written: arrays in
-blocks (`blocks.Tracked`), codes of strings as they are, and the dictionary as it grew. `unpack` takes both.
+What a runner stores has another form (`save_parts`), of which most is not read again where it was not written: arrays
+in blocks (`blocks.Tracked`), codes of strings as they are, and the dictionary as it grew. `unpack` takes both.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _SnapshotWriter:
     def column(self, c: Column) -> dict[str, Any]:
         null = None if c.null is None else self.array(c.null)
         if c.type is Type.STRING:
-            used, inverse = self._used(c.values)
+            used, inverse = self._used_codes(c.values)
             texts = self.strings.decode(used)
             order = sorted(range(len(texts)), key=lambda i: (texts[i] is not None, texts[i] or ""))
             place = np.empty(len(order), np.int32)
@@ -58,7 +58,7 @@ class _SnapshotWriter:
             return {"c": c.type.value, "v": body, "n": null, "x": [texts[i] for i in order]}
         return {"c": c.type.value, "v": self.array(c.values), "n": null}
 
-    def _used(self, codes: Array) -> tuple[Array, Array]:
+    def _used_codes(self, codes: Array) -> tuple[Array, Array]:
         """(the codes that there are, in order, the place of each among them)."""
         if len(self.strings) > _SPARSE * len(codes):
             used, inverse = np.unique(codes, return_inverse=True)
@@ -109,10 +109,10 @@ class _SnapshotWriter:
 
 def pack(state: Any, strings: Strings) -> bytes:
     """`state` as bytes. Raises TypeError for anything that is not plain data."""
-    return b"".join(packed(state, strings))
+    return b"".join(pack_buffers(state, strings))
 
 
-def packed(state: Any, strings: Strings) -> list[Buffer]:
+def pack_buffers(state: Any, strings: Strings) -> list[Buffer]:
     """The parts of `pack`, which are the state's own memory: they mean something until it changes."""
     w = _SnapshotWriter(strings)
     tree = w.value(state)
@@ -142,7 +142,7 @@ class _Saver(_SnapshotWriter):
             self.codes.append(c.values)
         return {"c": c.type.value, "v": self.array(c.values), "n": null}
 
-    def used(self) -> int:
+    def used_codes(self) -> int:
         """How many strings there are codes of."""
         there = np.zeros(len(self.strings) + 1, bool)  # a null is -1
         for c in self.codes:
@@ -153,16 +153,16 @@ class _Saver(_SnapshotWriter):
         return self.array(v) if isinstance(v, Tracked) else super().value(v)
 
 
-def saved(state: Any, strings: Strings) -> list[Buffer | Tracked] | None:
+def save_parts(state: Any, strings: Strings) -> list[Buffer | Tracked] | None:
     """The parts of `state` as a runner stores it; None where strings cannot be written so. `state` may have arrays that
     are tracked, and columns of them. The parts mean something until it changes."""
-    texts = strings.tracked()
+    texts = strings.track_buffers()
     if texts is None:
         return None
     w = _Saver(strings)
     tree, ends, data = w.value(state), *(w.array(t)["a"] for t in texts)
     if strings.due:
-        strings.looked(w.used())
+        strings.note_use(w.used_codes())
     sizes = [w.tracked[i].size if i in w.tracked else len(b) for i, b in enumerate(w.buffers)]
     head = json.dumps({"tree": tree, "texts": [ends, data], "sizes": sizes}, separators=(",", ":")).encode()
     return [_SAVED + struct.pack("<Q", len(head)) + head, *(w.tracked.get(i, b) for i, b in enumerate(w.buffers))]

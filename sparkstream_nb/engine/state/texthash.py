@@ -90,7 +90,7 @@ class TextKeys:
             elif c.type is Type.STRING:
                 _lay_on(*self._codes(c), wide, java)
             else:
-                _lay_on(*_printed(c), wide, java)
+                _lay_on(*_fingerprint_column(c), wide, java)
         if len(columns) == 1 and columns[0] is not None and columns[0].type is Type.STRING:
             return self._codes(columns[0])[1].astype(np.int64), java
         return wide, java
@@ -108,21 +108,21 @@ class TextKeys:
 
 
 def _table_of(texts: Sequence[str]) -> Array:
-    return _hashed(pa.array([t.encode("utf-8", "surrogatepass") for t in texts], pa.binary()))
+    return _hash_texts(pa.array([t.encode("utf-8", "surrogatepass") for t in texts], pa.binary()))
 
 
-def _hashed(texts: pa.Array) -> Array:
+def _hash_texts(texts: pa.Array) -> Array:
     offsets, data = text_buffers(texts)
     out = np.empty((4, len(texts)), np.int64)
     _hash_texts(data, offsets.astype(np.int64) - offsets[0], out)
     return out
 
 
-def _printed(column: Column) -> tuple[Array, Array]:
+def _fingerprint_column(column: Column) -> tuple[Array, Array]:
     """The table of a column's texts, row by row, and the place of each row's in it."""
     n = len(column)
     if column.type in NUMBERS:
-        return _hashed(number_texts(column).fill_null("null")), np.arange(n)
+        return _hash_texts(number_texts(column).fill_null("null")), np.arange(n)
     told = column.values.tolist()
     nulls = column.nulls().tolist()
     return _table_of(["null" if no else text(column.type, v) for v, no in zip(told, nulls, strict=True)]), np.arange(n)

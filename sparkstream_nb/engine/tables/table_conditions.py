@@ -33,7 +33,7 @@ class TableCondition:
 
     def __init__(self, on: Expr | None, table: TableStore, slot: int = TABLE) -> None:
         self.table, self.slot = table, slot
-        self.pushed = table.pushed(on, slot)
+        self.pushed = table.pushed_conditions(on, slot)
         context = table.services.context
         equal = dict(_equal_attrs(on, slot))
         usable = (n for n, i in enumerate(table.indexes) if all(a in equal for a in i.attrs))
@@ -108,7 +108,7 @@ class TableCondition:
                 b = min(a + rows, n)
                 yield np.repeat(np.arange(a, b), m), np.tile(np.arange(m), b - a)
             return
-        asked = self._narrow_keys.ids(self._asked(env))
+        asked = self._narrow_keys.ids(self._lookup_keys(env))
         held = self._narrow_keys.ids(self._held(order))
         by = np.argsort(held, kind="stable")
         low, high = (np.searchsorted(held[by], asked, side) for side in ("left", "right"))
@@ -158,7 +158,7 @@ class TableCondition:
         if noted is None:
             if self._only_equal and self.index is None:
                 held = self._known(self._held(np.flatnonzero(table.alive[: table.log.end])))
-                asked = self._known(self._asked(env))
+                asked = self._known(self._lookup_keys(env))
                 return np.isin(asked, held[held >= 0])
             out[self.find(env, env.n)[0]] = True
             return out
@@ -167,7 +167,7 @@ class TableCondition:
             self.refuse_null(env)
             history = table.history()
             held = self._known(self._held(history.order))
-            asked = self._known(self._asked(env))
+            asked = self._known(self._lookup_keys(env))
             return history.sees(asked, roots, rank, held, self._narrow_keys.size)
         if not isinstance(noted, TableHistory) and self.on is None:
             found: Array = self._under_key(env, env.n, roots, rank) >= 0
@@ -179,7 +179,7 @@ class TableCondition:
         """The attributes that a scan is narrowed down by, at positions."""
         return [self._one_zero(self.table.log.column(a, positions), a) for a, _ in self._narrow]
 
-    def _asked(self, env: Env) -> list[Column]:
+    def _lookup_keys(self, env: Env) -> list[Column]:
         """What those attributes are asked to equal, by row of `env`."""
         return [self._one_zero(e(env), a) for a, e in self._narrow]
 

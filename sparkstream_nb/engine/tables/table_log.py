@@ -270,7 +270,7 @@ def noted_tables(plan: nodes.Plan) -> dict[str, Noting]:
     several rows in the order of their last changes.
     """
     reads = [r for q in plan.queries for r in _reads(q)]
-    timed = {t for q in plan.queries for t in _timed(q)}
+    timed = {t for q in plan.queries for t in _timestamped_tables(q)}
     out = {}
     for t, d in plan.tables.items():
         if d.is_stored:
@@ -326,7 +326,7 @@ def _reads(query: nodes.Query) -> Iterator[tuple[str, Expr | None, int]]:
         yield from ((e.table, _UNORDERED, TABLE) for e in everywhere)
 
 
-def _timed(query: nodes.Query) -> Iterator[str]:
+def _timestamped_tables(query: nodes.Query) -> Iterator[str]:
     """The tables of whose rows a join asks the timestamp, by `eventTimestamp(e)`."""
     if isinstance(query.input, nodes.JoinInput):
         sides = (query.input.left, query.input.right)
@@ -358,7 +358,7 @@ def write_kind(
         return None
     if isinstance(output, nodes.Delete):
         return DELETE
-    changes = changed(output, select, table)
+    changes = set_values(output, select, table)
     # The key that is looked up must be the key that the new row will have.
     if any(a in changes and changes[a] != equal[a] for a in key):
         return None
@@ -374,7 +374,7 @@ def write_kind(
     return UPSERT
 
 
-def changed(output: nodes.Update | nodes.Upsert, select: nodes.Select, table: nodes.TableDef) -> Mapping[int, Expr]:
+def set_values(output: nodes.Update | nodes.Upsert, select: nodes.Select, table: nodes.TableDef) -> Mapping[int, Expr]:
     """Attribute of the table → its new value: what `set` says, else the attributes of the select by name."""
     if output.set is not None:
         return {i.attr: i.value for i in output.set}
@@ -401,9 +401,9 @@ def _makeable(query: nodes.Query, table: nodes.TableDef, key: tuple[int, ...]) -
 
 
 def _changes(query: nodes.Query, table: nodes.TableDef) -> Mapping[int, Expr]:
-    """As `changed`; none where the query inserts or deletes."""
+    """As `set_values`; none where the query inserts or deletes."""
     o = query.output
-    return changed(o, query.select, table) if isinstance(o, nodes.Update | nodes.Upsert) else {}
+    return set_values(o, query.select, table) if isinstance(o, nodes.Update | nodes.Upsert) else {}
 
 
 def step(e: Expr, attr: int, type: Type) -> tuple[int, Expr] | None:

@@ -44,7 +44,7 @@ def reads_table(e: Expr) -> bool:
 def makeable(e: Expr, type: Type) -> bool:
     """True if a program can compute a value of `type`."""
     try:
-        _SetCodes(lambda text: 0, 0).assigned(e, type)
+        _SetCodes(lambda text: 0, 0).compile_assignment(e, type)
     except NoProgram:
         return False
     return True
@@ -59,7 +59,7 @@ class _SetCodes(Codes):
         self.attrs = attrs
         self.derived: list[Expr] = []
 
-    def assigned(self, e: Expr, type: Type) -> list[int]:
+    def compile_assignment(self, e: Expr, type: Type) -> list[int]:
         """Codes that push `e` as a value of `type`."""
         if e.type is not type and e.type not in _NARROWER.get(type, ()):
             raise NoProgram
@@ -133,7 +133,7 @@ class SetPrograms:
         begin = len(self._items)
         for attr, e in changes:
             self._items.append((attr, len(self._words)))
-            self._words += [*self._codes.assigned(e, self.types[attr]), END]
+            self._words += [*self._codes.compile_assignment(e, self.types[attr]), END]
             self._involved |= {attr, *(x.attr for x in walk(e) if isinstance(x, Ref) and x.slot == TABLE)}
         self._queries.append((begin, len(self._items)))
         return len(self._queries) - 1, [compile_expr(e, self._services.context) for e in self._codes.derived]

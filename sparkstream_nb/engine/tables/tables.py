@@ -37,9 +37,9 @@ from .table_log import (
     UPSERT,
     Noting,
     TableLog,
-    changed,
     inserted_places,
     key_equalities,
+    set_values,
     step,
     write_kind,
 )
@@ -114,7 +114,7 @@ class TableStore:
     def columns(self, positions: Array) -> list[Column]:
         return self.log.columns(positions)
 
-    def pushed(self, on: Expr | None, slot: int) -> list[tuple[int, Any, Evaluator]]:
+    def pushed_conditions(self, on: Expr | None, slot: int) -> list[tuple[int, Any, Evaluator]]:
         """The parts of a condition by which rows are fetched from elsewhere: (attribute, comparison, value)."""
         return []
 
@@ -175,7 +175,7 @@ class TableStore:
         self.alive[at : at + len(ts)] = False
         return at
 
-    def _closed(self) -> TableLog:
+    def _close_log(self) -> TableLog:
         """The noted writes in order; from now on none is added."""
         noted = self.noted
         assert isinstance(noted, TableLog)
@@ -187,7 +187,7 @@ class TableStore:
     def as_of(self, roots: Array, rank: int, keys: Array) -> Array:
         """Positions under `keys` at the moments `roots` of a reader of `rank`, -1 for none (`TableLog.as_of`)."""
         assert self.keyed is not None
-        noted = self._closed()
+        noted = self._close_log()
         return noted.as_of(roots, rank, keys, self.keyed.room())
 
     def settle(self) -> None:
@@ -195,11 +195,11 @@ class TableStore:
         if isinstance(self.noted, TableHistory):
             self._take_over(self.history())
             return
-        noted = self._closed()
+        noted = self._close_log()
         self.noted = None
         assert self.keyed is not None
         if noted.refused:
-            self._dropped(noted.refused)
+            self._forget_writes(noted.refused)
         before = self.keyed.room()
         after = np.full(len(before), -1, np.int64)
         after[: len(noted.held)] = noted.held
@@ -272,7 +272,7 @@ class TableStore:
             first[np.unique(keys, return_index=True)[1]] = True
             index = np.flatnonzero(first & (self.primary.room()[keys] < 0))
             if len(index) < n:
-                self._dropped(n - len(index))
+                self._forget_writes(n - len(index))
                 columns, ts, n = [c.take(index) for c in columns], ts[index], len(index)
         if n == 0:
             return
@@ -287,7 +287,7 @@ class TableStore:
         for index_ in self._kept:
             index_.add(columns, positions)
 
-    def _dropped(self, n: int) -> None:
+    def _forget_writes(self, n: int) -> None:
         self.services.logs.append(f"table {self.id}: {n} row(s) dropped, as their primary key is there already")
 
     def delete(self, positions: Array) -> None:
@@ -346,11 +346,11 @@ class TableStore:
     def state(self) -> dict[str, Any]:
         return {"rows": self.log.state(np.flatnonzero(self.alive[: self.log.end])), "most": self.most}
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         """All of the log, with the rows that are gone."""
         end = self.log.end
         alive = None if self.size == end else np.packbits(self.alive[:end])
-        return {"rows": self.log.saved(0, end), "most": self.most, "alive": alive}
+        return {"rows": self.log.save_state(0, end), "most": self.most, "alive": alive}
 
     def load(self, state: dict[str, Any]) -> None:
         self._clear()
@@ -418,7 +418,7 @@ class TableWriter:
         self.condition = TableCondition(on, table)
         self.set: list[tuple[int, Evaluator]] = []
         if isinstance(output, nodes.Update | nodes.Upsert):
-            changes = changed(output, select, table.definition)
+            changes = set_values(output, select, table.definition)
             found = {a: compile_expr(e, services.context) for a, e in changes.items()}
             order = walk_order(list(found), len(found))
             self.set = [(a, found[a]) for a in (list(found)[i] for i in order)]
@@ -483,7 +483,7 @@ class TableWriter:
             table, condition = self._waiting
             _, positions = condition.find(env, 1)
         if env.failed is not None:
-            self.services.failed(self.query, self.table.id, env, list(row.columns))
+            self.services.route_failed(self.query, self.table.id, env, list(row.columns))
             return
         if isinstance(self.output, nodes.Delete):
             self.table.delete(positions)
@@ -491,7 +491,7 @@ class TableWriter:
         if len(positions):
             self._update(table, row, positions, now)
         elif isinstance(self.output, nodes.Upsert) and len(self._without_failed(row, now, self._refused_by_table)[0]):
-            table.insert(self._inserted(row), row.ts)
+            table.insert(self._row_to_insert(row), row.ts)
 
     def _without_failed(
         self, rows: Rows, now: Array, refuse: Callable[[Rows, Env], None]
@@ -501,14 +501,14 @@ class TableWriter:
         refuse(rows, env)
         if env.failed is None:
             return rows, now
-        self.services.failed(self.query, self.table.id, env, list(rows.columns))
+        self.services.route_failed(self.query, self.table.id, env, list(rows.columns))
         keep = np.flatnonzero(~env.failed)
         return rows.take(keep), now[keep]
 
     def _refused_by_table(self, rows: Rows, env: Env) -> None:
         """A sorted map of Siddhi's holds no null."""
         attrs = {a for i in self.table.indexes if i.sorted for a in i.attrs}
-        columns = self._inserted(rows) if attrs else []
+        columns = self._row_to_insert(rows) if attrs else []
         for a in attrs:
             null = columns[a].null
             if null is not None:
@@ -530,7 +530,7 @@ class TableWriter:
         assert self.kind is not None
         assert table.keyed is not None
         env = Env(n, self.services.strings, rows.ts, now, lambda ref: rows.columns[ref.attr])  # type: ignore[union-attr]
-        added = None if self.kind in (UPDATE, DELETE) else self._inserted(rows)
+        added = None if self.kind in (UPDATE, DELETE) else self._row_to_insert(rows)
         changes = None
         if self.kind in (UPDATE, UPSERT):
             changes = {a: (how, _cast(e(env), table.types[a])) for a, (how, e) in self._steps.items()}
@@ -546,7 +546,7 @@ class TableWriter:
         made = None if self._made is None else SetInputs.over(env, *self._made)
         table.note(self.kind, self.rank, rows.root, rows.ts, ids, added, changes, made)
 
-    def _inserted(self, row: Rows) -> list[Column]:
+    def _row_to_insert(self, row: Rows) -> list[Column]:
         """The output row as a row of the table."""
         return [row.columns[i] for i in self._places]
 
@@ -577,7 +577,8 @@ class TableWriter:
         for a, e in self.set:
             changes[a] = _cast(e(env), table.types[a])
         if env.failed is not None:
-            self.services.failed(self.query, self.table.id, env, [c.take(np.zeros(n, np.int64)) for c in row.columns])
+            columns = [c.take(np.zeros(n, np.int64)) for c in row.columns]
+            self.services.route_failed(self.query, self.table.id, env, columns)
             keep = np.flatnonzero(~env.failed)
             positions, changes = positions[keep], {a: c.take(keep) for a, c in changes.items()}
         # Where the primary key alone decides, the new event takes the row's place (`IndexEventHolder.overwrite`).

@@ -96,7 +96,7 @@ class Window(Protocol):
         ...
 
     @property
-    def ordered(self) -> bool:
+    def is_ordered(self) -> bool:
         """True if it puts, when it is made `findable`, a LONG column before the last: what a join finds is sorted by
         what that holds for the ENTER rows."""
         ...
@@ -166,11 +166,11 @@ def for_joins(rows: Rows, window: Window) -> Rows:
 
 
 def with_ranks(rows: Rows, ranks: Array) -> Rows:
-    """What an `ordered` window puts out, with the ranks of the ENTER rows."""
+    """What an `is_ordered` window puts out, with the ranks of the ENTER rows."""
     return rows.with_columns([*rows.columns[:-1], Column(Type.LONG, ranks), rows.columns[-1]])
 
 
-def entering(rows: Rows) -> Array:
+def entering_rows(rows: Rows) -> Array:
     """Indices of the rows of `for_joins` whose events enter the window's contents."""
     kind, serial = rows.kind, rows.columns[-1].values
     if kind is None:

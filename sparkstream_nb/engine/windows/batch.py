@@ -79,7 +79,7 @@ class BatchWindow(Untimed):
     A join finds the chunk only in a query that wants expired events: else Siddhi does not keep it.
     """
 
-    stamps, ordered = EXPIRED, False
+    stamps, is_ordered = EXPIRED, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.length = int(setup.constant(0, 0))

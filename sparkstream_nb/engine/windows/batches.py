@@ -55,7 +55,7 @@ class BatchesInLine(Untimed, OutsidePartitions):
     still to expire, and the first of the batch to come. RESET rows bear the time of the batch if they are `clocked`.
     """
 
-    stamps, moves, ordered = EXPIRED, False, False
+    stamps, moves, is_ordered = EXPIRED, False, False
     clocked = True
 
     def __init__(self, setup: WindowSetup) -> None:
@@ -90,9 +90,9 @@ class BatchesInLine(Untimed, OutsidePartitions):
         low = int(self.places[0])
         return {"events": self.log.state(np.arange(low, self.log.end)), "places": self.places - low}
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         low = int(self.places[0])
-        return {"events": self.log.saved(low, self.log.end), "places": self.places - low}
+        return {"events": self.log.save_state(low, self.log.end), "places": self.places - low}
 
     def load(self, state: dict[str, Any]) -> None:
         self.log.load(state["events"])

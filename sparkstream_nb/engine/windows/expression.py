@@ -300,7 +300,7 @@ class _ExpressionBase(Untimed):
 
     chains = 1
     stamps: int | None = None
-    moves, ordered = True, False
+    moves, is_ordered = True, False
     loop: Callable[..., int]
     compiled: Callable[..., int]
 

@@ -61,7 +61,7 @@ def _external_time(
 class ExternalTimeWindow(Untimed):
     """The events of the last t ms by their own time; only events move it on, the clock never does."""
 
-    stamps, moves, ordered = None, False, False
+    stamps, moves, is_ordered = None, False, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.setup = setup
@@ -93,7 +93,7 @@ class ExternalTimeWindow(Untimed):
     def state(self) -> dict[str, Any]:
         return {"events": self.log.chain_state()}
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         return {"events": self.log.chain_saved()}
 
     def load(self, state: dict[str, Any]) -> None:
@@ -232,8 +232,8 @@ class _ExternalBatchInLine(BatchesInLine):
     def state(self) -> dict[str, Any]:
         return {**super().state(), "batch": self.batch}
 
-    def saved(self) -> dict[str, Any]:
-        return {**super().saved(), "batch": self.batch}
+    def save_state(self) -> dict[str, Any]:
+        return {**super().save_state(), "batch": self.batch}
 
     def load(self, state: dict[str, Any]) -> None:
         super().load(state)
@@ -418,7 +418,7 @@ class ExternalTimeBatchWindow:
     afterwards comes out together with what it had. A join finds the batch that came out last.
     """
 
-    stamps, moves, ordered = None, True, False
+    stamps, moves, is_ordered = None, True, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.setup, self.args = setup, _Batching(setup)

@@ -237,7 +237,7 @@ def _loop(lossy: bool, forgets: bool, findable: bool) -> Callable[..., int]:
 class _Counting(Untimed):
     """What the two windows share: the numbers of keys and of partition instances."""
 
-    stamps, moves, ordered = None, True, True
+    stamps, moves, is_ordered = None, True, True
     lossy = False
     most = 0
     share = 0.0
@@ -306,10 +306,10 @@ class _Counting(Untimed):
         if findable:
             result = with_ranks(result, ranks[:made])
         log.tidy(self.key[LAST])
-        self._shed()
+        self._renumber_keys()
         return result
 
-    def _shed(self) -> None:
+    def _renumber_keys(self) -> None:
         """Gives the counted keys ids anew where most others are gone."""
         counted = np.flatnonzero(self.key[COUNT])
         if self.key.shape[1] > 4 * len(counted) + 4096:

@@ -72,7 +72,7 @@ _LENGTHS = {apart: kernel(_length, apart=apart) for apart in (False, True)}
 class LengthWindow(Untimed):
     """The last n events; a new one pushes out the oldest just before itself."""
 
-    stamps, moves, ordered = None, False, False
+    stamps, moves, is_ordered = None, False, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.length = int(setup.constant(0))
@@ -109,7 +109,7 @@ class LengthWindow(Untimed):
     def state(self) -> dict[str, Any]:
         return {"events": self.log.chain_state()}
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         return {"events": self.log.ordered_saved()}
 
     def load(self, state: dict[str, Any]) -> None:
@@ -220,7 +220,7 @@ def length_batch_window(setup: WindowSetup) -> Window:
 class LengthBatchWindow(Untimed):
     """`lengthBatch` inside a partition, of no event, or with `stream.current.event`."""
 
-    stamps, moves, ordered = EXPIRED, False, False
+    stamps, moves, is_ordered = EXPIRED, False, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.length = int(setup.constant(0))

@@ -149,7 +149,7 @@ def sort_numbers(column: Column, strings: Strings) -> Array:
 class SortWindow(Untimed):
     """The n least events in the order asked for; an event too many pushes out the greatest, itself perhaps."""
 
-    stamps, ordered = None, True
+    stamps, is_ordered = None, True
 
     def __init__(self, setup: WindowSetup) -> None:
         self.setup = setup

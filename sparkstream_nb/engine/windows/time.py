@@ -135,7 +135,7 @@ _LOOPS = {
 class TimeInLine(OutsidePartitions):
     """`time(t)` outside partitions, or where events come out `late` `delay(t)`."""
 
-    stamps, ordered = None, False
+    stamps, is_ordered = None, False
 
     def __init__(self, setup: WindowSetup, late: bool = False) -> None:
         self.span = int(setup.constant(0))
@@ -175,9 +175,9 @@ class TimeInLine(OutsidePartitions):
             "events": self.log.state(np.arange(low, self.log.end)), "places": self.places - low, "seen": self.seen,
         }  # fmt: skip
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         low = int(self.places.min())
-        return {"events": self.log.saved(low, self.log.end), "places": self.places - low, "seen": self.seen}
+        return {"events": self.log.save_state(low, self.log.end), "places": self.places - low, "seen": self.seen}
 
     def load(self, state: dict[str, Any]) -> None:
         self.log.load(state["events"])

@@ -248,8 +248,8 @@ class _TimeBatchInLine(BatchesInLine):
     def state(self) -> dict[str, Any]:
         return {**super().state(), "emit": self.emit}
 
-    def saved(self) -> dict[str, Any]:
-        return {**super().saved(), "emit": self.emit}
+    def save_state(self) -> dict[str, Any]:
+        return {**super().save_state(), "emit": self.emit}
 
     def load(self, state: dict[str, Any]) -> None:
         super().load(state)
@@ -266,7 +266,7 @@ def time_batch_window(setup: WindowSetup) -> Window:
 class TimeBatchWindow:
     """`timeBatch` inside a partition, or with `stream.current.event`."""
 
-    stamps, moves, ordered = EXPIRED, False, False
+    stamps, moves, is_ordered = EXPIRED, False, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.span = int(setup.constant(0))

@@ -98,7 +98,7 @@ def _time_length(
 class TimeLengthWindow:
     """Each event leaves at its time + t, or when the n-th after it comes."""
 
-    stamps, moves, ordered = None, False, False
+    stamps, moves, is_ordered = None, False, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.span, self.length = int(setup.constant(0)), int(setup.constant(1))

@@ -18,7 +18,7 @@ from ..checks import within
 from ..env import Context, Env, Evaluator
 from ..numberreading import numbers_read
 from ..numbertexts import NUMBERS, number_texts
-from ..rowwise import Builder, apply, eager, rowwise, typed
+from ..rowwise import Builder, apply, eager, rowwise, rowwise_typed
 from ..values import (
     RowFailure,
     box,
@@ -314,7 +314,7 @@ TABLE: Mapping[str, Builder] = {
     "sameType": _same_type,
     "convert": _convert,
     "coalesce": eager(coalesce),
-    "createSet": typed(_create_set),
+    "createSet": rowwise_typed(_create_set),
     "currentTimeMillis": eager(_now),
     "default": eager(coalesce),
     "eventTimestamp": _event_timestamp,
