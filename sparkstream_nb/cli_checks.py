@@ -68,7 +68,7 @@ def _opener(options: Any) -> Callable[[str], _Checked]:
             if around is None:
                 plan, names = compile_open(text, {"shardId": "node-1"}, variables)
             else:
-                plan, names = around.compiled(text)
+                plan, names = around.compile_text(text)
             return _Checked(plan, [f"note: {name.note()}" for name in names])
 
     return open_app
@@ -185,7 +185,7 @@ def _drawn(options: Any) -> int:
 def audit(options: Any) -> int:
     """`sparkstream audit`. Feeds that cannot be read and reports that cannot be written are errors of use."""
     from .app.audit.audit_answers import FeedFiles
-    from .app.audit.auditing import AppAudit, AuditReport, as_json, as_sarif, audited
+    from .app.audit.auditing import AppAudit, AuditReport, as_json, as_sarif, audit_text
     from .app.config.conf import node_files
     from .app.config.secrets import References
     from .app.running.source_reading import Reading
@@ -207,7 +207,7 @@ def audit(options: Any) -> int:
             apps.append(AppAudit(path, error=e))
             continue
         try:
-            apps.append(audited(path, text, files, dict(options.param), feeds))
+            apps.append(audit_text(path, text, files, dict(options.param), feeds))
         except SparkStreamError as e:
             raise Misuse(str(e)) from None
     unknown = next((s for s, _ in feeds.files if not any(s in a.fed for a in apps)), None)

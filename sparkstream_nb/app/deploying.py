@@ -45,7 +45,7 @@ from .connectors.calls import desks_of
 from .connectors.sinks import SinkPlans, check_sinks
 from .connectors.sources import SourcePlans
 from .connectors.stores import databases_of, tables_of
-from .deployment.changing import Changes, pending
+from .deployment.changing import Changes, has_pending
 from .deployment.deployment import (
     HA,
     SCALABLE,
@@ -100,7 +100,7 @@ class _Foreseen(Exception):
 
 
 @contextmanager
-def attaching() -> Iterator[None]:
+def attach_inside() -> Iterator[None]:
     """Deployments inside continue with their state, or are refused. Begins and ends in a `deferred` part."""
     with _set(_attaching):
         yield
@@ -231,7 +231,7 @@ def deploy(
         given.path(what, at)
     given.texts("shard_ids", shard_ids)
     given.texts("allow_env", allow_env)
-    given.mapping("variables", variables)
+    given.optional_str_map("variables", variables)
     given.whole("rows_per_micro_batch", rows_per_micro_batch, 1)
     given.whole("max_ahead", max_ahead, 0)
     if conf is not None and not isinstance(conf, str | Path | Sequence):
@@ -248,7 +248,7 @@ def deploy(
             mode_of(mode, nodes)
         cluster = resource_cluster(files, resources, nodes, shard_ids)
         nodes, shard_ids = len(cluster.nodes), cluster.nodes
-    elif mode == SCALABLE and layer.keyed:
+    elif mode == SCALABLE and layer.is_keyed:
         nodes, shard_ids = nodes_of_groups(layer, files, nodes, shard_ids)
     else:
         nodes, shard_ids = _nodes(files, nodes, shard_ids)
@@ -279,7 +279,7 @@ def deploy(
     inputs = {s: d.source.schema for s, d in plans[0].streams.items() if d.kind == "defined"}
     Route.parse(routing, nodes, inputs)
     routing = layer.route
-    if mode == SCALABLE and not layer.keyed:
+    if mode == SCALABLE and not layer.is_keyed:
         check_stateless(plans[0], trial)
     elif groups is None:
         groups = groups_for(mode, shards, files, trial, layer.streams(inputs))
@@ -447,13 +447,13 @@ def _finish_elsewhere(deployment: Deployment, plan: Plan, master: str | None) ->
     if running is not None and not running.closed and same_folder(running.home, deployment.home):
         return
     former = life_to_change(deployment, plan)
-    if former is None or former.deployed is None or not pending(deployment.home, former):
+    if former is None or former.deployed is None or not has_pending(deployment.home, former):
         return
     how = former.deployed.deployment()
     how["variables"] = {**how["variables"], **deployment.references.variables}
-    if master is None or left(former.folder(deployment.home), former.meeting) or former.runner != kind_of(master):
+    if master is None or left(former.folder(deployment.home), former.shared_folder) or former.runner != kind_of(master):
         master = how["master"]
-    with deferred(), attaching(), interruptible():
+    with deferred(), attach_inside(), interruptible():
         deploy(**{**how, "name": deployment.name, "master": master}, home=deployment.home)
 
 

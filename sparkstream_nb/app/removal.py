@@ -121,8 +121,8 @@ def _elsewhere(home: Path) -> list[str]:
     except Misuse:
         return []
     out = []
-    if life.meeting is not None:
-        out.append(f"the state of its nodes at {life.meeting.address}")
+    if life.shared_folder is not None:
+        out.append(f"the state of its nodes at {life.shared_folder.address}")
     store = None if life.deployed is None else life.deployed.arguments.get("store")
     if store is not None:
         out.append(f"its aggregations in {store}")

@@ -28,7 +28,7 @@ _STREAM = re.compile(r"\bdefine\s+stream\s+\S+\s*\(([^()]*)", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"(\w+)\s+\w+\s*(?:,|$)")
 
 
-def _defined(text: str) -> list[str]:
+def _list_attributes(text: str) -> list[str]:
     """The attributes of the streams that an app's text defines, finished or not."""
     return list(dict.fromkeys(a for schema in _STREAM.findall(text) for a in _ATTRIBUTE.findall(schema)))
 
@@ -93,7 +93,7 @@ class Completer:
         if before and before[-1] == "--mode":
             return list(MODES)
         if before and before[-1] == "--routing":
-            return [*ROUTED, *(f"hash:{a}" for a in _defined(text.partition("\n")[2]))]
+            return [*ROUTED, *(f"hash:{a}" for a in _list_attributes(text.partition("\n")[2]))]
         return [*self._cell._option_string_actions, *api.apps()]
 
     def _on_command(self, line: str) -> list[str]:

@@ -48,7 +48,7 @@ def at_cursor(code: str, position: int) -> str | None:
         return _magic_help(code, position)
     text, at = code[begin:], position - begin
     named = next((m for m in _NAME.finditer(text) if m.start(2) <= at <= m.end(2)), None)
-    known = _described(named[1] or "", named[2], text, magic) if named else None
+    known = _describe_name(named[1] or "", named[2], text, magic) if named else None
     return known or _call_around(text, at)
 
 
@@ -74,7 +74,7 @@ def _body(code: str, position: int) -> tuple[int | None, str]:
     return (begin if re.match(r"\s*%siddhi\s+query\b", line) else None), line
 
 
-def _described(sign: str, name: str, text: str, magic: str) -> str | None:
+def _describe_name(sign: str, name: str, text: str, magic: str) -> str | None:
     if len(sign) > 1:
         return _signatures("#window.", WINDOWS[name], "windows") if name in WINDOWS else None
     if sign and name in STREAM_FUNCTIONS:
@@ -122,7 +122,7 @@ def _call_around(text: str, at: int) -> str | None:
             opened.pop()
     for end in reversed(opened):
         named = next((m for m in _NAME.finditer(text[:end]) if m.end(2) == end), None)
-        found = _described(named[1] or "", named[2], "", "") if named else None
+        found = _describe_name(named[1] or "", named[2], "", "") if named else None
         if found:
             return found
     return None

@@ -11,7 +11,7 @@ from ..app.results.progress import span
 from ..simulation.placements import RunSpan, leader_spans
 from ..simulation.timeline import Faulted
 from .display import html, limit_of, text
-from .drawings.pictures import embedded
+from .drawings.pictures import embed_svg
 from .drawings.roles import Bar, Lanes, svg
 from .drawings.tables import CountCell, Grid, paragraph, when
 
@@ -37,7 +37,7 @@ def lanes_of(shown: DistributedFailover) -> Lanes:
         bars.append(Bar(s.app, s.first, s.end, colours[s.node], told, shift=shift))
     return Lanes(
         title=f"{shown.app}: {shown.said}",
-        head=f"{shown.app}: where its partial apps ran{_led(leaders)}",
+        head=f"{shown.app}: where its partial apps ran{_describe_leaders(leaders)}",
         lanes=["leader", *o.reports],
         start=o.first,
         end=end,
@@ -47,7 +47,7 @@ def lanes_of(shown: DistributedFailover) -> Lanes:
     )
 
 
-def _led(leaders: Sequence[RunSpan]) -> str:
+def _describe_leaders(leaders: Sequence[RunSpan]) -> str:
     """Who led, one after the other: a bar may be too short for a name."""
     names = [name for name, _ in groupby(s.node for s in leaders)]
     shown = [*names[:_LEADERS], *([f"{len(names) - _LEADERS:,} more"] if len(names) > _LEADERS else [])]
@@ -102,5 +102,5 @@ def _(shown: DistributedFailover) -> str:
     outputs, *rest = (g.html(footer=False) for g in _grids(shown))
     more = f"<details><summary>partial apps, moves and what came to pass</summary>{''.join(rest)}</details>"
     lanes = lanes_of(shown)
-    picture = embedded(svg(lanes), lanes.title) if shown.outcome.happenings else ""
+    picture = embed_svg(svg(lanes), lanes.title) if shown.outcome.happenings else ""
     return "".join([paragraph(f"<b>{markup.escape(_head(shown))}</b>"), picture, outputs, more])

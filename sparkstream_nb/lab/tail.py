@@ -6,7 +6,7 @@ import html
 from datetime import UTC, datetime
 
 from ..app.results.tail import TailSnapshot
-from .drawings.tables import MUTED, CountCell, Grid, counted, is_missing, paragraph, text_of
+from .drawings.tables import MUTED, CountCell, Grid, format_count, is_missing, paragraph, text_of
 
 
 def tail_text(shown: TailSnapshot) -> str:
@@ -56,7 +56,7 @@ def headline(shown: TailSnapshot) -> str:
     shape = shown.shape
     if not shown.rows:
         return "no event yet"
-    total = counted(shown.total, "event")
+    total = format_count(shown.total, "event")
     if shape.number is not None:
         return f"{shape.number} of the newest of {total}"
     if shape.latest is not None:

@@ -98,7 +98,7 @@ def test_the_token_of_a_spark_address_is_not_kept() -> None:
 def test_what_is_granted_shows_no_password() -> None:
     granted = record(
         allow=["http=http://h/x", "http=http://h/?token=abc"], allow_env=["A"], allow_scripts=True
-    ).granted()
+    ).describe_grants()
     assert granted == ["http=http://h/x", "http=http://h/?token=***", "environment variable A", "scripts"]
 
 

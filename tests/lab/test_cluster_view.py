@@ -170,20 +170,20 @@ def test_messages_of_a_page() -> None:
     view = ClusterView(members.cluster)
     drawn: list[dict[str, Any]] = []
     view._output.show = drawn.append  # type: ignore[method-assign]
-    view._received({"do": "here", "width": 700})
+    view._handle_message({"do": "here", "width": 700})
     assert json.loads(json.dumps(drawn[-1])) == drawn[-1]
     assert 'width="700"' in drawn[-1]["map"]
-    view._received({"do": "act", "kind": "kill", "node": A, "other": None})
+    view._handle_message({"do": "act", "kind": "kill", "node": A, "other": None})
     assert "waits for the clock" in drawn[-1]["said"]
-    view._received({"do": "act", "kind": "kill", "node": A, "other": None})
+    view._handle_message({"do": "act", "kind": "kill", "node": A, "other": None})
     assert drawn[-1]["failed"] == "kill node-1 at 1717236059001 ms: node-1 is down already"
-    view._received({"do": "stretch", "stretch": "last 2 min"})
+    view._handle_message({"do": "stretch", "stretch": "last 2 min"})
     assert (drawn[-1]["failed"], drawn[-1]["stretch"]) == ("", "last 2 min")
-    view._received({"do": "stretch", "stretch": "<b>"})
+    view._handle_message({"do": "stretch", "stretch": "<b>"})
     assert drawn[-1]["stretch"] == "all"
     buttons = drawn[-1]["nodes"][0]["actions"]
     assert [b["label"] for b in buttons] == ["Kill", "Restart", "Pause 30 s", "database", "clients", "node-2"]
-    view._received({"do": "gone"})
+    view._handle_message({"do": "gone"})
 
 
 def test_what_a_node_runs_has_room_in_its_box() -> None:

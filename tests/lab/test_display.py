@@ -43,7 +43,7 @@ from sparkstream_nb.app import (
     repair,
 )
 from sparkstream_nb.app.attaching import Attachable, FoundApp
-from sparkstream_nb.app.audit.auditing import audited
+from sparkstream_nb.app.audit.auditing import audit_text
 from sparkstream_nb.app.config.record import DeploymentRecord
 from sparkstream_nb.app.removal import AppFolder, AppFolders
 from sparkstream_nb.app.results import frontend  # fmt: skip
@@ -221,11 +221,11 @@ SHOWN: list[tuple[Displayed, str, str]] = [
         "&lt;i&gt;",
     ),
     (
-        audited("<a>.siddhi", "define stream S (v int); from S[v > 1] select '<i>' as x insert into O;"),
+        audit_text("<a>.siddhi", "define stream S (v int); from S[v > 1] select '<i>' as x insert into O;"),
         "<a>.siddhi: nothing depends on the node that is not accepted\nline  element         on several nodes",
         "&lt;a&gt;.siddhi",
     ),
-    (AuditReport([audited("a", "from <i>")]), "a: line 1", "&lt;i&gt;"),
+    (AuditReport([audit_text("a", "from <i>")]), "a: line 1", "&lt;i&gt;"),
     (
         Attachable((FoundApp(Path("/home/<i>"), DeploymentRecord("<App>", ""), None),)), "free   /home/<i>\n1 app",
         "&lt;App&gt;",
@@ -373,4 +373,5 @@ def test_events_that_came_to_harm_have_times() -> None:
 def test_a_picture_names_all_leaders() -> None:
     assert rescheduled.lanes_of(moving()).head == "<App>: where its partial apps ran"
     spans = [RunSpan("leader", f"manager-{n}", at, at + 5) for at, n in enumerate((1, 1, 2, 1, 3, 4, 5))]
-    assert rescheduled._led(spans) == "; led by manager-1, then manager-2, then manager-1, then manager-3, then 2 more"
+    said = rescheduled._describe_leaders(spans)
+    assert said == "; led by manager-1, then manager-2, then manager-1, then manager-3, then 2 more"

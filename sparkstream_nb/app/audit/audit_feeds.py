@@ -48,7 +48,7 @@ def measure(name: str, plan: Plan, feeds: FeedFiles, variables: Mapping[str, str
         inbox.close()
         try:
             ways = _replays(name, plan, [Way(n, "round_robin") for n in NODES], folder, repaired=False)
-            ways += _repaired(name, plan, folder, variables)
+            ways += _measure_repair(name, plan, folder, variables)
         except SparkStreamError as e:
             return Measurement(failure=str(e), rejected=rejected)
     return Measurement(ways, rejected=rejected)
@@ -64,7 +64,7 @@ def _offline(plan: Plan) -> Plan:
     return replace(plan, streams=streams)
 
 
-def _repaired(name: str, plan: Plan, folder: str, variables: Mapping[str, str]) -> list[Measured]:
+def _measure_repair(name: str, plan: Plan, folder: str, variables: Mapping[str, str]) -> list[Measured]:
     """The repaired app under the routing that most of its queries ask for, on the largest number of nodes."""
     text = repairs(plan, plan.text, variables).rewritten
     better = plan if text is None else compile_app(text, plan.properties, variables)

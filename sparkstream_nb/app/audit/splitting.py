@@ -118,7 +118,7 @@ def split(
     given.a_text("text", text)
     given.a_text("kafka", kafka)
     given.name("name", name)
-    given.mapping("variables", variables)
+    given.optional_str_map("variables", variables)
     brokers = [s.strip() for s in kafka.split(",") if s.strip()]
     if not brokers:
         raise Misuse(f"kafka is HOST:PORT, such as localhost:9092, not {shown(kafka)}")

@@ -23,7 +23,7 @@ _UNITS = {"ms": 1, "s": _SECOND, "sec": _SECOND, "second": _SECOND, "min": _MINU
 _KINDS = {"kill": Kill, "restart": Restart, "pause": Pause, "cut": Cut, "slow": Slow}
 
 
-def planned(
+def plan_faults(
     pairs: Sequence[Pair], faults: str | Path | Sequence[Fault] | None
 ) -> tuple[Sequence[Pair], tuple[Fault, ...], float]:
     """Pairs, the faults that happen to them (ms from the start on), and how many random ones come in ten minutes. An

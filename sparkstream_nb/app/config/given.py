@@ -51,7 +51,7 @@ def texts(name: str, value: Any) -> None:
         text(f"each of {name}", one)
 
 
-def mapping(name: str, value: Any) -> None:
+def optional_str_map(name: str, value: Any) -> None:
     """Texts by texts."""
     if value is None:
         return

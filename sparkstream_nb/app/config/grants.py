@@ -145,7 +145,7 @@ class Grants:
                 raise Misuse(message if kind in KINDS else nearest(message, kind, KINDS))
             if kind == "file":
                 given.path("allow: file", what)
-                folders.append(_resolved(Path(what).expanduser(), "allow: file"))
+                folders.append(_resolve_path(Path(what).expanduser(), "allow: file"))
             elif kind == "http":
                 url = Url.of(what, "allow: http")
                 if "?" in what:
@@ -160,7 +160,7 @@ class Grants:
     def folder_of(self, path: Path, what: str, *, file: bool = False) -> Path:
         """The granted folder that `path` is in, or is, after symbolic links and `..`; `file`: it is a file. Raises
         NotAllowed, and `Misuse` where what was granted is the file itself."""
-        found = _resolved(path, what)
+        found = _resolve_path(path, what)
         for folder in self.folders:
             if found == folder and file:
                 granted = f"file={found} allows a folder of that name, not a file"
@@ -235,7 +235,7 @@ def _host(database: Database) -> str:
     return f"[{database.host}]" if ":" in database.host else database.host
 
 
-def _resolved(path: Path, what: str) -> Path:
+def _resolve_path(path: Path, what: str) -> Path:
     try:
         return path.absolute().resolve()
     except (OSError, RuntimeError, ValueError):  # a loop of links, or a character that no path has

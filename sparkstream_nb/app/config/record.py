@@ -94,7 +94,7 @@ class DeploymentRecord:
             "retention": Retention(**a["retention"]),
         }
 
-    def granted(self) -> list[str]:
+    def describe_grants(self) -> list[str]:
         """The app's permissions, in words that show no passwords."""
         a = self.arguments
         out = [mask_passwords(grant) for grant in a["allow"]]

@@ -31,7 +31,7 @@ from ...runners.choice import Kind
 from ...sinks.position import unsent
 from ...system import put_in_place, to_disk
 from ..config.record import DeploymentRecord
-from .changing import Changes, Fate, changed, put_aside, told, unsent_before
+from .changing import Changes, Fate, plan_change, put_aside, told, unsent_before
 from .deployment import Deployment
 from .fed import NOTED
 from .owner import LOCK
@@ -90,7 +90,7 @@ class Life:
     partitions: int | None = field(default=None, compare=False)
 
     @property
-    def meeting(self) -> Shared | None:
+    def shared_folder(self) -> Shared | None:
         """The folder of this life at the shared address."""
         return None if self.shared is None else Shared(self.shared).below(self.run)
 
@@ -103,7 +103,7 @@ class Life:
         """The folder of inbox, checkpoint and outputs of this life."""
         return home / f"life-{self.run}"
 
-    def scaled(self, shard_ids: Sequence[str]) -> Life:
+    def with_nodes(self, shard_ids: Sequence[str]) -> Life:
         """This life going on with the nodes of `shard_ids`: those that it knows keep their numbers."""
         shards = (*self.shards, *(s for s in shard_ids if s not in self.shards))
         return replace(self, shards=shards, over=tuple(shards.index(s) for s in shard_ids))
@@ -235,24 +235,24 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
     if (home / "app.json").exists():
         former, reason = None if d.fresh else _life_there(home), FRESH
         if former is not None:
-            wanted = replace(_wanted(d, plan, former, run), partitions=partitions)
+            wanted = replace(_plan_life(d, plan, former, run), partitions=partitions)
             becomes, reason = _fate(d, former, wanted, plan)
             same = replace(former, deployed=d.record)
             if becomes == "kept":
-                return _kept(home, replace(same, units=_renamed(former, plan)), d.shard_ids)
+                return _kept(home, replace(same, units=_match_renamed(former, plan)), d.shard_ids)
             if becomes == "changed" and not d.attached:
-                return _changed(d, same, wanted, plan)
+                return _continue_with_plan(d, same, wanted, plan)
         if d.attached:
             raise Misuse(
                 f"{d.name} cannot be attached: {reason}. Deploy it again as it is to be now; that says what becomes of "
                 "its state"
             )
         left = sum(unsent(life) for life in home.glob("life-*"))
-        meeting = None if former is None else former.meeting
+        meeting = None if former is None else former.shared_folder
         if meeting is not None:
             retire(meeting)
-        said = f"The state was dropped: {reason}. It is in {_dropped(home, run)}."
-        unfinished = [str(p) for p in sorted((home / "trash").iterdir()) if p.name != run and _unfinished(p)]
+        said = f"The state was dropped: {reason}. It is in {_move_to_trash(home, run)}."
+        unfinished = [str(p) for p in sorted((home / "trash").iterdir()) if p.name != run and _is_unfinished(p)]
         if unfinished:
             said += f" What a deployment that was ended had dropped is in {', '.join(unfinished)}."
         if meeting is not None:
@@ -264,7 +264,7 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
     return wanted, said
 
 
-def _wanted(deployment: Deployment, plan: Plan, former: Life, run: str) -> Life:
+def _plan_life(deployment: Deployment, plan: Plan, former: Life, run: str) -> Life:
     """The life that `deployment` would begin after `former`."""
     wanted = wanted_life(deployment, plan, run)
     # By the wall clock it goes on from where the clock is, wherever that began.
@@ -288,7 +288,7 @@ def _kept(home: Path, former: Life, shard_ids: Sequence[str]) -> tuple[Life, str
     if list(shard_ids) == before:
         former.write(home)  # other parameters may have changed
         return former, said
-    life = former.scaled(shard_ids)
+    life = former.with_nodes(shard_ids)
     life.write(home)
     return life, said + _nodes_changed(before, shard_ids)
 
@@ -312,22 +312,22 @@ def _means_the_same(former: Life, wanted: Life, plan: Plan) -> bool:
     return former.schemas == wanted.schemas and not (found.added or found.changed or found.bound or found.removed)
 
 
-def _renamed(former: Life, plan: Plan) -> Mapping[str, KeptUnit]:
+def _match_renamed(former: Life, plan: Plan) -> Mapping[str, KeptUnit]:
     """The units of an app that means what it meant before, by their names now."""
     return unit_changes(former.units, plan, former.change + 1).units if former.units else {}
 
 
-def _changed(deployment: Deployment, former: Life, wanted: Life, plan: Plan) -> tuple[Life, str]:
+def _continue_with_plan(deployment: Deployment, former: Life, wanted: Life, plan: Plan) -> tuple[Life, str]:
     """The former life, which goes on with another plan."""
     home = deployment.home
-    life, units = changed(home, former, plan, wanted)
+    life, units = plan_change(home, former, plan, wanted)
     left = unsent_before(home, former, life)
     place = empty_trash(home, str(life.aside))
     put_aside(home, former, life, place)
     said = told(units, place, left)
     before = [former.shards[i] for i in former.over]
     if list(deployment.shard_ids) != before:
-        life = life.scaled(deployment.shard_ids)
+        life = life.with_nodes(deployment.shard_ids)
         said += _nodes_changed(before, deployment.shard_ids)
     life.write(home)
     return life, said
@@ -345,7 +345,7 @@ def life_to_change(deployment: Deployment, plan: Plan) -> Life | None:
     if deployment.fresh or deployment.attached or not (deployment.home / "app.json").exists():
         return None
     former = former_life(deployment.home)
-    becomes, _ = _fate(deployment, former, _wanted(deployment, plan, former, former.run), plan)
+    becomes, _ = _fate(deployment, former, _plan_life(deployment, plan, former, former.run), plan)
     return former if becomes == "changed" else None
 
 
@@ -358,7 +358,7 @@ def foreseen(deployment: Deployment, plan: Plan) -> Changes:
     if d.fresh:
         return Changes(d.name, "dropped", FRESH)
     former = _life_there(d.home)
-    becomes, reason = _fate(d, former, _wanted(d, plan, former, former.run), plan)
+    becomes, reason = _fate(d, former, _plan_life(d, plan, former, former.run), plan)
     if becomes == "changed":
         return Changes(d.name, becomes, units=unit_changes(former.units, plan, former.change + 1))
     return Changes(d.name, becomes, reason or None)
@@ -379,7 +379,7 @@ _RUN = re.compile("[0-9a-f]{12}")
 _OWN_FILES = ("store.duckdb", "store.duckdb.wal", NOTED)
 
 
-def _dropped(home: Path, run: str) -> Path:
+def _move_to_trash(home: Path, run: str) -> Path:
     """Moves an app's own files into a folder of its trash, from which an earlier deployment's go. `app.json` is the
     last: a folder that is emptied in part is still known as the app's."""
     place = empty_trash(home, run)
@@ -402,12 +402,12 @@ def empty_trash(home: Path, run: str) -> Path:
     they dropped an app."""
     trash = home / "trash"
     for old in trash.iterdir() if trash.is_dir() else ():
-        if _RUN.fullmatch(old.name) and not _unfinished(old):
+        if _RUN.fullmatch(old.name) and not _is_unfinished(old):
             shutil.rmtree(old, ignore_errors=True)
     return private_folder(trash / run)
 
 
-def _unfinished(place: Path) -> bool:
+def _is_unfinished(place: Path) -> bool:
     """True if a folder in the trash has files of an app that was not dropped whole: its `app.json` comes last."""
     if not _RUN.fullmatch(place.name) or (place / "app.json").exists():
         return False
@@ -458,7 +458,7 @@ def _difference(former: Life, wanted: Life) -> str | None:
     if former.groups != wanted.groups:
         return "the groups of nodes, their figures, faults or seed changed"
     if former.led != wanted.led:
-        return f"the leader runs {_led(wanted)} now, and ran {_led(former)}"
+        return f"the leader runs {_describe_leaders(wanted)} now, and ran {_describe_leaders(former)}"
     if former.start != wanted.start:
         return f"the clock starts {_start(wanted.start)} now, and started {_start(former.start)}"
     if former.shared != wanted.shared:
@@ -471,7 +471,7 @@ def _difference(former: Life, wanted: Life) -> str | None:
 _RUNS = {"spark": "on Spark", "inline": "in one process (master='inline')"}
 
 
-def _led(life: Life) -> str:
+def _describe_leaders(life: Life) -> str:
     return ", ".join(life.led or ()) or "nothing"
 
 

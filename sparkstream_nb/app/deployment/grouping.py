@@ -18,7 +18,7 @@ from ...simulation.topology import Pair
 from ...types import Schema
 from ..config.conf import DISTRIBUTED, NodeFile
 from ..config.conf_pair import pair_of, pairs_of
-from ..config.fault_schedule import planned
+from ..config.fault_schedule import plan_faults
 from .deployment import HA, SCALABLE
 
 
@@ -69,7 +69,7 @@ class Layer:
     divided: Mapping[str, DividedStream]
 
     @property
-    def keyed(self) -> bool:
+    def is_keyed(self) -> bool:
         """True if there is one: else events go to nodes in turn."""
         return bool(self.divided) or self.routing != "round_robin"
 
@@ -117,7 +117,7 @@ def groups_for(
             replace(figures, nodes=(nodes[i], nodes[i + 1]), group=f"group-{i // 2 + 1}")
             for i in range(0, len(nodes), 2)
         ]
-    pairs, faults, rate = planned(pairs, trial.faults)
+    pairs, faults, rate = plan_faults(pairs, trial.faults)
     return groups_of(tuple(pairs), trial.seed, faults, rate=rate, streams=tuple(streams))
 
 

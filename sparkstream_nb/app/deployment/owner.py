@@ -106,14 +106,14 @@ def _said(file: IO[str]) -> str:
         return "another process"
 
 
-def _forked() -> None:
+def _release_after_fork() -> None:
     """A forked process owns nothing: the file that it shares would hold the lock as long as it runs."""
     for _, file in _held.values():
         file.close()
     _held.clear()
 
 
-after_fork_in_child(_forked)
+after_fork_in_child(_release_after_fork)
 
 
 def same_folder(one: Path, other: Path) -> bool:

@@ -46,7 +46,7 @@ def _next(last: str, used: Collection[str]) -> str:
     return f"{stem}{max(numbers, default=1) + 1}"
 
 
-def scaled(
+def scale_deployment(
     deployment: Deployment, plans: Sequence[Plan], shard_ids: Sequence[str], files: Sequence[NodeFile] = ()
 ) -> tuple[Deployment, list[Plan]]:
     """The deployment with the nodes of `shard_ids`, and a plan for each. `files` are theirs, if they have any; a new

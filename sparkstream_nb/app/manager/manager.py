@@ -255,11 +255,11 @@ class Manager:
 
     def get(self, name: str) -> ManagedApp:
         """An app by its name. Raises `NoSuchApp`."""
-        return self._managed(self._entry(name))
+        return self._describe_entry(self._entry(name))
 
     def all(self) -> list[ManagedApp]:
         """All apps, by name."""
-        return [self._managed(entry) for _, entry in sorted(dict(self._entries).items())]
+        return [self._describe_entry(entry) for _, entry in sorted(dict(self._entries).items())]
 
     def metrics(self) -> str:
         """The figures of all apps, as Prometheus reads them. Apps that are removed meanwhile are left out."""
@@ -285,7 +285,7 @@ class Manager:
                 self._entries.pop(app.name, None)  # its former version was stopped for this one
             raise
         entry = self._entries[app.name] = _ManagedApp(app, file)
-        return self._managed(entry)
+        return self._describe_entry(entry)
 
     def _stop(self, name: str) -> None:
         del self._entries[name]
@@ -298,7 +298,7 @@ class Manager:
             raise NoSuchApp(nearest(f"no app is called '{name}'", name, known))
         return known[name]
 
-    def _managed(self, entry: _ManagedApp) -> ManagedApp:
+    def _describe_entry(self, entry: _ManagedApp) -> ManagedApp:
         try:
             hosted = self._deployer.get(entry.app.name)
         except Misuse:  # it was stopped by hand, or is being replaced at this moment

@@ -161,7 +161,7 @@ class _ManagerSite:
         return None
 
     def answer(self, request: Request) -> Answer:
-        return self._sent(request, _Asked(self.manager, request).answered(self.log))
+        return self._sent(request, _Asked(self.manager, request).answer_request(self.log))
 
     def refusal(self, request: Request | None, status: HTTPStatus, said: str) -> Answer:
         answer = _ManagerAnswer.of(status, status.phrase.lower(), said)
@@ -200,7 +200,7 @@ class _Asked:
     manager: Manager
     request: Request
 
-    def answered(self, log: Log) -> _ManagerAnswer:
+    def answer_request(self, log: Log) -> _ManagerAnswer:
         """The answer, whatever is raised for it."""
         try:
             return self._answer()
@@ -245,7 +245,7 @@ class _Asked:
                 return _ManagerAnswer(HTTPStatus.OK, self.manager.metrics(), {}, CONTENT_TYPE)
             case [root, word] if root == APPS and word == STATISTICS:
                 self._allow("GET")
-                return self._ok([_statistics(a) for a in self._wanted(asked)])
+                return self._ok([_statistics(a) for a in self._select_apps(asked)])
             case [root, name] if root == APPS and name:
                 return self._one(name)
             case [root, name, "status"] if root == APPS and name:
@@ -259,7 +259,7 @@ class _Asked:
     def _all(self, asked: Mapping[str, list[str]]) -> _ManagerAnswer:
         self._allow("GET", "POST", "PUT")
         if self.request.method == "GET":
-            return self._ok([a.app.name for a in self._wanted(asked)])
+            return self._ok([a.app.name for a in self._select_apps(asked)])
         app = self.manager.check(self._text())
         if self.request.method == "POST":
             made, new = self.manager.add(app), True
@@ -279,7 +279,7 @@ class _Asked:
         self.manager.remove(name)
         return self._ok({"type": "success", "message": f"app '{name}' is stopped and removed"})
 
-    def _wanted(self, asked: Mapping[str, list[str]]) -> list[ManagedApp]:
+    def _select_apps(self, asked: Mapping[str, list[str]]) -> list[ManagedApp]:
         """The apps, or those of them that run or do not (`isActive`)."""
         active = asked.get("isActive", [""])[-1].lower()
         return [a for a in self.manager.all() if not active or a.active == (active == "true")]

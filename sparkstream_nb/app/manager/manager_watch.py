@@ -69,7 +69,7 @@ class WatchedDirectory:
             self._gone(name)
         for name, signature in sorted(found.items()):
             if self._seen.get(name) == signature and self._done.get(name) != signature:
-                self._changed(name, signature)
+                self._deploy_changed_file(name, signature)
         self._seen = found
 
     def _watch(self) -> None:
@@ -103,7 +103,7 @@ class WatchedDirectory:
         self._said = {name: what for name, what in self._said.items() if name in listed}
         return found
 
-    def _changed(self, name: str, signature: Signature) -> None:
+    def _deploy_changed_file(self, name: str, signature: Signature) -> None:
         """Deploys a file's app. One whose name another app has is tried again; what else is wrong, when it changes."""
         try:
             text = self._text(name, signature)

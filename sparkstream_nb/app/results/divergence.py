@@ -84,11 +84,11 @@ def match(truth: Sequence[Alert], found: Sequence[Alert]) -> list[Match]:
     `duplicated`: one more of an output that the truth has. `spurious`: the truth has none. `lost`: no node has it.
     """
     out: list[Match] = []
-    left_true, left_found = _paired(truth, found, lambda a: (a.times, a.identity, a.origin), "same", out)
-    left_true, left_found = _paired(left_true, left_found, lambda a: (a.times, a.identity), "same", out)
+    left_true, left_found = _pair_outputs(truth, found, lambda a: (a.times, a.identity, a.origin), "same", out)
+    left_true, left_found = _pair_outputs(left_true, left_found, lambda a: (a.times, a.identity), "same", out)
     known_true = [a for a in left_true if a.origin is not None]
     known_found = [a for a in left_found if a.origin is not None]
-    rest_true, rest_found = _paired(known_true, known_found, lambda a: (a.identity, a.origin), "late", out)
+    rest_true, rest_found = _pair_outputs(known_true, known_found, lambda a: (a.identity, a.origin), "late", out)
     left_true = [*(a for a in left_true if a.origin is None), *rest_true]
     left_found = [*(a for a in left_found if a.origin is None), *rest_found]
     had = {(a.times, a.identity) for a in truth}
@@ -100,7 +100,7 @@ def match(truth: Sequence[Alert], found: Sequence[Alert]) -> list[Match]:
     return sorted(out, key=lambda m: _place(m.alert))
 
 
-def _paired(
+def _pair_outputs(
     truth: Sequence[Alert], found: Sequence[Alert], key: Any, verdict: Verdict, out: list[Match]
 ) -> tuple[list[Alert], list[Alert]]:
     """Pairs outputs with equal keys, in order of time; what is left of both."""
@@ -217,7 +217,7 @@ class Divergence(Displayed):
     def frame(self) -> pd.DataFrame:
         """A row for each output: query, verdict, timestamp (ms; the truth's where it has the output), node, values,
         cause (a `Cause`; None for `same`)."""
-        return self._listed((s, m) for s, matches in self.matches.items() for m in matches)
+        return self._list_matches((s, m) for s, matches in self.matches.items() for m in matches)
 
     @property
     def differences(self) -> int:
@@ -227,9 +227,9 @@ class Divergence(Displayed):
     def first_differences(self, most: int) -> pd.DataFrame:
         """The first rows of `frame` that are not the same."""
         differing = ((s, m) for s, matches in self.matches.items() for m in matches if m.verdict != "same")
-        return self._listed(islice(differing, most))
+        return self._list_matches(islice(differing, most))
 
-    def _listed(self, matches: Iterable[tuple[str, Match]]) -> pd.DataFrame:
+    def _list_matches(self, matches: Iterable[tuple[str, Match]]) -> pd.DataFrame:
         rows = []
         for stream, m in matches:
             node = None if m.found is None or m.found.node is None else self.shards[m.found.node]
@@ -329,11 +329,11 @@ class Truth:
         self.app, self.source, self.nodes, self.shards = app, source, nodes, shards
         self.recording = source.read()
         self._traced = nodes.with_tracing(every=self.recording.events <= FEW_EVENTS)
-        self._own = self._replayed(ONE)
+        self._own = self._replay_outputs(ONE)
 
     def against(self, way: Way) -> Divergence:
         """The divergence of nodes that take the recording in a `way`."""
-        plan, own, found = self.nodes.plan, self._own, self._replayed(way)
+        plan, own, found = self.nodes.plan, self._own, self._replay_outputs(way)
         here = [s for s in plan.streams if s in own.plain or s in found.plain]
         untraced = [s for s in here if not (_same(own, s) and _same(found, s))]
         matches = {}
@@ -354,7 +354,7 @@ class Truth:
         names = list(own) if way.nodes == len(own) else [f"node-{i + 1}" for i in range(way.nodes)]
         return names if self.nodes.led is None else [*names, LEADER]
 
-    def _replayed(self, way: Way) -> _ReplayedOutputs:
+    def _replay_outputs(self, way: Way) -> _ReplayedOutputs:
         plain, traced = (replay_nodes(self.recording, way, n) for n in (self.nodes, self._traced))
         merged = {a: merged_rows(plain, d, self.nodes) for a, d in self.nodes.plan.aggregations.items()}
         return _ReplayedOutputs(

@@ -16,7 +16,7 @@ from ...replay.failover_study import FailoverCounts
 from ...simulation.faults import Fault, Kill, Scenario
 from ...simulation.topology import Coordination, Pair
 from ..config import given
-from ..config.fault_schedule import planned
+from ..config.fault_schedule import plan_faults
 from .frontend import Displayed
 
 MOST_RUNS = 100_000
@@ -122,7 +122,7 @@ def _scenario(pair: Pair, faults: str | Sequence[Fault], seed: Any, length: int)
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise Misuse(f"a seed is a whole number, not {shown(seed)}")
     if faults != "kill":
-        (changed,), made, rate = planned([pair], faults)
+        (changed,), made, rate = plan_faults([pair], faults)
         return Scenario(changed, seed, made, rate)
     # The same moment under every setting, so that these can be compared.
     return Scenario(pair, seed, (Kill(random.Random(f"kill {seed}").randint(1, max(1, length)), pair.nodes[0]),))

@@ -71,7 +71,7 @@ class App(ReplayedApp):
         if retrieval.source is not None and retrieval.source.kind == "aggregation" and retrieval.output is None:
             self.flush()
             now = self._now()
-            answer = _merged(retrieve(self.plan, retrieval, self.store, now=now, as_wso2=as_wso2), limit)
+            answer = _merge_answers(retrieve(self.plan, retrieval, self.store, now=now, as_wso2=as_wso2), limit)
             return replace(answer, hint=hint_of(self.plan, retrieval, self.store, now=now, empty=not len(answer)))
         if retrieval.shared:
             self.flush()  # one node answers, and the others may take their turn with the table later
@@ -81,7 +81,7 @@ class App(ReplayedApp):
             return Result(first.columns, first.rows, limit=limit)
         answers = {self._life.shards[n]: a for n, a in self._ask(rows_wanted(text), among).items()}
         context = self._context()
-        return _merged(merge_nodes(retrieval, answers, context, self._now()), limit)
+        return _merge_answers(merge_nodes(retrieval, answers, context, self._now()), limit)
 
     def _context(self) -> Context:
         """The context for evaluating a select over several nodes' rows."""
@@ -97,7 +97,7 @@ class App(ReplayedApp):
 
     def _ask(self, text: str, among: Sequence[int]) -> dict[int, RetrievalAnswer]:
         """Puts a query to all nodes in its place among the events; the answers of those `among` them, by node."""
-        answers = self._asked(text)
+        answers = self._ask_nodes(text)
         out: dict[int, RetrievalAnswer] = {}
         for node in among:
             answer = answers[node]
@@ -106,22 +106,22 @@ class App(ReplayedApp):
             out[node] = answer
         return out
 
-    def _asked(self, text: str) -> dict[int, RetrievalAnswer | QueryFailed]:
+    def _ask_nodes(self, text: str) -> dict[int, RetrievalAnswer | QueryFailed]:
         with self._lock:
             self.start()
             seq = self._inbox.append([Ask(text=text)])
-        with self._cancelling():
+        with self._cancel_on_interrupt():
             self._stream.wait(seq)
         with self._progress.changed:
             return self._progress.answers.pop(seq)
 
     def _of_groups(self, retrieval: Retrieval, text: str, limit: int | None) -> Result:
         """The answer of the active node; of several groups, the select over the rows of all of their active nodes."""
-        if not self._divided(retrieval) or retrieval.output is not None:
+        if not self._is_divided(retrieval) or retrieval.output is not None:
             first = next(iter(self._active(text).values()))
             return Result(first.columns, first.rows, limit=limit, hint=self._cut_in_groups(retrieval))
         found = merge_nodes(retrieval, self._active(rows_wanted(text)), self._context(), self._now())
-        return replace(_merged(found, limit), hint=self._cut_in_groups(retrieval))
+        return replace(_merge_answers(found, limit), hint=self._cut_in_groups(retrieval))
 
     def _cut_in_groups(self, retrieval: Retrieval) -> str | None:
         """The hint about an aggregation that active nodes have in their memory."""
@@ -135,7 +135,7 @@ class App(ReplayedApp):
 
         return "; ".join(map(what_is_cut, cuts(self.plan, retrieval, holds, now=self._now()))) or None
 
-    def _divided(self, retrieval: Retrieval) -> bool:
+    def _is_divided(self, retrieval: Retrieval) -> bool:
         """True if several nodes of groups have a part each of what a retrieval asks for."""
         groups = self.deployment.groups
         if isinstance(groups, Distributed):
@@ -149,12 +149,12 @@ class App(ReplayedApp):
         groups = self.deployment.groups
         assert groups is not None
         if isinstance(groups, Distributed):
-            found = {self._life.shards[n]: a for n, a in self._asked(text).items()}
+            found = {self._life.shards[n]: a for n, a in self._ask_nodes(text).items()}
             failed = next((a.message for a in found.values() if isinstance(a, QueryFailed)), None)
             if failed is not None:
                 raise SiddhiRuntimeError(failed)
             return {n: a for n, a in found.items() if isinstance(a, RetrievalAnswer)}
-        answers = {self._life.shards[n]: a for n, a in self._asked(text).items() if n in self._life.over}
+        answers = {self._life.shards[n]: a for n, a in self._ask_nodes(text).items() if n in self._life.over}
         out: dict[str, RetrievalAnswer] = {}
         for pair in groups.pairs:
             own = [(n, answers[n]) for n in pair.nodes]
@@ -182,7 +182,7 @@ class App(ReplayedApp):
         if self.deployment.groups is not None:
             return self._in_memory(name, per, bounds)
         wanted = select_all(self.plan, name, per, bounds)  # type: ignore[arg-type]
-        found = _merged(retrieve(self.plan, wanted, self.store, now=self._now()))
+        found = _merge_answers(retrieve(self.plan, wanted, self.store, now=self._now()))
         frame = found.frame
         if found.by_shard is not None:
             return frame, found.by_shard
@@ -407,7 +407,7 @@ class App(ReplayedApp):
             self._stop_clock()
             self._end_feeds()
             self._stop_sources()
-            if not self._finished() and not self._stream.active:
+            if not self._is_finished() and not self._stream.active:
                 self._stream.ended()
                 self._stream.start()
         self._commit_all()
@@ -416,13 +416,13 @@ class App(ReplayedApp):
             self._sinks.drain(_DRAIN_SECONDS)
             self._commit_all()  # what a sink could not deliver may come in again
         end = clock.monotonic() + seconds
-        while not self._finished():  # Spark notes what is done after its commit
+        while not self._is_finished():  # Spark notes what is done after its commit
             if clock.monotonic() > end or not self._stream.active:
                 raise SparkStreamError(f"{self.name}: Spark did not finish its last micro-batch")
             clock.sleep(0.02)
         self.stop()
 
-    def _finished(self) -> bool:
+    def _is_finished(self) -> bool:
         """True if Spark is done with all that came in."""
         spark = self._stream.checkpoint.read_progress()
         return spark.planned == spark.done and spark.reached == self._inbox.position.seq
@@ -430,7 +430,7 @@ class App(ReplayedApp):
     def _commit_all(self) -> None:
         last = self._inbox.position.seq - 1
         if self._progress.last < last:
-            with self._cancelling():
+            with self._cancel_on_interrupt():
                 self._stream.wait(last)
 
     def note(self, line: str) -> None:
@@ -450,7 +450,7 @@ def check_feed(plan: Plan, stream: str, source: Any, reading: Reading = AS_IT_IS
     check_source(source, reading.shape(stream, plan.schema(stream)))
 
 
-def _merged(found: Retrieved, limit: int | None = None) -> Result:
+def _merge_answers(found: Retrieved, limit: int | None = None) -> Result:
     read = found.read_by_shard
     by_shard = None if read is None else (lambda: frame_of(read()))
     return Result(found.merged.columns, found.merged.rows, by_shard, limit)

@@ -72,7 +72,7 @@ class FeedTarget:
         then."""
         return now + self.apart * events if self.apart else None
 
-    def tagged(self) -> contextlib.AbstractContextManager[None]:
+    def tag_tasks(self) -> contextlib.AbstractContextManager[None]:
         """Marks the tasks started inside, for `App.interrupt`. Raises SparkStreamError where Spark has ended."""
         return self.session.tagged(self.tag)
 
@@ -118,7 +118,7 @@ class Loaded:
 def load(target: FeedTarget, request: FeedRequest) -> Loaded:
     """Reads a feed and puts it in order of event time. Raises SparkStreamError for a source that is no feed."""
     folder, shape, mirror = target.inbox.folder, request.shape, target.stream.job.mirror
-    with target.tagged():
+    with target.tag_tasks():
         typed = feeds.read_feed(
             request.source, shape, folder, target.session, request.limit, nodes=target.nodes,
             shared=None if mirror is None else mirror.shared,
@@ -145,7 +145,7 @@ def _of_times(target: FeedTarget, shape: feeds.Shape, typed: feeds.FeedOnDisk, h
         return []
     if shape.time is None:
         came = f"the events are {target.apart} ms apart, from {utc(target.now())} on"
-        return [f"No column of times was given (--time, time=): {came}. That matters to {_named(concerned.all)}."]
+        return [f"No column of times was given (--time, time=): {came}. That matters to {_list_names(concerned.all)}."]
     late = 0 if reached is None else feeds.rows_before(typed, target.inbox.folder, highest, reached)
     if reached is None or not late:
         return []
@@ -153,13 +153,13 @@ def _of_times(target: FeedTarget, shape: feeds.Shape, typed: feeds.FeedOnDisk, h
     note = f"{what} earlier than the app's clock, which is at {utc(reached)}."
     if concerned.aggregations:
         return [
-            f"{note} {_named(concerned.aggregations)} counts them as of then; an aggregation with `aggregate by` "
+            f"{note} {_list_names(concerned.aggregations)} counts them as of then; an aggregation with `aggregate by` "
             "counts them where they belong."
         ]
-    return [f"{note} {_named(concerned.queries)} takes them after what came before."]
+    return [f"{note} {_list_names(concerned.queries)} takes them after what came before."]
 
 
-def _named(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more
 
@@ -385,7 +385,7 @@ class Feed(Displayed):
     def _run(self) -> None:
         state: FeedState = "failed"
         try:
-            state = "done" if self._feed() else "stopped"
+            state = "done" if self._run_slices() else "stopped"
         except SparkStreamError as error:
             if self._stopping:
                 state = "stopped"
@@ -403,16 +403,16 @@ class Feed(Displayed):
         with self._changed:
             self._final = final
             if state != "failed":
-                self._report = self._account.report() if self._account.loaded else self._nothing(final)
+                self._report = self._account.report() if self._account.loaded else self._empty_report(final)
             self._state = state
             self._changed.notify_all()
         self._tell(now=True)
         self._watching.clear()
 
-    def _nothing(self, final: FeedProgress) -> FeedReport:
+    def _empty_report(self, final: FeedProgress) -> FeedReport:
         return FeedReport(self.app, self.stream, 0, 0, final.seconds)
 
-    def _feed(self) -> bool:
+    def _run_slices(self) -> bool:
         """Puts slice after slice into the app; False where it was stopped before the last one."""
         loaded = load(self._target, self._request)
         loaded.typed = feeds.with_own_files(loaded.typed, self._target.inbox.folder)

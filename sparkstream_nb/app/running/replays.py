@@ -113,7 +113,7 @@ class ReplayedApp(RunningApp):
         """
         groups, nodes = self._groups(), self._replayed_nodes()
         self.flush()
-        items = items_of(self._recorded().read(), self.plan)
+        items = items_of(self._read_input().read(), self.plan)
         if isinstance(groups, Distributed):
             found = distributed_outcome(items, groups, nodes, truth_of(items, nodes))
             return DistributedFailover(self.name, self._writers_of_streams(), groups, found)
@@ -173,12 +173,12 @@ class ReplayedApp(RunningApp):
         self._check_open()
         nodes = self._replayed_nodes()
         self.flush()
-        source = self._recorded()
+        source = self._read_input()
         if self._known_truth is None or self._known_truth.source != source:
             self._known_truth = Truth(self.name, source, nodes, self._life.shards)
         return self._known_truth
 
-    def _recorded(self) -> Input:
+    def _read_input(self) -> Input:
         """The app's recorded input since it began. Raises SparkStreamError where it was another app for a part of
         that."""
         if self._life.change:
@@ -237,7 +237,7 @@ class ReplayedApp(RunningApp):
             )
         if feed is None:
             self.flush()
-            return Material(self._recorded(), f"{self._life.run} {self._inbox.position.seq}")
+            return Material(self._read_input(), f"{self._life.run} {self._inbox.position.seq}")
         if not isinstance(feed, Mapping):
             raise Misuse(f"feed is a dict of frames or files by stream, not {shown(feed)}")
         for stream in feed:

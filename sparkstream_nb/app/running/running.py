@@ -63,7 +63,7 @@ from ..deployment.deployment import Deployment, milliseconds
 from ..deployment.emptied import outside_stores
 from ..deployment.folder import Life
 from ..deployment.owner import Ownership
-from ..deployment.scaling import scaled, wanted_ids
+from ..deployment.scaling import scale_deployment, wanted_ids
 from ..deployment.whole import Found, check_whole
 from ..results import frontend
 from ..results.answers import FeedReport, Sent
@@ -138,7 +138,7 @@ class RunningApp(Displayed):
         except SparkStreamError:
             self.store.close()
             raise
-        self._mirror = self._mirrored(deployment, life)
+        self._mirror = self._open_mirror(deployment, life)
         self._outputs = OutputFiles(folder / "outputs", life.shards)
         by_shard = dict(zip(self.shard_ids, plans, strict=True))
         # A node that was removed is still there for what was sent before.
@@ -188,9 +188,9 @@ class RunningApp(Displayed):
         self._intakes = self._sources()
         self._ticker = self._ticks()
 
-    def _mirrored(self, deployment: Deployment, life: Life) -> Mirror | None:
+    def _open_mirror(self, deployment: Deployment, life: Life) -> Mirror | None:
         """The mirror of the inbox at a shared address, if there is one."""
-        shared = life.meeting
+        shared = life.shared_folder
         if shared is None:
             return None
         retention, progress = deployment.retention, self._progress
@@ -277,7 +277,7 @@ class RunningApp(Displayed):
             private_folder(outputs)
         whole = entries >= spark.reached
         gone = list_missing(self._inbox.folder, checkpoint.done_offset()) if whole else ()
-        handed = ledger is not None and ledger < spark.done and bool(left(folder, self._life.meeting))
+        handed = ledger is not None and ledger < spark.done and bool(left(folder, self._life.shared_folder))
         return Found(entries, spark, ledger, outputs.is_dir(), gone, handed, self._outputs.describe_lacking())
 
     def _open_store(self) -> Store:
@@ -493,7 +493,7 @@ class RunningApp(Displayed):
             return self
         if any(feed.active for feed in self.feeds.values()):
             raise Misuse(f"{self.name} has feeds in the background: stop them, or wait for them, before it is scaled")
-        deployment, plans = scaled(self.deployment, self._plans, wanted, files)
+        deployment, plans = scale_deployment(self.deployment, self._plans, wanted, files)
         Route.parse(deployment.routing, len(wanted))
         with self._lock, deferred():
             with interruptible():
@@ -501,7 +501,7 @@ class RunningApp(Displayed):
             self.stop()
             self._stream.ended()
             self._close_files()
-            life = self._life.scaled(wanted)
+            life = self._life.with_nodes(wanted)
             if life.deployed is not None:
                 life = replace(life, deployed=life.deployed.with_nodes(wanted, conf))
             life.write(self.home)
@@ -530,7 +530,7 @@ class RunningApp(Displayed):
 
     def flush(self) -> None:
         """Waits until everything sent is committed. Raises SparkStreamError where the app failed."""
-        with self._cancelling():
+        with self._cancel_on_interrupt():
             self._settle(None)
 
     def drain(self, seconds: float = 30.0) -> int:
@@ -538,7 +538,7 @@ class RunningApp(Displayed):
         are still to be sent. They are sent later, also after the app was stopped and started again."""
         given.number("seconds", seconds)
         self.flush()
-        with self._cancelling():
+        with self._cancel_on_interrupt():
             return 0 if self._sinks is None else self._sinks.drain(seconds)
 
     def catch_up(self, seconds: float = 60.0) -> bool:
@@ -553,7 +553,7 @@ class RunningApp(Displayed):
                 return False
             with self._progress.changed:
                 self._progress.changed.wait(min(left, _LOOK_SECONDS))
-        with self._cancelling():
+        with self._cancel_on_interrupt():
             last, left = self._inbox.position.seq - 1, began + seconds - clock.monotonic()
             return self._stream.wait(last, timeout=max(left, 0.0))
 
@@ -570,13 +570,13 @@ class RunningApp(Displayed):
             return
         self.start()
         end = clock.monotonic() + _SETTLE_SECONDS
-        with self._cancelling():
+        with self._cancel_on_interrupt():
             while not self._stream.wait(last, timeout=1.0):
                 if self._progress.batch > batch or clock.monotonic() > end:
                     return
 
     @contextlib.contextmanager
-    def _cancelling(self) -> Iterator[None]:
+    def _cancel_on_interrupt(self) -> Iterator[None]:
         """Ctrl-C and a notebook's Stop button inside cancel what is done for the app; events that were sent stay.
 
         Where feeds run in the background, they end the waiting alone.
@@ -585,10 +585,10 @@ class RunningApp(Displayed):
             yield
         except KeyboardInterrupt as stop:
             if not any(f.active for f in self.feeds.values()):
-                self._interrupted(stop)
+                self._stop_and_report(stop)
             raise
 
-    def _interrupted(self, stop: KeyboardInterrupt) -> None:
+    def _stop_and_report(self, stop: KeyboardInterrupt) -> None:
         """Stops the app, and says with the interrupt what was taken back."""
         retracted = self.interrupt()
         if retracted:
@@ -651,12 +651,12 @@ class RunningApp(Displayed):
             times = np.full(len(rows), ts, np.int64)
             batch = InputBatch(times[:1], {stream: StreamRows(np.zeros(len(rows), np.int64), times, columns)})
             self.start()
-            taking = self._taking(batch, route)
+            taking = self._taking_nodes(batch, route)
             ticket = self._put([self._inbox.batch(batch, route)])
         self._inbox.settle(ticket)  # without the lock: others put more in meanwhile, for the next wait
         return replace(sent, nodes=taking)
 
-    def _taking(self, batch: InputBatch, route: str) -> tuple[str, ...]:
+    def _taking_nodes(self, batch: InputBatch, route: str) -> tuple[str, ...]:
         """The shard ids of the nodes that take a batch which comes in next; none where nodes take turns."""
         if self.deployment.groups is not None:
             return ()
@@ -781,15 +781,15 @@ class RunningApp(Displayed):
         if background:
             return feeding.start_feed(self._target, request)
         if progress is not None:
-            return self._feed(request, progress)
+            return self._feed_request(request, progress)
         with contextlib.closing(frontend.current().progress()) as display:
-            return self._feed(request, display)
+            return self._feed_request(request, display)
 
-    def _feed(self, request: feeding.FeedRequest, progress: OnProgress) -> FeedReport:
+    def _feed_request(self, request: feeding.FeedRequest, progress: OnProgress) -> FeedReport:
         try:
             return feeding.feed(self._target, request, self._settle, progress)
         except KeyboardInterrupt as stop:
-            self._interrupted(stop)
+            self._stop_and_report(stop)
             raise
 
     def _now(self) -> int:

@@ -35,7 +35,7 @@ class Reading:
             given.text(what, getattr(self, what))
         given.texts("missing", self.missing)
         if isinstance(self.columns, Mapping):
-            given.mapping("columns", self.columns)
+            given.optional_str_map("columns", self.columns)
         else:
             given.texts("columns", self.columns)
         return Shape(

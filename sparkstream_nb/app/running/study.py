@@ -222,7 +222,7 @@ def study(
     for r in tried:
         Route.parse(r, min(numbers), given.source.schemas)
     ways = [Way(n, r) for n in numbers for r in dict.fromkeys(tried)]
-    with target.tagged():
+    with target.tag_tasks():
         outcomes = run_study(target.session, given.source, nodes, ways, given.key)
     streams = {s for o in outcomes for s in o.tallies}
     writers = {

@@ -27,10 +27,10 @@ def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2
     files = tuple(node_files(list(app.conf), references=app.references)) if app.conf else ()
     given: list[tuple[dict[str, str], str]] = [(dict(f.properties), f.shard_id) for f in files] or [({}, "node-1")]
 
-    def compiled(**more: str) -> list[Plan]:
+    def compile_plans(**more: str) -> list[Plan]:
         return [compile_app(app.text, {**more, **g, "shardId": s}, app.references.variables) for g, s in given]
 
-    plans = compiled()
+    plans = compile_plans()
     retrieval = compile_retrieval(text, plans[0])
     source = retrieval.source
     if source is None or source.kind != "aggregation" or retrieval.output is not None:
@@ -48,7 +48,7 @@ def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2
         store = SqlStore(database, Patience(seconds=0), read_only=True)
     try:
         # Without deployment files only the tables tell whether the app ran on one node or on several.
-        plan = _fitting(store, source.id, *plans[:1], *(() if files else compiled(partitionById="true")))
+        plan = _find_fitting_plan(store, source.id, *plans[:1], *(() if files else compile_plans(partitionById="true")))
         retrieval, now = compile_retrieval(text, plan), int(time.time() * 1000)
         found = retrieve(plan, retrieval, store, now=now, as_wso2=as_wso2)
         by_shard = found.by_shard  # read while the store is open
@@ -59,7 +59,7 @@ def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2
     return Result(found.merged.columns, found.merged.rows, read, limit, hint)
 
 
-def _fitting(store: Store, aggregation: str, *plans: Plan) -> Plan:
+def _find_fitting_plan(store: Store, aggregation: str, *plans: Plan) -> Plan:
     """The first of `plans` that the tables fit. Raises StoreError where none does, with the reason of the last one."""
     for plan in plans[:-1]:
         try:

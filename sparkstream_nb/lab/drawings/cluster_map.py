@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from ...app.views.cluster_view import ClusterNode, ClusterSnapshot, Link, LinkState
 from ...simulation.timeline import Role
-from .pictures import INK, WIDTH, embedded, text_width
+from .pictures import INK, WIDTH, embed_svg, text_width
 from .roles import COLOURS
-from .tables import counted, when
+from .tables import format_count, when
 
 _BOX, _HIGH, _GAP = 190.0, 64.0, 20.0
 _PILL, _PILL_HIGH = 96.0, 24.0
@@ -28,7 +28,7 @@ def svg(shown: ClusterSnapshot, width: int = WIDTH) -> str:
 
 def image(shown: ClusterSnapshot) -> str:
     """`svg` as an HTML image."""
-    return embedded(svg(shown), _title(shown))
+    return embed_svg(svg(shown), _title(shown))
 
 
 def _title(shown: ClusterSnapshot) -> str:
@@ -132,7 +132,7 @@ class _Map:
         words = f"runs {', '.join(parts)}"
         if len(parts) == 1 or text_width(words) <= room:
             return _fit(words, room)
-        return f"runs {counted(len(parts), 'part')}"
+        return f"runs {format_count(len(parts), 'part')}"
 
 
 def role_words(node: ClusterNode) -> str:

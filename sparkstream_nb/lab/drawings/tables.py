@@ -44,7 +44,7 @@ def size(n: int) -> str:
     return f"{value:,.1f} {units[0]}"
 
 
-def counted(n: int, one: str, several: str | None = None) -> str:
+def format_count(n: int, one: str, several: str | None = None) -> str:
     """`1 event`, `1,200 events`."""
     return f"{n:,} {one if n == 1 else several or f'{one}s'}"
 

@@ -13,8 +13,8 @@ from functools import cached_property
 
 from ...app.results.divergence import VERDICTS, Alert, Divergence, Match, Verdict
 from .charts import time_ticks
-from .pictures import INK, WIDTH, embedded, text_width
-from .tables import counted, text_of, when
+from .pictures import INK, WIDTH, embed_svg, text_width
+from .tables import format_count, text_of, when
 
 _CELL = 10.0  # px: marks are at least so far apart
 _ROW = 14.0  # px
@@ -69,7 +69,8 @@ class Timeline:
         on = f"{d.nodes} node{'s' if d.nodes > 1 else ''}"
         routed = f" under {d.way.route}" if d.way.route else ""
         return (
-            f"{d.queries[self.stream]}: {counted(true, 'output')} of one node, and what becomes of them on {on}{routed}"
+            f"{d.queries[self.stream]}: {format_count(true, 'output')} of one node, "
+            f"and what becomes of them on {on}{routed}"
         )
 
     @cached_property
@@ -193,7 +194,7 @@ def svg(t: Timeline, *, live: bool = False) -> str:
 
 def image(t: Timeline) -> str:
     """`svg` as an HTML image."""
-    return embedded(svg(t), t.title)
+    return embed_svg(svg(t), t.title)
 
 
 def _axis(t: Timeline, top: float, bottom: float) -> list[str]:

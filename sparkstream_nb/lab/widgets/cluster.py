@@ -44,7 +44,7 @@ class ClusterView(Following):
         self._width = WIDTH
         self._failed = ""
         script = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
-        self._output = LiveOutput(self._forms, script, self._received)
+        self._output = LiveOutput(self._forms, script, self._handle_message)
 
     def display(self) -> None:
         """Puts the view into the cell that runs."""
@@ -56,7 +56,7 @@ class ClusterView(Following):
 
     # ------------------------------------------------------------------------------------------- the interactive form
 
-    def _received(self, message: Mapping[str, Any]) -> None:
+    def _handle_message(self, message: Mapping[str, Any]) -> None:
         """Handles an action in the page. Runs in whatever thread Jupyter handles messages."""
         do = message["do"]
         if do == "gone":
@@ -86,7 +86,7 @@ class ClusterView(Following):
         self.pressed = self.cluster.act(action)
 
     def _draw(self) -> None:
-        if not self.closed:
+        if not self.is_closed:
             self.snapshot = self.cluster.reader.read()
         self._output.show(self._state())
 
@@ -98,7 +98,7 @@ class ClusterView(Following):
             "nodes": [_controls(n) for n in s.state.nodes],
             "said": "" if self.pressed is None else said(s, self.pressed),
             "failed": self._failed,
-            "standing": self.standing(),
+            "standing": self.status_note(),
             "stretches": list(STRETCHES),
             "stretch": self.stretch,
             "timeline": timeline_svg(s, STRETCHES[self.stretch], self._width),
