@@ -68,7 +68,7 @@ class InlineSession:
         raise SparkStreamError("A Spark data frame needs Spark: give its toPandas(), or deploy the app on Spark.")
 
     @contextlib.contextmanager
-    def tagged(self, tag: str) -> Iterator[None]:
+    def tag_tasks(self, tag: str) -> Iterator[None]:
         event = self._tags[tag] = threading.Event()
         token = _cancelled.set(event)
         try:
@@ -134,7 +134,7 @@ class InlineRunner:
             with self.job.commit.progress.changed:
                 self.job.commit.progress.changed.notify_all()
 
-    def arrived(self) -> None:
+    def notify_arrival(self) -> None:
         self._more.set()
 
     def failure(self) -> str | None:
@@ -144,7 +144,7 @@ class InlineRunner:
         return False
 
     def attempts(self) -> int:
-        unfinished = self.checkpoint.unfinished
+        unfinished = self.checkpoint.unfinished_batch
         return 0 if unfinished is None else unfinished.tries + 1
 
     def settle(self) -> None:
@@ -160,7 +160,7 @@ class InlineRunner:
             self._thread.join(timeout)
         return not self._alive()
 
-    def ended(self, timeout: float) -> bool:
+    def wait_for_end(self, timeout: float) -> bool:
         if self._thread is not None:
             self._thread.join(timeout)
         if self._alive():
@@ -169,7 +169,7 @@ class InlineRunner:
         self.checkpoint.close()
         return True
 
-    def committed(self) -> tuple[int, int]:
+    def last_commit(self) -> tuple[int, int]:
         return self.checkpoint.done()
 
 
@@ -192,7 +192,7 @@ class _MicroBatches:
 
     def work(self) -> bool:
         """Carries out the next micro-batch, or once more the one that is planned and not done; whether there is one."""
-        planned = self.checkpoint.unfinished
+        planned = self.checkpoint.unfinished_batch
         if planned is None:
             start = self.checkpoint.done_offset() or self.planner.beginning
             end = self.planner.latest(start, self.job.rows)

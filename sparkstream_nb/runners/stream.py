@@ -92,11 +92,11 @@ class Stream:
         self.mending.leave(timeout)
         return self.runner.stop(timeout)
 
-    def ended(self, timeout: float = 60.0) -> bool:
+    def wait_for_end(self, timeout: float = 60.0) -> bool:
         """Waits until a stream that was stopped has let go of its files and all else that it held."""
-        return self.runner.ended(timeout)
+        return self.runner.wait_for_end(timeout)
 
-    def planned(self) -> int:
+    def next_unplanned(self) -> int:
         """The number of the first entry that no micro-batch has been planned for."""
         return self.checkpoint.read_progress().reached
 
@@ -104,7 +104,7 @@ class Stream:
         """The number of the last micro-batch that is planned, and its entries: the first, and the first after it."""
         return self.checkpoint.planned_batch()
 
-    def committed(self) -> tuple[int, int]:
+    def last_commit(self) -> tuple[int, int]:
         """(number of the last micro-batch that is committed as far as the runner knows, its last entry); -1 for
         none."""
-        return self.runner.committed()
+        return self.runner.last_commit()

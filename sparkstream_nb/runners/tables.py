@@ -27,7 +27,7 @@ T = TypeVar("T")
 _opened: dict[bytes, list[SqlTables]] = {}
 
 
-def packed(tables: Iterable[tuple[Database, Sequence[StoredTableLayout]]]) -> bytes:
+def pack_tables(tables: Iterable[tuple[Database, Sequence[StoredTableLayout]]]) -> bytes:
     """Databases, with their passwords, and their tables, for the workers."""
     return pickle.dumps(
         [
@@ -38,7 +38,7 @@ def packed(tables: Iterable[tuple[Database, Sequence[StoredTableLayout]]]) -> by
 
 
 def _open(blob: bytes) -> list[SqlTables]:
-    """The databases of `packed`, opened once per worker, in the same order everywhere."""
+    """The databases of `pack_tables`, opened once per worker, in the same order everywhere."""
     from ..stores.tables import SqlTables
 
     key = hashlib.blake2b(blob, digest_size=16).digest()
@@ -158,9 +158,9 @@ def with_tables(blob: bytes, batch: BatchOf, files: FileStore, work: Callable[[N
 
     tried = attempt
     for one in tables:
-        tried = _trying(one, tried)
+        tried = _retry_transactions(one, tried)
     return tried()
 
 
-def _trying(tables: SqlTables, work: Callable[[], T]) -> Callable[[], T]:
+def _retry_transactions(tables: SqlTables, work: Callable[[], T]) -> Callable[[], T]:
     return lambda: tables.run_transaction(work)

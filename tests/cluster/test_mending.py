@@ -166,7 +166,7 @@ def test_what_spark_refuses_once_it_is_asked_again(
     """A process that Spark had kept was killed, or a Connect server's was too slow."""
     app = run(APP)
     app.stop()
-    carried, asked = stream.carried, list[int]()
+    carried, asked = stream.start_frame, list[int]()
 
     def carried_at_last(*arguments: Any) -> Any:
         asked.append(1)
@@ -176,7 +176,7 @@ def test_what_spark_refuses_once_it_is_asked_again(
             spark._jvm.java.io.FileInputStream("/nowhere")  # Spark's own is "Stream closed"
         return carried(*arguments)
 
-    monkeypatch.setattr(stream, "carried", carried_at_last)
+    monkeypatch.setattr(stream, "start_frame", carried_at_last)
     app.send("S", ["a", 1], at=1)
     app.flush()
     assert len(asked) == 3
@@ -215,7 +215,7 @@ def test_a_log_that_spark_wrote_half_does_not_keep_an_app_from_starting(run: Cal
     """Spark refuses to plan its first micro-batch where its log of offsets has any file."""
     app = run("define stream S (v int); from S select v insert into O;")
     app.stop()
-    app._stream.ended()
+    app._stream.wait_for_end()
     (checkpoint,) = app.home.glob("life-*/checkpoint")
     for folder in checkpoint.iterdir():  # a slow machine may have carried out an empty micro-batch by then
         if folder.is_dir():

@@ -408,7 +408,7 @@ class App(ReplayedApp):
             self._end_feeds()
             self._stop_sources()
             if not self._is_finished() and not self._stream.active:
-                self._stream.ended()
+                self._stream.wait_for_end()
                 self._stream.start()
         self._commit_all()
         if self._sinks is not None:  # outputs of a stream whose attributes change are not sent later

@@ -74,7 +74,7 @@ class FeedTarget:
 
     def tag_tasks(self) -> contextlib.AbstractContextManager[None]:
         """Marks the tasks started inside, for `App.interrupt`. Raises SparkStreamError where Spark has ended."""
-        return self.session.tagged(self.tag)
+        return self.session.tag_tasks(self.tag)
 
     @property
     def tag(self) -> str:

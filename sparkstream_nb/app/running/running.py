@@ -43,7 +43,7 @@ from ...runners.node_spec import NodeSpec
 from ...runners.protocol import Job, Session
 from ...runners.spark.handover import left
 from ...runners.stream import Stream
-from ...runners.tables import packed
+from ...runners.tables import pack_tables
 from ...sinks.delivery import DeliverySource
 from ...sinks.target import OutputPlace
 from ...sources.feed_check import check_source
@@ -121,7 +121,7 @@ class RunningApp(Displayed):
         clear_up(self.home, self.name, self._life, own_store=deployment.store is None)
         self.store = self._open_store()
         prepare_tables(deployment.tables, Patience(tell=self._progress.say))
-        tables = packed(deployment.tables.items()) if deployment.tables else b""
+        tables = pack_tables(deployment.tables.items()) if deployment.tables else b""
         tokens = state_tokens(self.plan, life.units) if life.units else None
         self.warnings = [
             *self.emptied,
@@ -170,9 +170,9 @@ class RunningApp(Displayed):
             self._inbox.close()
             self.store.close()
             raise
-        self._inbox.tell = self._stream.runner.arrived
+        self._inbox.tell = self._stream.runner.notify_arrival
         self._check_whole(folder)
-        self._progress.batch, self._progress.last = self._stream.committed()
+        self._progress.batch, self._progress.last = self._stream.last_commit()
         if not self._progress.rows:  # those of an earlier process
             self._progress.rows = self._outputs.totals()
             self._progress.faulty = Counter(self.store.errors(self.name)["stream"].to_pylist())
@@ -362,7 +362,7 @@ class RunningApp(Displayed):
         with self._lock:
             self._check_open()
             if self._stopped:
-                self._stream.ended()  # it may still be busy ending what was stopped
+                self._stream.wait_for_end()  # it may still be busy ending what was stopped
             if not self._stream.active:
                 self._target.marks.clear()
             self._stream.start()
@@ -408,7 +408,7 @@ class RunningApp(Displayed):
                 self._sinks.stop()
             if not self._stream.stop():
                 return {}
-            seq = max(self._stream.planned(), self._progress.last + 1)
+            seq = max(self._stream.next_unplanned(), self._progress.last + 1)
             with contextlib.nullcontext() if self._mirror is None else self._mirror.taking_back(seq):
                 retracted = self._inbox.take_back(seq)
             for feed in ended:
@@ -450,7 +450,7 @@ class RunningApp(Displayed):
     def close(self) -> None:
         """Lets go of the files of a stopped app. It is of no use afterwards, and says so."""
         self._closed = True
-        self._stream.ended()
+        self._stream.wait_for_end()
         for feed in self.feeds.values():
             feed.join()
         self._listeners.clear()
@@ -499,7 +499,7 @@ class RunningApp(Displayed):
             with interruptible():
                 self.flush()
             self.stop()
-            self._stream.ended()
+            self._stream.wait_for_end()
             self._close_files()
             life = self._life.with_nodes(wanted)
             if life.deployed is not None:

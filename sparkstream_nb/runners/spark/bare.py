@@ -26,9 +26,9 @@ def job(plan: n.Plan) -> Callable[[SparkSession, str, str], None] | None:
     if isinstance(first, n.Query) and isinstance(first.input, n.StreamInput) and not aggregations:
         query, steps = first, first.input.steps
         plain = not query.select.group_by and all(isinstance(s, n.FilterStep) for s in steps)
-        return (lambda session, a, b: _write(_filtered(session.read.parquet(a), query), b)) if plain else None
+        return (lambda session, a, b: _write(_filter_frame(session.read.parquet(a), query), b)) if plain else None
     if first is None and len(aggregations) == 1 and all(b.kind in _FIRST for b in aggregations[0].base):
-        return lambda session, a, b: _aggregated(session.read.parquet(a), aggregations[0], b)
+        return lambda session, a, b: _write_sums(session.read.parquet(a), aggregations[0], b)
     return None
 
 
@@ -36,7 +36,7 @@ def _write(frame: DataFrame, path: str) -> None:
     frame.write.mode("overwrite").parquet(path)
 
 
-def _filtered(frame: DataFrame, q: n.Query) -> DataFrame:
+def _filter_frame(frame: DataFrame, q: n.Query) -> DataFrame:
     assert isinstance(q.input, n.StreamInput)
     for step in q.input.steps:
         assert isinstance(step, n.FilterStep)
@@ -44,7 +44,7 @@ def _filtered(frame: DataFrame, q: n.Query) -> DataFrame:
     return frame.select(*(F.expr(show(i.expr)).alias(i.name) for i in q.select.items))
 
 
-def _aggregated(frame: DataFrame, a: n.AggregationDef, path: str) -> None:
+def _write_sums(frame: DataFrame, a: n.AggregationDef, path: str) -> None:
     """Sums by the smallest duration, kept, and from them those by the larger ones."""
     keys = [show(g) for g in a.select.group_by]
     time = F.timestamp_millis(F.expr(show(a.by) if a.by is not None else a.input.source.schema.names[-1]))

@@ -34,7 +34,7 @@ from ...stores.duckdb import DuckDBStore
 from ..node_spec import NodeSpec, NodeWork
 from ..stateless import SourceApp, app_of, options_of
 from .processor import NodeProcessor
-from .query import carried, session_for
+from .query import session_for, start_frame
 from .session import spark_session
 
 _PARTITIONS = 2
@@ -180,9 +180,9 @@ class _CaseReplay:
             r.failure = error
             return []
         except SparkStreamError as error:
-            r.got["results"][place] = _failed(error)
+            r.got["results"][place] = _describe_failure(error)
             return []
-        if self.nodes > 1 and not _stored(retrieval):
+        if self.nodes > 1 and not _is_stored(retrieval):
             r.failure = SparkStreamError("On several nodes only aggregations are asked.")
             return []
         self.asked[seq] = (app, place)
@@ -212,7 +212,7 @@ class _CaseReplay:
             session = session_for(self.session, min(_PARTITIONS, len(specs)))
             processor = NodeProcessor(NodeWork(home.name, specs, inbox.folder, keep=False, isolate=True))
             query = (
-                carried(session, options_of(home / "inbox", apps), processor)
+                start_frame(session, options_of(home / "inbox", apps), processor)
                 .writeStream.option("checkpointLocation", local(home / "checkpoint"))
                 .outputMode("append")
                 .foreachBatch(self._commit)
@@ -264,7 +264,7 @@ class _CaseReplay:
         assert text is not None
         try:
             retrieval = compile_retrieval(text, r.plans[0])
-            if r.store is not None and _stored(retrieval):
+            if r.store is not None and _is_stored(retrieval):
                 found = retrieve(r.plans[0], retrieval, r.store).merged
             elif isinstance(answer, results.QueryFailed):
                 if answer.kind == NotInThisBuild.__name__:
@@ -273,7 +273,7 @@ class _CaseReplay:
             else:
                 found = answer
         except SparkStreamError as error:
-            return _failed(error)
+            return _describe_failure(error)
         answered = [[jsonable(v) for v in row] for row in found.rows]
         return {"rows": answered, "columns": [f"{n} {t}" for n, t in found.columns]}
 
@@ -295,11 +295,11 @@ class _CaseReplay:
         return r.got
 
 
-def _stored(retrieval: Retrieval) -> bool:
+def _is_stored(retrieval: Retrieval) -> bool:
     return retrieval.source is not None and retrieval.source.kind == "aggregation" and retrieval.output is None
 
 
-def _failed(error: SparkStreamError) -> dict[str, Any]:
+def _describe_failure(error: SparkStreamError) -> dict[str, Any]:
     return {"error": type(error).__name__, "message": str(error)}
 
 

@@ -26,7 +26,7 @@ from ..protocol import Job
 from ..stateless import app_of, options_at, options_of
 from .handover import ConnectIntake, clear, handover
 from .processor import NodeProcessor
-from .query import carried, session_for
+from .query import session_for, start_frame
 from .release import Callback, Runners, begins, begun, collect, release
 from .remote import is_remote
 from .versions import check_version, checkpoint_manager
@@ -79,7 +79,7 @@ class SparkSessionOfApps:
             raise TaskFailed(cause_of(str(error))) from error
 
     @contextlib.contextmanager
-    def tagged(self, tag: str) -> Iterator[None]:
+    def tag_tasks(self, tag: str) -> Iterator[None]:
         try:
             self.spark.addTag(tag)
         except _GONE:
@@ -166,7 +166,7 @@ class SparkRunner:
         for left in reversed(range(_MOST_KEPT)):
             try:
                 query: StreamingQuery = (
-                    carried(self.session, options, processor)
+                    start_frame(self.session, options, processor)
                     .writeStream.queryName(f"{self.name}-{self.job.run}")
                     .option("checkpointLocation", self.checkpoint.where)
                     .outputMode("append")
@@ -183,7 +183,7 @@ class SparkRunner:
                     raise
         raise AssertionError
 
-    def arrived(self) -> None:
+    def notify_arrival(self) -> None:
         if self.mirror is not None:
             self.mirror.notify_appended()
 
@@ -261,7 +261,7 @@ class SparkRunner:
         if self.intake is not None:
             self.intake.end()
 
-    def ended(self, timeout: float) -> bool:
+    def wait_for_end(self, timeout: float) -> bool:
         end = time.monotonic() + timeout
         while self._runs() and time.monotonic() < end:
             time.sleep(0.05)
@@ -282,7 +282,7 @@ class SparkRunner:
             if self.query is not None:
                 self.query.stop()
 
-    def committed(self) -> tuple[int, int]:  # over Connect it is what was taken in; `begin` goes on with the rest
+    def last_commit(self) -> tuple[int, int]:  # over Connect it is what was taken in; `begin` goes on with the rest
         if self.intake is None:
             return self.checkpoint.done()
         return self.intake.taken.batch, self.intake.taken.last
