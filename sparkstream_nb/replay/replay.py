@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.aggregation import from_table, merge_stored, view
-from ..engine.columnar.columns import Array, Strings
+from ..engine.columnar.columns import Array, StringPool
 from ..engine.expressions import Context
 from ..engine.node import NodeEngine
 from ..engine.state.batch import Emitted, InputBatch, StreamRows
@@ -249,7 +249,7 @@ def merged_rows(replays: Sequence[NodeReplay], definition: AggregationDef, nodes
     context = Context(timezone=nodes.plan.properties.get("timezone", "UTC"))
     whole = pa.concat_tables(tables)
     for duration in definition.durations:
-        services = Services(Strings(), context)
+        services = Services(StringPool(), context)
         rows = whole.filter(pc.equal(whole.column("duration"), duration))
         stored = merge_stored(from_table(definition, rows, services), services)
         keys = [c.to_list(services.strings) for c in stored.keys]

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...types import Type
 from .arrays import aligned_zeros, grown
-from .columns import Array, Column, Strings
+from .columns import Array, Column, StringPool
 from .eventlog import EventLog
 from .jit import kernel, prefetch
 from .rows import Rows
@@ -141,7 +141,7 @@ class IdTable:
         self.assign(np.asarray(state["keys"], np.int64))
 
 
-def _codes(column: Column, strings: Strings) -> Array:
+def _codes(column: Column, strings: StringPool) -> Array:
     """Codes of texts, those of null as of the text 'null'."""
     if column.null is None:
         return column.values
@@ -149,7 +149,7 @@ def _codes(column: Column, strings: Strings) -> Array:
     return out
 
 
-def key_numbers(column: Column, strings: Strings) -> Array:
+def key_numbers(column: Column, strings: StringPool) -> Array:
     """int64[n]: equal numbers for values that are equal as group-by keys."""
     t, v = column.type, column.values
     if t is Type.STRING:
@@ -180,7 +180,7 @@ class Keys:
     """Dense ids for tuples of column values; stores the values of every id as columns. `instances`: the first column is
     the number of a partition instance."""
 
-    def __init__(self, types: Sequence[Type], strings: Strings, *, instances: bool = False) -> None:
+    def __init__(self, types: Sequence[Type], strings: StringPool, *, instances: bool = False) -> None:
         self.types = tuple(types)
         self.strings = strings
         self.size = 0

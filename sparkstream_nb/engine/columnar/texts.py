@@ -218,7 +218,7 @@ def _encode(
     return len(out), size, used, new
 
 
-class TextTable:
+class StringDictionary:
     """Text → code, for Arrow arrays. Codes are 0, 1, 2 ... in the order in which texts first come."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from ..columnar.arrays import grown
 from ..columnar.blocks import Blocks, Tracked
 from ..columnar.columns import Array
 from . import memory as m
-from .check import passes
+from .check import interpret_filter
 from .dump import dump_machine, measure, restore_machine
 from .index import enter_index, index_key, leave_index, look
 from .layout import PatternLayout, end_list, receivers, selecting_streams
@@ -58,7 +58,7 @@ def functions(layout: PatternLayout, filters: Filters) -> dict[int, Unit]:
         m.F_BIRTH: (birth, True),
         m.F_PROCESS: (process, True),
         m.F_UPDATE: (update_state, True),
-        m.F_PASSES: (passes, filters.general or bool((table[:, m.SLOW] != 0).any())),
+        m.F_PASSES: (interpret_filter, filters.general or bool((table[:, m.SLOW] != 0).any())),
         m.F_ENTER: (enter_index, bool((table[:, m.KEYS] >= 0).any())),
         m.F_LOOK: (look, bool((table[:, m.KEYS] >= 0).any())),
         m.F_KEY: (index_key, bool((table[:, m.KEY_COUNT] > 0).any())),

@@ -31,7 +31,7 @@ from ...plan.nodes import (
     children,
 )  # fmt: skip
 from ...types import Type
-from ..columnar.columns import Array, Strings
+from ..columnar.columns import Array, StringPool
 from ..columnar.faults import may_fail
 from ..expressions.arithmetic import common_type
 from . import check as c
@@ -89,7 +89,7 @@ class Filters:
 
     layout: PatternLayout
     table: Array
-    strings: Strings
+    strings: StringPool
     derived: list[Derived] = field(default_factory=list)
     codes: list[int] = field(default_factory=list)
     constants: list[int] = field(default_factory=list)

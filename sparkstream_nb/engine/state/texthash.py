@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ...types import Type
 from ..columnar.arrays import grown
-from ..columnar.columns import Array, Column, Strings
+from ..columnar.columns import Array, Column, StringPool
 from ..columnar.jit import kernel
 from ..columnar.texts import text_buffers
 from ..expressions.numbertexts import NUMBERS, number_texts
@@ -73,7 +73,7 @@ def _lay_on(table: Array, index: Array, wide: Array, java: Array) -> None:
 class TextKeys:
     """Key numbers for the concatenated texts of columns."""
 
-    def __init__(self, strings: Strings) -> None:
+    def __init__(self, strings: StringPool) -> None:
         self.strings = strings
         self._table = np.zeros((4, 0), np.int64)
         self._known = 0

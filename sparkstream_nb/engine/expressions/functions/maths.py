@@ -10,7 +10,7 @@ import numpy as np
 
 from ....plan.nodes import Call
 from ....types import Type
-from ...columnar.columns import Array, Column, Mask, Strings, Texts
+from ...columnar.columns import Array, Column, Mask, StringPool, Texts
 from ...columnar.jit import kernel
 from ..arithmetic import as_type, either, narrow
 from ..env import Context, Env, Evaluator
@@ -108,7 +108,7 @@ def _bits_whole(bits: int) -> Callable[[Call], Whole | None]:
         if unsigned is None:
             return None
 
-        def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+        def whole(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
             texts = bits_texts(columns[0].values.astype(unsigned).astype(np.uint64), bits)
             return Texts(texts, strings, many=True), columns[0].null
 
