@@ -303,7 +303,7 @@ def store(options: Any) -> int:
     from .app.config.secrets import References
     from .app.deployment.folder import default_home
     from .app.stored.rebuild import EventFile
-    from .app.stored.upkeep import StoredApp, upkeep
+    from .app.stored.upkeep import StoredApp, open_maintenance
 
     file_given = options.origin is not None and Path(options.origin).suffix in (".csv", ".parquet")
     expected = {"rename": 2, "delete": 1, "add-shard-id": 1}.get(options.action, 0)
@@ -319,7 +319,7 @@ def store(options: Any) -> int:
     file = home / "store.duckdb" if options.store is None else Path(options.store)
     conf = [Path(p) for p in options.conf or ()]
     app = StoredApp(text, file, conf, references, options.timezone, Grants.of(options.allow))
-    with upkeep(app, options.aggregation) as found:
+    with open_maintenance(app, options.aggregation) as found:
         if options.action == "shards":
             lines = [f"{a}: shard '{s}', {many(n, 'row')}" for a, s, n in found.shards()] or ["no rows are stored"]
         elif options.action == "rename":

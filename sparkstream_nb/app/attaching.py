@@ -74,7 +74,7 @@ def attach(
     `deploy` raises.
     """
     given.name("name", name)
-    given.a_text("name", name)
+    given.require_str("name", name)
     given.path("home", home)
     given.optional_str_map("variables", variables)
     folder, record = _find_record(name, None if home is None else Path(home))

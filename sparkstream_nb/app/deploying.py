@@ -221,19 +221,19 @@ def deploy(
     without a usable Spark, and SparkStreamError for arguments that do not fit together.
     """
     asked = dict(locals())
-    given.a_text("text", text)
+    given.require_str("text", text)
     for what, value in {"mode": mode, "master": master, "shared": shared}.items():
-        given.text(what, value)
+        given.optional_str(what, value)
     for what, value in {"routing": routing, "timezone": timezone, "alerts": alerts, "clock": clock}.items():
-        given.a_text(what, value)
+        given.require_str(what, value)
     given.name("name", name)
     for what, at in {"store": store, "home": home, "conf": conf if isinstance(conf, str | Path) else None}.items():
         given.path(what, at)
-    given.texts("shard_ids", shard_ids)
-    given.texts("allow_env", allow_env)
+    given.optional_str_list("shard_ids", shard_ids)
+    given.optional_str_list("allow_env", allow_env)
     given.optional_str_map("variables", variables)
-    given.whole("rows_per_micro_batch", rows_per_micro_batch, 1)
-    given.whole("max_ahead", max_ahead, 0)
+    given.optional_int("rows_per_micro_batch", rows_per_micro_batch, 1)
+    given.optional_int("max_ahead", max_ahead, 0)
     if conf is not None and not isinstance(conf, str | Path | Sequence):
         raise Misuse(f"conf is a path, or several, not {shown(conf)}")
     references = References(dict(variables or {}), tuple(allow_env))
@@ -476,7 +476,7 @@ def apps() -> Apps:
 
 def get(name: str) -> App:
     """The app of this process that was deployed under `name`. Raises `Misuse` where there is none."""
-    given.a_text("name", name)
+    given.require_str("name", name)
     found = _apps.get(name)
     if found is None:
         if has_app(default_home(name)):

@@ -35,7 +35,7 @@ from ..plan import bind_retrieval
 from ..plan.distributed.leader import LeaderSplit, led_by, split_plan
 from ..plan.nodes import AggregationDef, Plan
 from ..plan.reports.lineage import LINEAGE, change_with_lineage, with_lineage
-from ..recovery.care import Care
+from ..recovery.care import CrashBisection
 from ..simulation.faults import Fault, fault_of
 from ..types import Schema, Type
 
@@ -89,7 +89,7 @@ class Recording:
 
 def read_recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, last: int | None = None) -> Recording:
     """What the inbox in `folder` has kept, up to entry `last`. Raises SparkStreamError where some of it is gone."""
-    if Care.of(folder).aside:
+    if CrashBisection.of(folder).aside:
         raise SparkStreamError(
             "Some of what came in ended the processes that took it, and was set aside; here it would do so again. "
             "Deploy the app with fresh=True and feed it without those events: app.errors has them."

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..nodes.distributed import Distributed
     from ..plan.distributed.leader import Duty
     from ..plan.nodes import Plan
-    from ..recovery.care import Care
+    from ..recovery.care import CrashBisection
     from ..simulation.groups import NodeGroups
 
 
@@ -110,7 +110,7 @@ class NodeWork:
     outputs: Path | None = None
     keep: bool = True
     isolate: bool = False
-    care: Care | None = None
+    care: CrashBisection | None = None
     shared: Shared | None = None
     check: Callable[[], None] | None = None
 

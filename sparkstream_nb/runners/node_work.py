@@ -48,7 +48,7 @@ from ..plan.needed import needed_attributes
 from ..plan.nodes import BatchClock, Plan
 from ..plan.state_units import bound_units, state_units
 from ..recovery.aside import taken
-from ..recovery.care import DIED, Care, StepRange, Trying, WorkPlace, alone, record_attempt, with_care
+from ..recovery.care import DIED, CrashBisection, StepRange, Trying, WorkPlace, alone, record_attempt, with_care
 from ..simulation.faults import fault_of
 from .node_spec import NodeSpec, NodeState, NodeWork
 
@@ -181,8 +181,8 @@ def _with_care(p: NodeWork, state: NodeState, key: int, given: _NodeInput) -> li
         return _work(p, state, key, given)
 
 
-def _care(p: NodeWork) -> Care:
-    return p.care or Care()
+def _care(p: NodeWork) -> CrashBisection:
+    return p.care or CrashBisection()
 
 
 def _work(p: NodeWork, state: NodeState, key: int, given: _NodeInput) -> list[Row]:

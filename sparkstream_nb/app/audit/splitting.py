@@ -115,8 +115,8 @@ def split(
 
     Raises SiddhiError for a wrong app and for what WSO2's manager refuses, `Misuse` for what topics cannot carry.
     """
-    given.a_text("text", text)
-    given.a_text("kafka", kafka)
+    given.require_str("text", text)
+    given.require_str("kafka", kafka)
     given.name("name", name)
     given.optional_str_map("variables", variables)
     brokers = [s.strip() for s in kafka.split(",") if s.strip()]

@@ -1,6 +1,6 @@
 """Checks of the arguments that a person gives: each raises `Misuse`, one line that names the argument.
 
-All but `a_text` let None pass, which stands for an argument that was left out.
+All but `require_str` let None pass, which stands for an argument that was left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LONGEST_NAME = 255
 """Bytes of a file's name."""
 
 
-def text(name: str, value: Any) -> None:
+def optional_str(name: str, value: Any) -> None:
     """A text that can be written down: no half of a surrogate pair."""
     if value is None:
         return
@@ -25,21 +25,21 @@ def text(name: str, value: Any) -> None:
         raise Misuse(f"{name} has half of a surrogate pair, which is no character: {shown(value)}")
 
 
-def a_text(name: str, value: Any) -> None:
+def require_str(name: str, value: Any) -> None:
     """A text that cannot be left out."""
     if value is None:
         raise Misuse(f"{name} is a text, not None")
-    text(name, value)
+    optional_str(name, value)
 
 
 def name(what: str, value: Any) -> None:
     """A text that is not empty, and no longer than the name of a file."""
-    text(what, value)
+    optional_str(what, value)
     if value is not None and not 0 < len(value.encode()) <= _LONGEST_NAME - 20:
         raise Misuse(f"{what} has 1 to {_LONGEST_NAME - 20} characters, not {len(value):,}")
 
 
-def texts(name: str, value: Any) -> None:
+def optional_str_list(name: str, value: Any) -> None:
     """Several texts, not one."""
     if value is None:
         return
@@ -48,7 +48,7 @@ def texts(name: str, value: Any) -> None:
     for one in value:
         if one is None:
             raise Misuse(f"{name} is a list of texts, and has a None")
-        text(f"each of {name}", one)
+        optional_str(f"each of {name}", one)
 
 
 def optional_str_map(name: str, value: Any) -> None:
@@ -57,11 +57,11 @@ def optional_str_map(name: str, value: Any) -> None:
         return
     if not isinstance(value, Mapping):
         raise Misuse(f"{name} is a dict of texts, not {shown(value)}")
-    texts(f"the names in {name}", list(value))
-    texts(f"the values in {name}", list(value.values()))
+    optional_str_list(f"the names in {name}", list(value))
+    optional_str_list(f"the values in {name}", list(value.values()))
 
 
-def whole(name: str, value: Any, least: int | None = None, most: int | None = None) -> None:
+def optional_int(name: str, value: Any, least: int | None = None, most: int | None = None) -> None:
     """A whole number within bounds."""
     if value is None:
         return
@@ -84,7 +84,7 @@ def path(name: str, value: Any) -> None:
         return
     if not isinstance(value, str | Path):
         raise Misuse(f"{name} is a path, not {shown(value)}")
-    text(name, str(value))
+    optional_str(name, str(value))
     if "\0" in str(value) or not str(value):
         raise Misuse(f"{name} is no path: {shown(str(value))}")
     if any(len(part.encode()) > _LONGEST_NAME for part in Path(value).parts):

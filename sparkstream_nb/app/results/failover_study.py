@@ -100,7 +100,7 @@ def runs_of(pair: Pair, wanted: Wanted, length: int) -> tuple[list[str], list[St
             raise Misuse(f"{name} has no value to try")
         varied[name] = listed
     if isinstance(wanted.seeds, int):
-        given.whole("seeds", wanted.seeds, 1)
+        given.optional_int("seeds", wanted.seeds, 1)
     seeds = list(range(wanted.seeds)) if isinstance(wanted.seeds, int) else list(wanted.seeds)
     settings = [dict(zip(varied, values, strict=True)) for values in product(*varied.values())]
     if not seeds or len(seeds) * len(settings) > MOST_RUNS:

@@ -32,12 +32,12 @@ class Reading:
         from ...sources.feeds import Shape  # what only says how a feed is read loads nothing heavy
 
         for what in ("time", "time_format", "time_zone", "decimal"):
-            given.text(what, getattr(self, what))
-        given.texts("missing", self.missing)
+            given.optional_str(what, getattr(self, what))
+        given.optional_str_list("missing", self.missing)
         if isinstance(self.columns, Mapping):
             given.optional_str_map("columns", self.columns)
         else:
-            given.texts("columns", self.columns)
+            given.optional_str_list("columns", self.columns)
         return Shape(
             stream,
             schema,

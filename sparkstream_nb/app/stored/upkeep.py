@@ -38,7 +38,7 @@ class StoredApp:
 
 
 @dataclass(frozen=True)
-class Upkeep:
+class StoreMaintenance:
     """The store of an app that is open for upkeep, and the aggregations in it that are partitioned by id."""
 
     store: Store
@@ -105,7 +105,7 @@ class Upkeep:
 
 
 @contextlib.contextmanager
-def upkeep(app: StoredApp, aggregation: str | None = None) -> Iterator[Upkeep]:
+def open_maintenance(app: StoredApp, aggregation: str | None = None) -> Iterator[StoreMaintenance]:
     """Opens the store of an app, for one of its aggregations or for all. No node of the app may run meanwhile.
 
     Tables that do not fit are accepted, as mending them is what upkeep is for. Raises StoreError where a database
@@ -136,6 +136,6 @@ def upkeep(app: StoredApp, aggregation: str | None = None) -> Iterator[Upkeep]:
             store.prepare(wanted.values())
         except StoreError as e:
             problem = e
-        yield Upkeep(store, wanted, plans[0], problem)
+        yield StoreMaintenance(store, wanted, plans[0], problem)
     finally:
         store.close()
