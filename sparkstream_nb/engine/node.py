@@ -25,19 +25,19 @@ from ..types import Type
 from .columnar.blocks import Buffer, Tracked
 from .columnar.columns import Array, Column, StringPool, UnreadColumn, concat, writable
 from .columnar.javamap import string_hash, walk_order
-from .columnar.memory import keep_freed_memory
+from .columnar.malloc_tuning import keep_freed_memory
 from .columnar.rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows, event_order, in_order, steps_of
 from .columnar.timers import earliest
 from .expressions import Context
 from .runtime.assembly import Assembly
-from .runtime.circles import two_pass_tables
+from .runtime.batch_splitter import make_batch_splitter
 from .runtime.graph import build
 from .runtime.ondemand import answer
 from .runtime.operators import AggregationOperator, EntryOperator, Operator, QueryOperator, entry
 from .runtime.query import split_kinds
 from .runtime.sinks import GroupOperator, TopicOperator
 from .runtime.state_names import NOT_CARRIED, carry_over, state_names
-from .runtime.stretches import make_batch_splitter
+from .runtime.table_cycles import two_pass_tables
 from .runtime.triggers import TriggerOperator, start_rows
 from .scripts import scripts_of
 from .state.batch import Chunks, Emitted, InputBatch, Outputs, RetrievalAnswer, UnreadAttribute
@@ -308,7 +308,7 @@ class NodeEngine:
         ready: dict[str, Rows], clock: Clock,
     ) -> list[tuple[Operator, Rows]]:  # fmt: skip
         """As `_through`, for operators that look into tables that they change: once to learn what they would write, and
-        once with that, or until they would write the same again (`circles`)."""
+        once with that, or until they would write the same again (`table_cycles`)."""
         tables = [self.parts.tables[t] for t in {t for i in stage for t in self.operators[i].node.logged_writes}]
         marks = [t.mark() for t in tables]
         told = [(x, len(x)) for x in (self.services.errors, self.services.logs, self.services.faults)]

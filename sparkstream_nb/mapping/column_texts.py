@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.columnar.columns import ARROW, Column, StringPool
-from ..engine.expressions.numbertexts import number_texts
+from ..engine.expressions.format_numbers import number_texts
 from ..types import Type
 from .values import Values
 

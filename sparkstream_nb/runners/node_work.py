@@ -27,7 +27,7 @@ import numpy as np
 from ..engine.expressions.checks import reason_of
 from ..engine.node import NodeEngine
 from ..engine.state.batch import EventError, InputBatch, Outputs, RetrievalAnswer
-from ..engine.state.pieces import pieces
+from ..engine.state.content_chunking import pieces
 from ..errors import SparkStreamError
 from ..journal import journal, rows, segments
 from ..journal.checkpoints import LocalFiles

@@ -19,7 +19,7 @@ from sparkstream_nb.engine.expressions import Context, Env, Long, compile_condit
 from sparkstream_nb.engine.expressions.arithmetic import choose, compute
 from sparkstream_nb.engine.expressions.calendar import SUNDAY, field
 from sparkstream_nb.engine.expressions.dateformat import format_instant
-from sparkstream_nb.engine.expressions.numbertexts import number_texts
+from sparkstream_nb.engine.expressions.format_numbers import number_texts
 from sparkstream_nb.engine.expressions.objects import NULL, HashMap, walk
 from sparkstream_nb.engine.expressions.rowwise import rowwise
 from sparkstream_nb.engine.expressions.values import RowFailure, text

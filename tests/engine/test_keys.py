@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparkstream_nb.engine.columnar.bucket_hash import line_of
 from sparkstream_nb.engine.columnar.columns import Column, StringPool
 from sparkstream_nb.engine.columnar.groups import IdTable, Keys
-from sparkstream_nb.engine.columnar.slots import line_of
 from sparkstream_nb.types import Type
 
 VALUES: dict[Type, Any] = {

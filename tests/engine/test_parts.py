@@ -20,8 +20,8 @@ from sparkstream_nb.engine.columnar.jit import inlined, kernel
 from sparkstream_nb.engine.expressions.values import text as text_of
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.runtime.graph import OpNode, build
+from sparkstream_nb.engine.state.key_hash import TextKeys
 from sparkstream_nb.engine.state.snapshot import pack, unpack
-from sparkstream_nb.engine.state.texthash import TextKeys
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.types import Type
 

@@ -22,7 +22,7 @@ from sparkstream_nb.engine.columnar.eventlog import EventLog
 from sparkstream_nb.engine.columnar.rows import Rows
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.patterns import pools
-from sparkstream_nb.engine.state import pieces
+from sparkstream_nb.engine.state import content_chunking as pieces
 from sparkstream_nb.engine.state.snapshot import save_parts, unpack
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.types import Type

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkstream_nb.engine.columnar.columns import StringPool
-from sparkstream_nb.engine.columnar.texts import StringDictionary
+from sparkstream_nb.engine.columnar.string_dictionary import StringDictionary
 
 # Short and long ones, of one beginning, and as many as make the tables grow.
 TEXTS = st.one_of(st.text(max_size=20), st.integers(0, 3000).map(lambda i: f"S{i:06d}" * (1 + i % 3)))
@@ -71,7 +71,8 @@ def test_half_a_character_is_a_text_of_its_own_and_leaves_as_java_writes_it() ->
 
 
 def _same_key(text: bytes, begin: bytes) -> bytes:
-    """A text of two words that begins with the word `begin` and has the key of `text`, as `texts._hash` makes it."""
+    """A text of two words that begins with the word `begin` and has the key of `text`, as `string_dictionary._hash`
+    makes it."""
     high = 0xC2B2AE3D27D4EB4F
     first, second = np.frombuffer(text, np.uint64).tolist()
     mixed = []

@@ -24,7 +24,7 @@ from ...types import Type
 from .arrays import Array as Array
 from .arrays import Mask as Mask
 from .arrays import arrow_of
-from .strings import StringPool as StringPool
+from .string_pool import StringPool as StringPool
 
 DTYPES: dict[Type, np.dtype[Any]] = {
     Type.STRING: np.dtype(np.int32),

@@ -14,11 +14,11 @@ import numpy as np
 
 from ...types import Type
 from .arrays import aligned_zeros, grown
+from .bucket_hash import BLOCK, enter, found, keys_for, keys_of, larger, line_of
 from .columns import Array, Column, StringPool
 from .eventlog import EventLog
 from .jit import kernel, prefetch
 from .rows import Rows
-from .slots import BLOCK, enter, found, keys_for, keys_of, larger, line_of
 
 _NULL_KEY = np.int64(-(2**63))
 
@@ -72,7 +72,8 @@ def _hash_ids(
     fresh: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Ids of values from `begin` on through a table whose numbers are ids, with `_ID`; stops where that is to grow.
-    Goes by blocks, as `texts._encode`; half of `lines` has room for one. Returns (values done, new ids so far).
+    Goes by blocks, as `string_dictionary._encode`; half of `lines` has room for one. Returns (values done, new ids so
+    far).
     """
     last = np.uint64(len(slots) - 1)
     most = keys_for(len(slots))

@@ -20,7 +20,7 @@ import numpy as np
 from ...types import Type
 from .columns import Array, Column, Mask, SelectionView, concat, take_columns, writable
 from .jit import kernel
-from .merging import merge_order
+from .k_way_merge import merge_order
 
 ROOT_BITS = 16
 EVENT_PHASE = (1 << ROOT_BITS) - 1

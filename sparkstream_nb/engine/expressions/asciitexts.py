@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from ...plan.nodes import Call, Const
 from ..columnar.columns import Array, Column, Mask, StringPool, Texts
 from ..columnar.jit import kernel
-from ..columnar.texts import text_buffers
+from ..columnar.string_dictionary import text_buffers
 from .plainregex import never_empty, plain_regex
 from .rowwise import Whole
 from .textjoin import join_texts

@@ -15,10 +15,10 @@ from ...plan.nodes import Call, Const
 from ...types import Type
 from ..columnar.columns import DTYPES, Array, Column, Mask, StringPool, Texts
 from ..columnar.jit import inlined, kernel
-from ..columnar.texts import string_array
+from ..columnar.string_dictionary import string_array
 from .calendar import DAY, MONTHS_OF, STEPS, days_of
 from .dateformat import MONTHS, WEEKDAYS, FormatPart, parts_of
-from .numbertexts import number_texts
+from .format_numbers import number_texts
 from .rowwise import Whole
 from .values import RowFailure
 

@@ -20,10 +20,10 @@ from ...plan.nodes import Call, Const
 from ...types import Type
 from ..columnar.arrays import grown
 from ..columnar.columns import Array, Column, Mask, StringPool, Texts, concat
-from ..columnar.texts import text_buffers
+from ..columnar.string_dictionary import text_buffers
 from .checks import reason_of, within
+from .distinct_rows import distinct, number_codes
 from .env import Context, Env, Evaluator
-from .kinds import distinct, number_codes
 from .values import box
 
 Builder = Callable[[Call, Sequence[Evaluator], Context], Evaluator]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..columnar.columns import Array, Column, StringPool
 from ..columnar.jit import kernel, load64, store64
-from ..columnar.texts import string_array, text_buffers
+from ..columnar.string_dictionary import string_array, text_buffers
 
 _MOST_BYTES = 2**31 - 1
 _NO_CODES = np.zeros(0, np.int32)

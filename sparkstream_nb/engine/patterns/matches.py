@@ -14,9 +14,9 @@ from ..columnar.columns import Array, Column, StringPool
 from ..columnar.frame import LazyRows, cache_columns
 from ..columnar.rows import Rows
 from ..expressions import Float, Long
-from .layout import PatternLayout
 from .log import Key, PatternLog
-from .memory import EMPTY_EVENT, NO_EVENT
+from .machine_layout import PatternLayout
+from .machine_memory import EMPTY_EVENT, NO_EVENT
 
 
 @dataclass(slots=True)

@@ -14,20 +14,20 @@ from ..columnar.rows import CURRENT
 from ..expressions import Env
 from ..joins.joins import Lookup
 from ..joins.lookups import AggregationLookup
-from ..patterns.layout import lay_out
+from ..patterns.machine_layout import lay_out
 from ..ratelimit import waits
 from ..state.cron import CronTimes
 from ..state.services import Services
 from ..tables.stored_tables import StoredTable
 from ..tables.table_log import NOT_BUFFERED, find_buffered
-from ..tables.tables import TableCondition, TableLookup, TableStore, TableWriter
-from .circles import repeatable
+from ..tables.table_store import TableCondition, TableLookup, TableStore, TableWriter
 from .graph import OpNode
 from .named_windows import NamedWindow
 from .operators import AggregationOperator, EntryOperator, Operator, QueryOperator, WindowOperator, entry, tables_read
 from .partitions import Instances, PartitionEntry
 from .query import QueryOp
 from .sinks import sink_operators
+from .table_cycles import repeatable
 from .triggers import TriggerOperator
 
 

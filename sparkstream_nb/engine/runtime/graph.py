@@ -29,8 +29,8 @@ class OpNode:
     aggregations that it reads (`reads`) or changes (`writes`). `alone` is the reason why it must run one chunk at a
     time. `also` are fault streams that it may write. `timed`: it may emit events when only the clock moves; `single`:
     it emits at most one chunk per event. `logged_reads` and `logged_writes` are buffered table accesses, which are
-    ordered afterwards (`table_log`). `repeatable`: it is stateless and may process the same rows again (`circles`).
-    `whole`: what it writes into tables are whole rows.
+    ordered afterwards (`table_log`). `repeatable`: it is stateless and may process the same rows again
+    (`table_cycles`). `whole`: what it writes into tables are whole rows.
     """
 
     inputs: tuple[str, ...]

@@ -17,7 +17,7 @@ from ..columnar.timers import NEVER
 from ..joins.lookups import AggregationLookup
 from ..select.steps import InputSteps
 from ..state.services import Services
-from ..tables.tables import TableLookup, TableWriter
+from ..tables.table_store import TableLookup, TableWriter
 from .graph import OpNode
 from .named_windows import NamedWindow
 from .partitions import PartitionEntry

@@ -16,11 +16,11 @@ from ...types import Type
 from ..columnar.columns import Array, Column, Mask, StringPool
 from ..columnar.rows import Rows
 from ..expressions.checks import reason_of
+from ..expressions.distinct_rows import distinct
 from ..expressions.functions.jsons import find
 from ..expressions.javaregex import split
 from ..expressions.jsonpath import NotFound
 from ..expressions.jsontext import write_gson
-from ..expressions.kinds import distinct
 from ..expressions.objects import walk
 from ..expressions.values import RowFailure, boxes, object_text, text
 

@@ -20,7 +20,7 @@ from ...types import Type
 from ..columnar.blocks import Buffer, Tracked
 from ..columnar.columns import Array, Column, StringPool
 from ..columnar.faults import ErrorObject, Undelivered
-from ..columnar.texts import string_array
+from ..columnar.string_dictionary import string_array
 from ..expressions import Float, Long
 from ..expressions.objects import NULL, HashMap, Null
 

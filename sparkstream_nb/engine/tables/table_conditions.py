@@ -15,11 +15,11 @@ from ...types import Type
 from ..columnar.columns import DTYPES, Array, Column
 from ..columnar.groups import Keys
 from ..expressions import Env, Evaluator, compile_expr
-from .table_history import RowLifetimes, Visible
+from .row_lifetimes import RowLifetimes, Visible
 from .table_indexes import HashIndex
 
 if TYPE_CHECKING:
-    from .tables import TableStore
+    from .table_store import TableStore
 
 _BLOCK = 1 << 20
 """Candidate pairs evaluated at a time."""

@@ -24,7 +24,7 @@ from ..columnar.columns import Array
 from ..columnar.eventlog import EventLog
 from ..columnar.faults import may_fail
 from ..columnar.jit import kernel
-from .table_history import has_history
+from .row_lifetimes import has_history
 from .table_sets import ADD, GONE, KEEP, NOTHING, SET, TAKE, SetInputs, SetPrograms, makeable, reads_table
 
 INSERT, UPSERT, UPDATE, DELETE = 0, 1, 2, 3
@@ -254,7 +254,7 @@ def key_equalities(on: Expr | None, table_slot: int) -> dict[int, Expr] | None:
 
 @dataclass(frozen=True)
 class Buffering:
-    """How a table's writes are buffered: by `key`, or as row lifetimes (`table_history`); and whether `set` expressions
+    """How a table's writes are buffered: by `key`, or as row lifetimes (`row_lifetimes`); and whether `set` expressions
     over the table's own attributes are programs (`table_sets`)."""
 
     key: tuple[int, ...] = ()

@@ -24,7 +24,7 @@ from ..columnar.columns import Array, Column
 from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
 from ..expressions import Env, Evaluator, compile_expr
-from ..expressions.stack import FAILED, FALSE, TRUE, NoProgram, interpret
+from ..expressions.bytecode import FAILED, FALSE, TRUE, NoProgram, interpret
 from .base import Emission, Untimed, WindowSetup, no_rows, put
 from .chain import ChainedLog, pop, push
 from .program import ConditionProgram

@@ -14,11 +14,11 @@ from ..columnar.jit import kernel
 from ..columnar.rows import BEFORE_ALL, CURRENT, ENTER, EXPIRED, LEAVE, RESET, ROOT_BITS, Clock, Rows
 from ..columnar.timers import NEVER, NOW, ROOT, TIME, Timers, next_due, nothing_due, notify, timer_cursor
 from ..expressions import Env, compile_expr
-from .apart import slide_in_line
 from .base import Emission, Untimed, Window, WindowSetup
-from .batches import BatchesInLine
+from .batch_windows import BatchesInLine
 from .chain import ChainedLog, pop, push
 from .length import load_reset, reset_state
+from .ordered_expiry import slide_in_line
 
 _BITS = np.int64(ROOT_BITS)
 _NO_TIME = "the window's time attribute is null"

@@ -21,7 +21,7 @@ from ..columnar.columns import Array
 from ..columnar.groups import IdTable
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
-from ..state.texthash import TextKeys
+from ..state.key_hash import TextKeys
 from .base import Emission, Untimed, WindowSetup, put, with_ranks
 from .chain import ChainedLog
 

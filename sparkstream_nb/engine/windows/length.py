@@ -11,10 +11,10 @@ from ..columnar.arrays import fill_at, grown
 from ..columnar.columns import Array
 from ..columnar.jit import AHEAD, kernel, prefetch
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows
-from .apart import pushed_beside, pushed_out
 from .base import Emission, Untimed, Window, WindowSetup
-from .batches import BatchesInLine
+from .batch_windows import BatchesInLine
 from .chain import ChainedLog, pop, push
+from .ordered_expiry import pushed_beside, pushed_out
 
 
 def _length(

@@ -11,8 +11,8 @@ from ..columnar.eventlog import EventLog
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, ROOT_BITS, Clock, Rows
 from ..columnar.timers import step_before
-from .apart import slide_apart
 from .base import Emission, OutsidePartitions, Window, WindowSetup
+from .ordered_expiry import slide_apart
 from .time_by_instance import TimeByInstance
 
 _BITS = np.int64(ROOT_BITS)

@@ -12,7 +12,7 @@ from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, EXPIRED, RESET, ROOT_BITS, Clock, Rows
 from ..columnar.timers import Timers, due_parts, enter, notify_at, pop_time, step_before
 from .base import Emission, Window, WindowSetup
-from .batches import BatchesInLine
+from .batch_windows import BatchesInLine
 from .chain import ChainedLog, pop, push
 from .length import load_reset, reset_state
 

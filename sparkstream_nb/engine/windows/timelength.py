@@ -11,9 +11,9 @@ from ..columnar.columns import Array
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
 from ..columnar.timers import NEVER, NOW, ROOT, Timers, next_due, nothing_due, notify, timer_cursor
-from .apart import slide_in_line
 from .base import Emission, WindowSetup
 from .chain import ChainedLog, pop, push
+from .ordered_expiry import slide_in_line
 
 _BITS = np.int64(ROOT_BITS)
 

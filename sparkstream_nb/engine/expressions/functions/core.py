@@ -12,12 +12,12 @@ from ....plan.nodes import Call, EventRef
 from ....types import Type
 from ...columnar.columns import DTYPES, Array, Column, Mask, StringPool, Texts, writable
 from ...columnar.jit import kernel
-from ...columnar.texts import string_array
+from ...columnar.string_dictionary import string_array
 from ..arithmetic import as_type, choose, narrow
 from ..checks import within
 from ..env import Context, Env, Evaluator
-from ..numberreading import numbers_read
-from ..numbertexts import NUMBERS, number_texts
+from ..format_numbers import NUMBERS, number_texts
+from ..parse_numbers import numbers_read
 from ..rowwise import Builder, apply, eager, rowwise, rowwise_typed
 from ..values import (
     RowFailure,

@@ -14,8 +14,8 @@ from ...columnar.columns import Array, Column, Mask, StringPool, Texts
 from ...columnar.jit import kernel
 from ..arithmetic import as_type, either, narrow
 from ..env import Context, Env, Evaluator
-from ..numberreading import numbers_read
-from ..numbertexts import bits_texts
+from ..format_numbers import bits_texts
+from ..parse_numbers import numbers_read
 from ..rowwise import Builder, Plain, Whole, eager, rowwise, rowwise_typed
 from ..values import RowFailure, parse_double, parse_float, parse_int, parse_long
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from .arrays import Array, arrow_of
 from .blocks import Tracked
-from .texts import StringDictionary, TextArray
+from .string_dictionary import StringDictionary, TextArray
 
 
 class StringPool:

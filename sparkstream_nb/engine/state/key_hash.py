@@ -15,8 +15,8 @@ from ...types import Type
 from ..columnar.arrays import grown
 from ..columnar.columns import Array, Column, StringPool
 from ..columnar.jit import kernel
-from ..columnar.texts import text_buffers
-from ..expressions.numbertexts import NUMBERS, number_texts
+from ..columnar.string_dictionary import text_buffers
+from ..expressions.format_numbers import NUMBERS, number_texts
 from ..expressions.values import text
 
 _FACTOR = np.int64(-7046029254386353131)

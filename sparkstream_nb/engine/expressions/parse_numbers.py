@@ -12,7 +12,7 @@ from ...plan.nodes import Call
 from ...types import Type
 from ..columnar.columns import DTYPES, Array, Column, Mask, StringPool
 from ..columnar.jit import kernel
-from ..columnar.texts import text_buffers
+from ..columnar.string_dictionary import text_buffers
 from .rowwise import Whole
 
 _TENS = 10.0 ** np.arange(23)

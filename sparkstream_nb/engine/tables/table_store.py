@@ -26,8 +26,8 @@ from ..columnar.rows import Rows
 from ..expressions import Env, Evaluator, compile_expr
 from ..expressions.values import text as to_text
 from ..state.services import Services
+from .row_lifetimes import RowLifetimes
 from .table_conditions import TableCondition
-from .table_history import RowLifetimes
 from .table_indexes import Assumed, HashIndex, Primary, Secondary
 from .table_log import (
     DELETE,
