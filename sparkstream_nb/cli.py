@@ -302,8 +302,8 @@ def store(options: Any) -> int:
     from .app.config.grants import Grants
     from .app.config.secrets import References
     from .app.deployment.folder import default_home
-    from .app.stored.rebuild import EventFile
-    from .app.stored.upkeep import StoredApp, open_maintenance
+    from .app.stored.maintenance import StoredApp, open_maintenance
+    from .app.stored.rebuild_stored import EventFile
 
     file_given = options.origin is not None and Path(options.origin).suffix in (".csv", ".parquet")
     expected = {"rename": 2, "delete": 1, "add-shard-id": 1}.get(options.action, 0)
@@ -346,8 +346,8 @@ def query(options: Any) -> int:
     from .app.config.grants import Grants
     from .app.config.secrets import References
     from .app.deployment.folder import default_home, document_home
-    from .app.stored.reading import query_stored
-    from .app.stored.upkeep import StoredApp
+    from .app.stored.maintenance import StoredApp
+    from .app.stored.stored_queries import query_stored
     from .lab import connect
 
     connect()

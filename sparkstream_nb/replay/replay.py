@@ -35,7 +35,7 @@ from ..plan import bind_retrieval
 from ..plan.distributed.leader import LeaderSplit, led_by, split_plan
 from ..plan.nodes import AggregationDef, Plan
 from ..plan.reports.lineage import LINEAGE, change_with_lineage, with_lineage
-from ..recovery.care import CrashBisection
+from ..recovery.crash_bisection import CrashBisection
 from ..simulation.faults import Fault, fault_of
 from ..types import Schema, Type
 

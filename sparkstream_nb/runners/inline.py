@@ -21,7 +21,7 @@ from ..journal.planning import Planner
 from ..journal.resting import forget_resting
 from ..journal.rows import Row
 from ..journal.tasks import Task, TaskFailed
-from ..recovery.care import CrashBisection, alone
+from ..recovery.crash_bisection import CrashBisection, alone
 from . import node_work as nodes
 from .inline_checkpoint import BufferedState, InlineCheckpoint, Planned
 from .node_spec import NodeWork

@@ -18,7 +18,7 @@ from ..journal.planning import ROWS_PER_TRIGGER, Offset
 from ..journal.routing import keys_apart
 from ..journal.tasks import Tasks
 from ..outputs.commit import Commit
-from ..recovery.care import CrashBisection
+from ..recovery.crash_bisection import CrashBisection
 from ..retention import Retention
 from ..types import Schema
 from .node_spec import NodeSpec

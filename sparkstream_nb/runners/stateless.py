@@ -31,8 +31,8 @@ from ..outputs.spill import Spill
 from ..plan.distributed.placement import idle, split
 from ..plan.needed import needed_attributes
 from ..plan.nodes import Plan
-from ..recovery.aside import taken
-from ..recovery.care import CrashBisection, WorkPlace, alone, with_care
+from ..recovery.crash_bisection import CrashBisection, WorkPlace, alone, with_care
+from ..recovery.quarantine import taken
 from ..retention import Retention
 from ..system import put_in_place
 from ..types import Schema

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from ..errors import SparkStreamError
 from ..outputs.commit import Progress
-from ..recovery.care import CrashBisection
-from ..recovery.mending import QueryRecovery
+from ..recovery.crash_bisection import CrashBisection
+from ..recovery.query_recovery import QueryRecovery
 from .protocol import STOP_SECONDS, Checkpoint, Job, Runner
 
 

@@ -21,7 +21,7 @@ from sparkstream_nb.journal.journal import entries_from
 from sparkstream_nb.journal.results import QueryFailed
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.state_units import state_tokens, units_of
-from sparkstream_nb.recovery.care import (
+from sparkstream_nb.recovery.crash_bisection import (
     DIED,
     Aside,
     CrashBisection,

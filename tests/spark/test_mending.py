@@ -8,8 +8,8 @@ from pathlib import Path
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal.entries import StepsEntry
 from sparkstream_nb.journal.inbox import Inbox
-from sparkstream_nb.recovery.care import Aside, CrashBisection, StepRange, Trying, WorkPlace, record_attempt
-from sparkstream_nb.recovery.mending import PLAIN_TRIES, QueryRecovery
+from sparkstream_nb.recovery.crash_bisection import Aside, CrashBisection, StepRange, Trying, WorkPlace, record_attempt
+from sparkstream_nb.recovery.query_recovery import PLAIN_TRIES, QueryRecovery
 
 
 class Query:

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from ...errors import Misuse, nearest, shown
-from ...replay.failover_study import FailoverCounts
+from ...replay.failover_tasks import FailoverCounts
 from ...simulation.faults import Fault, Kill, Scenario
 from ...simulation.topology import Coordination, Pair
 from ..config import given

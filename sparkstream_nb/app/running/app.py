@@ -36,7 +36,7 @@ from ..results.frontend import View
 from ..results.hints import hint_of, what_is_cut
 from ..results.rejected import ReplayContext, Replayed, errors_of, select_errors, to_events
 from ..results.stream_ends import ArrivalEnds, OutputEnds
-from ..results.tail import StreamEnds, Tail, TailShape
+from ..results.stream_tail import StreamEnds, Tail, TailShape
 from ..results.text_answers import AppGraph, PlanText, RepairList
 from .replays import ReplayedApp
 from .source_reading import AS_IT_IS, Reading

@@ -11,11 +11,11 @@ from ...journal.entries import FaultEntry
 from ...journal.routing import Route
 from ...journal.rows import NodeReport
 from ...nodes.distributed import Distributed
-from ...replay.failover import items_of, outcome_of, span_of, truth_of
-from ...replay.failover_study import failovers
+from ...replay.failover_replay import items_of, outcome_of, span_of, truth_of
+from ...replay.failover_tasks import failovers
 from ...replay.replay import NOT_KEPT, Nodes, Way, planned_faults
-from ...replay.rescheduled import distributed_outcome
-from ...replay.study import Input
+from ...replay.rescheduling_replay import distributed_outcome
+from ...replay.study_tasks import Input
 from ...simulation.faults import Fault, members_of
 from ...simulation.groups import NodeGroups
 from ...simulation.placements import run_spans

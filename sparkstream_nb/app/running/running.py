@@ -39,11 +39,11 @@ from ...plan.distributed import placement
 from ...plan.distributed.leader import LEADER, Parts
 from ...plan.nodes import Plan
 from ...plan.state_units import state_tokens
+from ...runners.database_tables import pack_tables
 from ...runners.node_spec import NodeSpec
 from ...runners.protocol import Job, Session
 from ...runners.spark.handover import left
 from ...runners.stream import Stream
-from ...runners.tables import pack_tables
 from ...sinks.delivery import DeliverySource
 from ...sinks.target import OutputPlace
 from ...sources.feed_check import check_source

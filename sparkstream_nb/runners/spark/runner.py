@@ -20,7 +20,7 @@ from ...journal.causes import SERVER_GONE, cause_of
 from ...journal.checkpoints import SparkCheckpoint as SparkCheckpoint
 from ...journal.resting import forget_resting
 from ...journal.tasks import Task, TaskFailed
-from ...recovery.care import CrashBisection
+from ...recovery.crash_bisection import CrashBisection
 from ..node_spec import NodeWork
 from ..protocol import Job
 from ..stateless import app_of, options_at, options_of

@@ -2,9 +2,9 @@
 their step, are found by trying, and set aside.
 
 A process that dies says nothing, so it writes down first which steps it begins with. Where a micro-batch has failed
-several times (`mending.py`), the query is started with `CrashBisection`: one process at a time works on suspected
-steps, a part after the other, and the part that it died of is what the next try divides. A step that fails by itself is
-set aside: its events become errors, and to the nodes it is as if they had never been there.
+several times (`query_recovery.py`), the query is started with `CrashBisection`: one process at a time works on
+suspected steps, a part after the other, and the part that it died of is what the next try divides. A step that fails by
+itself is set aside: its events become errors, and to the nodes it is as if they had never been there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..journal.private import private_file, write_private
 from ..journal.segments import StepsOfNode
 from ..nodes.batches import between
 from ..system import lock, put_in_place, to_disk
-from .aside import errors_of, why_of
+from .quarantine import errors_of, why_of
 
 PARTS = 32
 """Into so many parts suspected steps are divided in a try."""

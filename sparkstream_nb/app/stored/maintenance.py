@@ -18,7 +18,7 @@ from ..config.grants import Grants
 from ..config.secrets import References
 from ..connectors.stores import databases_of, open_store
 from ..deployment.deployment import check_zone
-from .rebuild import EventFile, finer_of, from_finer, from_log
+from .rebuild_stored import EventFile, finer_of, from_finer, from_log
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class StoreMaintenance:
 
     def rebuild_from(self, log: EventFile, shard: str | None = None, *, dry_run: bool = False) -> list[str]:
         """Makes an aggregation of its events, as rows of `shard`. Says what is done. Raises `Misuse` for several
-        aggregations, and for a log that does not do (`rebuild.from_log`)."""
+        aggregations, and for a log that does not do (`rebuild_stored.from_log`)."""
         self._check()
         if len(self.aggregations) != 1:
             raise Misuse("events rebuild one aggregation: name it with --aggregation")

@@ -1,7 +1,8 @@
 """An app whose query has failed is started again; what ends it every time is found and set aside.
 
 The first tries are as before: a worker that was killed, or a database that was away, needs no more. From the third on,
-the nodes are told to take care (`care.py`). An app that fails elsewhere than in its events stays failed, with that.
+the nodes are told to take care (`crash_bisection.py`). An app that fails elsewhere than in its events stays failed,
+with that.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Protocol
 
 from ..errors import SparkStreamError
 from ..journal.journal import entries_from
-from .care import CrashBisection, StepRange, take_last_attempt
+from .crash_bisection import CrashBisection, StepRange, take_last_attempt
 
 PLAIN_TRIES = 2
 MOST_TRIES = 60
