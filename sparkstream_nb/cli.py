@@ -593,7 +593,7 @@ def run_app(options: Any) -> int:
             if report.events:
                 fed.add(app.home, stream, Path(path))
             if again and report.events:
-                twice = "what came in then is there twice. --fresh begins anew."
+                twice = "its events are counted twice. --fresh starts from scratch."
                 print(f"{name}: {path} was fed to {stream} before: {twice}", file=sys.stderr)
             print(_format_feed_report(report))
             for said in report.notes:

@@ -289,7 +289,7 @@ def deploy(
     plans = [without(plan, off) for plan in plans]
     led = led_by(plans[0], routing) if alerts == "leader" and mode == "active-active" else None
     if led is not None and LEADER in shards:
-        raise Misuse(f"a shard id is '{LEADER}', which is that of the node for alerts='leader': give the shard another")
+        raise Misuse(f"a shard id is '{LEADER}', the shard id of the node for alerts='leader': give the shard another")
     if groups is not None:
         check_groups(plans[0], mode, routing, alerts)
     grants = Grants.of(allow)
@@ -434,8 +434,8 @@ def _finish(former: App, deployment: Deployment, plan: Plan) -> None:
         with suppress(SparkStreamError):
             former.start()
         raise Misuse(
-            f"{deployment.name} is not changed, as what came in before is not committed: {str(error).rstrip('.')}. "
-            "fresh=True (--fresh) begins anew"
+            f"{deployment.name} is not changed, as its earlier input is not committed: {str(error).rstrip('.')}. "
+            "fresh=True (--fresh) starts from scratch"
         ) from None
 
 
