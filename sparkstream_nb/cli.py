@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from ._version import __version__
 from .cli_checks import audit, check, explain, graph, many, text_of, told
 from .errors import Misuse, SparkStreamError, nearest
+from .option_values import port, positive, stream_and_file
 from .options import (
     CannotRead,
     HelpAsked,
@@ -30,11 +31,8 @@ from .options import (
     add_deployment,
     add_reading,
     deployment_of,
-    port,
-    positive,
     read_text,
     reading_of,
-    stream_and_file,
     write_text,
 )
 

@@ -1,21 +1,23 @@
 """Checks of the arguments that a person gives: each raises `Misuse`, one line that names the argument.
 
-All but `a_text` let None pass, which stands for an argument that was left out.
+All but `require_text` let None pass, which stands for an argument that was left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...errors import Misuse, shown
+from .errors import Misuse, shown
 
+Check = Callable[[str, Any], None]
+"""Raises `Misuse` where the value of the argument with this name is wrong."""
 _LONGEST_NAME = 255
 """Bytes of a file's name."""
 
 
-def text(name: str, value: Any) -> None:
+def check_text(name: str, value: Any) -> None:
     """A text that can be written down: no half of a surrogate pair."""
     if value is None:
         return
@@ -25,21 +27,21 @@ def text(name: str, value: Any) -> None:
         raise Misuse(f"{name} has half of a surrogate pair, which is no character: {shown(value)}")
 
 
-def a_text(name: str, value: Any) -> None:
+def require_text(name: str, value: Any) -> None:
     """A text that cannot be left out."""
     if value is None:
         raise Misuse(f"{name} is a text, not None")
-    text(name, value)
+    check_text(name, value)
 
 
-def name(what: str, value: Any) -> None:
+def check_name(what: str, value: Any) -> None:
     """A text that is not empty, and no longer than the name of a file."""
-    text(what, value)
+    check_text(what, value)
     if value is not None and not 0 < len(value.encode()) <= _LONGEST_NAME - 20:
         raise Misuse(f"{what} has 1 to {_LONGEST_NAME - 20} characters, not {len(value):,}")
 
 
-def texts(name: str, value: Any) -> None:
+def check_texts(name: str, value: Any) -> None:
     """Several texts, not one."""
     if value is None:
         return
@@ -48,20 +50,20 @@ def texts(name: str, value: Any) -> None:
     for one in value:
         if one is None:
             raise Misuse(f"{name} is a list of texts, and has a None")
-        text(f"each of {name}", one)
+        check_text(f"each of {name}", one)
 
 
-def optional_str_map(name: str, value: Any) -> None:
+def check_mapping(name: str, value: Any) -> None:
     """Texts by texts."""
     if value is None:
         return
     if not isinstance(value, Mapping):
         raise Misuse(f"{name} is a dict of texts, not {shown(value)}")
-    texts(f"the names in {name}", list(value))
-    texts(f"the values in {name}", list(value.values()))
+    check_texts(f"the names in {name}", list(value))
+    check_texts(f"the values in {name}", list(value.values()))
 
 
-def whole(name: str, value: Any, least: int | None = None, most: int | None = None) -> None:
+def check_whole(name: str, value: Any, least: int | None = None, most: int | None = None) -> None:
     """A whole number within bounds."""
     if value is None:
         return
@@ -72,20 +74,28 @@ def whole(name: str, value: Any, least: int | None = None, most: int | None = No
         raise Misuse(f"{name} is {bounds}, not {value:,}")
 
 
-def number(name: str, value: Any) -> None:
+def check_number(name: str, value: Any) -> None:
     """A number from 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
         raise Misuse(f"{name} is a number from 0, not {shown(value)}")
 
 
-def path(name: str, value: Any) -> None:
+def check_path(name: str, value: Any) -> None:
     """A path that a file can have."""
     if value is None:
         return
     if not isinstance(value, str | Path):
         raise Misuse(f"{name} is a path, not {shown(value)}")
-    text(name, str(value))
+    check_text(name, str(value))
     if "\0" in str(value) or not str(value):
         raise Misuse(f"{name} is no path: {shown(str(value))}")
     if any(len(part.encode()) > _LONGEST_NAME for part in Path(value).parts):
         raise Misuse(f"{name} has a name of more than {_LONGEST_NAME} bytes in it: {shown(str(value))}")
+
+
+def check_paths(name: str, value: Any) -> None:
+    """A path, or several."""
+    if isinstance(value, str | Path):
+        check_path(name, value)
+    elif value is not None and not isinstance(value, Sequence):
+        raise Misuse(f"{name} is a path, or several, not {shown(value)}")
