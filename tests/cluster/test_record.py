@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.app import attachable, deploy
+from sparkstream_nb.app import attachable
 from sparkstream_nb.app.attaching import attach, attachable_names
 from sparkstream_nb.app.config.record import DeploymentRecord
 from sparkstream_nb.app.deployment.deployment import Deployment

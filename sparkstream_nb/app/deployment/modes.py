@@ -7,7 +7,7 @@ in each (`app/planning.py`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ...errors import Misuse, nearest
@@ -19,17 +19,20 @@ from ...plan.nodes import Plan
 from ...request import CLOCKS, MODES, DeployRequest
 from ...simulation.groups import NodeGroups
 from ...simulation.resources import ResourceCluster
-from ...types import Schema
+from ...simulation.topology import Pair
 from ..config.conf import DISTRIBUTED, NodeFile
+from ..config.conf_pair import pair_of, pairs_of
 from .deployment import HA, SCALABLE, check_count, playback, shards_of
 from .distribution import distributed_for, resource_cluster
 from .grouping import (
     Layer,
     Trial,
+    check_no_groups,
     check_stateless,
     groups_for,
     mode_of_files,
     nodes_of_groups,
+    pair_figures,
     refs_of_layer,
 )
 
@@ -106,7 +109,8 @@ class Mode:
     def groups(self, plan: Plan, name: str, nodes: NodesOfMode, asked: AskedNodes) -> NodeGroups | Distributed | None:
         """The groups of nodes that take over from each other, and what happens to them; None where there are none.
         `plan` and `name`: of the app. Raises `Misuse`, in mode distributed also SiddhiBindError."""
-        return groups_for(self.name, nodes.shard_ids, asked.files, asked.trial, asked.layer.streams(_inputs(plan)))
+        check_no_groups(self.name, asked.files, asked.trial)
+        return None
 
 
 class Single(Mode):
@@ -128,24 +132,39 @@ class ActiveActive(Mode):
         return {} if files else {"partitionById": "true"}
 
 
-class MinimumHa(Mode):
+class _OfPairs(Mode):
+    """Nodes in groups of two, of which one is active and the other takes over."""
+
+    fails = True
+    default_nodes = 2
+
+    def groups(self, plan: Plan, name: str, nodes: NodesOfMode, asked: AskedNodes) -> NodeGroups | Distributed | None:
+        figures = pair_figures(self.name, asked.files, asked.trial)
+        inputs = {s: d.source.schema for s, d in plan.streams.items() if d.kind == "defined"}
+        pairs = self._pairs(figures, nodes.shard_ids, asked.files)
+        return groups_for(pairs, asked.trial, asked.layer.streams(inputs))
+
+    def _pairs(self, figures: Pair, nodes: Sequence[str], files: Sequence[NodeFile]) -> Sequence[Pair]:
+        raise NotImplementedError
+
+
+class MinimumHa(_OfPairs):
     """Two nodes, of which one is active and the other takes over."""
 
     name = HA
-    fails = True
-    default_nodes = 2
+
+    def _pairs(self, figures: Pair, nodes: Sequence[str], files: Sequence[NodeFile]) -> Sequence[Pair]:
+        return [pair_of(files)] if files else [replace(figures, nodes=(nodes[0], nodes[1]))]
 
     def check_nodes(self, count: int) -> None:
         if count != 2:
             raise Misuse(f"mode ha has two nodes, not {count}: use mode active-active")
 
 
-class Scalable(Mode):
+class Scalable(_OfPairs):
     """Such pairs behind a layer that divides the events; nodes in turn where there is no layer."""
 
     name = SCALABLE
-    fails = True
-    default_nodes = 2
 
     def layer(self, request: DeployRequest, files: Sequence[NodeFile]) -> Layer:
         properties, variables = self.refs(files), request.variables
@@ -164,6 +183,12 @@ class Scalable(Mode):
             return super().groups(plan, name, nodes, asked)
         check_stateless(plan, asked.trial)
         return None
+
+    def _pairs(self, figures: Pair, nodes: Sequence[str], files: Sequence[NodeFile]) -> Sequence[Pair]:
+        if files:
+            return pairs_of(files)
+        two = zip(nodes[::2], nodes[1::2], strict=True)
+        return [replace(figures, nodes=ids, group=f"group-{i}") for i, ids in enumerate(two, 1)]
 
 
 class FullyDistributed(Mode):
@@ -227,7 +252,3 @@ def check_clock(clock: str, mode: Mode, plan: Plan, start: int | None) -> str:
     if start is not None:
         raise Misuse("with clock='wall' the app's clock starts with the deployment: leave start out")
     return clock
-
-
-def _inputs(plan: Plan) -> dict[str, Schema]:
-    return {s: d.source.schema for s, d in plan.streams.items() if d.kind == "defined"}
