@@ -37,7 +37,7 @@ ROUTES = "round_robin, hash:ATTRIBUTE, node:N, random:SEED, or sticky (by stream
 
 
 class Recorded(Enum):
-    """How `app.json` keeps a parameter, so that `attach` deploys the same again."""
+    """The form in which `app.json` keeps a parameter, so that `attach` deploys the same again."""
 
     PLAIN = "as it is: a number, a text, or a list of texts"
     CONVERTED = "in a form of its own: `app/config/record.py`"

@@ -43,7 +43,7 @@ from .results import frontend
 
 @dataclass(frozen=True)
 class PlannedDeployment:
-    """What `deploy` starts: the deployment, the plan of each node, the Spark master, and remarks for the app's card."""
+    """A deployment before it starts: its parameters, the plan of each node, the Spark master, and notes for the card."""
 
     deployment: Deployment
     plans: tuple[Plan, ...] = field(repr=False)
@@ -58,7 +58,7 @@ class PlannedDeployment:
 
 @dataclass(frozen=True)
 class _Routed:
-    """What the nodes of an app do by the routing: the queries that are switched off, and those of a leader."""
+    """The effect of the routing on queries: those that are switched off, and those of a leader."""
 
     routing: str
     off: tuple[str, ...]

@@ -74,7 +74,7 @@ class DeploymentRecord:
         return DeploymentRecord(**{**found, **lists})
 
     def request(self, home: Path) -> DeployRequest:
-        """What deploys the same again in `home`, but for the variables that are withheld.
+        """The request that deploys the same again in `home`, without the variables that are withheld.
 
         Raises KeyError and TypeError where the record was changed by hand.
         """

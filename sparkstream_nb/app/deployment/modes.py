@@ -39,7 +39,7 @@ from .grouping import (
 
 @dataclass(frozen=True)
 class AskedNodes:
-    """What was asked for of an app's nodes: the request, its deployment files and the layer before the nodes."""
+    """The arguments about an app's nodes: the request, its deployment files and the layer before the nodes."""
 
     request: DeployRequest
     files: Sequence[NodeFile]
@@ -61,7 +61,7 @@ class NodesOfMode:
 
 
 class Mode:
-    """What modes differ in; the answers here are those of most."""
+    """A deployment mode; the methods here are those that most modes share."""
 
     name: ClassVar[str]
     default_nodes: ClassVar[int] = 1
