@@ -76,7 +76,7 @@ def attach(
     argument_checks.require_text("name", name)
     argument_checks.check_path("home", home)
     argument_checks.check_mapping("variables", variables)
-    folder, record = _named(name, None if home is None else Path(home))
+    folder, record = _find_record(name, None if home is None else Path(home))
     running = apps().get(name)
     if running is not None and not running.closed and same_folder(running.home, folder):
         return running

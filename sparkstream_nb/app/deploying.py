@@ -24,7 +24,7 @@ from ..runners.spark.handover import left
 from ..simulation.faults import Fault
 from ..simulation.resources import ResourceCluster
 from ..simulation.topology import Pair
-from .deployment.changing import Changes, pending
+from .deployment.changing import Changes, has_pending
 from .deployment.deployment import Deployment
 from .deployment.folder import default_home, foreseen, has_app, life_to_change, open_folder
 from .deployment.owner import own, same_folder
@@ -236,7 +236,7 @@ def _finish_elsewhere(deployment: Deployment, plan: Plan, master: str | None) ->
     if former is None or former.deployed is None or not has_pending(deployment.home, former):
         return
     request = former.deployed.request(deployment.home)
-    if master is None or left(former.folder(deployment.home), former.meeting) or former.runner != kind_of(master):
+    if master is None or left(former.folder(deployment.home), former.shared_folder) or former.runner != kind_of(master):
         master = request.master
     variables = {**(request.variables or {}), **deployment.references.variables}
     deploy_again(replace(request, name=deployment.name, master=master, variables=variables))

@@ -43,7 +43,7 @@ from .results import frontend
 
 @dataclass(frozen=True)
 class PlannedDeployment:
-    """A deployment before it starts: its parameters, the plan of each node, the Spark master, and notes for the card."""
+    """A deployment before it starts: its parameters, the plan of each node, the master, and notes for the card."""
 
     deployment: Deployment
     plans: tuple[Plan, ...] = field(repr=False)
@@ -57,7 +57,7 @@ class PlannedDeployment:
 
 
 @dataclass(frozen=True)
-class _Routed:
+class _RoutedQueries:
     """The effect of the routing on queries: those that are switched off, and those of a leader."""
 
     routing: str
@@ -83,10 +83,10 @@ def plan_deployment(request: DeployRequest, *, attached: bool = False) -> Planne
     mode = mode_of(request, files)
     asked = AskedNodes(request, files, mode.layer(request, files))
     nodes = mode.nodes(asked)
-    plans = _plans(request, mode, nodes, asked)
+    plans = _compile_plans(request, mode, nodes, asked)
     name, home = _name_and_home(request.name or plans[0].name, request)
-    plans, groups = _group(plans, name, mode, nodes, asked)
-    plans, routed = _route(plans, request, mode, nodes, asked.layer)
+    plans, groups = _plan_groups(plans, name, mode, nodes, asked)
+    plans, routed = _apply_routing(plans, request, mode, nodes, asked.layer)
     check_clock(request.clock, mode, plans[0], start)
     if groups is not None:
         check_groups(plans[0], mode.name, routed.routing, request.alerts)
@@ -132,7 +132,7 @@ def plan_deployment(request: DeployRequest, *, attached: bool = False) -> Planne
     return PlannedDeployment(deployment, plans, request.master, notes)
 
 
-def _plans(request: DeployRequest, mode: Mode, nodes: NodesOfMode, asked: AskedNodes) -> tuple[Plan, ...]:
+def _compile_plans(request: DeployRequest, mode: Mode, nodes: NodesOfMode, asked: AskedNodes) -> tuple[Plan, ...]:
     """The plan of each node: those with equal properties, but for the shard id, are compiled once."""
     files, shards = asked.files, nodes.shard_ids
     given = [{**mode.refs(files), **f.properties} for f in files if f.shard_id in shards] or [{}] * len(shards)
@@ -149,7 +149,7 @@ def _plans(request: DeployRequest, mode: Mode, nodes: NodesOfMode, asked: AskedN
     return tuple(plans)
 
 
-def _group(
+def _plan_groups(
     plans: tuple[Plan, ...], name: str, mode: Mode, nodes: NodesOfMode, asked: AskedNodes
 ) -> tuple[tuple[Plan, ...], NodeGroups | Distributed | None]:
     """The nodes' plans in the mode, which can run, and the groups that take over from each other."""
@@ -161,9 +161,9 @@ def _group(
     return of_nodes, mode.groups(plans[0], name, nodes, asked)
 
 
-def _route(
+def _apply_routing(
     plans: tuple[Plan, ...], request: DeployRequest, mode: Mode, nodes: NodesOfMode, layer: Layer
-) -> tuple[tuple[Plan, ...], _Routed]:
+) -> tuple[tuple[Plan, ...], _RoutedQueries]:
     """The nodes' plans under the routing, and what that does to queries. Raises `Misuse` for `alerts` that are none."""
     check_alerts(request.alerts)
     several = len(nodes.shard_ids) > 1
@@ -172,7 +172,7 @@ def _route(
     led = led_by(plans[0], layer.route) if request.alerts == "leader" and isinstance(mode, ActiveActive) else None
     if led is not None and LEADER in nodes.shard_ids:
         raise Misuse(f"a shard id is '{LEADER}', which is that of the node for alerts='leader': give the shard another")
-    return plans, _Routed(layer.route, off, led)
+    return plans, _RoutedQueries(layer.route, off, led)
 
 
 def _name_and_home(name: str | None, request: DeployRequest) -> tuple[str, Path]:

@@ -145,7 +145,7 @@ class Grants:
                 raise Misuse(message if kind in KINDS else nearest(message, kind, KINDS))
             if kind == "file":
                 argument_checks.check_path("allow: file", what)
-                folders.append(_resolved(Path(what).expanduser(), "allow: file"))
+                folders.append(_resolve_path(Path(what).expanduser(), "allow: file"))
             elif kind == "http":
                 url = Url.of(what, "allow: http")
                 if "?" in what:

@@ -174,12 +174,12 @@ class Scalable(_OfPairs):
         return refs_of_layer(files)
 
     def nodes(self, asked: AskedNodes) -> NodesOfMode:
-        if not asked.layer.keyed:
+        if not asked.layer.is_keyed:
             return super().nodes(asked)
         return self._nodes(*nodes_of_groups(asked.layer, asked.files, asked.request.nodes, asked.request.shard_ids))
 
     def groups(self, plan: Plan, name: str, nodes: NodesOfMode, asked: AskedNodes) -> NodeGroups | Distributed | None:
-        if asked.layer.keyed:
+        if asked.layer.is_keyed:
             return super().groups(plan, name, nodes, asked)
         check_stateless(plan, asked.trial)
         return None

@@ -16,7 +16,7 @@ from ...errors import Misuse, nearest, shown
 from ...replay.failover_study import FailoverCounts
 from ...simulation.faults import Fault, Kill, Scenario
 from ...simulation.topology import Coordination, Pair
-from ..config.fault_schedule import planned
+from ..config.fault_schedule import plan_faults
 from .frontend import Displayed
 
 MOST_RUNS = 100_000
