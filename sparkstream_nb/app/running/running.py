@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import threading
 import time as clock
 import uuid
@@ -30,7 +31,7 @@ from ...journal.private import private_folder
 from ...journal.results import error_lines, errors_of
 from ...journal.routing import Route, assign
 from ...nodes.distributed import Distributed
-from ...outputs.commit import Commit, ErrorLimit, Progress
+from ...outputs.commit import AfterCommit, Commit, ErrorLimit, Progress
 from ...outputs.last_reports import LastReports
 from ...outputs.merging import Merging
 from ...outputs.outputs import OutputFiles
@@ -143,8 +144,8 @@ class RunningApp(Displayed):
         by_shard = dict(zip(self.shard_ids, plans, strict=True))
         # A node that was removed is still there for what was sent before.
         specs = [
-            NodeSpec.of(
-                i, s, self._parts.own(by_shard.get(s, plans[0]), leads=i == life.leader),
+            NodeSpec(
+                i, s, pickle.dumps(self._parts.own(by_shard.get(s, plans[0]), leads=i == life.leader)),
                 scripts=deployment.allow_scripts, index=i, count=life.began, start=deployment.start, tables=tables,
                 duty=self._parts.duty if i == life.leader else None, groups=deployment.groups, limits=deployment.limits,
                 tokens=tokens,
@@ -154,10 +155,10 @@ class RunningApp(Displayed):
         merging = Merging(self._outputs, deployment.retention)
         self._reports = None if deployment.groups is None else LastReports(folder / "nodes.json")
         self._error_limit = ErrorLimit(self.store, self.name, deployment.retention.errors, self._progress)
+        after = AfterCommit(merging, self._reports, self._error_limit, self._inbox.folder, self._inbox.arrived)
         commit = Commit(
-            self.name, life.run, life.shards, self.store, self._outputs, self._progress, self.plan,
-            merging=merging, reports=self._reports, arrived=self._inbox.arrived, limit=self._error_limit,
-            shared=None if self._mirror is None else self._mirror.shared, inbox=self._inbox.folder,
+            self.name, life.run, life.shards, self.store, self._outputs, self._progress, self.plan, after,
+            shared=None if self._mirror is None else self._mirror.shared,
         )  # fmt: skip
         try:
             job = Job(
