@@ -1,6 +1,6 @@
 """Checks of the arguments that a person gives: each raises `Misuse`, one line that names the argument.
 
-All but `require_text` let None pass, which stands for an argument that was left out.
+All but `require_str` let None pass, which stands for an argument that was left out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LONGEST_NAME = 255
 """Bytes of a file's name."""
 
 
-def check_text(name: str, value: Any) -> None:
+def optional_str(name: str, value: Any) -> None:
     """A text that can be written down: no half of a surrogate pair."""
     if value is None:
         return
@@ -27,21 +27,21 @@ def check_text(name: str, value: Any) -> None:
         raise Misuse(f"{name} has half of a surrogate pair, which is no character: {shown(value)}")
 
 
-def require_text(name: str, value: Any) -> None:
+def require_str(name: str, value: Any) -> None:
     """A text that cannot be left out."""
     if value is None:
         raise Misuse(f"{name} is a text, not None")
-    check_text(name, value)
+    optional_str(name, value)
 
 
 def check_name(what: str, value: Any) -> None:
     """A text that is not empty, and no longer than the name of a file."""
-    check_text(what, value)
+    optional_str(what, value)
     if value is not None and not 0 < len(value.encode()) <= _LONGEST_NAME - 20:
         raise Misuse(f"{what} has 1 to {_LONGEST_NAME - 20} characters, not {len(value):,}")
 
 
-def check_texts(name: str, value: Any) -> None:
+def optional_str_list(name: str, value: Any) -> None:
     """Several texts, not one."""
     if value is None:
         return
@@ -50,20 +50,20 @@ def check_texts(name: str, value: Any) -> None:
     for one in value:
         if one is None:
             raise Misuse(f"{name} is a list of texts, and has a None")
-        check_text(f"each of {name}", one)
+        optional_str(f"each of {name}", one)
 
 
-def check_mapping(name: str, value: Any) -> None:
+def optional_str_map(name: str, value: Any) -> None:
     """Texts by texts."""
     if value is None:
         return
     if not isinstance(value, Mapping):
         raise Misuse(f"{name} is a dict of texts, not {shown(value)}")
-    check_texts(f"the names in {name}", list(value))
-    check_texts(f"the values in {name}", list(value.values()))
+    optional_str_list(f"the names in {name}", list(value))
+    optional_str_list(f"the values in {name}", list(value.values()))
 
 
-def check_whole(name: str, value: Any, least: int | None = None, most: int | None = None) -> None:
+def optional_int(name: str, value: Any, least: int | None = None, most: int | None = None) -> None:
     """A whole number within bounds."""
     if value is None:
         return
@@ -86,7 +86,7 @@ def check_path(name: str, value: Any) -> None:
         return
     if not isinstance(value, str | Path):
         raise Misuse(f"{name} is a path, not {shown(value)}")
-    check_text(name, str(value))
+    optional_str(name, str(value))
     if "\0" in str(value) or not str(value):
         raise Misuse(f"{name} is no path: {shown(str(value))}")
     if any(len(part.encode()) > _LONGEST_NAME for part in Path(value).parts):

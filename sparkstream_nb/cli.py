@@ -300,8 +300,8 @@ def store(options: Any) -> int:
     from .app.config.grants import Grants
     from .app.config.secrets import References
     from .app.deployment.folder import default_home
-    from .app.stored.rebuild import EventFile
-    from .app.stored.upkeep import StoredApp, upkeep
+    from .app.stored.maintenance import StoredApp, open_maintenance
+    from .app.stored.rebuild_stored import EventFile
 
     file_given = options.origin is not None and Path(options.origin).suffix in (".csv", ".parquet")
     expected = {"rename": 2, "delete": 1, "add-shard-id": 1}.get(options.action, 0)
@@ -317,7 +317,7 @@ def store(options: Any) -> int:
     file = home / "store.duckdb" if options.store is None else Path(options.store)
     conf = [Path(p) for p in options.conf or ()]
     app = StoredApp(text, file, conf, references, options.timezone, Grants.of(options.allow))
-    with upkeep(app, options.aggregation) as found:
+    with open_maintenance(app, options.aggregation) as found:
         if options.action == "shards":
             lines = [f"{a}: shard '{s}', {many(n, 'row')}" for a, s, n in found.shards()] or ["no rows are stored"]
         elif options.action == "rename":
@@ -344,8 +344,8 @@ def query(options: Any) -> int:
     from .app.config.grants import Grants
     from .app.config.secrets import References
     from .app.deployment.folder import default_home, document_home
-    from .app.stored.reading import query_stored
-    from .app.stored.upkeep import StoredApp
+    from .app.stored.maintenance import StoredApp
+    from .app.stored.stored_queries import query_stored
     from .lab import connect
 
     connect()
@@ -594,7 +594,7 @@ def run_app(options: Any) -> int:
 
 
 def _feed_file(app: App, stream: str, path: Path, reading: Mapping[str, Any]) -> None:
-    """Feeds a file, and prints what came of it."""
+    """Feeds a file, and prints the report."""
     from .app.deployment.fed import FedBefore
 
     fed = FedBefore()

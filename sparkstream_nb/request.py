@@ -78,7 +78,7 @@ def _about(
 class DeployRequest:
     """The arguments of `deploy`, as they were given."""
 
-    text: str = field(default="", metadata=_about(check=checks.require_text, recorded=Recorded.CONVERTED))
+    text: str = field(default="", metadata=_about(check=checks.require_str, recorded=Recorded.CONVERTED))
     name: str | None = field(default=None, metadata=_about(check=checks.check_name, recorded=Recorded.CONVERTED))
     nodes: int | None = field(
         default=None,
@@ -93,7 +93,7 @@ class DeployRequest:
         default=None,
         metadata=_about(
             "--mode",
-            check=checks.check_text,
+            check=checks.optional_str,
             choices=MODES,
             metavar="MODE",
             help="single, active-active, ha (two nodes, one takes over from the other), scalable (such pairs behind a "
@@ -105,7 +105,7 @@ class DeployRequest:
         default="round_robin",
         metadata=_about(
             "--routing",
-            check=checks.require_text,
+            check=checks.require_str,
             metavar="HOW",
             help=f"which node gets an event: {ROUTES} (default: round_robin)",
         ),
@@ -114,7 +114,7 @@ class DeployRequest:
         default=None,
         metadata=_about(
             "--shard-ids",
-            check=checks.check_texts,
+            check=checks.optional_str_list,
             type=names,
             metavar="A,B",
             help="the nodes' shard ids (default: node-1, node-2, ...)",
@@ -124,7 +124,7 @@ class DeployRequest:
         default=None,
         metadata=_about(
             "--master",
-            check=checks.check_text,
+            check=checks.optional_str,
             recorded=Recorded.CONVERTED,
             metavar="URL",
             help="Spark: local[2], spark://host:7077, sc://host:15002 (default: local); or inline: in this process, "
@@ -165,7 +165,7 @@ class DeployRequest:
         default=None,
         metadata=_about(
             "--param",
-            check=checks.check_mapping,
+            check=checks.optional_str_map,
             recorded=Recorded.CONVERTED,
             action="append",
             default=[],
@@ -186,7 +186,7 @@ class DeployRequest:
         default=(),
         metadata=_about(
             "--allow-env",
-            check=checks.check_texts,
+            check=checks.optional_str_list,
             action="extend",
             default=[],
             type=names,
@@ -221,7 +221,7 @@ class DeployRequest:
         default=None,
         metadata=_about(
             "--shared",
-            check=checks.check_text,
+            check=checks.optional_str,
             metavar="ADDRESS",
             help="where Spark's machines and this one meet if they do not see the app's folder: s3://bucket/folder",
         ),
@@ -230,7 +230,7 @@ class DeployRequest:
         default=None,
         metadata=_about(
             "--rows-per-micro-batch",
-            check=partial(checks.check_whole, least=1),
+            check=partial(checks.optional_int, least=1),
             type=positive,
             metavar="N",
             help="events of a backlog that are committed at once, at most",
@@ -248,7 +248,7 @@ class DeployRequest:
         default=CLOCKS[0],
         metadata=_about(
             "--clock",
-            check=checks.require_text,
+            check=checks.require_str,
             choices=CLOCKS,
             help="what moves the app's clock. virtual: events and ticks alone; wall: this machine's clock too, so that "
             "timers fire though no event comes (default: virtual)",
@@ -258,7 +258,7 @@ class DeployRequest:
         default="UTC",
         metadata=_about(
             "--timezone",
-            check=checks.require_text,
+            check=checks.require_str,
             metavar="ZONE",
             help="time zone of cron expressions and aggregations, such as Europe/Berlin (default: UTC)",
         ),
@@ -267,7 +267,7 @@ class DeployRequest:
         default=DAY,
         metadata=_about(
             "--max-ahead",
-            check=partial(checks.check_whole, least=0),
+            check=partial(checks.optional_int, least=0),
             type=ahead,
             metavar="MS",
             help="an event whose time is further ahead of this machine's is an error; off: no time is (default: 1 day)",
@@ -277,7 +277,7 @@ class DeployRequest:
         default="on",
         metadata=_about(
             "--alerts",
-            check=checks.require_text,
+            check=checks.require_str,
             choices=ALERTS,
             help="queries whose outputs depend on which node sees which event. off: they do not run; leader: one "
             "further node runs them over all events (default: on)",

@@ -73,9 +73,9 @@ def attach(
     `deploy` raises.
     """
     argument_checks.check_name("name", name)
-    argument_checks.require_text("name", name)
+    argument_checks.require_str("name", name)
     argument_checks.check_path("home", home)
-    argument_checks.check_mapping("variables", variables)
+    argument_checks.optional_str_map("variables", variables)
     folder, record = _find_record(name, None if home is None else Path(home))
     running = apps().get(name)
     if running is not None and not running.closed and same_folder(running.home, folder):

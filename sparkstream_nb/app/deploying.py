@@ -261,7 +261,7 @@ def apps() -> Apps:
 
 def get(name: str) -> App:
     """The app of this process that was deployed under `name`. Raises `Misuse` where there is none."""
-    argument_checks.require_text("name", name)
+    argument_checks.require_str("name", name)
     found = _apps.get(name)
     if found is None:
         if has_app(default_home(name)):

@@ -14,7 +14,7 @@ from ..plan.nodes import AggregationDef, Plan
 from ..plan.query_parts import connector_options, connector_type
 from ..plan.shard_safety.safety import dependent_queries
 from .drawings.levels import SIGNS, safety_of
-from .drawings.tables import MUTED, paragraph
+from .drawings.text_tables import MUTED, paragraph
 
 _DOTS = {"running": "#009e73", "failed": "#d55e00"}
 

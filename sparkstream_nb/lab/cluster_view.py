@@ -9,7 +9,7 @@ from ..app.views.cluster_view import ClusterNode, ClusterSnapshot, LinkState, Lo
 from .drawings import cluster_map
 from .drawings.pictures import WIDTH, embed_svg
 from .drawings.roles import EVENTS, Lanes, RoleMark, role_bars, svg
-from .drawings.tables import MUTED, CountCell, Figure, Grid, WholeText, format_count, paragraph, when
+from .drawings.text_tables import MUTED, CountCell, Figure, Grid, WholeText, format_count, paragraph, when
 
 _SIGN = {LogKind.ELECTION: "◆", LogKind.TAKEOVER: "▲"}
 _MOST_AHEAD = 3

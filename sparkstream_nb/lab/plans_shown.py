@@ -11,7 +11,7 @@ from ..app.results.text_answers import AppGraph, Check, PlanText, RepairList
 from ..plan.nodes import Plan
 from ..plan.reports.repair import routes
 from .display import html, text
-from .drawings.tables import Grid, WholeText, escaped_lines, format_count, paragraph
+from .drawings.text_tables import Grid, WholeText, escaped_lines, format_count, paragraph
 from .graph import drawing
 
 

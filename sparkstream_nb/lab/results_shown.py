@@ -38,7 +38,7 @@ from .cluster_view import cluster_html, cluster_text
 from .display import html, limit_of, text
 from .drawings.bars import bar_html
 from .drawings.heatmap import image as study_image
-from .drawings.tables import (
+from .drawings.text_tables import (
     MUTED,
     CountCell,
     Figure,
@@ -50,11 +50,11 @@ from .drawings.tables import (
     text_of,
     when,
 )
-from .drawings.timeline import Timeline, whole, worst
-from .drawings.timeline import image as timeline_image
-from .failover import failover_html, failover_text, study_html, study_text
+from .drawings.timeline_drawing import Timeline, whole, worst
+from .drawings.timeline_drawing import image as timeline_image
+from .failover_shown import failover_html, failover_text, study_html, study_text
 from .stats import stats_html, stats_text
-from .tail import tail_html, tail_text
+from .tail_shown import tail_html, tail_text
 
 # --------------------------------------------------------------------------------------------------------------- apps
 

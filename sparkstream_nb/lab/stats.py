@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..app.results.answers import NodeStats, Stats
 from ..journal.throughput import steps
 from ..sources.intake import SourceFigures
-from .drawings.tables import MUTED, Figure, Grid, format_count, paragraph, size, when
+from .drawings.text_tables import MUTED, Figure, Grid, format_count, paragraph, size, when
 
 _WIDTH, _HEIGHT = 120, 24
 """The size of a sparkline (px)."""

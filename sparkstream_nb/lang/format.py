@@ -14,11 +14,11 @@ from itertools import pairwise
 from lark import Token
 
 from .fixits import SyntaxFailure
-from .layout import BracketGroup, Part, TextPiece, lay_out
+from .line_breaking import BracketGroup, Part, TextPiece, lay_out
 from .messages import syntax_error
 from .parser import machinery
-from .reading import ParseStop
 from .source import SourceText, tokens
+from .token_reader import ParseStop
 
 _VARIABLE = re.compile(r"\$\{\w+\}", re.ASCII)
 _COMMENT = re.compile(r"--[^\r\n]*|/\*(?s:.*?)(?:\*/|\Z)")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..errors import SiddhiSyntaxError, Span, did_you_mean
 from .fixits import SyntaxFailure, advice
 from .keywords import FOREIGN_WORDS, TYPES, WORDS_OF
-from .reading import END
 from .source import SourceText
+from .token_reader import END
 
 
 def _kinds(names: str) -> frozenset[str]:

@@ -9,8 +9,8 @@ from typing import Literal
 from lark import Token
 
 from .parser import machinery
-from .reading import ParseStop
 from .source import STRAY, SourceText, tokens
+from .token_reader import ParseStop
 
 Start = Literal["app", "only_on_demand"]
 _QUOTES = ("'", '"')

@@ -17,7 +17,7 @@ import pyarrow.csv
 from ..engine.columnar.columns import ARROW, Array
 from ..plan.connectors.mapping import CsvSource, SourceMapping
 from ..types import Schema, Type
-from .batches import BatchReader, EventBatch
+from .batch_readers import BatchReader, EventBatch
 from .csv_reader import places_of
 from .values import Values
 

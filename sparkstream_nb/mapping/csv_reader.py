@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ..errors import shown
 from ..plan.connectors.mapping import CsvSource, SourceMapping
 from ..types import Schema
-from .reading import ParsedMessage, RejectedPart
+from .rejected_parts import ParsedMessage, RejectedPart
 from .values import MessageError, Row, convert_text
 
 

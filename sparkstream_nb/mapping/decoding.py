@@ -27,13 +27,13 @@ from ..plan.connectors.mapping import (
 )
 from ..types import Schema
 from .avro import AvroReader, parsed_schema
-from .batches import FEWEST, BatchReader, EventBatch, concat_batches, read_in_halves
+from .batch_readers import FEWEST, BatchReader, EventBatch, concat_batches, read_in_halves
 from .binary import BinaryReader
 from .csv_batch import csv_batch_reader
 from .csv_reader import CsvReader
 from .json_batch import json_batch_reader
 from .json_reader import JsonPathReader, JsonReader
-from .reading import BytesReader, FormatReader
+from .rejected_parts import BytesReader, FormatReader
 from .text_reader import KeyValueReader, TextReader
 from .values import MessageError, Row, Values, arrays, convert_text, values
 from .xml_reader import XmlReader

@@ -24,7 +24,7 @@ from ..plan.connectors.mapping import (
 from ..plan.connectors.mappings import template
 from ..types import Schema
 from .avro import AvroWriter
-from .batches import FEWEST
+from .batch_readers import FEWEST
 from .binary import BinaryWriter
 from .body_writers import (
     BodyWriter,

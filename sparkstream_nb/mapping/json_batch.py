@@ -22,7 +22,7 @@ from ..engine.expressions.jsonpath import JsonNames, compile_path
 from ..limits import MOST_NESTED
 from ..plan.connectors.mapping import JsonSource, SourceMapping
 from ..types import Schema, Type
-from .batches import BatchReader, EventBatch
+from .batch_readers import BatchReader, EventBatch
 from .values import Values
 
 _BLOCK = 1 << 20

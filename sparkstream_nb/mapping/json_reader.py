@@ -30,7 +30,7 @@ from .json_text import (
     plain,
     written,
 )
-from .reading import ParsedMessage, RejectedPart
+from .rejected_parts import ParsedMessage, RejectedPart
 from .values import MessageError, Row, convert_text
 
 _EVENT = "event"

@@ -10,7 +10,7 @@ from ..engine.expressions.values import RowFailure
 from ..errors import Misuse, shown
 from ..plan.connectors.mapping import SourceMapping, TextGroup, TextSource
 from ..types import Schema, Type
-from .reading import ParsedMessage, RejectedPart
+from .rejected_parts import ParsedMessage, RejectedPart
 from .values import MessageError, Row, convert_text
 
 

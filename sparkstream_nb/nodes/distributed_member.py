@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.columnar.blocks import Buffer
-from ..engine.columnar.columns import Strings
+from ..engine.columnar.columns import StringPool
 from ..engine.node import NodeEngine
 from ..engine.state.batch import Emitted, InputBatch, Outputs, RetrievalAnswer, taken
 from ..engine.state.snapshot import pack_buffers, unpack
@@ -111,10 +111,10 @@ class DistributedMember:
 
     def saved_parts(self) -> list[Buffer]:
         """The parts of `snapshot`."""
-        return pack_buffers({"steps": self.steps, "lane": self.lane.state()}, Strings())
+        return pack_buffers({"steps": self.steps, "lane": self.lane.state()}, StringPool())
 
     def restore(self, blob: bytes) -> None:
         """Restores a snapshot of the same app."""
-        state = unpack(blob, Strings())
+        state = unpack(blob, StringPool())
         self.steps = state["steps"]
         self.lane.load(state["lane"])

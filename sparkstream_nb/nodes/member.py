@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.columnar.blocks import Buffer
-from ..engine.columnar.columns import Strings
+from ..engine.columnar.columns import StringPool
 from ..engine.node import NodeEngine
 from ..engine.state.batch import Emitted, InputBatch, Outputs, RetrievalAnswer
 from ..engine.state.snapshot import pack_buffers, unpack
@@ -125,12 +125,12 @@ class PairMember:
             "counts": lane.counts.as_dict(),
             "share": self.group.share.state(),
         }
-        return pack_buffers(state, Strings())
+        return pack_buffers(state, StringPool())
 
     def restore(self, blob: bytes) -> None:
         """Restores a snapshot of the same pair. The report of what became of events begins anew, but for those
         that were taken; the counts go on. A snapshot of an earlier version has no counts: they begin anew too."""
-        state = unpack(blob, Strings())
+        state = unpack(blob, StringPool())
         new = self.lane.new_engine
         self.group.share.load(state["share"])
         lane = PairLane(self.lane.scenario, new, self.group.own_faults)

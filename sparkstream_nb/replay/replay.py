@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.aggregation import from_table, merge_stored, view
-from ..engine.columnar.columns import Array, Strings
+from ..engine.columnar.columns import Array, StringPool
 from ..engine.expressions import Context
 from ..engine.node import NodeEngine
 from ..engine.state.batch import Emitted, InputBatch, StreamRows
@@ -35,7 +35,7 @@ from ..plan import bind_retrieval
 from ..plan.distributed.leader import LeaderSplit, led_by, split_plan
 from ..plan.nodes import AggregationDef, Plan
 from ..plan.reports.lineage import LINEAGE, change_with_lineage, with_lineage
-from ..recovery.care import Care
+from ..recovery.crash_bisection import CrashBisection
 from ..simulation.faults import Fault, fault_of
 from ..types import Schema, Type
 
@@ -89,7 +89,7 @@ class Recording:
 
 def read_recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, last: int | None = None) -> Recording:
     """What the inbox in `folder` has kept, up to entry `last`. Raises SparkStreamError where some of it is gone."""
-    if Care.of(folder).aside:
+    if CrashBisection.of(folder).aside:
         raise SparkStreamError(
             "Some of what came in ended the processes that took it, and was set aside; here it would do so again. "
             "Deploy the app with fresh=True and feed it without those events: app.errors has them."
@@ -249,7 +249,7 @@ def merged_rows(replays: Sequence[NodeReplay], definition: AggregationDef, nodes
     context = Context(timezone=nodes.plan.properties.get("timezone", "UTC"))
     whole = pa.concat_tables(tables)
     for duration in definition.durations:
-        services = Services(Strings(), context)
+        services = Services(StringPool(), context)
         rows = whole.filter(pc.equal(whole.column("duration"), duration))
         stored = merge_stored(from_table(definition, rows, services), services)
         keys = [c.to_list(services.strings) for c in stored.keys]

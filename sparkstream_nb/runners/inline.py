@@ -21,7 +21,7 @@ from ..journal.planning import Planner
 from ..journal.resting import forget_resting
 from ..journal.rows import Row
 from ..journal.tasks import Task, TaskFailed
-from ..recovery.care import Care, alone
+from ..recovery.crash_bisection import CrashBisection, alone
 from . import node_work as nodes
 from .inline_checkpoint import BufferedState, InlineCheckpoint, Planned
 from .node_spec import NodeWork
@@ -102,7 +102,7 @@ class InlineRunner:
     def _alive(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def begin(self, care: Care) -> None:
+    def begin(self, care: CrashBisection) -> None:
         self._stopping.set()
         self._more.set()
         if self._thread is not None:
@@ -176,7 +176,7 @@ class InlineRunner:
 class _MicroBatches:
     """The micro-batches of an app, one after the other, until `stopping`."""
 
-    def __init__(self, job: Job, checkpoint: InlineCheckpoint, care: Care, stopping: threading.Event) -> None:
+    def __init__(self, job: Job, checkpoint: InlineCheckpoint, care: CrashBisection, stopping: threading.Event) -> None:
         self.job, self.checkpoint, self.stopping = job, checkpoint, stopping
         inbox, outputs, keys = job.home / "inbox", job.home / "outputs", job.layout.keys
         self.app: SourceApp = app_of(keys, job.specs, job.schemas, outputs=str(outputs), care=care)

@@ -27,7 +27,7 @@ import numpy as np
 from ..engine.expressions.checks import reason_of
 from ..engine.node import NodeEngine
 from ..engine.state.batch import EventError, InputBatch, Outputs, RetrievalAnswer
-from ..engine.state.pieces import pieces
+from ..engine.state.content_chunking import pieces
 from ..errors import SparkStreamError
 from ..journal import journal, rows, segments
 from ..journal.checkpoints import LocalFiles
@@ -47,13 +47,22 @@ from ..plan.distributed.placement import idle, idle_plan, split
 from ..plan.needed import needed_attributes
 from ..plan.nodes import BatchClock, Plan
 from ..plan.state_units import bound_units, state_units
-from ..recovery.aside import taken
-from ..recovery.care import DIED, Care, StepRange, Trying, WorkPlace, alone, record_attempt, with_care
+from ..recovery.crash_bisection import (
+    DIED,
+    CrashBisection,
+    StepRange,
+    Trying,
+    WorkPlace,
+    alone,
+    record_attempt,
+    with_care,
+)
+from ..recovery.quarantine import taken
 from ..simulation.faults import fault_of
 from .node_spec import NodeSpec, NodeState, NodeWork
 
 if TYPE_CHECKING:
-    from .tables import NodeTables
+    from .database_tables import NodeTables
 
 Engine = NodeEngine | PairMember | DistributedMember
 ENGINES_KEPT = 64
@@ -181,8 +190,8 @@ def _with_care(p: NodeWork, state: NodeState, key: int, given: _NodeInput) -> li
         return _work(p, state, key, given)
 
 
-def _care(p: NodeWork) -> Care:
-    return p.care or Care()
+def _care(p: NodeWork) -> CrashBisection:
+    return p.care or CrashBisection()
 
 
 def _work(p: NodeWork, state: NodeState, key: int, given: _NodeInput) -> list[Row]:
@@ -190,7 +199,7 @@ def _work(p: NodeWork, state: NodeState, key: int, given: _NodeInput) -> list[Ro
     spec = p.specs[key]
     if not spec.tables:
         return _run(p, state, key, kept, given)
-    from .tables import BatchOf, with_tables
+    from .database_tables import BatchOf, with_tables
 
     first = given.entries[0].seq if given.entries else -1
     batch = BatchOf(p.run, spec.index, f"{first}.{kept.engine.steps}")

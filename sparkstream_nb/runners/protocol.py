@@ -18,7 +18,7 @@ from ..journal.planning import ROWS_PER_TRIGGER, Offset
 from ..journal.routing import keys_apart
 from ..journal.tasks import Tasks
 from ..outputs.commit import Commit
-from ..recovery.care import Care
+from ..recovery.crash_bisection import CrashBisection
 from ..retention import Retention
 from ..types import Schema
 from .node_spec import NodeSpec
@@ -100,7 +100,7 @@ class Runner(Protocol):
     def active(self) -> bool:
         """True if it runs."""
 
-    def begin(self, care: Care) -> None:
+    def begin(self, care: CrashBisection) -> None:
         """Begins where it left off. `care` is what the nodes mind. Raises SparkStreamError where it cannot."""
 
     def notify_arrival(self) -> None:

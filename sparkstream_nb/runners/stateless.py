@@ -31,8 +31,8 @@ from ..outputs.spill import Spill
 from ..plan.distributed.placement import idle, split
 from ..plan.needed import needed_attributes
 from ..plan.nodes import Plan
-from ..recovery.aside import taken
-from ..recovery.care import Care, WorkPlace, alone, with_care
+from ..recovery.crash_bisection import CrashBisection, WorkPlace, alone, with_care
+from ..recovery.quarantine import taken
 from ..retention import Retention
 from ..system import put_in_place
 from ..types import Schema
@@ -62,7 +62,7 @@ class SourceApp:
     outputs: str | None = None
     start: int | None = None
     began: int = 1
-    care: Care = field(default_factory=Care)
+    care: CrashBisection = field(default_factory=CrashBisection)
     tells: bool = False
     limits: Limits = field(default_factory=Limits)
     divides: bool = False
@@ -80,7 +80,7 @@ def app_of(
     schemas: Mapping[str, Schema],
     *,
     outputs: str | None = None,
-    care: Care | None = None,
+    care: CrashBisection | None = None,
 ) -> SourceApp:
     """An app whose nodes are `specs`, by their keys."""
     halves = [(None, None) if s.takes_all else split(pickle.loads(s.plan)) for s in specs]
@@ -99,7 +99,7 @@ def app_of(
         outputs,
         specs[0].start,
         specs[0].count,
-        care or Care(),
+        care or CrashBisection(),
         idles,
         specs[0].limits,
         divides=divides,
@@ -185,9 +185,8 @@ def worked_off(
     events, and the results of what needs no state. `check` is called between two pieces of work, and raises what ends
     it."""
     count = len(app.keys)
-    work = _TaskWork(
-        folder, app, [0] * count, {k for k in range(count) if app.nodes[k] in share.resting and app.care == Care()}
-    )
+    resting = {k for k in range(count) if app.nodes[k] in share.resting and app.care == CrashBisection()}
+    work = _TaskWork(folder, app, [0] * count, resting)
     for run in journal.runs(e for e in share.entries if isinstance(e, EventsEntry)) if app.works else ():
         if check is not None:
             check()

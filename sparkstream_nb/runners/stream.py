@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from ..errors import SparkStreamError
 from ..outputs.commit import Progress
-from ..recovery.care import Care
-from ..recovery.mending import Mending
+from ..recovery.crash_bisection import CrashBisection
+from ..recovery.query_recovery import QueryRecovery
 from .protocol import STOP_SECONDS, Checkpoint, Job, Runner
 
 
@@ -17,8 +17,8 @@ class Stream:
 
     def __init__(self, job: Job, runner: Runner) -> None:
         self.job, self.runner = job, runner
-        self.care = Care()
-        self.mending = Mending(self, job.home / "inbox", self.progress.say)
+        self.care = CrashBisection()
+        self.mending = QueryRecovery(self, job.home / "inbox", self.progress.say)
 
     @property
     def progress(self) -> Progress:

@@ -22,7 +22,7 @@ from pyspark.errors.exceptions.base import PySparkException
 
 from sparkstream_nb.app import App
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
-from sparkstream_nb.recovery.care import Aside, Care, StepRange, Trying
+from sparkstream_nb.recovery.crash_bisection import Aside, CrashBisection, StepRange, Trying
 from sparkstream_nb.runners.spark import runner as stream
 from tests.profiles import one_of
 
@@ -202,7 +202,7 @@ def _batch() -> InputBatch:
 
 
 def test_what_a_process_died_of_narrows_down_to_a_step() -> None:
-    care = Care(entries=(3, 9), suspects=StepRange(100, 1_000))
+    care = CrashBisection(entries=(3, 9), suspects=StepRange(100, 1_000))
     for size in (StepRange(200, 229), StepRange(203, 204)):
         care = care.after(Trying(size))
         assert care.aside == ((Aside(size),) if len(size) == 1 else ())

@@ -13,7 +13,7 @@ from sparkstream_nb.app import attachable
 from sparkstream_nb.app.attaching import attach, attachable_names
 from sparkstream_nb.app.config.record import DeploymentRecord
 from sparkstream_nb.app.deployment.deployment import Deployment
-from sparkstream_nb.app.deployment.folder import Life, default_home, former_life, open_folder
+from sparkstream_nb.app.deployment.folder import AppRun, default_home, former_life, open_folder
 from sparkstream_nb.app.deployment.owner import own
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.limits import Limits
@@ -30,7 +30,7 @@ APP = "define stream S (v int); from S select v insert into O;"
 def record(text: str = APP, **asked: Any) -> DeploymentRecord:
     """The record as `app.json` gives it back."""
     made = DeploymentRecord.of("app", DeployRequest(text=text, **asked))
-    life = Life("0123456789ab", "plan", 1, ("a",), (0,), "single", deployed=made)
+    life = AppRun("0123456789ab", "plan", 1, ("a",), (0,), "single", deployed=made)
     return DeploymentRecord.read(json.loads(json.dumps(dataclasses.asdict(life)))["deployed"])
 
 
@@ -143,7 +143,7 @@ def test_folders_that_cannot_be_attached(monkeypatch: pytest.MonkeyPatch, tmp_pa
     home = deployed("one", tmp_path / "one")
     with pytest.raises(Misuse, match=r"the app in .*one is 'one', not 'two'"):
         attach("two", home)
-    Life("0123456789ab", "plan", 1, ("a",), (0,), "single").write(home)
+    AppRun("0123456789ab", "plan", 1, ("a",), (0,), "single").write(home)
     with pytest.raises(Misuse, match="was deployed by an earlier version, which kept no record"):
         attach("one", home)
     assert [f.name for f in attachable(home)] == []

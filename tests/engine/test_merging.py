@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkstream_nb.engine.columnar.merging import merge_order
+from sparkstream_nb.engine.columnar.k_way_merge import merge_order
 
 RUN = st.lists(st.integers(-3, 12), max_size=12).map(lambda x: np.array(sorted(x), np.int64))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparkstream_nb.engine.columnar.columns import Column, Strings
+from sparkstream_nb.engine.columnar.columns import Column, StringPool
 from sparkstream_nb.engine.columnar.ordering import order_rows
 from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, RESET, Rows
 from sparkstream_nb.plan.nodes import OrderItem, Select
@@ -51,7 +51,7 @@ def _as_python(
 @pytest.mark.parametrize("longest", [3, 40, 400])
 def test_as_python_sorts(longest: int, mixed: bool) -> None:
     r = np.random.default_rng(longest + mixed)
-    strings = Strings()
+    strings = StringPool()
     for _ in range(40):
         sizes = r.integers(1, longest, 6)
         n = int(sizes.sum())

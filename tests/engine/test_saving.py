@@ -17,12 +17,12 @@ from sparkstream_nb import engine
 from sparkstream_nb.engine.cases import events, input_batch, run_case, whole
 from sparkstream_nb.engine.columnar import blocks
 from sparkstream_nb.engine.columnar.blocks import Blocks, Tracked, digest_of
-from sparkstream_nb.engine.columnar.columns import Array, Column, Strings
+from sparkstream_nb.engine.columnar.columns import Array, Column, StringPool
 from sparkstream_nb.engine.columnar.eventlog import EventLog
 from sparkstream_nb.engine.columnar.rows import Rows
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.patterns import pools
-from sparkstream_nb.engine.state import pieces
+from sparkstream_nb.engine.state import content_chunking as pieces
 from sparkstream_nb.engine.state.snapshot import save_parts, unpack
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.types import Type
@@ -108,7 +108,7 @@ class _Model:
 
     def save(self, n: int, at: int) -> None:
         low = min(n, len(self.want))
-        strings = Strings()
+        strings = StringPool()
         strings.encode([str(i) for i in range(100)])
         parts = save_parts(self.log.save_state(low, self.log.end), strings)
         assert parts is not None

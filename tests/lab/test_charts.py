@@ -29,7 +29,7 @@ from sparkstream_nb.lab.drawings.charts import (
     time_ticks,
 )
 from sparkstream_nb.lab.drawings.drawing import scales_of, svg
-from sparkstream_nb.lab.drawings.tables import Grid, text_of, when
+from sparkstream_nb.lab.drawings.text_tables import Grid, text_of, when
 from sparkstream_nb.lab.widgets import aggregation, choices
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import AggDuration

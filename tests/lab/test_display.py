@@ -49,21 +49,22 @@ from sparkstream_nb.app.removal import AppFolder, AppFolders
 from sparkstream_nb.app.results import frontend  # fmt: skip
 from sparkstream_nb.app.results.divergence import Truth
 from sparkstream_nb.app.results.failover_study import Wanted, runs_of
-from sparkstream_nb.app.results.tail import StreamEnd, TailShape
+from sparkstream_nb.app.results.stream_tail import StreamEnd, TailShape
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal.inbox import Inbox
-from sparkstream_nb.lab import display, rescheduled
+from sparkstream_nb.lab import display
+from sparkstream_nb.lab import rescheduled_shown as rescheduled
 from sparkstream_nb.nodes.distributed import Distributed, apps_of
 from sparkstream_nb.nodes.tallies import Tally
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.distributed.distribute import distribute
 from sparkstream_nb.plan.reports.graph import Graph, GraphNode
-from sparkstream_nb.replay.failover import outcome_of, truth_of
-from sparkstream_nb.replay.failover_study import FailoverCounts
+from sparkstream_nb.replay.failover_replay import outcome_of, truth_of
+from sparkstream_nb.replay.failover_tasks import FailoverCounts
 from sparkstream_nb.replay.replay import Nodes, Way
-from sparkstream_nb.replay.rescheduled import distributed_outcome
-from sparkstream_nb.replay.study import Input, RoutingOutcome
+from sparkstream_nb.replay.rescheduling_replay import distributed_outcome
+from sparkstream_nb.replay.study_tasks import Input, RoutingOutcome
 from sparkstream_nb.simulation.faults import Scenario
 from sparkstream_nb.simulation.groups import NodeGroups
 from sparkstream_nb.simulation.placements import RunSpan

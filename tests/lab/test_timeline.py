@@ -17,11 +17,11 @@ from sparkstream_nb.app.running.study import Study
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.lab.drawings import heatmap
-from sparkstream_nb.lab.drawings.timeline import svg, whole, worst
+from sparkstream_nb.lab.drawings.timeline_drawing import svg, whole, worst
 from sparkstream_nb.nodes.tallies import Tally
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.replay.replay import Nodes, Way
-from sparkstream_nb.replay.study import Input, RoutingOutcome
+from sparkstream_nb.replay.study_tasks import Input, RoutingOutcome
 
 SECONDS = 1_717_200_000_000 + 1000 * np.arange(6)
 SVG = "{http://www.w3.org/2000/svg}"

@@ -22,10 +22,10 @@ from sparkstream_nb.journal.journal import entries_from
 from sparkstream_nb.journal.results import QueryFailed
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.state_units import state_tokens, units_of
-from sparkstream_nb.recovery.care import (
+from sparkstream_nb.recovery.crash_bisection import (
     DIED,
     Aside,
-    Care,
+    CrashBisection,
     StepRange,
     Trying,
     WorkPlace,
@@ -145,9 +145,9 @@ def test_what_fails_with_events_is_written_down(error: BaseException, why: str |
 
 
 def test_what_is_set_aside_is_kept_with_the_reason(tmp_path: Path) -> None:
-    care = Care(aside=(Aside(StepRange(3, 4), "TypeError: not so"), Aside(StepRange(9, 12))), asks=(7,))
+    care = CrashBisection(aside=(Aside(StepRange(3, 4), "TypeError: not so"), Aside(StepRange(9, 12))), asks=(7,))
     care.write(tmp_path)
-    assert Care.of(tmp_path) == care
+    assert CrashBisection.of(tmp_path) == care
     assert care.why(StepRange(3, 4)) == "TypeError: not so"
     assert care.why(StepRange(10, 12)) == DIED
     assert care.why(StepRange(4, 9)) is None

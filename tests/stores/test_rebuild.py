@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from sparkstream_nb.app.stored.rebuild import EventFile, finer_of, from_finer, from_log
+from sparkstream_nb.app.stored.rebuild_stored import EventFile, finer_of, from_finer, from_log
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.plan.nodes import DURATIONS, BatchClock, Plan
 from sparkstream_nb.stores import Store

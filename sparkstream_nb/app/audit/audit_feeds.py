@@ -23,7 +23,7 @@ from ...plan.nodes import Plan
 from ...plan.query_parts import connector_type
 from ...plan.reports.repair import repairs
 from ...replay.replay import Nodes, Way
-from ...replay.study import Input
+from ...replay.study_tasks import Input
 from ..results.divergence import VERDICTS, Truth
 from ..running.app import check_feed
 from ..running.source_reading import AS_IT_IS

@@ -115,10 +115,10 @@ def split(
 
     Raises SiddhiError for a wrong app and for what WSO2's manager refuses, `Misuse` for what topics cannot carry.
     """
-    argument_checks.require_text("text", text)
-    argument_checks.require_text("kafka", kafka)
+    argument_checks.require_str("text", text)
+    argument_checks.require_str("kafka", kafka)
     argument_checks.check_name("name", name)
-    argument_checks.check_mapping("variables", variables)
+    argument_checks.optional_str_map("variables", variables)
     brokers = [s.strip() for s in kafka.split(",") if s.strip()]
     if not brokers:
         raise Misuse(f"kafka is HOST:PORT, such as localhost:9092, not {shown(kafka)}")

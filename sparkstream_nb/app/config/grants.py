@@ -130,7 +130,7 @@ class Grants:
         """The grants that `texts` name, each as KIND=WHAT. Raises `Misuse` for anything else."""
         if isinstance(texts, str):
             raise Misuse(f"allow is a list of texts such as ['file=/data/out'], not {shown(texts)}")
-        argument_checks.check_texts("allow", texts)
+        argument_checks.optional_str_list("allow", texts)
         folders: list[Path] = []
         urls: list[Url] = []
         servers: list[tuple[str, str, int]] = []

@@ -31,7 +31,7 @@ from ...runners.choice import Kind
 from ...sinks.position import unsent
 from ...system import put_in_place, to_disk
 from ..config.record import DeploymentRecord
-from .changing import Changes, Fate, plan_change, put_aside, told, unsent_before
+from .changing import Changes, Fate, copy_to_trash, describe_changes, plan_change, unsent_before
 from .deployment import Deployment
 from .fed import NOTED
 from .owner import LOCK
@@ -45,7 +45,7 @@ MOST_CHARACTERS = 100
 
 
 @dataclass(frozen=True)
-class Life:
+class AppRun:
     """One lifetime of an app's state: `run` is its name, the other fields are what the state depends on.
 
     `shards`: the shard id of every node that there was, by its number from 0; the first `began` of them began. `over`:
@@ -103,7 +103,7 @@ class Life:
         """The folder of inbox, checkpoint and outputs of this life."""
         return home / f"life-{self.run}"
 
-    def with_nodes(self, shard_ids: Sequence[str]) -> Life:
+    def with_nodes(self, shard_ids: Sequence[str]) -> AppRun:
         """This life going on with the nodes of `shard_ids`: those that it knows keep their numbers."""
         shards = (*self.shards, *(s for s in shard_ids if s not in self.shards))
         return replace(self, shards=shards, over=tuple(shards.index(s) for s in shard_ids))
@@ -207,13 +207,13 @@ def fingerprint(plan: Plan) -> str:
     return hashlib.sha256(repr(relevant(plan)).encode()).hexdigest()[:24]
 
 
-def wanted_life(deployment: Deployment, plan: Plan, run: str, partitions: int | None = None) -> Life:
+def wanted_life(deployment: Deployment, plan: Plan, run: str, partitions: int | None = None) -> AppRun:
     """A life that begins with a deployment of `plan`."""
     d = deployment
     plain = tuple(range(d.nodes))
     shards = d.shard_ids if d.led is None else (*d.shard_ids, LEADER)
     groups = None if d.groups is None else repr(d.groups)
-    return Life(
+    return AppRun(
         run, fingerprint(plan), d.nodes, shards, plain, d.mode, d.start, d.timezone, d.led, groups, deployed=d.record,
         units=units_of(plan) if may_change(d) else {}, schemas=schemas_of(plan),
         shared=None if d.shared is None else d.shared.address, runner=d.runner,
@@ -221,7 +221,7 @@ def wanted_life(deployment: Deployment, plan: Plan, run: str, partitions: int | 
     )  # fmt: skip
 
 
-def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = None) -> tuple[Life, str | None]:
+def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = None) -> tuple[AppRun, str | None]:
     """Prepares the folder of an app: keeps the state in it if it fits, else empties it. A new state has
     `partitions` Spark partitions.
 
@@ -264,14 +264,14 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
     return wanted, said
 
 
-def _plan_life(deployment: Deployment, plan: Plan, former: Life, run: str) -> Life:
+def _plan_life(deployment: Deployment, plan: Plan, former: AppRun, run: str) -> AppRun:
     """The life that `deployment` would begin after `former`."""
     wanted = wanted_life(deployment, plan, run)
     # By the wall clock it goes on from where the clock is, wherever that began.
     return replace(wanted, start=former.start) if deployment.clock == "wall" else wanted
 
 
-def _fate(deployment: Deployment, former: Life, wanted: Life, plan: Plan) -> tuple[Fate, str]:
+def _fate(deployment: Deployment, former: AppRun, wanted: AppRun, plan: Plan) -> tuple[Fate, str]:
     """The fate of the state of `former`, and why it does not continue unchanged (empty if it does)."""
     reason = _difference(former, wanted)
     if reason is not None:
@@ -281,7 +281,7 @@ def _fate(deployment: Deployment, former: Life, wanted: Life, plan: Plan) -> tup
     return ("changed" if goes_on(deployment, former, plan) else "dropped"), CHANGED
 
 
-def _kept(home: Path, former: Life, shard_ids: Sequence[str]) -> tuple[Life, str]:
+def _kept(home: Path, former: AppRun, shard_ids: Sequence[str]) -> tuple[AppRun, str]:
     """The former life, with nodes added and removed if need be."""
     said = "The state was kept: the app means what it meant before."
     before = [former.shards[i] for i in former.over]
@@ -304,7 +304,7 @@ def _nodes_changed(before: Sequence[str], now: Sequence[str]) -> str:
     return said
 
 
-def _means_the_same(former: Life, wanted: Life, plan: Plan) -> bool:
+def _means_the_same(former: AppRun, wanted: AppRun, plan: Plan) -> bool:
     """True if an app means what it meant before: also where the names of queries changed."""
     if former.plan != wanted.plan or not former.units or not wanted.units:
         return former.plan == wanted.plan
@@ -312,19 +312,19 @@ def _means_the_same(former: Life, wanted: Life, plan: Plan) -> bool:
     return former.schemas == wanted.schemas and not (found.added or found.changed or found.bound or found.removed)
 
 
-def _match_renamed(former: Life, plan: Plan) -> Mapping[str, KeptUnit]:
+def _match_renamed(former: AppRun, plan: Plan) -> Mapping[str, KeptUnit]:
     """The units of an app that means what it meant before, by their names now."""
     return unit_changes(former.units, plan, former.change + 1).units if former.units else {}
 
 
-def _continue_with_plan(deployment: Deployment, former: Life, wanted: Life, plan: Plan) -> tuple[Life, str]:
+def _continue_with_plan(deployment: Deployment, former: AppRun, wanted: AppRun, plan: Plan) -> tuple[AppRun, str]:
     """The former life, which goes on with another plan."""
     home = deployment.home
     life, units = plan_change(home, former, plan, wanted)
     left = unsent_before(home, former, life)
     place = empty_trash(home, str(life.aside))
-    put_aside(home, former, life, place)
-    said = told(units, place, left)
+    copy_to_trash(home, former, life, place)
+    said = describe_changes(units, place, left)
     before = [former.shards[i] for i in former.over]
     if list(deployment.shard_ids) != before:
         life = life.with_nodes(deployment.shard_ids)
@@ -333,13 +333,13 @@ def _continue_with_plan(deployment: Deployment, former: Life, wanted: Life, plan
     return life, said
 
 
-def goes_on(deployment: Deployment, former: Life, plan: Plan) -> bool:
+def goes_on(deployment: Deployment, former: AppRun, plan: Plan) -> bool:
     """True if an app that is changed goes on with its life: where any state does, or sources have positions. Else
     nothing would be left of it but its clock."""
     return bool(deployment.sources) or unit_changes(former.units, plan, former.change + 1).keeps
 
 
-def life_to_change(deployment: Deployment, plan: Plan) -> Life | None:
+def life_to_change(deployment: Deployment, plan: Plan) -> AppRun | None:
     """The life that goes on with another plan when `deployment` is; None where there is none. Raises `Misuse` where the
     app's folder cannot be read."""
     if deployment.fresh or deployment.attached or not (deployment.home / "app.json").exists():
@@ -414,7 +414,7 @@ def _is_unfinished(place: Path) -> bool:
     return any(p.name in _OWN_FILES or _is_life(p) for p in place.iterdir())
 
 
-def _life_there(home: Path) -> Life:
+def _life_there(home: Path) -> AppRun:
     """`former_life`, which also raises `Misuse` if the life's folder is gone."""
     former = former_life(home)
     if not former.folder(home).is_dir():
@@ -422,7 +422,7 @@ def _life_there(home: Path) -> Life:
     return former
 
 
-def former_life(home: Path) -> Life:
+def former_life(home: Path) -> AppRun:
     """The life that `app.json` tells of. Raises `Misuse`, with the ways out, where it cannot be read."""
     try:
         found = _read(home)
@@ -437,7 +437,7 @@ def former_life(home: Path) -> Life:
         deployed = found.get("deployed")
         units = {key: KeptUnit(**unit) for key, unit in found.get("units", {}).items()}
         read = None if deployed is None else DeploymentRecord.read(deployed)
-        return Life(**{**found, **lists, "deployed": read, "units": units})
+        return AppRun(**{**found, **lists, "deployed": read, "units": units})
     except (OSError, ValueError, RecursionError, AttributeError, TypeError, KeyError):
         raise Misuse(
             f"{home / 'app.json'} cannot be read: it was cut off or changed. Put it back from a copy; fresh=True "
@@ -445,7 +445,7 @@ def former_life(home: Path) -> Life:
         ) from None
 
 
-def _difference(former: Life, wanted: Life) -> str | None:
+def _difference(former: AppRun, wanted: AppRun) -> str | None:
     """Why the former state does not fit, in words."""
     if former.plan != wanted.plan and not (former.units and wanted.units):
         return CHANGED
@@ -471,7 +471,7 @@ def _difference(former: Life, wanted: Life) -> str | None:
 _RUNS = {"spark": "on Spark", "inline": "in one process (master='inline')"}
 
 
-def _describe_leaders(life: Life) -> str:
+def _describe_leaders(life: AppRun) -> str:
     return ", ".join(life.led or ()) or "nothing"
 
 

@@ -100,7 +100,7 @@ class Result(Displayed):
 
 
 @dataclass(frozen=True)
-class Came:
+class ArrivalCounts:
     """The number of events of a stream in all, and of the `gone` ones: no longer kept in the inbox."""
 
     total: int
@@ -144,7 +144,7 @@ class Events(Displayed):
     stream: str
     frame: pd.DataFrame
     limit: int | None = None
-    came: Came | None = None
+    came: ArrivalCounts | None = None
     dropped: int = 0
     waiting: int = 0
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...engine.aggregation import Stored, from_table, merge_stored, view
-from ...engine.columnar.columns import Strings
+from ...engine.columnar.columns import StringPool
 from ...engine.expressions import Context
 from ...engine.state.services import Services
 from ...outputs.open_buckets import closed_rows
@@ -139,7 +139,7 @@ class AggregationReader:
             return BucketValues(found.starts, (), np.zeros((0, 0)), np.zeros(0), found.before, found.total)
         name, per = self.definition.id, query.per
         bounds = (int(found.starts[0]), int(found.starts[-1]) + 1)
-        services = Services(Strings(), Context())
+        services = Services(StringPool(), Context())
         nodes = tuple(self._nodes())
         if self.definition.partitioned:
             table = self._store.read_by_shard(name, per, *bounds, groups)

@@ -22,7 +22,7 @@ from ...plan.distributed.leader import LEADER
 from ...plan.nodes import Plan
 from ...plan.reports.lineage import LINEAGE, events_of, held_of
 from ...replay.replay import ONE, Merged, NodeReplay, Nodes, Recording, Way, merged_rows, replay_nodes
-from ...replay.study import Input
+from ...replay.study_tasks import Input
 from .frontend import Displayed
 
 Verdict = Literal["same", "lost", "spurious", "late", "duplicated"]

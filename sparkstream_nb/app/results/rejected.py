@@ -90,7 +90,9 @@ class Replayed:
         return "\n".join(lines)
 
 
-def chosen(known: Errors, errors: pd.DataFrame | Sequence[int] | None, streams: Mapping[str, Schema]) -> list[Rejected]:
+def select_errors(
+    known: Errors, errors: pd.DataFrame | Sequence[int] | None, streams: Mapping[str, Schema]
+) -> list[Rejected]:
     """The errors that are to be sent again: all of streams, those of some ids, or the rows of a frame. Raises `Misuse`
     for unknown ids, and for errors whose events came in on no stream."""
     frame = known.frame
@@ -130,7 +132,7 @@ def _time_of(id: int, at: Any) -> int | None:
     return milliseconds(int(plain) if isinstance(plain, float) else plain, f"the timestamp of error {id}")
 
 
-def again(error: Rejected, schema: Schema, given: ReplayContext) -> InputBatch:
+def to_events(error: Rejected, schema: Schema, given: ReplayContext) -> InputBatch:
     """An error as an event of its stream, or as the events of its message; one without a time gets the present time.
     Raises SparkStreamError where its values do not fit."""
     at = given.now if error.at is None else error.at

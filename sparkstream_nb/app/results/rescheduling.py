@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...nodes.distributed import Distributed
 from ...nodes.tallies import Tally
-from ...replay.rescheduled import DistributedOutcome
+from ...replay.rescheduling_replay import DistributedOutcome
 from ...simulation.placements import RunSpan, run_spans
 from ...simulation.timeline import Happening
 from .against_one import AgainstOneNode

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...outputs.arrivals import InboxReader
 from ...outputs.commit import Progress
 from ...outputs.outputs import OutputFiles
-from .tail import MOST_KEYS, StreamEnd
+from .stream_tail import MOST_KEYS, StreamEnd
 
 
 @dataclass(frozen=True)

@@ -29,14 +29,14 @@ from ...plan.reports.split_graph import split_graph
 from ...sources.feed_check import check_source
 from ...types import Type
 from ..results import frontend
-from ..results.answers import SHARD, Came, Errors, Events, LiveStats, Result, Stats, frame_of
+from ..results.answers import SHARD, ArrivalCounts, Errors, Events, LiveStats, Result, Stats, frame_of
 from ..results.buckets import ALWAYS, AggregationReader, InputStream
 from ..results.figures import disk_of, stats_of
 from ..results.frontend import View
 from ..results.hints import hint_of, what_is_cut
-from ..results.rejected import ReplayContext, Replayed, again, chosen, errors_of
+from ..results.rejected import ReplayContext, Replayed, errors_of, select_errors, to_events
 from ..results.stream_ends import ArrivalEnds, OutputEnds
-from ..results.tail import StreamEnds, Tail, TailShape
+from ..results.stream_tail import StreamEnds, Tail, TailShape
 from ..results.text_answers import AppGraph, PlanText, RepairList
 from .replays import ReplayedApp
 from .source_reading import AS_IT_IS, Reading
@@ -63,8 +63,8 @@ class App(ReplayedApp):
         duration that is open on each node. Raises SiddhiError, with a caret, for a wrong query.
         """
         self._check_open()
-        argument_checks.require_text("the query", text)
-        argument_checks.check_whole("limit", limit, 0)
+        argument_checks.require_str("the query", text)
+        argument_checks.optional_int("limit", limit, 0)
         retrieval = compile_retrieval(text, self.plan)
         if self.deployment.groups is not None:
             return self._of_groups(retrieval, text, limit)
@@ -235,7 +235,7 @@ class App(ReplayedApp):
         return InputStream(self.name, stream, self.schemas[stream], time)
 
     def _aggregation(self, name: str) -> None:
-        argument_checks.require_text("name", name)
+        argument_checks.require_str("name", name)
         if name not in self.plan.aggregations:
             raise Misuse(nearest(f"{self.name} has no aggregation '{name}'", name, self.plan.aggregations))
 
@@ -247,11 +247,11 @@ class App(ReplayedApp):
         past is kept is the deployment's `retention`; what is not is counted. `limit` is how many rows to show. Raises
         `Misuse` for an unknown stream.
         """
-        argument_checks.check_whole("last", last, 0)
-        argument_checks.check_whole("limit", limit, 0)
+        argument_checks.optional_int("last", last, 0)
+        argument_checks.optional_int("limit", limit, 0)
         if self._only_comes_in(stream):
             found = self._arrivals().last(stream, ARRIVALS if last is None else last)
-            return Events(self.name, stream, found.frame, limit, Came(found.total, found.gone))
+            return Events(self.name, stream, found.frame, limit, ArrivalCounts(found.total, found.gone))
         if self.state == "running":
             self._settle_briefly()
         arrived = self._inbox.arrived
@@ -277,7 +277,7 @@ class App(ReplayedApp):
         that there are not.
         """
         self._check_open()
-        argument_checks.check_whole("last", last, 1)
+        argument_checks.optional_int("last", last, 1)
         schema = self._schema(stream)
         if latest is not None and number is not None:
             raise Misuse("a tail shows the latest event of each key or one number: give latest or number, not both")
@@ -330,7 +330,7 @@ class App(ReplayedApp):
         self._check_open()
         written = ValueFormat.of(decimal, missing)
         with self._lock:
-            wanted = chosen(self.errors, errors, self.schemas)
+            wanted = select_errors(self.errors, errors, self.schemas)
             sources = self.deployment.sources
             messages_of = (lambda name: None) if sources is None else sources.messages_of
             reached = self._inbox.position.clock if self._wall is None else None
@@ -340,7 +340,7 @@ class App(ReplayedApp):
             left: dict[int, str] = {}
             for error in wanted:
                 try:
-                    events[error.id] = again(error, self.schemas[error.stream], given_again)
+                    events[error.id] = to_events(error, self.schemas[error.stream], given_again)
                 except SparkStreamError as e:
                     left[error.id] = str(e)
             if events:

@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 class FeedTarget:
     """The interface of an app, as a feed uses it. `start` starts the app if it does not run, `append` puts entries into
     the inbox, and `now` is the time (ms) of the next event without one; these three are called with `lock` held. Such
-    events of a feed are `apart` ms apart. `by_arrival`: the elements of the app for which the time of arrival
+    events of a feed are `spacing_ms` ms apart. `by_arrival`: the elements of the app for which the time of arrival
     matters."""
 
     name: str
@@ -64,13 +64,13 @@ class FeedTarget:
     append: Callable[[Sequence[Entry]], None]
     now: Callable[[], int]
     marks: Marks
-    apart: int = 1
+    spacing_ms: int = 1
     by_arrival: ByArrival = NOTHING
 
     def after(self, now: int, events: int) -> int | None:
         """The time (ms) that follows a number of events without one, the first at `now`; None: the time of the clock
         then."""
-        return now + self.apart * events if self.apart else None
+        return now + self.spacing_ms * events if self.spacing_ms else None
 
     def tag_tasks(self) -> contextlib.AbstractContextManager[None]:
         """Marks the tasks started inside, for `App.interrupt`. Raises SparkStreamError where Spark has ended."""
@@ -141,10 +141,10 @@ def load(target: FeedTarget, request: FeedRequest) -> Loaded:
 def _of_times(target: FeedTarget, shape: feeds.Shape, typed: feeds.FeedOnDisk, highest: Array) -> list[str]:
     """Notes on the times of a feed's events, where the time of their arrival matters and is another one."""
     concerned, reached = target.by_arrival, target.inbox.position.clock
-    if not concerned or not target.apart or not typed.rows:
+    if not concerned or not target.spacing_ms or not typed.rows:
         return []
     if shape.time is None:
-        came = f"the events are {target.apart} ms apart, from {utc(target.now())} on"
+        came = f"the events are {target.spacing_ms} ms apart, from {utc(target.now())} on"
         return [f"No column of times was given (--time, time=): {came}. That matters to {_list_names(concerned.all)}."]
     late = 0 if reached is None else feeds.rows_before(typed, target.inbox.folder, highest, reached)
     if reached is None or not late:
@@ -240,7 +240,7 @@ def feed(
         with target.lock:
             now = target.now() if start is None else start
             entries = feeds.entries(
-                part.typed, request.shape, target.inbox, request.route, part.highest, now, target.apart
+                part.typed, request.shape, target.inbox, request.route, part.highest, now, target.spacing_ms
             )
             if entries:
                 try:
@@ -432,7 +432,7 @@ class Feed(Displayed):
                 now = self._target.now() if start is None else start
                 entries = feeds.entries(
                     part.typed, self._request.shape, self._target.inbox, self._request.route, part.highest, now,
-                    self._target.apart,
+                    self._target.spacing_ms,
                 )  # fmt: skip
                 if not entries:
                     return True

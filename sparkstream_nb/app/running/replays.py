@@ -12,11 +12,11 @@ from ...journal.entries import FaultEntry
 from ...journal.routing import Route
 from ...journal.rows import NodeReport
 from ...nodes.distributed import Distributed
-from ...replay.failover import items_of, outcome_of, span_of, truth_of
-from ...replay.failover_study import failovers
+from ...replay.failover_replay import items_of, outcome_of, span_of, truth_of
+from ...replay.failover_tasks import failovers
 from ...replay.replay import NOT_KEPT, Nodes, Way, planned_faults
-from ...replay.rescheduled import distributed_outcome
-from ...replay.study import Input
+from ...replay.rescheduling_replay import distributed_outcome
+from ...replay.study_tasks import Input
 from ...simulation.faults import Fault, members_of
 from ...simulation.groups import NodeGroups
 from ...simulation.placements import run_spans
@@ -163,7 +163,7 @@ class ReplayedApp(RunningApp):
     def _way(self, nodes: int | None, routing: str | None) -> Way:
         if nodes is None and routing is None:
             return Way(len(self._life.shards))
-        argument_checks.check_whole("nodes", nodes, 1, MOST_NODES)
+        argument_checks.optional_int("nodes", nodes, 1, MOST_NODES)
         count = self.nodes if nodes is None else nodes
         Route.parse(routing or self.routing, count, self.schemas)
         return Way(count, routing or self.routing)
@@ -218,7 +218,7 @@ class ReplayedApp(RunningApp):
         """
         self._check_open()
         for count in [nodes] if isinstance(nodes, int | str) else (nodes := list(nodes)):
-            argument_checks.check_whole("nodes", count, 1, MOST_NODES)
+            argument_checks.optional_int("nodes", count, 1, MOST_NODES)
         replayed = replace(self._replayed_nodes(), led=None)
         return study(self._target, replayed, self._material(feed, time, reading), nodes, routings)
 

@@ -41,11 +41,11 @@ from ...plan.distributed.leader import LEADER, Parts
 from ...plan.nodes import Plan
 from ...plan.state_units import state_tokens
 from ...request import DAY
+from ...runners.database_tables import pack_tables
 from ...runners.node_spec import NodeSpec
 from ...runners.protocol import Job, Session
 from ...runners.spark.handover import left
 from ...runners.stream import Stream
-from ...runners.tables import pack_tables
 from ...sinks.delivery import DeliverySource
 from ...sinks.target import OutputPlace
 from ...sources.feed_check import check_source
@@ -59,10 +59,10 @@ from ..config.conf import node_files
 from ..config.idle import IdleTicker
 from ..connectors.sinks import Deliveries
 from ..connectors.stores import open_store, prepare_tables
-from ..deployment.changing import clear_up
+from ..deployment.changing import purge_dropped
 from ..deployment.deployment import Deployment, milliseconds
 from ..deployment.emptied import outside_stores
-from ..deployment.folder import Life
+from ..deployment.folder import AppRun
 from ..deployment.owner import Ownership
 from ..deployment.scaling import scale_deployment, wanted_ids
 from ..deployment.whole import Found, check_whole
@@ -99,7 +99,12 @@ class RunningApp(Displayed):
     _intakes: Intakes | None = None
 
     def __init__(
-        self, deployment: Deployment, plans: Sequence[Plan], life: Life, session: Session, redeployed: str | None = None
+        self,
+        deployment: Deployment,
+        plans: Sequence[Plan],
+        life: AppRun,
+        session: Session,
+        redeployed: str | None = None,
     ) -> None:
         """`plans`: one for each node. `redeployed`: what became of the state of an earlier deployment."""
         self.redeployed = redeployed
@@ -112,14 +117,14 @@ class RunningApp(Displayed):
         self._open(deployment, plans, life)
         clear_unnamed(self._inbox.folder)  # here: nothing feeds the app yet
 
-    def _open(self, deployment: Deployment, plans: Sequence[Plan], life: Life) -> None:
+    def _open(self, deployment: Deployment, plans: Sequence[Plan], life: AppRun) -> None:
         """Opens the app's files, with the nodes that it has from now on."""
         self.deployment, self._plans, self.plan, self._life = deployment, list(plans), plans[0], life
         self._parts = Parts(plans[0], deployment.led)
         self.schemas: dict[str, Schema] = {s: d.source.schema for s, d in self.plan.streams.items()}
         self._stopped = False
         self._known_truth: Truth | None = None
-        clear_up(self.home, self.name, self._life, own_store=deployment.store is None)
+        purge_dropped(self.home, self.name, self._life, own_store=deployment.store is None)
         self.store = self._open_store()
         prepare_tables(deployment.tables, Patience(tell=self._progress.say))
         tables = pack_tables(deployment.tables.items()) if deployment.tables else b""
@@ -184,12 +189,12 @@ class RunningApp(Displayed):
         self._target = feeding.FeedTarget(
             self.name, self.nodes, self._inbox, self._stream, self._session, self._lock,
             self.start, self._append, self._now,
-            self._marks(), apart=1 if self._wall is None else 0, by_arrival=ByArrival.of(self.plan),
+            self._marks(), spacing_ms=1 if self._wall is None else 0, by_arrival=ByArrival.of(self.plan),
         )  # fmt: skip
         self._intakes = self._sources()
         self._ticker = self._ticks()
 
-    def _open_mirror(self, deployment: Deployment, life: Life) -> Mirror | None:
+    def _open_mirror(self, deployment: Deployment, life: AppRun) -> Mirror | None:
         """The mirror of the inbox at a shared address, if there is one."""
         shared = life.shared_folder
         if shared is None:
@@ -288,7 +293,7 @@ class RunningApp(Displayed):
         trash = self.home / "trash" / self._life.run
         outside = outside_stores(d, aggregations.values(), trash) if d.fresh else ()
         for place in outside:
-            place.put_aside()
+            place.copy_to_trash()
         threads = 1 if self._session.cores == 1 else None  # for work on one core a second thread only costs
         store = open_store(self.home / "store.duckdb" if d.store is None else d.store, d.databases, patience, threads)
         self.emptied = [said for place in outside if (said := place.empty(store, self._writers)) is not None]
@@ -484,7 +489,7 @@ class RunningApp(Displayed):
         """
         if self.mode != "active-active":
             raise Misuse(f"{self.name} has mode {self.mode}; deploy it with mode='active-active' to scale it")
-        argument_checks.check_texts("shard_ids", shard_ids)
+        argument_checks.optional_str_list("shard_ids", shard_ids)
         files = () if conf is None else tuple(node_files(conf, references=self.deployment.references))
         ids = [f.shard_id for f in files] if files else shard_ids
         wanted = wanted_ids(self.shard_ids, self._life.shards, nodes, ids)
@@ -766,7 +771,7 @@ class RunningApp(Displayed):
         is no feed.
         """
         schema = self._schema(stream)
-        argument_checks.check_whole("limit", limit, 0)
+        argument_checks.optional_int("limit", limit, 0)
         if progress is not None and not callable(progress):
             raise Misuse(f"progress is a function, not {shown(progress)}")
         if isinstance(source, str | Path):
@@ -805,7 +810,7 @@ class RunningApp(Displayed):
         return None if most is None else int(clock.time() * 1000) + most
 
     def _schema(self, stream: str) -> Schema:
-        argument_checks.require_text("stream", stream)
+        argument_checks.require_str("stream", stream)
         if stream not in self.schemas:
             raise Misuse(nearest(f"{self.name} has no stream '{stream}'", stream, self.schemas))
         return self.schemas[stream]

@@ -32,12 +32,12 @@ class Reading:
         from ...sources.feeds import Shape  # what only says how a feed is read loads nothing heavy
 
         for what in ("time", "time_format", "time_zone", "decimal"):
-            argument_checks.check_text(what, getattr(self, what))
-        argument_checks.check_texts("missing", self.missing)
+            argument_checks.optional_str(what, getattr(self, what))
+        argument_checks.optional_str_list("missing", self.missing)
         if isinstance(self.columns, Mapping):
-            argument_checks.check_mapping("columns", self.columns)
+            argument_checks.optional_str_map("columns", self.columns)
         else:
-            argument_checks.check_texts("columns", self.columns)
+            argument_checks.optional_str_list("columns", self.columns)
         return Shape(
             stream,
             schema,

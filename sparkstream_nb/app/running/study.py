@@ -19,7 +19,7 @@ from ...journal.routing import Route
 from ...nodes.tallies import Tally
 from ...plan.nodes import Plan
 from ...replay.replay import Nodes, Way
-from ...replay.study import Input, RoutingOutcome, run_study
+from ...replay.study_tasks import Input, RoutingOutcome, run_study
 from ...sources import feeds
 from ...sources.feed_check import check_source
 from ...types import Schema, Type

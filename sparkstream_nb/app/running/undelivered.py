@@ -14,7 +14,7 @@ from ...journal.inbox import Inbox
 from ...sinks.delivery import SinkSetup
 from ...sinks.messages import attribute_columns
 from ...sinks.target import OutputPlace
-from ..deployment.folder import Life
+from ..deployment.folder import AppRun
 
 _PATIENCE = 0.2
 """Seconds for which a sink waits for the app, before it looks whether it is to end."""
@@ -31,7 +31,7 @@ class FaultStreams:
 
     lock: threading.RLock
     inbox: Inbox
-    life: Life
+    life: AppRun
     routing: str
 
     def __call__(self, setup: SinkSetup, place: OutputPlace, events: pa.Table, reason: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columnar.columns import Array, Column, Mask, Strings
+from ..columnar.columns import Array, Column, Mask, StringPool
 from ..columnar.rows import CURRENT, EXPIRED, RESET
 from ..expressions.jsontext import JsonError, read_smart, write_gson
 from ..expressions.objects import HashMap, same
@@ -25,7 +25,7 @@ class ObjectAggregate(Base):
 
     result = Type.OBJECT
 
-    def __init__(self, args: tuple[Type, ...], sliding: bool, strings: Strings) -> None:
+    def __init__(self, args: tuple[Type, ...], sliding: bool, strings: StringPool) -> None:
         self.types, self.sliding, self.strings = args, sliding, strings
         self.held: dict[int, dict[int, Any]] = {}
         """Partition instance → group → state."""
@@ -99,7 +99,7 @@ class UnionSet(ObjectAggregate):
     stays
     at one (`UnionSetAttributeAggregatorExecutor.processRemove`), until a group's set is empty."""
 
-    def __init__(self, args: tuple[Type, ...], sliding: bool, strings: Strings, grouped: bool) -> None:
+    def __init__(self, args: tuple[Type, ...], sliding: bool, strings: StringPool, grouped: bool) -> None:
         super().__init__(args, sliding, strings)
         self.grouped = grouped
 
@@ -334,7 +334,7 @@ def write_smart(value: Any) -> str:
     return object_text(value)
 
 
-COLLECTED: dict[str, Callable[[tuple[Type, ...], bool, Strings], ObjectAggregate]] = {
+COLLECTED: dict[str, Callable[[tuple[Type, ...], bool, StringPool], ObjectAggregate]] = {
     "list:collect": ListCollect,
     "list:merge": ListMerge,
     "map:collect": MapCollect,

@@ -136,9 +136,10 @@ def _push_ops(
     group: Array, ahead: int, count: Array, real: Array, whole: Array, values0: Array, values1: Array, values2: Array,
     values3: Array, out0: Array, out1: Array, out2: Array, out3: Array,
 ) -> int:  # fmt: skip
-    """As `_together`, over the ops of `rows.Pushed`; the values after CURRENT rows are output. An event that expires
-    was added before, so its group has a row. Separate loops for add and remove, without values that are not output,
-    take half the time per row. Groups of expiring events are not prefetched if they are still cached (`near`)."""
+    """As `_together`, over the ops of `rows.FixedLagOps`; the values after CURRENT rows are output. An event that
+    expires was added before, so its group has a row. Separate loops for add and remove, without values that are not
+    output, take half the time per row. Groups of expiring events are not prefetched if they are still cached (`near`).
+    """
     far: Any = np.uint64(0)
     turn = max(n - ahead, free)
     for pushes, begin, end, soon in ((0, 0, free, 0), (1, free, turn, ahead), (1, turn, n, 0)):
@@ -206,7 +207,7 @@ def of_one_group(what: int, kinds: bool, by_pos: bool) -> Callable[..., tuple[in
 def _pushing_of_one_group(
     what: int, first: int, n: int, free: int, lag: int, count: int, total: Array, values: Array, out: Array
 ) -> tuple[int, int]:
-    """As `_of_one_group` over the ops of `rows.Pushed`."""
+    """As `_of_one_group` over the ops of `rows.FixedLagOps`."""
     far: Any = np.uint64(0)
     t = total[0]
     for j in range(n):

@@ -105,9 +105,9 @@ class Cells:
         group = feed.group
         if len(group) == 0:
             group = np.zeros(1, np.int64)
-        elif feed.pushed is not None:
-            first, end = feed.pushed.first, feed.pushed.first + feed.pushed.n
-            gone = slice(first + feed.pushed.free - feed.pushed.lag, end - feed.pushed.lag)
+        elif feed.fixed_lag is not None:
+            first, end = feed.fixed_lag.first, feed.fixed_lag.first + feed.fixed_lag.n
+            gone = slice(first + feed.fixed_lag.free - feed.fixed_lag.lag, end - feed.fixed_lag.lag)
             group = np.concatenate([group[gone], group[first:end]])
         elif feed.pos is not None:
             group = group[feed.pos]
@@ -261,7 +261,7 @@ def _run(
     size = feed.size + 1
     values = [columns[0].values if columns else _NO_VALUES for columns in args]
     outs: list[Array] = [np.empty(size, a.dtype) for a in members]
-    none = None if feed.pushed is not None else np.empty(size, np.uint8)
+    none = None if feed.fixed_lag is not None else np.empty(size, np.uint8)
     if len(feed.group) or feed.slot is not None:
         far = _by_group(cells, members, values, feed, none, outs)
     else:
@@ -297,8 +297,8 @@ def _by_group(
         what[a.at - first], given[a.at - first], out[a.at - first] = a.what, v, o
     words = cells.counts(first), cells.totals(first, np.float64), cells.totals(first, np.int64)
     asked = {name: n for name, n in (("ahead", feed.ahead(1 << cells.shift)), ("reach", feed.reach)) if n}
-    if feed.pushed is not None:
-        p = feed.pushed
+    if feed.fixed_lag is not None:
+        p = feed.fixed_lag
         ahead = [asked["ahead"]] if "ahead" in asked else []
         return compile_push(cells.shift, bool(ahead), bool(ahead) and p.lag <= NEAR, *what)(
             p.first, p.n, p.free, p.lag, feed.group, *ahead, *words, *given, *out
@@ -320,8 +320,8 @@ def _of_one_group(
     far, after = 0, 0
     for a, v, out in zip(members, values, outs, strict=True):
         total, before = cells.totals(a.at, a.dtype), int(count[0])
-        if feed.pushed is not None:
-            p = feed.pushed
+        if feed.fixed_lag is not None:
+            p = feed.fixed_lag
             more, after = pushing_of_one_group(a.what)(p.first, p.n, p.free, p.lag, before, total, v, out)
         else:
             n, kind, pos, *_, shown = feed.arrays

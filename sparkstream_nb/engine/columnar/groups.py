@@ -14,11 +14,11 @@ import numpy as np
 
 from ...types import Type
 from .arrays import aligned_zeros, grown
-from .columns import Array, Column, Strings
+from .bucket_hash import BLOCK, enter, found, keys_for, keys_of, larger, line_of
+from .columns import Array, Column, StringPool
 from .eventlog import EventLog
 from .jit import kernel, prefetch
 from .rows import Rows
-from .slots import BLOCK, enter, found, keys_for, keys_of, larger, line_of
 
 _NULL_KEY = np.int64(-(2**63))
 
@@ -72,7 +72,8 @@ def _hash_ids(
     fresh: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Ids of values from `begin` on through a table whose numbers are ids, with `_ID`; stops where that is to grow.
-    Goes by blocks, as `texts._encode`; half of `lines` has room for one. Returns (values done, new ids so far).
+    Goes by blocks, as `string_dictionary._encode`; half of `lines` has room for one. Returns (values done, new ids so
+    far).
     """
     last = np.uint64(len(slots) - 1)
     most = keys_for(len(slots))
@@ -141,7 +142,7 @@ class IdTable:
         self.assign(np.asarray(state["keys"], np.int64))
 
 
-def _codes(column: Column, strings: Strings) -> Array:
+def _codes(column: Column, strings: StringPool) -> Array:
     """Codes of texts, those of null as of the text 'null'."""
     if column.null is None:
         return column.values
@@ -149,7 +150,7 @@ def _codes(column: Column, strings: Strings) -> Array:
     return out
 
 
-def key_numbers(column: Column, strings: Strings) -> Array:
+def key_numbers(column: Column, strings: StringPool) -> Array:
     """int64[n]: equal numbers for values that are equal as group-by keys."""
     t, v = column.type, column.values
     if t is Type.STRING:
@@ -180,7 +181,7 @@ class Keys:
     """Dense ids for tuples of column values; stores the values of every id as columns. `instances`: the first column is
     the number of a partition instance."""
 
-    def __init__(self, types: Sequence[Type], strings: Strings, *, instances: bool = False) -> None:
+    def __init__(self, types: Sequence[Type], strings: StringPool, *, instances: bool = False) -> None:
         self.types = tuple(types)
         self.strings = strings
         self.size = 0

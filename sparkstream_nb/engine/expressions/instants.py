@@ -13,12 +13,12 @@ import numpy as np
 
 from ...plan.nodes import Call, Const
 from ...types import Type
-from ..columnar.columns import DTYPES, Array, Column, Mask, Strings, Texts
+from ..columnar.columns import DTYPES, Array, Column, Mask, StringPool, Texts
 from ..columnar.jit import inlined, kernel
-from ..columnar.texts import string_array
+from ..columnar.string_dictionary import string_array
 from .calendar import DAY, MONTHS_OF, STEPS, days_of
 from .dateformat import MONTHS, WEEKDAYS, FormatPart, parts_of
-from .numbertexts import number_texts
+from .format_numbers import number_texts
 from .rowwise import Whole
 from .values import RowFailure
 
@@ -41,7 +41,7 @@ def _left(*columns: Column, far: int = _FAR) -> Mask:
 def days_between(call: Call) -> Whole | None:
     """`time:dateDiff`: whole days, counted toward zero."""
 
-    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+    def whole(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
         a, b = columns[:2]
         distance = a.values - b.values
         days = distance // DAY
@@ -107,7 +107,7 @@ def shift_dates(sign: int, call: Call) -> Whole | None:
     unit = str(call.args[2].value)
     unit = unit if sign > 0 else unit.upper()
 
-    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+    def whole(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
         instants, amounts = columns[:2]
         left = _left(instants) | _left(amounts)
         by = (sign * amounts.values.astype(np.int64)).astype(np.int32).astype(np.int64)
@@ -160,7 +160,7 @@ def extract_field(call: Call) -> Whole | None:
         return None
     number = _UNITS.index(str(unit.value).upper())
 
-    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+    def whole(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
         left, out = _left(columns[0]), np.zeros(len(columns[0]), DTYPES[call.type])
         _fields(np.ascontiguousarray(columns[0].values), number, _FIRST, _LAST, left, out)
         return Column(call.type, out), left
@@ -294,7 +294,7 @@ def format_dates(call: Call) -> Whole | None:
     except (RowFailure, KeyError):
         return None
 
-    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+    def whole(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
         n, left = len(columns[0]), _left(columns[0])
         ends, data = np.zeros(n + 1, np.int32), np.empty(program.size * n + 1, np.uint8)
         instants = np.ascontiguousarray(columns[0].values)

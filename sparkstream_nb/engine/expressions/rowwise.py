@@ -19,11 +19,11 @@ from ...limits import Limits
 from ...plan.nodes import Call, Const
 from ...types import Type
 from ..columnar.arrays import grown
-from ..columnar.columns import Array, Column, Mask, Strings, Texts, concat
-from ..columnar.texts import text_buffers
+from ..columnar.columns import Array, Column, Mask, StringPool, Texts, concat
+from ..columnar.string_dictionary import text_buffers
 from .checks import reason_of, within
+from .distinct_rows import distinct, number_codes
 from .env import Context, Env, Evaluator
-from .kinds import distinct, number_codes
 from .values import box
 
 Builder = Callable[[Call, Sequence[Evaluator], Context], Evaluator]
@@ -32,7 +32,7 @@ Builder = Callable[[Call, Sequence[Evaluator], Context], Evaluator]
 Plain = Callable[..., Any]
 """A function on Python values, None for null; answers None for null; raises `Failure` to fail the row."""
 
-Whole = Callable[[Sequence[Column], Strings], tuple[Column, Mask | None] | None]
+Whole = Callable[[Sequence[Column], StringPool], tuple[Column, Mask | None] | None]
 """The same function over whole columns: its results, and the rows that it leaves to the plain form (None: no row).
 None: it leaves all rows."""
 
@@ -66,7 +66,7 @@ def _whole_within(limits: Limits, whole: Whole | None) -> Whole | None:
     if whole is None:
         return None
 
-    def call_within(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+    def call_within(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
         found = whole(columns, strings)
         if found is None or not isinstance(found[0], Texts) or not found[0].many:
             return found
@@ -141,7 +141,7 @@ Asked = tuple[Column, dict[str, list[int]]]
 
 
 def _apply(
-    columns: Sequence[Column], ask: Callable[[Sequence[Column], int], Asked], strings: Strings, n: int,
+    columns: Sequence[Column], ask: Callable[[Sequence[Column], int], Asked], strings: StringPool, n: int,
     known: _Answers | None, swift: bool,
 ) -> tuple[Column, dict[str, Array]]:  # fmt: skip
     """The answers for `n` rows, and by message the rows that failed. `swift`: to ask costs no more than to look for
@@ -158,7 +158,7 @@ def _apply(
 
 
 def call_by_row(
-    function: Plain, columns: Sequence[Column], n: int, type: Type, strings: Strings, whole: Whole | None = None
+    function: Plain, columns: Sequence[Column], n: int, type: Type, strings: StringPool, whole: Whole | None = None
 ) -> Asked:  # fmt: skip
     """Calls `function` for each of `n` rows except those that `whole` handles."""
     found = whole(columns, strings) if whole is not None and n >= MANY else None
@@ -181,7 +181,7 @@ def call_by_row(
     return Column.of(type, values, strings), failed
 
 
-def _put(column: Column, rows: Mask, others: Column, strings: Strings) -> Column:
+def _put(column: Column, rows: Mask, others: Column, strings: StringPool) -> Column:
     """`column` with `others` in its `rows`."""
     if column.many:
         texts = others.texts(strings)
@@ -198,14 +198,14 @@ class _Answers:
 
     def __init__(self, which: int) -> None:
         self.which = which
-        self._strings: Strings | None = None
+        self._strings: StringPool | None = None
         self._places = np.zeros(0, np.int32)
         """By code plus one, as null has an answer too: its place in `_answers`, -1 before there is one."""
         self._answers: Column | None = None
         self._failed: dict[str, list[int]] = {}
 
     def over(
-        self, columns: Sequence[Column], ask: Callable[[Sequence[Column], int], Asked], strings: Strings
+        self, columns: Sequence[Column], ask: Callable[[Sequence[Column], int], Asked], strings: StringPool
     ) -> tuple[Column, dict[str, list[int]], Array]:  # fmt: skip
         """(answers, by message those that are failures, the place among the answers of each row's)."""
         if self._strings is not strings:

@@ -15,7 +15,7 @@ import numpy as np
 from ...types import Type
 from ..columnar.blocks import Blocks, Tracked
 from ..columnar.columns import DTYPES, Array, Column, Mask
-from .memory import FAILURE
+from .machine_memory import FAILURE
 from .program import Derived
 
 FIRST = 2

@@ -10,13 +10,13 @@ import numpy as np
 
 from ...plan.nodes import EventRef, Ref
 from ...types import Type
-from ..columnar.columns import Array, Column, Strings
+from ..columnar.columns import Array, Column, StringPool
 from ..columnar.frame import LazyRows, cache_columns
 from ..columnar.rows import Rows
 from ..expressions import Float, Long
-from .layout import PatternLayout
 from .log import Key, PatternLog
-from .memory import EMPTY_EVENT, NO_EVENT
+from .machine_layout import PatternLayout
+from .machine_memory import EMPTY_EVENT, NO_EVENT
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class Partials:
     the kept columns."""
 
     layout: PatternLayout
-    strings: Strings
+    strings: StringPool
     first: Array
     count: Array
     events: Array
@@ -36,7 +36,7 @@ class Partials:
 
     @staticmethod
     def over(
-        layout: PatternLayout, strings: Strings, log: PatternLog, first: Array, count: Array, events: Array
+        layout: PatternLayout, strings: StringPool, log: PatternLog, first: Array, count: Array, events: Array
     ) -> Partials:
         """Slots that refer to the current contents of `log`."""
         return Partials(layout, strings, first, count, events, log.row, log.times, dict(log.columns))

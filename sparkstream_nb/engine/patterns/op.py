@@ -27,16 +27,16 @@ from ..columnar.rows import Clock, Rows
 from ..expressions import Env, compile_condition, compile_expr
 from ..state.saving import Form, by_change, plain
 from ..state.services import Services
-from . import memory as m
-from .layout import lay_out, table
+from . import machine_memory as m
+from .between_runs import candidates
 from .log import Key, PatternLog
 from .loop import DONE, NEED_EVENTS, NEED_MUCH, NEED_REPORT, NEED_ROOM, NEED_ROWS, run
+from .machine_layout import lay_out, table
 from .matches import Matches, Partials, SentMatches, attribute_key
 from .pools import Pools
+from .processors import FREE_TRIES
 from .program import Filters
-from .states import FREE_TRIES
 from .timed import run_timed
-from .upkeep import candidates
 
 TRIM_FROM = 4096
 """The log is trimmed when it holds this many events, and twice as many as after the last trim."""

@@ -20,7 +20,7 @@ from numba.core import datamodel
 from numba.extending import intrinsic, lower_builtin, register_model
 
 from ..columnar.jit import ask_for
-from .memory import OCTETS, REGISTERS, TOLD, TOLD_SHIFT, TOLD_SIZE, WRITTEN
+from .machine_memory import OCTETS, REGISTERS, TOLD, TOLD_SHIFT, TOLD_SIZE, WRITTEN
 
 
 class Pointer(types.CPointer):

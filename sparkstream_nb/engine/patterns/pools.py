@@ -9,19 +9,19 @@ import numpy as np
 from ..columnar.arrays import grown
 from ..columnar.blocks import Blocks, Tracked
 from ..columnar.columns import Array
-from . import memory as m
-from .check import passes
+from . import machine_memory as m
+from .between_runs import begin_parts, forget_parts, mark_events, reindex, renumber_events
+from .check import interpret_filter
 from .dump import dump_machine, measure, restore_machine
 from .index import enter_index, index_key, leave_index, look
-from .layout import PatternLayout, end_list, receivers, selecting_streams
 from .log import PatternLog
 from .loop import birth, proceed, timers_wait, write_chains
 from .machine import notify_at
+from .machine_layout import PatternLayout, end_list, receivers, selecting_streams
 from .partials import FAR, drop_chain, in_chain, remove_last_event
 from .pointers import Unit
 from .process import after_absent_logical, process
-from .program import Filters
-from .states import (
+from .processors import (
     add_any,
     add_every,
     came,
@@ -32,7 +32,7 @@ from .states import (
     reset_state,
     update_state,
 )
-from .upkeep import begin_parts, forget_parts, mark_events, reindex, renumber_events
+from .program import Filters
 
 _FREE = (
     (m.XE, m.E_FREE, m.E_LEFT, m.E_TIME),
@@ -58,7 +58,7 @@ def functions(layout: PatternLayout, filters: Filters) -> dict[int, Unit]:
         m.F_BIRTH: (birth, True),
         m.F_PROCESS: (process, True),
         m.F_UPDATE: (update_state, True),
-        m.F_PASSES: (passes, filters.general or bool((table[:, m.SLOW] != 0).any())),
+        m.F_PASSES: (interpret_filter, filters.general or bool((table[:, m.SLOW] != 0).any())),
         m.F_ENTER: (enter_index, bool((table[:, m.KEYS] >= 0).any())),
         m.F_LOOK: (look, bool((table[:, m.KEYS] >= 0).any())),
         m.F_KEY: (index_key, bool((table[:, m.KEY_COUNT] > 0).any())),

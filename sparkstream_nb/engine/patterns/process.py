@@ -7,7 +7,7 @@ import numpy as np
 from .check import END, comparisons
 from .index import bound_value
 from .machine import remove_from, take_pending
-from .memory import (
+from .machine_memory import (
     ABSENT,
     ABSENT_LOGICAL,
     AGAIN,
@@ -73,7 +73,7 @@ from .memory import (
 )  # fmt: skip
 from .partials import add_event, drop_partial, is_expired, new_partial
 from .pointers import Words, as_real, as_word, call2, call4, call5, compiled, pool, quiet, unit
-from .states import FREE_TRIES, add_state, advance, give, has_room, start_reset
+from .processors import FREE_TRIES, add_state, advance, give, has_room, start_reset
 
 NONE_LEFT = -1
 """What `process` answers when it is done; otherwise the cell to go on with after memory was added."""

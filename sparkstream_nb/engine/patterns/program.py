@@ -31,12 +31,12 @@ from ...plan.nodes import (
     children,
 )  # fmt: skip
 from ...types import Type
-from ..columnar.columns import Array, Strings
+from ..columnar.columns import Array, StringPool
 from ..columnar.faults import may_fail
 from ..expressions.arithmetic import common_type
 from . import check as c
-from . import memory as m
-from .layout import PatternLayout
+from . import machine_memory as m
+from .machine_layout import PatternLayout
 from .partials import AS_DOUBLE, AS_FLOAT, AS_WORD, CURRENT, FROM_FIRST, FROM_LAST, SINGLE
 
 ARITHMETIC = {"+": c.ADD, "-": c.SUB, "*": c.MUL, "/": c.DIV, "%": c.MOD}
@@ -89,7 +89,7 @@ class Filters:
 
     layout: PatternLayout
     table: Array
-    strings: Strings
+    strings: StringPool
     derived: list[Derived] = field(default_factory=list)
     codes: list[int] = field(default_factory=list)
     constants: list[int] = field(default_factory=list)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...types import Type
 from ..columnar.arrays import grown
-from ..columnar.columns import Array, Column, Strings
+from ..columnar.columns import Array, Column, StringPool
 from ..columnar.groups import Keys
 from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, EXPIRED, RESET
@@ -264,7 +264,7 @@ class WindowedSnapshot:
     currents_only = False
     once = False
 
-    def __init__(self, plain: Sequence[int], strings: Strings) -> None:
+    def __init__(self, plain: Sequence[int], strings: StringPool) -> None:
         self.plain, self.strings = plain, strings
         self._clear()
 
@@ -371,7 +371,7 @@ class WindowedSnapshot:
 class AggregatedSnapshot(WindowedSnapshot):
     """`AggregationWindowedPerSnapshotOutputRateLimiter`: the events of the window, all with the latest aggregates."""
 
-    def __init__(self, plain: Sequence[int], aggregated: Sequence[int], strings: Strings) -> None:
+    def __init__(self, plain: Sequence[int], aggregated: Sequence[int], strings: StringPool) -> None:
         super().__init__(plain, strings)
         self.aggregated = aggregated
 

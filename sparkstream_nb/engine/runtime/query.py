@@ -78,7 +78,7 @@ class QueryOp:
             needed = slot_attrs(iter(select_exprs(query.select)), 0)
             if origin is not None:
                 needed |= set(range(len(origin.schema)))
-            anew = self.selector.anew and begins_anew(source)
+            anew = self.selector.resets_per_chunk and begins_anew(source)
             self._steps = InputSteps(
                 source, needed, services, query=self.name, scheduler=scheduler, wants_expired=expired,
                 selected=[i.expr.attr if isinstance(i.expr, nodes.Ref) else None for i in query.select.items],

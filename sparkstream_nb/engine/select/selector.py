@@ -166,14 +166,14 @@ class Selector:
         takes_all = all(getattr(type(a), "find_refused", None) is Base.find_refused for a in self._aggs)
         self.plain = args_plain and keys_plain and takes_all and not self._resets
         self.numbers = self.plain and self._keys is not None
-        # `anew`: the select can do without RESET rows where every chunk begins with one.
-        self.anew = current and not expired and not self._resets
+        # `resets_per_chunk`: the select can do without RESET rows where every chunk begins with one.
+        self.resets_per_chunk = current and not expired and not self._resets
 
     # ------------------------------------------------------------------------------------------------------ running
 
     def run(self, frame: LazyRows, clock: Clock) -> Selected:
         """Output rows, CURRENT and EXPIRED as they are; TIMER and RESET rows only act on the aggregates."""
-        passing = frame.passing
+        passing = frame.window_ops
         if len(frame) == 0 and passing is None:
             return self._none()
         frame.resolve = cache_columns(frame.resolve)
@@ -194,7 +194,7 @@ class Selector:
                 return self.run(frame.take(keep), clock)
             feed = self._of_rows(frame, keys)
         group, pos = feed.group, feed.pos  # those of the frame's rows
-        if passing is not None and passing.apart:
+        if passing is not None and passing.ops_only:
             group, pos = ONE_GROUP if frame.part is None else frame.part, None
             if self.numbers:
                 group = frame.resolve(_GROUP).values
@@ -205,7 +205,7 @@ class Selector:
             index, slot = _lasts(frame.chunk, group, feed.groups, pos, frame.kind, self._wants)
         else:
             index = self._wanted_rows(frame)  # None: all
-        if frame.anew:
+        if frame.resets_per_chunk:
             results = self._fresh(frame, args, group, feed.groups, slot)
         else:
             feed.shown, feed.size = self._wants, len(frame) if index is None else len(index)
@@ -271,8 +271,9 @@ class Selector:
         else:
             group, groups = (ONE_GROUP, 1) if part is None else (part, parts)
         own = part if self.partitioned else None
-        if passing.pushed is not None:
-            return args, AggregateInput(passing.pushed.ops, None, group, groups, own, parts, pushed=passing.pushed)
+        lag = passing.fixed_lag
+        if lag is not None:
+            return args, AggregateInput(lag.ops, None, group, groups, own, parts, fixed_lag=lag)
         return args, AggregateInput(len(passing.kind), passing.kind, group, groups, own, parts, passing.columns.pos)
 
     def _of_rows(self, frame: LazyRows, keys: list[Column]) -> AggregateInput:

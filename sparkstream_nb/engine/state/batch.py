@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..columnar.columns import Array, Strings
+from ..columnar.columns import Array, StringPool
 from .snapshot import pack, unpack
 
 _OBJECTS, _LEFT_OUT = {b"type": b"object"}, {b"type": b"left out"}
@@ -24,7 +24,7 @@ _OBJECTS, _LEFT_OUT = {b"type": b"object"}, {b"type": b"left out"}
 
 def _pack_objects(values: list[Any]) -> pa.Array:
     """Objects of any mixture, each as bytes of its own."""
-    strings = Strings()
+    strings = StringPool()
     return pa.array([None if v is None else pack(v, strings) for v in values], pa.binary())
 
 
@@ -33,7 +33,7 @@ def _unpack_array(array: pa.Array, metadata: Any) -> Any:
         return UnreadAttribute(len(array))
     if metadata != _OBJECTS:
         return array
-    strings = Strings()
+    strings = StringPool()
     return [None if v is None else unpack(v, strings) for v in array.to_pylist()]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columnar.columns import Array, Column, Mask, Strings
+from ..columnar.columns import Array, Column, Mask, StringPool
 from ..columnar.faults import ErrorObject, fault_stream
 from ..columnar.rows import Rows
 from ..expressions import Context, Env
@@ -37,7 +37,7 @@ class Services:
     clock began.
     """
 
-    strings: Strings
+    strings: StringPool
     context: Context
     errors: list[EventError] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)

@@ -25,7 +25,7 @@ from ..columnar.faults import ErrorObject
 from ..expressions import Env, Evaluator, compile_expr
 from ..state.services import Services
 from .table_conditions import TableCondition
-from .tables import TableStore
+from .table_store import TableStore
 
 
 class StoredTable(TableStore):

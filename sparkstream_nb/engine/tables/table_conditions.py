@@ -15,11 +15,11 @@ from ...types import Type
 from ..columnar.columns import DTYPES, Array, Column
 from ..columnar.groups import Keys
 from ..expressions import Env, Evaluator, compile_expr
-from .table_history import TableHistory, Visible
+from .row_lifetimes import RowLifetimes, Visible
 from .table_indexes import HashIndex
 
 if TYPE_CHECKING:
-    from .tables import TableStore
+    from .table_store import TableStore
 
 _BLOCK = 1 << 20
 """Candidate pairs evaluated at a time."""
@@ -125,7 +125,7 @@ class TableCondition:
     def find_as_of(self, env: Env, n: int, roots: Array, rank: int) -> tuple[Array, Array]:
         """As `find`, in a batch with buffered writes: each row sees the table as of its own root."""
         table = self.table
-        if isinstance(table.noted, TableHistory):
+        if isinstance(table.write_buffer, RowLifetimes):
             self.refuse_null(env)
             history = table.history()
             at, index = self.scan(env, n, history.order, history.seen_by(roots, rank))
@@ -152,10 +152,10 @@ class TableCondition:
 
     def any(self, env: Env, roots: Array | None, rank: int) -> Array:
         """bool[n]: whether any row of the table matches; as of the rows' roots if writes are buffered."""
-        noted, table = self.table.noted, self.table
+        buffered, table = self.table.write_buffer, self.table
         out = np.zeros(env.n, np.bool_)
         table.look(self, env, env.n)
-        if noted is None:
+        if buffered is None:
             if self._only_equal and self.index is None:
                 held = self._known(self._held(np.flatnonzero(table.alive[: table.log.end])))
                 asked = self._known(self._lookup_keys(env))
@@ -163,13 +163,13 @@ class TableCondition:
             out[self.find(env, env.n)[0]] = True
             return out
         assert roots is not None
-        if isinstance(noted, TableHistory) and self._only_equal:
+        if isinstance(buffered, RowLifetimes) and self._only_equal:
             self.refuse_null(env)
             history = table.history()
             held = self._known(self._held(history.order))
             asked = self._known(self._lookup_keys(env))
             return history.sees(asked, roots, rank, held, self._narrow_keys.size)
-        if not isinstance(noted, TableHistory) and self.on is None:
+        if not isinstance(buffered, RowLifetimes) and self.on is None:
             found: Array = self._under_key(env, env.n, roots, rank) >= 0
             return found
         out[self.find_as_of(env, env.n, roots, rank)[0]] = True

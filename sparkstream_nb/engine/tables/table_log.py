@@ -5,7 +5,7 @@ the table as of that time: the writes with an earlier root, or the same root and
 version of the row of its key, at a position of its own; attributes that an update does not set come from the version
 before. `TableStore.settle` brings the table up to date at the end of the batch.
 
-This is possible if every access is by one key (`noted_tables`): the primary key, or the attributes by which all
+This is possible if every access is by one key (`find_buffered`): the primary key, or the attributes by which all
 writers of a table without one find their row.
 """
 
@@ -24,7 +24,7 @@ from ..columnar.columns import Array
 from ..columnar.eventlog import EventLog
 from ..columnar.faults import may_fail
 from ..columnar.jit import kernel
-from .table_history import has_history
+from .row_lifetimes import has_history
 from .table_sets import ADD, GONE, KEEP, NOTHING, SET, TAKE, SetInputs, SetPrograms, makeable, reads_table
 
 INSERT, UPSERT, UPDATE, DELETE = 0, 1, 2, 3
@@ -149,7 +149,7 @@ class TableLog:
 
     closed = False
 
-    def note(
+    def add_write(
         self, kind: int, rank: int, root: Array, key: Array, added: int, changed: int, mask: Array,
         made: SetInputs | None,
     ) -> None:  # fmt: skip
@@ -233,7 +233,7 @@ class TableLog:
         return out
 
 
-# ------------------------------------------------------------------------------------------- which tables can be noted
+# ------------------------------------------------------------------------------------- which tables can buffer writes
 
 
 _UNORDERED = nodes.Const(Type.BOOL, False)
@@ -253,19 +253,19 @@ def key_equalities(on: Expr | None, table_slot: int) -> dict[int, Expr] | None:
 
 
 @dataclass(frozen=True)
-class Noting:
-    """How a table's writes are buffered: by `key`, or as row lifetimes (`table_history`); and whether `set` expressions
+class Buffering:
+    """How a table's writes are buffered: by `key`, or as row lifetimes (`row_lifetimes`); and whether `set` expressions
     over the table's own attributes are programs (`table_sets`)."""
 
     key: tuple[int, ...] = ()
-    lives: bool = False
+    lifetimes: bool = False
     made: bool = False
 
 
-NOT_NOTED = Noting()
+NOT_BUFFERED = Buffering()
 
 
-def noted_tables(plan: nodes.Plan) -> dict[str, Noting]:
+def find_buffered(plan: nodes.Plan) -> dict[str, Buffering]:
     """The tables whose writes can be buffered, and how. Not those with an `@Index` other than the key, which would find
     several rows in the order of their last changes.
     """
@@ -286,10 +286,10 @@ def noted_tables(plan: nodes.Plan) -> dict[str, Noting]:
         if key and all(write_kind(q.output, q.select, d, key) is not None for q in writers):
             programs = not made or all(_makeable(q, d, key) for q in writers)
             if programs and all(c is not None and set(key) <= _equal_attrs(c, slot) for c, slot in asked):
-                out[t] = Noting(key, made=made)
+                out[t] = Buffering(key, made=made)
                 continue
         if has_history(d, [q.output for q in writers]) and all(c is not _UNORDERED for c, _ in asked):
-            out[t] = Noting(lives=True)
+            out[t] = Buffering(lifetimes=True)
     return out
 
 

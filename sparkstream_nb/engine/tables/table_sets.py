@@ -1,7 +1,7 @@
 """`set` expressions over the table's own attributes, for buffered writes (`table_log`).
 
 A value that depends on the previous write of its key (`set T.high = maximum(T.high, price)`) cannot be computed over
-whole columns. The parts that do not refer to the table are; the rest is a program (`stack`) that runs for one write
+whole columns. The parts that do not refer to the table are; the rest is a program (`bytecode`) that runs for one write
 after the other.
 """
 
@@ -19,7 +19,7 @@ from ..columnar.eventlog import EventLog
 from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT
 from ..expressions import Env, Evaluator, compile_expr
-from ..expressions.stack import END, EVENT, FIRST, LOAD, REALS, Codes, NoProgram, holds
+from ..expressions.bytecode import END, EVENT, FIRST, LOAD, REALS, Codes, NoProgram, interpret
 from ..state.services import Services
 
 KEEP, SET, MADE, ADD, TAKE = range(5)
@@ -104,7 +104,7 @@ def _run(
                     event = starts[w] + (row[j] if len(row) else j)
                     for item in range(item_of[query[w], 0], item_of[query[w], 1]):
                         codes = all_codes[item_code[item] :]
-                        holds(
+                        interpret(
                             CURRENT, 0, event, at, at, none, codes, words, reals, nulls, known, known_real, stack, real,
                             null, none, none_real, nones, nones, nones_real, nones,
                         )  # fmt: skip

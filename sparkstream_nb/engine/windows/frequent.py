@@ -21,7 +21,7 @@ from ..columnar.columns import Array
 from ..columnar.groups import IdTable
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
-from ..state.texthash import TextKeys
+from ..state.key_hash import TextKeys
 from .base import Emission, Untimed, WindowSetup, put, with_ranks
 from .chain import ChainedLog
 
@@ -290,7 +290,7 @@ class _Counting(Untimed):
         self._room(parts)
         at = log.add(rows, parts)
         live = int(self.part[LIVE].sum())
-        findable, apart = self.setup.findable, self.setup.apart
+        findable, apart = self.setup.findable, self.setup.ops_only
         # Every key leaves at most once, and what a join finds comes back whenever a map doubles.
         out = Emission((1 + 2 * findable) * n + (1 + 5 * findable) * (n + live), apart)
         ranks = np.zeros(len(out.pos) if findable else 0, np.int64)

@@ -11,8 +11,8 @@ from ..columnar.eventlog import EventLog
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, ROOT_BITS, Clock, Rows
 from ..columnar.timers import step_before
-from .apart import slide_apart
 from .base import Emission, OutsidePartitions, Window, WindowSetup
+from .ordered_expiry import slide_apart
 from .time_by_instance import TimeByInstance
 
 _BITS = np.int64(ROOT_BITS)
@@ -139,7 +139,7 @@ class TimeInLine(OutsidePartitions):
 
     def __init__(self, setup: WindowSetup, late: bool = False) -> None:
         self.span = int(setup.constant(0))
-        self.scheduler, self.apart = setup.scheduler, setup.apart and not late
+        self.scheduler, self.ops_only = setup.scheduler, setup.ops_only and not late
         self.moves, self.findable = late, setup.findable and late
         self.log = EventLog(setup.types, parted=False)
         self.places, self.seen = np.zeros(2, np.int64), np.full(1, -(2**63), np.int64)
@@ -148,8 +148,8 @@ class TimeInLine(OutsidePartitions):
         n, log = len(rows), self.log
         self.places -= log.room(n, int(self.places.min()))
         at = log.append(rows)
-        out = Emission((1 + self.findable) * (at - int(self.places[0]) + n) + n, self.apart)
-        if self.apart:
+        out = Emission((1 + self.findable) * (at - int(self.places[0]) + n) + n, self.ops_only)
+        if self.ops_only:
             made = slide_apart(
                 self.span, at, clock.at(rows.root), clock.until, log.ts, self.places, out.pos, out.kind
             )

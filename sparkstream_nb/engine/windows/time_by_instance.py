@@ -301,7 +301,7 @@ class TimeByInstance:
 
     def __init__(self, setup: WindowSetup) -> None:
         self.span = int(setup.constant(0))
-        self.scheduler, self.apart = setup.scheduler, setup.apart
+        self.scheduler, self.ops_only = setup.scheduler, setup.ops_only
         self.log = EventLog(setup.types)
         self.link = np.zeros(0, np.int32)
         self.own, self.mark = np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -320,7 +320,7 @@ class TimeByInstance:
         aside = int(self.places[ASIDE])
         times, waiting = np.empty(aside + n + parts, np.int64), np.empty(aside + n + parts, np.int32)
         times[:aside], waiting[:aside] = self.times, self.parts
-        out = Emission(at + 2 * n, self.apart)
+        out = Emission(at + 2 * n, self.ops_only)
         made = _time(
             self.span, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.first,
             clock.last, log.ts, log.part, self.link, self.own, self._ends,
@@ -329,7 +329,7 @@ class TimeByInstance:
         )  # fmt: skip
         aside = int(self.places[ASIDE])
         self.times, self.parts = times[:aside].copy(), waiting[:aside].copy()
-        result = out.beside(made, log, rows) if self.apart else out.rows(made, log, rows.part is not None)
+        result = out.beside(made, log, rows) if self.ops_only else out.rows(made, log, rows.part is not None)
         if 2 * log.capacity > 3 * self._live() + 2048:
             self._move(0)
         return result

@@ -18,7 +18,7 @@ from ...plan.nodes import Agg, AggDuration, AggregationDef, Ref
 from ...plan.reports.show import show
 from ...stores import EVERY
 from ...types import Type
-from .tables import text_of
+from .text_tables import text_of
 
 ALL = "all groups"
 _FORMATS: dict[AggDuration, str] = {

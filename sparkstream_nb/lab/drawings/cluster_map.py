@@ -9,7 +9,7 @@ from ...app.views.cluster_view import ClusterNode, ClusterSnapshot, Link, LinkSt
 from ...simulation.timeline import Role
 from .pictures import INK, WIDTH, embed_svg, text_width
 from .roles import COLOURS
-from .tables import format_count, when
+from .text_tables import format_count, when
 
 _BOX, _HIGH, _GAP = 190.0, 64.0, 20.0
 _PILL, _PILL_HIGH = 96.0, 24.0

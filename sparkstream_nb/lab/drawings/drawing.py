@@ -17,7 +17,7 @@ import numpy as np
 
 from .charts import Series, bucket_name, short, ticks, time_ticks
 from .pictures import INK, WIDTH, embed_svg, text_width
-from .tables import text_of
+from .text_tables import text_of
 
 # Okabe and Ito's colours, which the colour-blind tell apart.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")

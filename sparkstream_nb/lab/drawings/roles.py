@@ -10,7 +10,7 @@ from ...app.results.failover import Failover
 from ...simulation.timeline import Faulted, Role, RoleSpan, roles
 from .charts import time_ticks
 from .pictures import INK, WIDTH, embed_svg, text_width
-from .tables import when
+from .text_tables import when
 
 _ROW, _TOP, _TICK_ROOM = 30.0, 64.0, 86.0
 _LABEL_ROW, _LABEL_ROWS = 13.0, 20

@@ -18,7 +18,7 @@ from ...types import Type
 from ..drawings.charts import Measure, Series, group_label, keys_of, measures, series
 from ..drawings.drawing import Scales, image, scales_of, svg
 from ..drawings.pictures import WIDTH
-from ..drawings.tables import MUTED, Grid, escaped_lines
+from ..drawings.text_tables import MUTED, Grid, escaped_lines
 from .choices import KeyMenu, key_menu, parse_token, parse_value
 from .following import INTERVAL, Following
 

@@ -16,7 +16,7 @@ from ..cluster_view import head_html, log_html, tables_html, timeline_svg
 from ..drawings import cluster_map
 from ..drawings.pictures import WIDTH
 from ..drawings.roles import COLOURS
-from ..drawings.tables import when
+from ..drawings.text_tables import when
 from .following import Following
 from .live import LiveOutput
 

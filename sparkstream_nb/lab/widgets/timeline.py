@@ -12,8 +12,8 @@ from ...app.results.divergence import Divergence, Match
 from ...app.running.study import candidates
 from ...errors import SparkStreamError
 from ..display import bundle
-from ..drawings.tables import Grid
-from ..drawings.timeline import Timeline, TimelineMark, svg, whole, worst
+from ..drawings.text_tables import Grid
+from ..drawings.timeline_drawing import Timeline, TimelineMark, svg, whole, worst
 from ..results_shown import divergence_html
 from .live import LiveOutput
 

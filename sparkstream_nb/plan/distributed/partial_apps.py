@@ -12,8 +12,8 @@ from .distribute import ExecutionGroup, Split
 
 
 def partial_plan(plan: n.Plan, split: Split, group: ExecutionGroup) -> n.Plan:
-    """What an instance of `group` runs. Its sinks are those of streams that it writes, and of streams that nobody
-    writes where it is the first to read them, or the first group where nobody does."""
+    """The plan of an instance of `group`. Its sinks are those of streams that it writes, and of streams that no
+    query writes where it is the first to read them, or the first group where none does."""
     named = {*group.elements} - {*group.aggregations}
     elements = tuple(e for e in plan.elements if _name(e) in named)
     aggregations = {a: d for a, d in plan.aggregations.items() if a in group.aggregations}
@@ -34,7 +34,7 @@ def partial_plan(plan: n.Plan, split: Split, group: ExecutionGroup) -> n.Plan:
 
 
 def _given_streams(plan: n.Plan, split: Split, group: ExecutionGroup) -> set[str]:
-    """The streams that nobody writes and that belong to the group."""
+    """The streams that no query writes and that belong to the group."""
     written = {q.output.target.id for q in plan.queries}
     return {s for s in plan.streams if s not in written and _owner(split, s) is group}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ....plan.nodes import Call
 from ....types import Type
-from ..holders import count_items, got, list_created
+from ..lazy_collections import count_items, got, list_created
 from ..objects import same
 from ..rowwise import Builder, Plain, Whole, rowwise_boxed
 from ..values import RowFailure, object_text, type_of

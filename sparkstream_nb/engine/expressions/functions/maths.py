@@ -10,12 +10,12 @@ import numpy as np
 
 from ....plan.nodes import Call
 from ....types import Type
-from ...columnar.columns import Array, Column, Mask, Strings, Texts
+from ...columnar.columns import Array, Column, Mask, StringPool, Texts
 from ...columnar.jit import kernel
 from ..arithmetic import as_type, either, narrow
 from ..env import Context, Env, Evaluator
-from ..numberreading import numbers_read
-from ..numbertexts import bits_texts
+from ..format_numbers import bits_texts
+from ..parse_numbers import numbers_read
 from ..rowwise import Builder, Plain, Whole, eager, rowwise, rowwise_typed
 from ..values import RowFailure, parse_double, parse_float, parse_int, parse_long
 
@@ -108,7 +108,7 @@ def _bits_whole(bits: int) -> Callable[[Call], Whole | None]:
         if unsigned is None:
             return None
 
-        def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+        def whole(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
             texts = bits_texts(columns[0].values.astype(unsigned).astype(np.uint64), bits)
             return Texts(texts, strings, many=True), columns[0].null
 

@@ -12,7 +12,7 @@ import numpy as np
 from ....errors import SiddhiBindError
 from ....plan.nodes import Call, Const
 from ....types import Type
-from ...columnar.columns import Column, Mask, Strings
+from ...columnar.columns import Column, Mask, StringPool
 from ..calendar import DAY, add, field, instant_at, weeks_of, zone
 from ..dateformat import DEFAULT, format_instant, parse_instant, parse_local, parts_of
 from ..env import Context, Env, Evaluator
@@ -71,7 +71,7 @@ def _rowwise_by_step(
         def of_step(first: int | None, *rest: Any) -> Any:
             return function(None if first is None else first * size, *rest)
 
-        def over_steps(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+        def over_steps(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
             assert over is not None
             first = columns[0]
             return over([Column(Type.LONG, first.values * size, first.null), *columns[1:]], strings)

@@ -58,7 +58,7 @@ def _divide_longs(a: int, b: int) -> int:
 
 
 @inlined
-def holds(
+def interpret(
     kind: int, now: int, event: int, first: int, last: int, ts: Array, codes: Array, words: Array, reals: Array,
     nulls: Array, known: Array, known_real: Array, stack: Array, real: Array, null: Array, total: Array,
     total_real: Array, count: Array, queue: Array, queue_real: Array, ends: Array,

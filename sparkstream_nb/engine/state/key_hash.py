@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from ...types import Type
 from ..columnar.arrays import grown
-from ..columnar.columns import Array, Column, Strings
+from ..columnar.columns import Array, Column, StringPool
 from ..columnar.jit import kernel
-from ..columnar.texts import text_buffers
-from ..expressions.numbertexts import NUMBERS, number_texts
+from ..columnar.string_dictionary import text_buffers
+from ..expressions.format_numbers import NUMBERS, number_texts
 from ..expressions.values import text
 
 _FACTOR = np.int64(-7046029254386353131)
@@ -73,7 +73,7 @@ def _lay_on(table: Array, index: Array, wide: Array, java: Array) -> None:
 class TextKeys:
     """Key numbers for the concatenated texts of columns."""
 
-    def __init__(self, strings: Strings) -> None:
+    def __init__(self, strings: StringPool) -> None:
         self.strings = strings
         self._table = np.zeros((4, 0), np.int64)
         self._known = 0

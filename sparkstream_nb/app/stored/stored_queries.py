@@ -14,7 +14,7 @@ from ..config.conf import node_files
 from ..connectors.stores import databases_of
 from ..results.answers import Result, frame_of
 from ..results.hints import hint_of
-from .upkeep import StoredApp
+from .maintenance import StoredApp
 
 
 def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2: bool = False) -> Result:

@@ -16,7 +16,7 @@ import numpy as np
 from ...lang.tree import UNBOUNDED
 from ...plan import nodes
 from ..columnar.columns import Array
-from . import memory as m
+from . import machine_memory as m
 
 
 @dataclass(slots=True)

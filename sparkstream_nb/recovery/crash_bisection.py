@@ -2,9 +2,9 @@
 their step, are found by trying, and set aside.
 
 A process that dies says nothing, so it writes down first which steps it begins with. Where a micro-batch has failed
-several times (`mending.py`), the query is started with `Care`: one process at a time works on suspected steps, a part
-after the other, and the part that it died of is what the next try divides. A step that fails by itself is set aside:
-its events become errors, and to the nodes it is as if they had never been there.
+several times (`query_recovery.py`), the query is started with `CrashBisection`: one process at a time works on
+suspected steps, a part after the other, and the part that it died of is what the next try divides. A step that fails by
+itself is set aside: its events become errors, and to the nodes it is as if they had never been there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..journal.private import private_file, write_private
 from ..journal.segments import StepsOfNode
 from ..nodes.batches import between
 from ..system import lock, put_in_place, to_disk
-from .aside import errors_of, why_of
+from .quarantine import errors_of, why_of
 
 PARTS = 32
 """Into so many parts suspected steps are divided in a try."""
@@ -66,7 +66,7 @@ class Aside:
 
 
 @dataclass(frozen=True)
-class Care:
+class CrashBisection:
     """What the nodes of a query mind: the steps and the on-demand queries (numbers of their entries) that are set
     aside; and where a micro-batch is to be taken with care, the `entries` of that, from the first to before the last
     number, and the steps that are suspected."""
@@ -77,12 +77,12 @@ class Care:
     suspects: StepRange | None = None
 
     @staticmethod
-    def of(folder: Path) -> Care:
+    def of(folder: Path) -> CrashBisection:
         """What was set aside so far in the inbox `folder`."""
         with contextlib.suppress(FileNotFoundError):
             found = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-            return Care(tuple(Aside(StepRange(*s[:2]), *s[2:]) for s in found["steps"]), tuple(found["asks"]))
-        return Care()
+            return CrashBisection(tuple(Aside(StepRange(*s[:2]), *s[2:]) for s in found["steps"]), tuple(found["asks"]))
+        return CrashBisection()
 
     def write(self, folder: Path) -> None:
         """Keeps in the inbox what is set aside."""
@@ -92,7 +92,7 @@ class Care:
         to_disk(new)
         put_in_place(new, folder / _FILE)
 
-    def after(self, died: Trying) -> Care:
+    def after(self, died: Trying) -> CrashBisection:
         """The care of the next try, when a process died of something."""
         if died.ask is not None:
             return replace(self, asks=(*self.asks, died.ask))
@@ -159,7 +159,7 @@ class WorkPlace:
 
 
 def with_care(
-    care: Care,
+    care: CrashBisection,
     place: WorkPlace,
     piece: StepsOfNode,
     take: Callable[[StepsOfNode], None],

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from .arrays import Array, arrow_of
 from .blocks import Tracked
-from .texts import TextArray, TextTable
+from .string_dictionary import StringDictionary, TextArray
 
 
-class Strings:
+class StringPool:
     """The dictionary of a node: every string it holds, by code. Codes are stable while the node lives.
 
     It is stored twice, as Python strings and in Arrow's format, because most strings enter and leave as Arrow data and
@@ -23,7 +23,7 @@ class Strings:
         self._texts: list[str] = []
         self._codes: dict[str, int] = {}
         self._arrow = TextArray()
-        self._table = TextTable()
+        self._table = StringDictionary()
         self.halves = False
         """True if Arrow's form lacks a text: one with half a character."""
         self.stale = False

@@ -13,7 +13,7 @@ from ..simulation.timeline import Faulted
 from .display import html, limit_of, text
 from .drawings.pictures import embed_svg
 from .drawings.roles import Bar, Lanes, svg
-from .drawings.tables import CountCell, Grid, paragraph, when
+from .drawings.text_tables import CountCell, Grid, paragraph, when
 
 # Okabe and Ito's colours, which the colour-blind tell apart; nodes beyond them begin anew.
 _LEADERS = 4

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...plan.nodes import Call, Const
 from ...types import Type
-from ..columnar.columns import DTYPES, Column, Mask, Strings
+from ..columnar.columns import DTYPES, Column, Mask, StringPool
 from ..columnar.made import LazyObjectColumn
 from .objects import HashMap
 from .rowwise import Plain, Whole, box_arguments
@@ -56,7 +56,7 @@ def got(kind: type) -> Callable[[Call], Whole | None]:
             return None
         sought = key.value
 
-        def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+        def whole(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
             held = columns[0]
             if not isinstance(held, LazyObjectColumn) or held.kind is not kind:
                 return None
@@ -69,7 +69,7 @@ def got(kind: type) -> Callable[[Call], Whole | None]:
     return form
 
 
-def _box_values(column: Column, strings: Strings) -> Column:
+def _box_values(column: Column, strings: StringPool) -> Column:
     """The values of a column as objects."""
     if column.type is Type.OBJECT:
         return column
@@ -83,7 +83,7 @@ def count_items(kind: type, count: Callable[[int], Any]) -> Callable[[Call], Who
     """Functions of the size of a map or list."""
 
     def form(call: Call) -> Whole:
-        def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+        def whole(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
             held = columns[0]
             if not isinstance(held, LazyObjectColumn) or held.kind is not kind:
                 return None

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from .arrays import Array, Mask, aligned_zeros, grown
 from .blocks import Blocks, Tracked
+from .bucket_hash import BLOCK, found, keys_for, larger, line_of, next_slot, number_at
 from .jit import inlined, kernel, load64, prefetch
-from .slots import BLOCK, found, keys_for, larger, line_of, next_slot, number_at
 
 _ONES, _LOW = np.uint64(2**64 - 1), np.uint64(2**32 - 1)
 _CODES, _WORDS = np.uint64(1 << 28), np.uint64(1 << 30)
@@ -218,7 +218,7 @@ def _encode(
     return len(out), size, used, new
 
 
-class TextTable:
+class StringDictionary:
     """Text → code, for Arrow arrays. Codes are 0, 1, 2 ... in the order in which texts first come."""
 
     def __init__(self) -> None:

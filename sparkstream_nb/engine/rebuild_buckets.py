@@ -12,7 +12,7 @@ import pyarrow as pa
 from ..plan.nodes import AggDuration, AggregationDef, Plan
 from .aggregation.calendar import Calendar
 from .aggregation.stored import Stored, from_table, group_names, merge_stored, to_table
-from .columnar.columns import Array, Strings
+from .columnar.columns import Array, StringPool
 from .expressions import Context
 from .node import NodeEngine
 from .state.batch import InputBatch, StreamRows
@@ -23,7 +23,7 @@ Key = tuple[Any, ...]
 
 def coarser(definition: AggregationDef, finer: pa.Table, duration: AggDuration, zone: str) -> pa.Table:
     """The partials of `duration` that stored rows of a finer duration add up to."""
-    services = Services(Strings(), Context())
+    services = Services(StringPool(), Context())
     rows = from_table(definition, finer, services)
     starts = Calendar(zone).floor(duration, rows.bucket)
     return to_table(

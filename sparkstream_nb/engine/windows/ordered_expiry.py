@@ -9,7 +9,7 @@ import numpy as np
 
 from ..columnar.arrays import Array
 from ..columnar.jit import inlined, kernel
-from ..columnar.rows import CURRENT, EXPIRED, Pushed, Rows, WindowOps
+from ..columnar.rows import CURRENT, EXPIRED, FixedLagOps, Rows, WindowOps
 from .base import Emission
 from .chain import ChainedLog
 
@@ -145,7 +145,7 @@ def pushed_out(log: ChainedLog, length: int, at: int, now: Array, rows: Rows, ou
 def pushed_beside(log: ChainedLog, length: int, at: int, rows: Rows) -> Rows:
     """As `pushed_out`: the rows that come, and beside them what happens for each."""
     places, n = _first(log, at), len(rows)
-    ops = Pushed(at, n, min(n, length - (at - int(places[0]))), length)
+    ops = FixedLagOps(at, n, min(n, length - (at - int(places[0]))), length)
     places[0] = max(places[0], log.end - length)
     _hold(log, places)
     passing = WindowOps(log.at(np.empty(0, np.int64)), np.empty(0, np.int8), None, True, ops)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 from datetime import UTC, datetime
 
-from ..app.results.tail import TailSnapshot
-from .drawings.tables import MUTED, CountCell, Grid, format_count, is_missing, paragraph, text_of
+from ..app.results.stream_tail import TailSnapshot
+from .drawings.text_tables import MUTED, CountCell, Grid, format_count, is_missing, paragraph, text_of
 
 
 def tail_text(shown: TailSnapshot) -> str:

@@ -18,7 +18,7 @@ from ..config.grants import Grants
 from ..config.secrets import References
 from ..connectors.stores import databases_of, open_store
 from ..deployment.deployment import check_zone
-from .rebuild import EventFile, finer_of, from_finer, from_log
+from .rebuild_stored import EventFile, finer_of, from_finer, from_log
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class StoredApp:
 
 
 @dataclass(frozen=True)
-class Upkeep:
+class StoreMaintenance:
     """The store of an app that is open for upkeep, and the aggregations in it that are partitioned by id."""
 
     store: Store
@@ -75,7 +75,7 @@ class Upkeep:
 
     def rebuild_from(self, log: EventFile, shard: str | None = None, *, dry_run: bool = False) -> list[str]:
         """Makes an aggregation of its events, as rows of `shard`. Says what is done. Raises `Misuse` for several
-        aggregations, and for a log that does not do (`rebuild.from_log`)."""
+        aggregations, and for a log that does not do (`rebuild_stored.from_log`)."""
         self._check()
         if len(self.aggregations) != 1:
             raise Misuse("events rebuild one aggregation: name it with --aggregation")
@@ -105,7 +105,7 @@ class Upkeep:
 
 
 @contextlib.contextmanager
-def upkeep(app: StoredApp, aggregation: str | None = None) -> Iterator[Upkeep]:
+def open_maintenance(app: StoredApp, aggregation: str | None = None) -> Iterator[StoreMaintenance]:
     """Opens the store of an app, for one of its aggregations or for all. No node of the app may run meanwhile.
 
     Tables that do not fit are accepted, as mending them is what upkeep is for. Raises StoreError where a database
@@ -136,6 +136,6 @@ def upkeep(app: StoredApp, aggregation: str | None = None) -> Iterator[Upkeep]:
             store.prepare(wanted.values())
         except StoreError as e:
             problem = e
-        yield Upkeep(store, wanted, plans[0], problem)
+        yield StoreMaintenance(store, wanted, plans[0], problem)
     finally:
         store.close()

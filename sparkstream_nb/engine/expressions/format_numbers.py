@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from ...types import Type
 from ..columnar.columns import Array, Column, Mask
 from ..columnar.jit import inlined, kernel, store64
-from ..columnar.texts import string_array, text_buffers
+from ..columnar.string_dictionary import string_array, text_buffers
 from .shortest import FIRST, POWERS, shortest
 from .values import text
 

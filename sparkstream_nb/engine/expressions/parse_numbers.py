@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from ...plan.nodes import Call
 from ...types import Type
-from ..columnar.columns import DTYPES, Array, Column, Mask, Strings
+from ..columnar.columns import DTYPES, Array, Column, Mask, StringPool
 from ..columnar.jit import kernel
-from ..columnar.texts import text_buffers
+from ..columnar.string_dictionary import text_buffers
 from .rowwise import Whole
 
 _TENS = 10.0 ** np.arange(23)
@@ -99,7 +99,7 @@ def numbers_read(call: Call) -> Whole | None:
     if kind is Type.BOOL:
         return None
 
-    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+    def whole(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
         texts = columns[0].texts(strings)
         offsets, data = text_buffers(texts)
         left = np.zeros(len(texts), np.bool_)

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columnar.columns import Array, Column, Strings
+from ..columnar.columns import Array, Column, StringPool
 from ..columnar.jit import kernel
-from .arithmetic import repeats
+from .arithmetic import is_constant_column
 
 SMALL = 16
 """Batches up to this size are not searched for equal rows."""
 
 
 def distinct(
-    columns: Sequence[Column], strings: Strings, n: int, *, if_cheap: bool = False
+    columns: Sequence[Column], strings: StringPool, n: int, *, if_cheap: bool = False
 ) -> tuple[Array, Array | None]:  # fmt: skip
     """One row of each distinct combination, and for each row the number of its combination. None: all rows are distinct
     or, with `if_cheap`, finding the combinations needs more than a direct lookup table."""
-    varying = [c for c in columns if not repeats(c)]
+    varying = [c for c in columns if not is_constant_column(c)]
     if n <= 1 or (n <= SMALL and varying) or any(c.type is Type.OBJECT for c in varying):
         return np.arange(n), None
     if if_cheap and any(c.many or _sparse(c) for c in varying):
@@ -92,7 +92,7 @@ def _compact(keys: Array, size: int) -> tuple[Array, int]:
     return total[keys] - 1, int(total[-1])
 
 
-def _codes(column: Column, strings: Strings) -> tuple[Array, int]:
+def _codes(column: Column, strings: StringPool) -> tuple[Array, int]:
     """int64 codes 0 ≤ c < size that tell the values of a column apart, null among them."""
     values = column.values
     if column.type is Type.STRING:

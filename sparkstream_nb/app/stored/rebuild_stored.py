@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ...engine.aggregation.calendar import PLURAL
 from ...engine.columnar.columns import Array
-from ...engine.rebuild import coarser, from_events, keys_of
+from ...engine.rebuild_buckets import coarser, from_events, keys_of
 from ...errors import Misuse
 from ...ingest.feed_files import tables_of
 from ...ingest.ingest import type_rows

@@ -1,7 +1,8 @@
 """An app whose query has failed is started again; what ends it every time is found and set aside.
 
 The first tries are as before: a worker that was killed, or a database that was away, needs no more. From the third on,
-the nodes are told to take care (`care.py`). An app that fails elsewhere than in its events stays failed, with that.
+the nodes are told to take care (`crash_bisection.py`). An app that fails elsewhere than in its events stays failed,
+with that.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Protocol
 
 from ..errors import SparkStreamError
 from ..journal.journal import entries_from
-from .care import Care, StepRange, take_last_attempt
+from .crash_bisection import CrashBisection, StepRange, take_last_attempt
 
 PLAIN_TRIES = 2
 MOST_TRIES = 60
@@ -24,7 +25,7 @@ _POLLING_SECONDS = 0.5
 class Mended(Protocol):
     """A streaming query as its mending needs it. `care` is what its nodes mind when it is begun."""
 
-    care: Care
+    care: CrashBisection
 
     @property
     def active(self) -> bool:
@@ -49,7 +50,7 @@ class Mended(Protocol):
         """Ends it."""
 
 
-class Mending:
+class QueryRecovery:
     """Starts a query, and starts it again when it has failed. `say` tells what happened, for a person to read."""
 
     def __init__(self, query: Mended, inbox: Path, say: Callable[[str], None]) -> None:
@@ -65,7 +66,7 @@ class Mending:
         with self._lock:
             if self.query.active or (self._wanted and self._again()):
                 return
-            self.query.care = Care.of(self.inbox)
+            self.query.care = CrashBisection.of(self.inbox)
             self._batch, self._tries, self._wanted = -1, self.query.attempts(), True
             if self._tries > PLAIN_TRIES:  # a process ended in the middle of it, again and again
                 self._batch, entries = self.query.planned_batch()

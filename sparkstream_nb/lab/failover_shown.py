@@ -10,7 +10,7 @@ from ..app import Failover, FailoverStudy
 from ..app.results.progress import span
 from .drawings.costs import image as costs_image
 from .drawings.roles import image as roles_image
-from .drawings.tables import CountCell, Grid, paragraph, when
+from .drawings.text_tables import CountCell, Grid, paragraph, when
 
 
 def _grids(shown: Failover, limit: int) -> list[Grid]:

@@ -14,7 +14,7 @@ from functools import cached_property
 from ...app.results.divergence import VERDICTS, Alert, Divergence, Match, Verdict
 from .charts import time_ticks
 from .pictures import INK, WIDTH, embed_svg, text_width
-from .tables import format_count, text_of, when
+from .text_tables import format_count, text_of, when
 
 _CELL = 10.0  # px: marks are at least so far apart
 _ROW = 14.0  # px

@@ -7,7 +7,7 @@ instance start, `lp` a processor's own; `g` the log number of the event, `e` a p
 from __future__ import annotations
 
 from .machine import append_new, clear_new, clear_pending, move_new, remove_new, remove_pending, reset_times
-from .memory import (
+from .machine_memory import (
     ABSENT,
     ABSENT_LOGICAL,
     ACTIVE,

@@ -27,7 +27,7 @@ def _before(root: Array, rank: Array, other_root: Array, other_rank: Array | int
     return out
 
 
-class TableHistory:
+class RowLifetimes:
     """The writes of one micro-batch. After `close`, `order` are the positions of all rows that were alive at any time
     in the batch, in the table's order.
     """

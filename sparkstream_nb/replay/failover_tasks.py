@@ -12,9 +12,9 @@ from ..journal.tasks import Tasks
 from ..simulation.faults import Scenario
 from ..simulation.groups import NodeGroups
 from ..simulation.timeline import gap_before
-from .failover import FailoverOutcome, Item, Tables, items_of, outcome_of, truth_of
+from .failover_replay import FailoverOutcome, Item, Tables, items_of, outcome_of, truth_of
 from .replay import Nodes
-from .study import Hashed, Input, rows_of
+from .study_tasks import Hashed, Input, rows_of
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ FEW = 8
 
 
 @dataclass(frozen=True)
-class Stretches:
+class BatchSplitter:
     """How an app runs between changes: its `graph` without them, and by stream the queries whose filters an event must
     pass to cause one (None: any event does)."""
 
@@ -50,7 +50,7 @@ class Stretches:
             a = at + 1
 
 
-def stretches(operators: Sequence[Operator], settling: frozenset[str]) -> Stretches | None:
+def make_batch_splitter(operators: Sequence[Operator], settling: frozenset[str]) -> BatchSplitter | None:
     """How an app can run between its changes of tables; None if the changes cannot be predicted, or if there are other
     reasons to run chunk by chunk."""
     changing = [i for i, op in enumerate(operators) if _changes(op)]
@@ -67,11 +67,11 @@ def stretches(operators: Sequence[Operator], settling: frozenset[str]) -> Stretc
     for stream, found in causes.items():
         ops = [operators[i] for i in found if i is not None]
         told[stream] = (None,) if None in found else tuple(op for op in ops if isinstance(op, QueryOperator))
-    return Stretches(graph, told)
+    return BatchSplitter(graph, told)
 
 
 def _changes(op: Operator) -> bool:
-    """True if a query changes a table whose changes are not noted."""
+    """True if a query changes a table whose changes are not buffered."""
     return isinstance(op, QueryOperator) and op.writer is not None and bool(op.node.writes)
 
 

@@ -59,7 +59,7 @@ class BatchesInLine(Untimed, OutsidePartitions):
     clocked = True
 
     def __init__(self, setup: WindowSetup) -> None:
-        self.wants_expired, self.anew = setup.wants_expired, setup.anew
+        self.wants_expired, self.resets_per_chunk = setup.wants_expired, setup.resets_per_chunk
         self.log = EventLog(setup.types, parted=False)
         self.places = np.zeros(2, np.int64)
 
@@ -72,11 +72,11 @@ class BatchesInLine(Untimed, OutsidePartitions):
         """What comes out for batches that end before the positions `end`, at these times and roots. One without events
         of its own is there only if others expire."""
         log, low = self.log, int(self.places[1])
-        if self.anew:
+        if self.resets_per_chunk:
             high = int(end[-1]) if len(end) else low
             size = np.diff(end, prepend=low)
             chunk = np.repeat(np.arange(len(end)), size)
-            result = Rows(log.between(low, high), log.ts[low:high], np.repeat(root, size), chunk, anew=True)
+            result = Rows(log.between(low, high), log.ts[low:high], np.repeat(root, size), chunk, resets_per_chunk=True)
             self.places[:] = high
         else:
             # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.

@@ -13,7 +13,7 @@ from ..nodes.tallies import Tally
 from ..plan.nodes import Retrieval
 from ..simulation.faults import Fault
 from ..simulation.timeline import Happening
-from .failover import Item, OutputParts, Tables, tallies_of
+from .failover_replay import Item, OutputParts, Tables, tallies_of
 from .replay import Nodes
 
 

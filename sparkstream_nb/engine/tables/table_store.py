@@ -26,16 +26,16 @@ from ..columnar.rows import Rows
 from ..expressions import Env, Evaluator, compile_expr
 from ..expressions.values import text as to_text
 from ..state.services import Services
+from .row_lifetimes import RowLifetimes
 from .table_conditions import TableCondition
-from .table_history import TableHistory
 from .table_indexes import Assumed, HashIndex, Primary, Secondary
 from .table_log import (
     DELETE,
     INSERT,
-    NOT_NOTED,
+    NOT_BUFFERED,
     UPDATE,
     UPSERT,
-    Noting,
+    Buffering,
     TableLog,
     inserted_places,
     key_equalities,
@@ -52,15 +52,15 @@ _LOOKS = 1000
 class TableStore:
     """One table of one node."""
 
-    def __init__(self, definition: nodes.TableDef, services: Services, noting: Noting = NOT_NOTED) -> None:
-        self.definition, self.services, self.noting = definition, services, noting
+    def __init__(self, definition: nodes.TableDef, services: Services, buffering: Buffering = NOT_BUFFERED) -> None:
+        self.definition, self.services, self.buffering = definition, services, buffering
         self.id = definition.source.id
         self.types = definition.source.schema.types
         self.names = definition.source.schema.names
         self.programs = SetPrograms(self.types, services)
         self._clear()
 
-    noted: TableLog | TableHistory | None = None
+    write_buffer: TableLog | RowLifetimes | None = None
     """The writes of the batch that is going through operator by operator; None at all other times."""
 
     def _clear(self) -> None:
@@ -77,8 +77,8 @@ class TableStore:
         self._kept = list(self.indexes)
         self._order: Array | None = None
         """What `order` says, until rows come, go or change their key."""
-        if self.primary is None and self.noting.key:
-            self.keyed = Assumed(self.noting.key, self.types, self.services, False)
+        if self.primary is None and self.buffering.key:
+            self.keyed = Assumed(self.buffering.key, self.types, self.services, False)
             self._kept.append(self.keyed)
 
     # ------------------------------------------------------------------------------------------------------ reading
@@ -126,35 +126,36 @@ class TableStore:
 
     # ----------------------------------------------------------------------------------------------------- changing
 
-    def notable(self, steps: int) -> bool:
+    def can_buffer(self, steps: int) -> bool:
         """True if writes can be buffered in a batch of so many steps. An assumed key must not have occurred twice; and
         if rows are found by a scan, only a larger batch repays the cost of an index."""
         if isinstance(self.keyed, Assumed) and self.keyed.doubtful:
             return False
-        return not (self.noting.lives and self.indexes and _LOOKS * steps < self.size)
+        return not (self.buffering.lifetimes and self.indexes and _LOOKS * steps < self.size)
 
     def begin(self) -> None:
         """Starts buffering writes."""
-        self.noted = TableHistory() if self.noting.lives else TableLog(len(self.types), self.log.end, self.programs)
+        lifetimes = self.buffering.lifetimes
+        self.write_buffer = RowLifetimes() if lifetimes else TableLog(len(self.types), self.log.end, self.programs)
 
     def mark(self) -> tuple[int, Any]:
         """What `rewind` goes back to."""
-        assert self.noted is not None
-        return self.log.end, self.noted.mark()
+        assert self.write_buffer is not None
+        return self.log.end, self.write_buffer.mark()
 
     def rewind(self, mark: tuple[int, Any]) -> None:
         """Undoes all that was buffered since the mark."""
-        assert self.noted is not None
+        assert self.write_buffer is not None
         self.log.end = mark[0]
-        self.noted.rewind(mark[1])
+        self.write_buffer.rewind(mark[1])
 
-    def note(
+    def buffer_writes(
         self, kind: int, rank: int, root: Array, ts: Array, keys: Array, added: Sequence[Column] | None,
         changes: Mapping[int, tuple[int, Column]] | None, made: SetInputs | None,
     ) -> None:  # fmt: skip
         """Notes rows to be written (`table_log`): `added` where the key is free, else `changes`, with what they do
         (`SET` ...), and what programs make (`made`). Their values lie in the log from now on."""
-        assert isinstance(self.noted, TableLog)
+        assert isinstance(self.write_buffer, TableLog)
         n = len(root)
         mask = np.full(len(self.types), SET, np.int8)
         at = -1 if added is None else self._unborn(added, ts)
@@ -166,7 +167,7 @@ class TableStore:
             mask = np.array([changes[a][0] if a in changes else KEEP for a in range(len(self.types))], np.int8)
             given = [changes[a][1] if a in changes else _unknown(t, n) for a, t in enumerate(self.types)]
             changed = self._unborn(given, ts)
-        self.noted.note(kind, rank, root, keys, at, changed, mask, made)
+        self.write_buffer.add_write(kind, rank, root, keys, at, changed, mask, made)
 
     def _unborn(self, columns: Sequence[Column], ts: Array) -> int:
         """Puts rows into the log that are not in the table; answers the position of the first."""
@@ -176,53 +177,53 @@ class TableStore:
         return at
 
     def _close_log(self) -> TableLog:
-        """The noted writes in order; from now on none is added."""
-        noted = self.noted
-        assert isinstance(noted, TableLog)
+        """The buffered writes in order; from now on none is added."""
+        buffered = self.write_buffer
+        assert isinstance(buffered, TableLog)
         assert self.keyed is not None
-        if not noted.closed:
-            noted.close(self.keyed.room(), self.log)
-        return noted
+        if not buffered.closed:
+            buffered.close(self.keyed.room(), self.log)
+        return buffered
 
     def as_of(self, roots: Array, rank: int, keys: Array) -> Array:
         """Positions under `keys` at the moments `roots` of a reader of `rank`, -1 for none (`TableLog.as_of`)."""
         assert self.keyed is not None
-        noted = self._close_log()
-        return noted.as_of(roots, rank, keys, self.keyed.room())
+        buffered = self._close_log()
+        return buffered.as_of(roots, rank, keys, self.keyed.room())
 
     def settle(self) -> None:
         """Applies the buffered writes."""
-        if isinstance(self.noted, TableHistory):
+        if isinstance(self.write_buffer, RowLifetimes):
             self._take_over(self.history())
             return
-        noted = self._close_log()
-        self.noted = None
+        buffered = self._close_log()
+        self.write_buffer = None
         assert self.keyed is not None
-        if noted.refused:
-            self._forget_writes(noted.refused)
+        if buffered.refused:
+            self._forget_writes(buffered.refused)
         before = self.keyed.room()
         after = np.full(len(before), -1, np.int64)
-        after[: len(noted.held)] = noted.held
+        after[: len(buffered.held)] = buffered.held
         at = np.flatnonzero(before != after)
-        self._carry_out(noted, before[at], after[at])
+        self._carry_out(buffered, before[at], after[at])
         if self.log.end > 2048 and self.size * 2 < self.log.end:
             self._compact()
 
     def note_insert(self, rank: int, root: Array, columns: Sequence[Column], ts: Array) -> None:
         """Buffers inserts into a table with row lifetimes."""
-        assert isinstance(self.noted, TableHistory)
+        assert isinstance(self.write_buffer, RowLifetimes)
         at = self._unborn(columns, ts)
-        self.noted.insert(rank, root, np.arange(at, at + len(ts)))
+        self.write_buffer.insert(rank, root, np.arange(at, at + len(ts)))
 
-    def history(self) -> TableHistory:
+    def history(self) -> RowLifetimes:
         """The row lifetimes of the batch; ends the buffering."""
-        assert isinstance(self.noted, TableHistory)
-        if not self.noted.closed:
-            self.noted.close(np.flatnonzero(self.alive[: self.log.end]))
-        return self.noted
+        assert isinstance(self.write_buffer, RowLifetimes)
+        if not self.write_buffer.closed:
+            self.write_buffer.close(np.flatnonzero(self.alive[: self.log.end]))
+        return self.write_buffer
 
-    def _take_over(self, history: TableHistory) -> None:
-        self.noted = self._order = None
+    def _take_over(self, history: RowLifetimes) -> None:
+        self.write_buffer = self._order = None
         left = history.survivors
         before = np.flatnonzero(self.alive[: self.log.end])
         self.alive[history.order] = False
@@ -239,20 +240,20 @@ class TableStore:
         if self.log.end > 2048 and self.size * 2 < self.log.end:
             self._compact()
 
-    def _carry_out(self, noted: TableLog, before: Array, after: Array) -> None:
+    def _carry_out(self, buffered: TableLog, before: Array, after: Array) -> None:
         """The rows at positions `before` (-1: none) give way to those at `after`, key by key: one that was updated
         keeps its place, new ones come to the end in the order in which they began.
         """
         self._order = None
         there = after >= 0
         line = np.full(len(after), -1, np.int64)
-        line[there] = noted.line[after[there] - noted.base]
-        stay = there & (line < noted.base)
+        line[there] = buffered.line[after[there] - buffered.base]
+        stay = there & (line < buffered.base)
         for a, c in enumerate(self.log.columns(after[stay])):
             self.log.assign(a, line[stay], c)
-        fresh = np.append(after[there & ~stay], noted.loose)
-        begun = np.append(line[there & ~stay], noted.loose)
-        order = np.argsort(noted.turn[begun - noted.base], kind="stable")
+        fresh = np.append(after[there & ~stay], buffered.loose)
+        begun = np.append(line[there & ~stay], buffered.loose)
+        order = np.argsort(buffered.turn[begun - buffered.base], kind="stable")
         new = self._unborn(self.log.columns(fresh[order]), self.log.ts[begun[order]]) + np.arange(len(order))
         gone = before[(before >= 0) & (before != line)]
         for index in self._kept:
@@ -392,7 +393,7 @@ class TableLookup:
         self.rank = 0
 
     def find(self, env: Env, roots: Array) -> tuple[Array, Array]:
-        if self.table.noted is not None:
+        if self.table.write_buffer is not None:
             return self.condition.find_as_of(env, len(roots), roots, self.rank)
         return self.condition.find(env, len(roots))
 
@@ -424,16 +425,16 @@ class TableWriter:
             self.set = [(a, found[a]) for a in (list(found)[i] for i in order)]
         self._places = inserted_places(table.names, self.names)
         self.kind: int | None = None
-        if table.keyed is not None and table.noting.key:
-            self.kind = write_kind(output, select, table.definition, table.noting.key)
+        if table.keyed is not None and table.buffering.key:
+            self.kind = write_kind(output, select, table.definition, table.buffering.key)
             equal = {} if self.kind in (None, INSERT) else key_equalities(on, TABLE) or {}
-            self._key = [compile_expr(equal[a], services.context) for a in table.noting.key if a in equal]
+            self._key = [compile_expr(equal[a], services.context) for a in table.buffering.key if a in equal]
         self._steps: dict[int, tuple[int, Evaluator]] = {}
         self._made: tuple[int, list[Evaluator]] | None = None
         self._makes: list[int] = []
         if self.kind in (UPDATE, UPSERT):
-            if table.noting.made and any(map(reads_table, changes.values())):
-                self._makes = [a for a, _ in self.set if a not in table.noting.key]
+            if table.buffering.made and any(map(reads_table, changes.values())):
+                self._makes = [a for a, _ in self.set if a not in table.buffering.key]
                 self._made = table.programs.add([(a, changes[a]) for a in self._makes])
             for a, e in changes.items():
                 if a not in self._makes:
@@ -453,15 +454,15 @@ class TableWriter:
     def write(self, rows: Rows, now: Array) -> None:
         """Applies the output rows, one after the other if one may depend on another.
 
-        While the table buffers its writes (`TableStore.noted`), they are only buffered.
+        While the table buffers its writes (`TableStore.write_buffer`), they are only buffered.
         """
-        noting = self.table.noted is not None
-        if noting and not isinstance(self.output, nodes.Insert):
+        buffering = self.table.write_buffer is not None
+        if buffering and not isinstance(self.output, nodes.Insert):
             rows, now = self._without_failed(rows, now, self._refused_by_index)
-        if isinstance(self.output, nodes.Insert) or (noting and self.kind == UPSERT):
+        if isinstance(self.output, nodes.Insert) or (buffering and self.kind == UPSERT):
             rows, now = self._without_failed(rows, now, self._refused_by_table)
-        if noting:
-            self._note(rows, now)
+        if buffering:
+            self._buffer_rows(rows, now)
             return
         if isinstance(self.output, nodes.Insert):
             self.table.insert(rows.columns, rows.ts)
@@ -517,15 +518,15 @@ class TableWriter:
     def _refused_by_index(self, rows: Rows, env: Env) -> None:
         self.condition.refuse_null(env)
 
-    def _note(self, rows: Rows, now: Array) -> None:
+    def _buffer_rows(self, rows: Rows, now: Array) -> None:
         """Has the table note what the rows write (`table_log`)."""
         table, n = self.table, len(rows)
-        if isinstance(table.noted, TableHistory):
+        if isinstance(table.write_buffer, RowLifetimes):
             if isinstance(self.output, nodes.Insert):
                 table.note_insert(self.rank, rows.root, rows.columns, rows.ts)
             else:
                 env = Env(n, self.services.strings, rows.ts, now, frame_of(rows).resolve)
-                table.noted.delete(self.rank, rows.root, partial(self.condition.scan, env, n))
+                table.write_buffer.delete(self.rank, rows.root, partial(self.condition.scan, env, n))
             return
         assert self.kind is not None
         assert table.keyed is not None
@@ -544,7 +545,7 @@ class TableWriter:
         if table.primary is None:  # null equals nothing; a primary key finds it
             ids = np.where(functools.reduce(np.logical_or, [c.nulls() for c in key]), -1, ids)
         made = None if self._made is None else SetInputs.over(env, *self._made)
-        table.note(self.kind, self.rank, rows.root, rows.ts, ids, added, changes, made)
+        table.buffer_writes(self.kind, self.rank, rows.root, rows.ts, ids, added, changes, made)
 
     def _row_to_insert(self, row: Rows) -> list[Column]:
         """The output row as a row of the table."""

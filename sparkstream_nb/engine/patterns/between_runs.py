@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .machine import clear_new, clear_pending, leave_map
-from .memory import (
+from .machine_memory import (
     AT,
     BASE,
     BY_INDEX,
