@@ -20,7 +20,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ._version import __version__
-from .cli_checks import audit, check, explain, graph, many, text_of, told
+from .cli_checks import audit, check, describe_error, explain, graph, many, text_of
 from .errors import Misuse, SparkStreamError, nearest
 from .option_values import port, positive, stream_and_file
 from .options import (
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(text if text.startswith("sparkstream") else f"sparkstream: {text}", file=sys.stderr)
         return 2
     except SparkStreamError as e:
-        print(told(e), file=sys.stderr)
+        print(describe_error(e), file=sys.stderr)
         return 1
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `| head` has read enough
@@ -416,7 +416,7 @@ def fmt(options: Any) -> int:
         try:
             failed |= _format_file(path, check=options.check)
         except SparkStreamError as e:
-            print(told(e) if path in str(e) else f"sparkstream: {path}: {e}", file=sys.stderr)
+            print(describe_error(e) if path in str(e) else f"sparkstream: {path}: {e}", file=sys.stderr)
             failed = True
     return 1 if failed else 0
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 
-def told(error: SparkStreamError) -> str:
+def describe_error(error: SparkStreamError) -> str:
     """The printed text of an error. A SiddhiQL error of a file begins with FILE:LINE:COLUMN."""
     return str(error) if isinstance(error, SiddhiError) and error.file is not None else f"sparkstream: {error}"
 
@@ -83,7 +83,7 @@ def _each(options: Any, one: Callable[[str], None]) -> int:
         except Misuse:
             raise
         except SparkStreamError as e:
-            print(told(e), file=sys.stderr)
+            print(describe_error(e), file=sys.stderr)
             code = 1
     return code
 

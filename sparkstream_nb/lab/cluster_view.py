@@ -17,7 +17,7 @@ _MOST_AHEAD = 3
 
 def cluster_text(shown: ClusterSnapshot, limit: int) -> str:
     """The nodes, links that are not up, and the latest `limit` lines of the log."""
-    links = [f"  ! {cluster_map.said(k)}" for k in shown.state.links if k.state is LinkState.CUT]
+    links = [f"  ! {cluster_map.describe_link(k)}" for k in shown.state.links if k.state is LinkState.CUT]
     head = "\n".join([f"{shown.app}: {headline(shown)}", *(f"  {line}" for line in _figures(shown)), *links])
     grids = [g.text(footer=g.what == "line" and g.total > len(g.cells)) for g in _grids(shown, limit)]
     return "\n\n".join([head, *grids])
@@ -122,7 +122,7 @@ def _more_grids(shown: ClusterSnapshot) -> list[Grid]:
 
 
 def _links_grid(shown: ClusterSnapshot) -> Grid:
-    rows = [[k.a, k.b, cluster_map.said(k).partition(": ")[2]] for k in shown.state.links]
+    rows = [[k.a, k.b, cluster_map.describe_link(k).partition(": ")[2]] for k in shown.state.links]
     return Grid(["link of", "and", "is"], rows, what="link")
 
 

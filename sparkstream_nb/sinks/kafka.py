@@ -253,12 +253,12 @@ class KafkaTarget:
     def _classify_error(self, error: Exception) -> TargetUnavailable | Undeliverable:
         """What an error means to the delivery. A producer that has given a record up is not used again."""
         if _is_too_large(error) or type(error).__name__ in _FOR_GOOD:
-            return Undeliverable(f"Kafka does not take it: {_said(error)}")
+            return Undeliverable(f"Kafka does not take it: {_describe_error(error)}")
         return self._away(error)
 
     def _away(self, error: Exception) -> TargetUnavailable:
         self.close()
-        return TargetUnavailable(f"{', '.join(self.place.servers)}: {_said(error)}")
+        return TargetUnavailable(f"{', '.join(self.place.servers)}: {_describe_error(error)}")
 
 
 def _bytes(text: str) -> bytes:
@@ -286,7 +286,7 @@ def _is_too_large(error: Exception) -> bool:
     return type(error).__name__ in ("MessageSizeTooLargeError", "RecordListTooLargeError")
 
 
-def _said(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """An error of kafka-python in one line, without secrets."""
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(error).__name__.removesuffix("Error")).lower()
     text = mask_passwords(printable(" ".join(str(error).split())))[:160]

@@ -18,7 +18,7 @@ from sqlalchemy import event
 from ..errors import StoreError, did_you_mean
 from .address import Database
 from .dialects import DIALECTS, Dialect
-from .sql import said
+from .sql import describe_sql_error
 from .unread import UnreadValue
 
 T = TypeVar("T")
@@ -138,7 +138,7 @@ class PolledTable:
                     with self._lock:
                         self._busy = None
         except sa.exc.SQLAlchemyError as error:
-            raise StoreError(f"{self.database}: {said(error)}") from None
+            raise StoreError(f"{self.database}: {describe_sql_error(error)}") from None
 
     def _rows(self) -> sa.Select[Any]:
         return sa.select(self._polled, *self._read).select_from(self._table)

@@ -66,9 +66,9 @@ def run_transaction(work: Callable[[], T], where: str, dialect: Dialect, patienc
         except sa.exc.DBAPIError as e:
             trouble = dialect.trouble(e)
             if trouble is None or waited >= patience.seconds:
-                raise StoreError(f"The store {where}: {said(e)}") from e
+                raise StoreError(f"The store {where}: {describe_sql_error(e)}") from e
             if trouble == "gone":
-                patience.tell(f"The store {where} cannot be reached and is tried again: {said(e)}")
+                patience.tell(f"The store {where} cannot be reached and is tried again: {describe_sql_error(e)}")
             delay = pauses.next()
             patience.wait(delay)
             waited += delay
@@ -105,7 +105,7 @@ class SqlStore:
                 self._transaction(self._make_own_tables)
         except sa.exc.SQLAlchemyError as e:
             self._engine.dispose()
-            raise StoreError(f"The store {self.path} cannot be opened: {said(e)}") from None
+            raise StoreError(f"The store {self.path} cannot be opened: {describe_sql_error(e)}") from None
 
     def _make_own_tables(self, c: sa.Connection) -> None:
         d, q = self._dialect, self._dialect.quote_name
@@ -710,7 +710,7 @@ class _Where:
 _SHARD_COLUMN = StoredColumn(SHARD, "shard", Type.STRING)
 
 
-def said(error: sa.exc.SQLAlchemyError) -> str:
+def describe_sql_error(error: sa.exc.SQLAlchemyError) -> str:
     """What the driver says, in one line, without passwords."""
     cause = getattr(error, "orig", None) or error
     words = " ".join(str(cause).split())

@@ -22,7 +22,7 @@ from .address import Database
 from .dialects import DIALECTS, READS, execute
 from .layout import StoredColumn
 from .patience import Patience
-from .sql import run_transaction, said
+from .sql import describe_sql_error, run_transaction
 
 T = TypeVar("T")
 TURNS = "SPARKSTREAM_TABLE_TURNS"
@@ -72,7 +72,7 @@ class SqlTables:
             with self._engine.connect() as c:
                 self.dialect = self.dialect.of_server(c)
         except sa.exc.SQLAlchemyError as e:
-            raise StoreError(f"The store {self.database} cannot be opened: {said(e)}") from None
+            raise StoreError(f"The store {self.database} cannot be opened: {describe_sql_error(e)}") from None
 
         def work() -> None:
             with self._engine.begin() as c:

@@ -21,7 +21,7 @@ from sparkstream_nb.app.views.cluster_view import (
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.lab.cluster_view import cluster_html, cluster_text, timeline_svg
 from sparkstream_nb.lab.drawings import cluster_map
-from sparkstream_nb.lab.widgets.cluster import ClusterView, said
+from sparkstream_nb.lab.widgets.cluster import ClusterView, describe_fault
 from sparkstream_nb.simulation.faults import Cut, Kill, Pause, Restart, Scenario
 from sparkstream_nb.simulation.groups import NodeGroups, groups_of
 from sparkstream_nb.simulation.timeline import Role
@@ -102,11 +102,11 @@ def test_what_can_be_done_follows_the_roles() -> None:
 def test_a_fault_and_what_followed_in_words() -> None:
     members = fed(BARE, 60)
     fault = members.cluster.act(Action("kill", A))
-    assert "waits for the clock. It comes to pass at 2024-06-01 10:00:59.001, and the clock is at" in said(
+    assert "waits for the clock. It comes to pass at 2024-06-01 10:00:59.001, and the clock is at" in describe_fault(
         members.cluster.snapshot(), fault
     )
     members.feed(60)
-    told = said(members.cluster.snapshot(), fault)
+    told = describe_fault(members.cluster.snapshot(), fault)
     assert told.startswith("kill node-1 at 2024-06-01 10:00:59.001: at once node-1 is down; 2")
     assert "events lost before it, 60 replayed" in told
 

@@ -71,8 +71,8 @@ def own(home: Path, app: str) -> Ownership:
                 if e.errno not in (errno.EACCES, errno.EAGAIN):
                     raise Misuse(f"{home} cannot be locked for app '{app}': {e.strerror}") from None
                 raise Misuse(
-                    f"{home} is in use by {_said(file)}: stop the app there, or end that process, or give another "
-                    "folder as home"
+                    f"{home} is in use by {_describe_owner(file)}: "
+                    "stop the app there, or end that process, or give another folder as home"
                 ) from None
         file.seek(0)
         file.truncate()
@@ -92,12 +92,12 @@ def owner_of(home: Path) -> str | None:
             return "this process"
         try:
             with path.open(encoding="utf-8", errors="replace") as file:
-                return _said(file) if is_locked(file) else None
+                return _describe_owner(file) if is_locked(file) else None
         except OSError:
             return "another user"
 
 
-def _said(file: IO[str]) -> str:
+def _describe_owner(file: IO[str]) -> str:
     """Who has locked the folder, as its file says."""
     try:
         file.seek(0)

@@ -56,7 +56,7 @@ class ReplayedApp(RunningApp):
         """The nodes of an app in mode ha, scalable or distributed, to be looked at, killed, restarted, paused and cut
         off. Raises `Misuse` in other modes."""
         groups = self._groups()
-        journal = FaultJournal(self._told, self._add_fault, self._lock)
+        journal = FaultJournal(self._fault_status, self._add_fault, self._lock)
         adapter: ClusterAdapter = (
             ResourceAdapter(groups) if isinstance(groups, Distributed) else PairAdapter(self.name, groups)
         )
@@ -69,7 +69,7 @@ class ReplayedApp(RunningApp):
     def _state_for_views(self) -> str:
         return "closed" if self.closed else self.state
 
-    def _told(self) -> FaultStatus:
+    def _fault_status(self) -> FaultStatus:
         self._check_open()
         try:
             first, faults = planned_faults(self._inbox.folder, self.schemas)
@@ -96,7 +96,7 @@ class ReplayedApp(RunningApp):
         groups = self.deployment.groups
         if not isinstance(groups, Distributed):
             return {}
-        told = self._told()
+        told = self._fault_status()
         start = 0 if told.first is None else told.first
         now = max(start, told.clock or start)
         happenings = simulate_resources(groups.scenario, start=start, until=now, more=tuple(told.faults)).happenings

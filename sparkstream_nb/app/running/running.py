@@ -77,7 +77,7 @@ from .feeding import Feed
 from .sent import row_of
 from .source_reading import Reading
 from .undelivered import FaultStreams
-from .wall import WALL, Inlet, WallClock, WallTicker
+from .wall import WALL, TickSink, WallClock, WallTicker
 
 _LOOK_SECONDS = 0.1
 _TRIED_SECONDS = 0.5
@@ -210,7 +210,7 @@ class RunningApp(Displayed):
             return WallTicker(
                 self._wall,
                 self._progress,
-                Inlet(
+                TickSink(
                     lock=self._lock,
                     running=lambda: self._stream.active and not self._stopped,
                     append=lambda clocks: self._inbox.append([self._tick(*clocks)]),

@@ -169,11 +169,11 @@ class _PairState:
                     kind = LogKind.ELECTION
                 case Active():
                     kind, counts = LogKind.TAKEOVER, takeovers.get((h.node, h.at))
-                    text = text if counts is None else f"{text}: {_told(counts)}"
+                    text = text if counts is None else f"{text}: {_describe_takeover(counts)}"
             yield LogLine(h.at, text, kind, node, self.pair.group)
 
 
-def _told(t: TakeoverCounts) -> str:
+def _describe_takeover(t: TakeoverCounts) -> str:
     """The cost of a takeover, in words."""
     words = [f"{_events(t.lost)} lost before it", f"{t.replayed:,} replayed"]
     words += [f"{t.missing:,} missing from its state"] if t.missing else []

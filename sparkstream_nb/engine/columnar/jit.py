@@ -313,12 +313,12 @@ def _digest(
     numba's cache looks only at the file that the loop stands in, so that the loop's name must tell the rest.
     """
     names = sorted({n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & known.keys())
-    used = {name: said for name in names if (said := _said(known[name])) is not None}
+    used = {name: said for name in names if (said := _describe_value(known[name])) is not None}
     parts = [ast.unparse(node), *(f"{name}={said}" for name, said in used.items())]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16], origins, used
 
 
-def _said(value: Any) -> str | None:
+def _describe_value(value: Any) -> str | None:
     """What a digest says of a constant, or of another compiled loop; None of anything else."""
     if isinstance(value, int | float | str | tuple | np.generic):
         return repr(value)
@@ -362,7 +362,7 @@ def _read(kept: Path, function: Callable[..., object]) -> _InlinedLoop | None:
         code, digest, known, used = marshal.loads(kept.read_bytes())
         made = _InlinedLoop(code, digest, known, used)
         names = made.names_for(function)
-        return made if all(_said(names[name]) == said for name, said in used.items()) else None
+        return made if all(_describe_value(names[name]) == said for name, said in used.items()) else None
     except (OSError, ValueError, EOFError, TypeError, KeyError, AttributeError):
         return None
 

@@ -140,7 +140,7 @@ class Pools:
     def hold(self, at: int, array: Array) -> None:
         """Makes `array` the pool whose address is at `at` of the header. Of one that is `TOLD` it is by `zeros`."""
         if at in m.TOLD and len(array) and len(self._held.get(at, ())):
-            told(array)[:] |= told(self._held[at])
+            flags_of(array)[:] |= flags_of(self._held[at])
         self._held[at] = array
         self.header[at] = array.ctypes.data
 
@@ -301,7 +301,7 @@ class Pools:
             return self.state()
         pools: dict[int, Array | Tracked] = {at: self._held[at] for at in m.KEPT}
         for at, blocks in self._blocks.items():
-            marks = told(self._held[at])
+            marks = flags_of(self._held[at])
             written = np.flatnonzero(marks)
             if len(written):
                 if (1 << m.TOLD_SHIFT) % self._sizes[at]:  # a record may go on in the next block
@@ -372,14 +372,14 @@ class Pools:
 
 
 def zeros(words: int) -> Array:
-    """int64 zeros, aligned to a cache line. Before them is room for what compiled code tells (`told`)."""
+    """int64 zeros, aligned to a cache line. Before them is room for what compiled code tells (`flags_of`)."""
     before = m.TOLD_SIZE // 8
     out = np.zeros(before + words + 8, np.int64)
     start = before + -out.ctypes.data % 64 // 8
     return out[start : start + words]
 
 
-def told(pool: Array) -> Array:
+def flags_of(pool: Array) -> Array:
     """uint8[TOLD_SIZE]: which blocks of a pool by `zeros` compiled code has written."""
     whole = pool.base
     assert whole is not None

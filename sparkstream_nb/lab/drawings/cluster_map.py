@@ -103,7 +103,7 @@ class _Map:
             return
         yield (
             f'<line x1="{start:.1f}" x2="{end:.1f}" y1="{at:.1f}" y2="{at:.1f}" stroke="currentColor"{style}>'
-            f"<title>{html.escape(said(link))}</title></line>"
+            f"<title>{html.escape(describe_link(link))}</title></line>"
         )
         if label:
             yield _text((left + right) / 2, at - 6, label, 'text-anchor="middle" font-size="11"')
@@ -140,7 +140,7 @@ def role_words(node: ClusterNode) -> str:
     return node.role.value if node.until is None else f"{node.role.value} until {clock_of(node.until)}"
 
 
-def said(link: Link) -> str:
+def describe_link(link: Link) -> str:
     """A link in words."""
     words = f"{link.a} and {link.b}: "
     if link.state is LinkState.CUT:
@@ -159,7 +159,7 @@ def _line(link: Link, a: tuple[float, float], b: tuple[float, float]) -> Iterato
     style += ' stroke-opacity=".3" stroke-dasharray="2 4"' if down else "" if cut else ' stroke-opacity=".7"'
     yield (
         f'<line x1="{a[0]:.1f}" y1="{a[1]:.1f}" x2="{b[0]:.1f}" y2="{b[1]:.1f}" {style}>'
-        f"<title>{html.escape(said(link))}</title></line>"
+        f"<title>{html.escape(describe_link(link))}</title></line>"
     )
     if cut:
         x, y = (a[0] + b[0]) / 2, (a[1] + b[1]) / 2

@@ -110,7 +110,7 @@ class Timeline:
         share = (x - self.left) / (self.width - 18 - _CELL - self.left)
         return self.start + round(min(1.0, max(0.0, share)) * (self.end - self.start))
 
-    def told(self, mark: TimelineMark, *, listed: int = _LISTED) -> str:
+    def describe_mark(self, mark: TimelineMark, *, listed: int = _LISTED) -> str:
         """The meaning of a mark, in lines of plain text."""
         n = len(mark.matches)
         alerts = [mark.alert(m) for m in mark.matches]
@@ -182,7 +182,7 @@ def svg(t: Timeline, *, live: bool = False) -> str:
         n = len(mark.matches)
         shape = _shape(mark.verdict, mark.x, y, 3.0 if n == 1 else 4.2 if n < 10 else 5.4)
         if live:
-            told = html.escape(t.told(mark))
+            told = html.escape(t.describe_mark(mark))
             area = f'<rect x="{mark.x - 6:.1f}" y="{y - 7:.1f}" width="12" height="14" fill="transparent"/>'
             shape = (
                 f'<g class="mark" tabindex="0" role="button" aria-label="{html.escape(t.lanes[mark.lane])}: {told}" '

@@ -96,7 +96,7 @@ class ClusterView(Following):
             "head": head_html(s),
             "map": cluster_map.svg(s, self._width),
             "nodes": [_controls(n) for n in s.state.nodes],
-            "said": "" if self.pressed is None else said(s, self.pressed),
+            "said": "" if self.pressed is None else describe_fault(s, self.pressed),
             "failed": self._failed,
             "standing": self.status_note(),
             "stretches": list(STRETCHES),
@@ -107,7 +107,7 @@ class ClusterView(Following):
         }
 
 
-def said(shown: ClusterSnapshot, fault: Fault) -> str:
+def describe_fault(shown: ClusterSnapshot, fault: Fault) -> str:
     """The outcome of a fault that was added by a button."""
     if shown.waits(fault):
         clock = "" if shown.state.clock is None else f", and the clock is at {when(shown.state.clock)}"
