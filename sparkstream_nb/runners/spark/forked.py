@@ -37,7 +37,9 @@ def tell(address: str) -> None:
             return
 
 
-def request(server: socket.socket, words: list[str], environment: dict[bytes, bytes], files: Iterable[int] = (0, 1, 2)) -> None:
+def request(
+    server: socket.socket, words: list[str], environment: dict[bytes, bytes], files: Iterable[int] = (0, 1, 2)
+) -> None:
     """Sends the fork server a request of some words, for a process with this environment and these files. Raises
     OSError."""
     data = marshal.dumps((words, environment, os.getcwd()))

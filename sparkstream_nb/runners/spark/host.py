@@ -1,5 +1,5 @@
-"""An engine host: a process that keeps the engines of one Spark partition of an app's run, and works for the worker that
-Spark gives the partition to (`hosts.py`).
+"""An engine host: a process that keeps the engines of one Spark partition of an app's run, and works for the worker
+that Spark gives the partition to (`hosts.py`).
 
 It works for one worker at a time: another that connects meanwhile, such as one of a later attempt, waits. It ends
 
