@@ -258,16 +258,17 @@ def test_without_a_server_or_an_engine_to_keep_the_worker_works(node: Node, monk
 
 
 @pytest.mark.timeout(120)
-def test_an_app_on_more_partitions_than_workers_stay_with(spark: object, tmp_path: Path) -> None:
-    app = deploy(APP, name="hosted", home=tmp_path / "home", nodes=4)
+def test_an_app_on_spark_keeps_its_engines_until_it_stops(spark: object, tmp_path: Path) -> None:
+    text = "define stream S (k string, v int); from S#window.length(3) select k, v insert into O;"
+    app = deploy(text, name="hosted", home=tmp_path / "home", nodes=4)
+    folder = forks.folder()
+    assert folder is not None
+    of_run = f"{hosts.prefix(app._stream.job.run)}*"
     for v in range(6):
         app.send("S", [[f"k{k}", v] for k in range(8)], at=1000 + v)
         app.flush()
-        if v:
-            assert not any(n.restored for n in app.progress.nodes.values())
+        assert not any(n.restored for n in app._progress.nodes.values())
     assert len(app.output("O")) == 48
-    folder = forks.folder()
-    assert folder is not None
-    (life,) = (p.name for p in app.home.glob("life-*"))
+    assert len(list(folder.glob(of_run))) == 2, "local[2] has two partitions"
     app.stop()
-    assert not list(folder.glob(f"{hosts.prefix(life)}*"))
+    assert not list(folder.glob(of_run))
