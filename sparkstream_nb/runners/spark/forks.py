@@ -215,7 +215,7 @@ class _ForkServer:
         return None
 
     def _host(self, request: _ForkRequest, name: str) -> _ForkRequest | None:
-        """Forks the engine host of a name where it does not run. It listens before whoever asked is answered."""
+        """Forks the engine host of a name where it does not run. It listens before the worker is answered."""
         self._reap()
         if name in self.hosts:
             for held in request.files:

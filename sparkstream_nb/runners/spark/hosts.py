@@ -3,8 +3,8 @@ which keeps the engines of the partition's nodes (`host.py`).
 
 Spark gives a partition to any idle worker, and ends workers that are idle for a minute. An engine in a worker would be
 made again from its state in most micro-batches; in a host it stays. The fork server (`forks.py`) forks the hosts. A
-worker tells the host of its partition what there is to do, and answers what that asks of the node's state, which Spark
-lets only the worker read and write. Where there is no fork server, the worker does the work itself.
+worker sends the host of its partition the work, and answers its requests for the node's state, which Spark lets only
+the worker read and write. Where there is no fork server, the worker does the work itself.
 
 To Spark a host is part of the worker: a worker whose host dies in the middle ends as well, and so does a host whose
 worker dies. An engine is used again only where its version is the one in the state (`node_work.py`), so that a host may
@@ -176,8 +176,8 @@ def _served(line: Line, data: bytes | None, state: NodeState) -> Columns:
 
 
 def _answer(state: NodeState, method: str, arguments: tuple[Any, ...]) -> tuple[bool, Any]:
-    """Whether a method of the state succeeded, and what it returned or raised. Spark's errors say nothing of the events
-    (`recovery.care`), nor does an OSError."""
+    """Calls a method of the state: (whether it succeeded, what it returned or raised). Spark's errors say nothing of
+    the events (`recovery.care`), nor does an OSError."""
     try:
         return True, getattr(state, method)(*arguments)
     except Exception as error:
