@@ -96,7 +96,7 @@ class Node:
         found = hosts.worked_off(self.work(**named), 0, self.state, 0, given)
         assert found is not None
         out = rows.from_columns(found)
-        (mark,) = [r for r in out if isinstance(r, rows.Mark)]
+        (mark,) = [r for r in out if isinstance(r, rows.NodeDone)]
         sums = [s for r in out if isinstance(r, rows.StreamEvents) for s in r.table()["s"].to_pylist()]
         return sums, mark.report.restored
 

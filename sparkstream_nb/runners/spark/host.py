@@ -122,7 +122,7 @@ class Host:
             assert self._work is not None
             found = work_off(self._work, _State(line), key, rows.from_columns(given))
             for row in found:
-                if isinstance(row, rows.Mark):
+                if isinstance(row, rows.NodeDone):
                     self._sizes[key] = row.report.state_bytes
             return DONE, rows.to_columns(found)
         except BaseException as error:
