@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from ..node_spec import NodeWork
+from .hosts import PackedWork
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +47,7 @@ class NodeProcessor(StatefulProcessor):
     """Runs the nodes of `work` over the entries that Spark brings them."""
 
     def __init__(self, work: NodeWork) -> None:
-        self.work = work
+        self.work = PackedWork.of(work)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.state = SparkNodeState(handle)
