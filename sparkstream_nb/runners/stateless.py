@@ -175,10 +175,10 @@ def _rows(folder: Path, apps: Sequence[SourceApp | None], share: TaskShare) -> I
         if app is None:
             continue
         with alone(folder, when=app.care.concerns(found)):
-            yield worked_off(folder, app, replace(share, entries=found))
+            yield work_off_share(folder, app, replace(share, entries=found))
 
 
-def worked_off(
+def work_off_share(
     folder: Path, app: SourceApp, share: TaskShare, check: Callable[[], None] | None = None
 ) -> list[tuple[int, Row]]:
     """An app's rows, each with its key: consecutive entries for every node that does not rest, its part of their

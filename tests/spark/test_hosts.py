@@ -93,7 +93,7 @@ class Node:
         return self.results(self.given(value), **named)
 
     def results(self, given: Columns, **named: Any) -> tuple[list[int], bool]:
-        found = hosts.worked_off(self.work(**named), 0, self.state, 0, given)
+        found = hosts.work_in_host(self.work(**named), 0, self.state, 0, given)
         assert found is not None
         out = rows.from_columns(found)
         (mark,) = [r for r in out if isinstance(r, rows.NodeDone)]
@@ -196,7 +196,7 @@ def test_a_host_ends_as_its_worker_does(node: Node) -> None:
     ("check", "error", "said"),
     [
         (partial(operator.truediv, 1, 0), ZeroDivisionError, "^division by zero$"),
-        (partial(PackedWork.unpacked, None), AttributeError, "has no attribute 'data'"),
+        (partial(PackedWork.unpack, None), AttributeError, "has no attribute 'data'"),
         (partial(check_master, "nowhere"), Misuse, "'nowhere' is not the address of a Spark"),
     ],
 )
@@ -224,7 +224,7 @@ def test_what_cannot_be_pickled_is_told_as_text() -> None:
     class Local(Exception):
         pass
 
-    found = pickle.loads(hosts.packed(Local("here")))
+    found = pickle.loads(hosts.pack_error(Local("here")))
     assert (type(found), str(found)) == (RuntimeError, "Local: here")
 
 
@@ -252,9 +252,9 @@ def test_a_host_without_work_ends_where_its_state_is_small_or_its_app_gone(tmp_p
 
 def test_without_a_server_or_an_engine_to_keep_the_worker_works(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     given = node.given(1)
-    assert hosts.worked_off(node.work(keep=False), 0, node.state, 0, given) is None
+    assert hosts.work_in_host(node.work(keep=False), 0, node.state, 0, given) is None
     monkeypatch.setattr(hosts, "folder", None)
-    assert hosts.worked_off(node.work(), 0, node.state, 0, given) is None
+    assert hosts.work_in_host(node.work(), 0, node.state, 0, given) is None
 
 
 @pytest.mark.timeout(120)

@@ -14,13 +14,13 @@ from . import hosts
 from .hosts import PackedWork
 
 
-def worked_off(work: PackedWork, state: NodeState, key: int, frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+def work_off_frames(work: PackedWork, state: NodeState, key: int, frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """The results of a node's entries, as rows of `journal.SCHEMA`: from the engine host of Spark's partition, or where
     there is none, of this process."""
     brought = list(frames)
     given = {c: [value for frame in brought for value in frame[c].tolist()] for c in journal.COLUMNS}
     task = TaskContext.get()
-    found = None if task is None else hosts.worked_off(work, task.partitionId(), state, key, given)
+    found = None if task is None else hosts.work_in_host(work, task.partitionId(), state, key, given)
     if found is None:
-        found = rows.to_columns(work_off(work.unpacked(), state, key, rows.from_columns(given)))
+        found = rows.to_columns(work_off(work.unpack(), state, key, rows.from_columns(given)))
     return pd.DataFrame(found)

@@ -24,7 +24,7 @@ from typing import Any
 from ...journal import rows
 from ..node_spec import NodeWork
 from ..node_work import work_off
-from .hosts import BEGUN, DONE, GONE, RAISED, STATE, Columns, Line, packed
+from .hosts import BEGUN, DONE, GONE, RAISED, STATE, Columns, Line, pack_error
 
 IDLE_SECONDS = 60.0
 _SMALL = 1 << 20
@@ -105,14 +105,14 @@ class Host:
             return True
         self._works_for = connection
         threading.Thread(target=self._watch, args=(connection, connection.dup()), daemon=True).start()
-        kind, what = self._worked_off(line, digest, data, key, given)
+        kind, what = self._work_off(line, digest, data, key, given)
         self._works_for = None
         with contextlib.suppress(OSError):  # the worker has died just now
             line.send((kind, what))
             return kind == DONE
         return False
 
-    def _worked_off(
+    def _work_off(
         self, line: Line, digest: bytes, data: bytes | None, key: int, given: Columns
     ) -> tuple[str, Columns | bytes]:
         """The results, or the error, pickled. `data`: the work, where it is another one than before."""
@@ -126,7 +126,7 @@ class Host:
                     self._sizes[key] = row.report.state_bytes
             return DONE, rows.to_columns(found)
         except BaseException as error:
-            return RAISED, packed(error)
+            return RAISED, pack_error(error)
 
     def _watch(self, connection: socket.socket, own: socket.socket) -> None:
         """Ends this process when the worker, or the server, dies while it works for that worker. Waits on a copy of the

@@ -62,7 +62,7 @@ class PackedWork:
         data = pickle.dumps(work)
         return PackedWork(work.run, work.keep, data, hashlib.blake2b(data, digest_size=16).digest())
 
-    def unpacked(self) -> NodeWork:
+    def unpack(self) -> NodeWork:
         """The inverse of `of`."""
         work: NodeWork = pickle.loads(self.data)
         return work
@@ -90,7 +90,7 @@ class Line:
         self._connection.close()
 
 
-def packed(error: BaseException, other: type[Exception] = RuntimeError) -> bytes:
+def pack_error(error: BaseException, other: type[Exception] = RuntimeError) -> bytes:
     """An error, pickled; where that does not preserve it, one of class `other` with its text."""
     with contextlib.suppress(Exception):
         data = pickle.dumps(error)
@@ -105,7 +105,7 @@ def prefix(run: str) -> str:
     return f"h{hashlib.blake2b(run.encode(), digest_size=6).hexdigest()}-"
 
 
-def worked_off(work: PackedWork, partition: int, state: NodeState, key: int, given: Columns) -> Columns | None:
+def work_in_host(work: PackedWork, partition: int, state: NodeState, key: int, given: Columns) -> Columns | None:
     """The results of a node's entries, which the host of the partition works on; None where no host can be had, and
     nothing was done. Raises the errors that are raised in the host."""
     if folder is None or not work.keep:
@@ -115,7 +115,7 @@ def worked_off(work: PackedWork, partition: int, state: NodeState, key: int, giv
         if tried:
             time.sleep(_PAUSE)
         try:
-            connection = _connected(folder, name)
+            connection = _connect_to_host(folder, name)
         except OSError:
             continue
         line = Line(connection)
@@ -127,13 +127,13 @@ def worked_off(work: PackedWork, partition: int, state: NodeState, key: int, giv
             continue
         assert begun == BEGUN
         try:
-            return _served(line, work.data if wants else None, state)
+            return _serve_host(line, work.data if wants else None, state)
         finally:
             line.close()
     return None
 
 
-def _connected(folder: Path, name: str) -> socket.socket:
+def _connect_to_host(folder: Path, name: str) -> socket.socket:
     """A connection to a host, for which the fork server is asked where it does not answer. Raises OSError where there
     is none."""
     with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
@@ -157,7 +157,7 @@ def _connection(path: Path) -> socket.socket:
     return connection
 
 
-def _served(line: Line, data: bytes | None, state: NodeState) -> Columns:
+def _serve_host(line: Line, data: bytes | None, state: NodeState) -> Columns:
     """Answers a host that has begun, until it is done."""
     try:
         if data is not None:
@@ -181,7 +181,7 @@ def _answer(state: NodeState, method: str, arguments: tuple[Any, ...]) -> tuple[
     try:
         return True, getattr(state, method)(*arguments)
     except Exception as error:
-        return False, packed(error, OSError)
+        return False, pack_error(error, OSError)
 
 
 def _die() -> NoReturn:

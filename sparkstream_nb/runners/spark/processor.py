@@ -53,9 +53,9 @@ class NodeProcessor(StatefulProcessor):
         self.state = SparkNodeState(handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
-        from .frames import worked_off
+        from .frames import work_off_frames
 
-        yield worked_off(self.work, self.state, key[0], rows)
+        yield work_off_frames(self.work, self.state, key[0], rows)
 
     def close(self) -> None:
         """Nothing is held open."""
