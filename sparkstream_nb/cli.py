@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TextIO
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from ._version import __version__
 from .cli_checks import audit, check, describe_error, explain, graph, many, text_of
 from .errors import Misuse, SparkStreamError, nearest
+from .option_values import port, positive, stream_and_file
 from .options import (
     CannotRead,
     HelpAsked,
@@ -30,11 +31,8 @@ from .options import (
     add_deployment,
     add_reading,
     deployment_of,
-    port,
-    positive,
     read_text,
     reading_of,
-    stream_and_file,
     write_text,
 )
 
@@ -557,7 +555,6 @@ def run_app(options: Any) -> int:
     """`sparkstream run`. What can be told of app, feeds and options before Spark starts is told before."""
     plan = _compile_plan(options)
     from .app import Reading, check_feed, deploy
-    from .app.deployment.fed import FedBefore
     from .app.deployment.folder import document_home, document_name
     from .app.running.sent import columns_of_streams
     from .lab import connect
@@ -577,51 +574,61 @@ def run_app(options: Any) -> int:
         file = Path("app" if options.app == "-" else options.app)
         name, how["home"] = document_name(file), how["home"] or document_home(file)
     app = deploy(plan.text, name=name, **how)
-    if app.redeployed and not options.fresh:
-        print(f"{name}: {app.redeployed} --fresh starts without it.", file=sys.stderr)
-    for said in app.emptied:
-        print(f"{name}: {said}", file=sys.stderr)
-    for said in warnings_of(app):
-        print(f"{name}: {said}", file=sys.stderr)
+    notes = [f"{app.redeployed} --fresh starts without it."] if app.redeployed and not options.fresh else []
+    notes += [*app.emptied, *warnings_of(app)]
     if len(options.feed) > 1:
-        print(f"{name}: {_one_after_the_other(options.feed)}", file=sys.stderr)
+        notes.append(_one_after_the_other(options.feed))
+    for note in notes:
+        print(f"{name}: {note}", file=sys.stderr)
     try:
-        fed = FedBefore()
         for stream, path in options.feed:
-            again = fed.has(app.home, stream, Path(path))
-            report = app.feed(stream, Path(path), **reading[stream])
-            if report.events:
-                fed.add(app.home, stream, Path(path))
-            if again and report.events:
-                twice = "its events are counted twice. --fresh starts from scratch."
-                print(f"{name}: {path} was fed to {stream} before: {twice}", file=sys.stderr)
-            print(_format_feed_report(report))
-            for said in report.notes:
-                print(f"{name}: {said}", file=sys.stderr)
+            _feed_file(app, stream, Path(path), reading[stream])
         if app.deployment.sources or options.seconds:
             _follow(app, options.seconds)
         app.flush()
-        outputs = app.stats().outputs
-        for stream, definition in app.plan.streams.items():
-            if definition.kind == "inferred":
-                found = app.output(stream, last=options.last, limit=options.last)
-                there = outputs.get(stream, 0)
-                print(f"\n{stream}" + (f", the last {len(found):,} of {there:,}" if there > len(found) else ""))
-                print(found)
-        for query in options.query:
-            print(f"\n{query}\n{app.query(query, limit=options.limit)}")
-        if len(app.errors):
-            print(f"\nerrors\n{app.errors}")
-        for source in app.stats().sources:
-            print(_read(source))
-        if app.deployment.sinks:
-            app.drain()
-            for sink in app.stats().sinks:
-                print(_format_sink_stats(sink))
+        _print_results(app, options)
     finally:
         app.stop()
         app.close()
     return 0
+
+
+def _feed_file(app: App, stream: str, path: Path, reading: Mapping[str, Any]) -> None:
+    """Feeds a file, and prints the report."""
+    from .app.deployment.fed import FedBefore
+
+    fed = FedBefore()
+    again = fed.has(app.home, stream, path)
+    report = app.feed(stream, path, **reading)
+    if report.events:
+        fed.add(app.home, stream, path)
+    if again and report.events:
+        twice = "what came in then is there twice. --fresh begins anew."
+        print(f"{app.name}: {path} was fed to {stream} before: {twice}", file=sys.stderr)
+    print(_format_feed_report(report))
+    for note in report.notes:
+        print(f"{app.name}: {note}", file=sys.stderr)
+
+
+def _print_results(app: App, options: Any) -> None:
+    """Prints outputs, answers, errors, and the figures of sources and sinks, which have sent all by then."""
+    outputs = app.stats().outputs
+    for stream, definition in app.plan.streams.items():
+        if definition.kind == "inferred":
+            found = app.output(stream, last=options.last, limit=options.last)
+            there = outputs.get(stream, 0)
+            print(f"\n{stream}" + (f", the last {len(found):,} of {there:,}" if there > len(found) else ""))
+            print(found)
+    for query in options.query:
+        print(f"\n{query}\n{app.query(query, limit=options.limit)}")
+    if len(app.errors):
+        print(f"\nerrors\n{app.errors}")
+    for source in app.stats().sources:
+        print(_read(source))
+    if app.deployment.sinks:
+        app.drain()
+        for sink in app.stats().sinks:
+            print(_format_sink_stats(sink))
 
 
 def _one_after_the_other(feeds: Sequence[tuple[str, str]]) -> str:

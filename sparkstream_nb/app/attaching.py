@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from .. import argument_checks
 from ..errors import Misuse, did_you_mean
-from ..interrupts import deferred, interruptible
-from .config import given
 from .config.record import DeploymentRecord
-from .deploying import apps, attach_inside, deploy
+from .deploying import apps, deploy_again
 from .deployment.folder import apps_folder, default_home, document_home, former_life, has_app
 from .deployment.owner import owner_of, same_folder
 from .results import frontend
@@ -73,22 +72,20 @@ def attach(
     Raises `Misuse` where no such app is there, another process owns it, or its state does not fit any more, and what
     `deploy` raises.
     """
-    given.name("name", name)
-    given.require_str("name", name)
-    given.path("home", home)
-    given.optional_str_map("variables", variables)
+    argument_checks.check_name("name", name)
+    argument_checks.require_str("name", name)
+    argument_checks.check_path("home", home)
+    argument_checks.optional_str_map("variables", variables)
     folder, record = _find_record(name, None if home is None else Path(home))
     running = apps().get(name)
     if running is not None and not running.closed and same_folder(running.home, folder):
         return running
     try:
-        arguments = record.deployment()
+        request = record.request(folder)
     except (KeyError, TypeError):
         raise _unreadable(folder) from None
-    arguments["variables"] = {**arguments["variables"], **(variables or {})}
-    arguments["master"] = arguments["master"] if master is None else master
-    with deferred(), attach_inside(), interruptible():
-        app = deploy(**arguments, home=folder)
+    request = replace(request, variables={**(request.variables or {}), **(variables or {})})
+    app = deploy_again(request if master is None else replace(request, master=master))
     if record.scaled is not None and tuple(record.scaled) != app.shard_ids:
         app.scale(shard_ids=record.scaled)
     app.lines_before = record.lines_before
@@ -99,7 +96,7 @@ def attach(
 
 def attachable(home: str | Path | None = None) -> Attachable:
     """The apps that can be attached: of the folder `home`, or where apps are by default."""
-    given.path("home", home)
+    argument_checks.check_path("home", home)
     folders = _folders() if home is None else [Path(home)]
     found = [(folder, record) for folder in folders if (record := _record(folder)) is not None]
     found.sort(key=lambda f: (f[1].name, str(f[0])))

@@ -11,8 +11,9 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, context_
 
 from .. import app as api
 from ..app.attaching import attachable_names
-from ..options import MODES, Options
+from ..options import Options
 from ..plan.nodes import DURATIONS
+from ..request import MODES
 from .completion import CompletionQuery, at_cursor
 from .completion.names import CompletionNames, of_plan
 

@@ -26,7 +26,7 @@ from . import node_work as nodes
 from .inline_checkpoint import BufferedState, InlineCheckpoint, Planned
 from .node_spec import NodeWork
 from .protocol import Job
-from .stateless import SourceApp, app_of, worked_off
+from .stateless import SourceApp, app_of, work_off_share
 
 ABOUT = "Runs in this process, without Spark (master='inline'): meant for tests, CI and a first look."
 _ENDING_SECONDS = 60.0
@@ -213,7 +213,7 @@ class _MicroBatches:
         given: dict[int, list[Row]] = {}
         for share in self.planner.shares(planned.start, planned.end):
             with alone(self.nodes.folder, when=self.app.care.concerns(share.entries)):
-                for key, row in worked_off(self.nodes.folder, self.app, share, self._check):
+                for key, row in work_off_share(self.nodes.folder, self.app, share, self._check):
                     given.setdefault(key, []).append(row)
         out: list[Row] = []
         states: list[BufferedState] = []

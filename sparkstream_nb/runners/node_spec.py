@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from ..journal.shared import Shared
     from ..nodes.distributed import Distributed
     from ..plan.distributed.leader import Duty
-    from ..plan.nodes import Plan
     from ..recovery.crash_bisection import CrashBisection
     from ..simulation.groups import NodeGroups
 
@@ -49,28 +47,6 @@ class NodeSpec:
     def takes_all(self) -> bool:
         """True if it takes all events, and does all of its plan itself."""
         return self.duty is not None or self.groups is not None
-
-    @staticmethod
-    def of(
-        node: int,
-        shard: str,
-        plan: Plan,
-        *,
-        trace: bool = False,
-        scripts: bool = False,
-        index: int = 0,
-        count: int = 1,
-        start: int | None = None,
-        tables: bytes = b"",
-        duty: Duty | None = None,
-        groups: NodeGroups | Distributed | None = None,
-        limits: Limits | None = None,
-        tokens: Mapping[str, str] | None = None,
-    ) -> NodeSpec:
-        return NodeSpec(
-            node, shard, pickle.dumps(plan), trace, scripts, index, count, start, tables, duty, groups,
-            Limits() if limits is None else limits, tokens,
-        )  # fmt: skip
 
 
 class NodeState(Protocol):

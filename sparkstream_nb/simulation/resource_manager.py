@@ -217,17 +217,19 @@ class ResourceSimulation:
         heard = any({c.a, c.b} & {*self.managers} for c in self.cuts)
         if self.halted or heard or len(leaders) != 1 or looking not in ([], leaders) or leaders[0].pool is None:
             return False
-        leader, pool, oldest = leaders[0], leaders[0].pool, 2 * self.cluster.heartbeat
+        steady = leaders[0].up and self._knows_all(leaders[0].name, leaders[0].pool)
+        return steady and self.coordinators.quiet(self.coordinators.next_at(set()))
+
+    def _knows_all(self, leader: str, pool: _Pool) -> bool:
+        """True if the leader has all nodes that are up in its `pool`, and each has sent its last heartbeat in time: the
+        next one is the next event of its own."""
         up = [w for w in self.workers.values() if w.up]
         return (
-            leader.up
-            and {*pool.nodes} == {w.name for w in up}
-            and all(w.leader == leader.name and not w.new for w in up)
+            {*pool.nodes} == {w.name for w in up}
+            and all(w.leader == leader and not w.new for w in up)
             and all(p.failed == 0 for p in pool.nodes.values())
-            # Each has sent its last heartbeat in time, so that the next one is the next event of its own.
             and all(pool.nodes[w.name].last == w.heard for w in up)
-            and all(w.next_beat - w.heard < oldest for w in up)
-            and self.coordinators.quiet(self.coordinators.next_at(set()))
+            and all(w.next_beat - w.heard < 2 * self.cluster.heartbeat for w in up)
         )
 
     def _skip(self, upto: int) -> None:

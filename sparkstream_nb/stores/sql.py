@@ -469,34 +469,18 @@ class SqlStore:
         columns = [c for c in layout.columns if not c.in_key or c.role == "time" or c in same]
         where = self._where(layout, bounds, groups)
         sets = [c for c in columns if c.role == "set"]
+        queries = [self._select(layout, per, where.sql, columns, same)]
+        if sets:
+            names = ", ".join(self._dialect.quote_name(x) for x in [layout.time, *(x.name for x in (*same, *sets))])
+            queries.append(f"SELECT {names} FROM {self._table(layout, per)} WHERE {where.sql}")
 
-        def work(c: sa.Connection) -> tuple[list[Any], list[Any]]:
-            sql = self._select(layout, per, where.sql, columns, same)
-            found = c.execute(sa.text(sql), where.values).fetchall()
-            if not sets:
-                return list(found), []
-            q = self._dialect.quote_name
-            names = ", ".join(q(x) for x in [layout.time, *(x.name for x in (*same, *sets))])
-            each = f"SELECT {names} FROM {self._table(layout, per)} WHERE {where.sql}"
-            return list(found), list(c.execute(sa.text(each), where.values).fetchall())
+        def work(c: sa.Connection) -> list[list[Any]]:
+            return [list(c.execute(sa.text(sql), where.values).fetchall()) for sql in queries]
 
-        rows, set_rows = self._transaction(work, reads=True)
-        values = dict(zip((c.name for c in columns), zip(*rows, strict=True), strict=True)) if rows else {}
-        united = _united_by_key(set_rows, 1 + len(same), len(sets))
-        if rows:
-            keys = list(zip(values[layout.time], *(values[x.name] for x in same), strict=True))
-            for i, x in enumerate(sets):
-                values[x.name] = tuple(united[k][i] for k in keys)
-        out = pa.table(
-            [_array(c, values.get(c.name, ())) for c in columns],
-            schema=pa.schema([(c.name, c.arrow) for c in columns]),
-        )
-        order = [layout.time, *(x.name for x in same)]
-        out = out.sort_by([(n, "ascending") for n in order])
-        if groups.merged:
-            for c in layout.groups:
-                out = out.append_column(c.name, pa.nulls(out.num_rows, c.arrow))
-        return rows_from_store(layout, out)
+        rows, *of_sets = self._transaction(work, reads=True)
+        key = [layout.time, *(x.name for x in same)]
+        out = _table_of_rows(columns, key, rows, of_sets[0] if sets else ())
+        return rows_from_store(layout, _with_null_groups(out, layout) if groups.merged else out)
 
     def _where(self, layout: TableLayout, bounds: tuple[int, int], groups: GroupFilter) -> _Where:
         """The rows of a range of time and of some groups."""
@@ -752,6 +736,29 @@ def _union(sets: Iterable[Sequence[Any] | None]) -> list[Any] | None:
             some = True
             seen.update(dict.fromkeys(s))
     return list(seen) if some else None
+
+
+def _table_of_rows(
+    columns: Sequence[StoredColumn], key: Sequence[str], rows: Sequence[Any], of_sets: Iterable[Any]
+) -> pa.Table:
+    """Rows of an aggregation in the order of their key. `of_sets`: the key and the sets of each row of the database,
+    which are united where several rows of it are one here."""
+    values = dict(zip((c.name for c in columns), zip(*rows, strict=True), strict=True)) if rows else {}
+    sets = [c.name for c in columns if c.role == "set"]
+    if rows:
+        united = _united_by_key(of_sets, len(key), len(sets))
+        keys = list(zip(*(values[name] for name in key), strict=True))
+        values |= {name: tuple(united[k][i] for k in keys) for i, name in enumerate(sets)}
+    arrays = [_array(c, values.get(c.name, ())) for c in columns]
+    table = pa.table(arrays, schema=pa.schema([(c.name, c.arrow) for c in columns]))
+    return table.sort_by([(name, "ascending") for name in key])
+
+
+def _with_null_groups(table: pa.Table, layout: TableLayout) -> pa.Table:
+    """Rows of all groups together, whose group columns are null."""
+    for c in layout.groups:
+        table = table.append_column(c.name, pa.nulls(table.num_rows, c.arrow))
+    return table
 
 
 def _united_by_key(rows: Iterable[Any], keys: int, sets: int) -> dict[tuple[Any, ...], list[list[Any] | None]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ define stream S (k string, o object);
 
 def spec_of(text: str) -> NodeSpec:
     plan = compile_app(text)
-    return NodeSpec.of(0, "node-1", plan, tokens=state_tokens(plan, units_of(plan)))
+    return NodeSpec(0, "node-1", pickle.dumps(plan), tokens=state_tokens(plan, units_of(plan)))
 
 
 def put_out(folder: Path, text: str, events: list[tuple[int, str, Any]]) -> tuple[dict[str, int], list[list[Any]]]:

@@ -118,8 +118,8 @@ def node_files(
             kind = f"another kind of deployment ({_name_kind(node.kind)}) than {_name_kind(kinds[0])}"
             raise Misuse(f"{node.path} describes {kind}")
         if node.kind != nodes[0].kind and (HA not in kinds or DISTRIBUTED in (node.kind, nodes[0].kind)):
-            kind, first = _name_kind(node.kind), _name_kind(nodes[0].kind)
-            raise Misuse(f"{node.path} is of kind {kind}, and {nodes[0].path} of {first}")
+            kind, of_first = _name_kind(node.kind), _name_kind(nodes[0].kind)
+            raise Misuse(f"{node.path} is of kind {kind}, and {nodes[0].path} of {of_first}")
     return nodes
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
+from ... import argument_checks
 from ...errors import Misuse, StoreError, mask_passwords, nearest, shown
 from ...stores.address import FILE_OPTIONS, MEMORY, Database, from_jdbc
-from . import given
 
 SERVERS = ("kafka", "nats", "smtp", "tcp")
 """Kinds of grants that name a server as HOST:PORT."""
@@ -130,7 +130,7 @@ class Grants:
         """The grants that `texts` name, each as KIND=WHAT. Raises `Misuse` for anything else."""
         if isinstance(texts, str):
             raise Misuse(f"allow is a list of texts such as ['file=/data/out'], not {shown(texts)}")
-        given.optional_str_list("allow", texts)
+        argument_checks.optional_str_list("allow", texts)
         folders: list[Path] = []
         urls: list[Url] = []
         servers: list[tuple[str, str, int]] = []
@@ -144,7 +144,7 @@ class Grants:
                 message += "; nor smtp=HOST:PORT, tcp=HOST:PORT or nats=HOST:PORT"
                 raise Misuse(message if kind in KINDS else nearest(message, kind, KINDS))
             if kind == "file":
-                given.path("allow: file", what)
+                argument_checks.check_path("allow: file", what)
                 folders.append(_resolve_path(Path(what).expanduser(), "allow: file"))
             elif kind == "http":
                 url = Url.of(what, "allow: http")

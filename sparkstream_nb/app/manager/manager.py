@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ... import argument_checks
 from ...engine.scripts import refuse_scripts
 from ...errors import Misuse, SiddhiBindError, SiddhiError, SparkStreamError, nearest
 from ...lang.tree import find_annotation
@@ -22,7 +23,6 @@ from ...plan.distributed.partial_apps import without_sources
 from ...plan.gaps import refuse
 from ...plan.nodes import Plan
 from ...plan.query_parts import connector_type
-from ..config import given
 from ..deploying import apps, close_app, get
 from ..results.answers import Stats
 from ..results.prometheus import prometheus_text
@@ -158,7 +158,7 @@ def checked_app(text: str, name: str | None = None, properties: Mapping[str, str
     called = plan.name or name
     if called is None:
         raise Misuse("the app has no name: begin it with @app:name('NAME')")
-    given.name("the app's name", called)
+    argument_checks.check_name("the app's name", called)
     if _IN_PATHS.search(called) or called == STATISTICS:
         raise Misuse(f"an app cannot be called '{called}': give it a name of letters, digits, - and _")
     try:

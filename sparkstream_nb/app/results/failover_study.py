@@ -11,11 +11,11 @@ from typing import Any
 
 import pandas as pd
 
+from ... import argument_checks
 from ...errors import Misuse, nearest, shown
 from ...replay.failover_tasks import FailoverCounts
 from ...simulation.faults import Fault, Kill, Scenario
 from ...simulation.topology import Coordination, Pair
-from ..config import given
 from ..config.fault_schedule import plan_faults
 from .frontend import Displayed
 
@@ -100,7 +100,7 @@ def runs_of(pair: Pair, wanted: Wanted, length: int) -> tuple[list[str], list[St
             raise Misuse(f"{name} has no value to try")
         varied[name] = listed
     if isinstance(wanted.seeds, int):
-        given.optional_int("seeds", wanted.seeds, 1)
+        argument_checks.optional_int("seeds", wanted.seeds, 1)
     seeds = list(range(wanted.seeds)) if isinstance(wanted.seeds, int) else list(wanted.seeds)
     settings = [dict(zip(varied, values, strict=True)) for values in product(*varied.values())]
     if not seeds or len(seeds) * len(settings) > MOST_RUNS:

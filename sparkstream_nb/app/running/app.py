@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from ... import argument_checks
 from ...engine.expressions import Context
 from ...engine.scripts import scripts_of
 from ...engine.state.batch import InputBatch, RetrievalAnswer
@@ -27,7 +28,6 @@ from ...plan.reports.repair import repairs
 from ...plan.reports.split_graph import split_graph
 from ...sources.feed_check import check_source
 from ...types import Type
-from ..config import given
 from ..results import frontend
 from ..results.answers import SHARD, Errors, Events, InputCounts, LiveStats, Result, Stats, frame_of
 from ..results.buckets import ALWAYS, AggregationReader, InputStream
@@ -63,8 +63,8 @@ class App(ReplayedApp):
         duration that is open on each node. Raises SiddhiError, with a caret, for a wrong query.
         """
         self._check_open()
-        given.require_str("the query", text)
-        given.optional_int("limit", limit, 0)
+        argument_checks.require_str("the query", text)
+        argument_checks.optional_int("limit", limit, 0)
         retrieval = compile_retrieval(text, self.plan)
         if self.deployment.groups is not None:
             return self._of_groups(retrieval, text, limit)
@@ -235,7 +235,7 @@ class App(ReplayedApp):
         return InputStream(self.name, stream, self.schemas[stream], time)
 
     def _aggregation(self, name: str) -> None:
-        given.require_str("name", name)
+        argument_checks.require_str("name", name)
         if name not in self.plan.aggregations:
             raise Misuse(nearest(f"{self.name} has no aggregation '{name}'", name, self.plan.aggregations))
 
@@ -247,8 +247,8 @@ class App(ReplayedApp):
         past is kept is the deployment's `retention`; what is not is counted. `limit` is how many rows to show. Raises
         `Misuse` for an unknown stream.
         """
-        given.optional_int("last", last, 0)
-        given.optional_int("limit", limit, 0)
+        argument_checks.optional_int("last", last, 0)
+        argument_checks.optional_int("limit", limit, 0)
         if self._only_comes_in(stream):
             found = self._arrivals().last(stream, ARRIVALS if last is None else last)
             return Events(self.name, stream, found.frame, limit, InputCounts(found.total, found.gone))
@@ -277,7 +277,7 @@ class App(ReplayedApp):
         that there are not.
         """
         self._check_open()
-        given.optional_int("last", last, 1)
+        argument_checks.optional_int("last", last, 1)
         schema = self._schema(stream)
         if latest is not None and number is not None:
             raise Misuse("a tail shows the latest event of each key or one number: give latest or number, not both")

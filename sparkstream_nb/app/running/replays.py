@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ... import argument_checks
 from ...errors import Misuse, SparkStreamError, shown
 from ...journal.entries import FaultEntry
 from ...journal.routing import Route
@@ -21,7 +22,6 @@ from ...simulation.groups import NodeGroups
 from ...simulation.placements import run_spans
 from ...simulation.resource_manager import simulate_resources
 from ...simulation.topology import Pair
-from ..config import given
 from ..deployment.deployment import HA, MOST_NODES
 from ..results.divergence import Divergence, Truth
 from ..results.failover import Failover
@@ -163,7 +163,7 @@ class ReplayedApp(RunningApp):
     def _way(self, nodes: int | None, routing: str | None) -> Way:
         if nodes is None and routing is None:
             return Way(len(self._life.shards))
-        given.optional_int("nodes", nodes, 1, MOST_NODES)
+        argument_checks.optional_int("nodes", nodes, 1, MOST_NODES)
         count = self.nodes if nodes is None else nodes
         Route.parse(routing or self.routing, count, self.schemas)
         return Way(count, routing or self.routing)
@@ -218,7 +218,7 @@ class ReplayedApp(RunningApp):
         """
         self._check_open()
         for count in [nodes] if isinstance(nodes, int | str) else (nodes := list(nodes)):
-            given.optional_int("nodes", count, 1, MOST_NODES)
+            argument_checks.optional_int("nodes", count, 1, MOST_NODES)
         replayed = replace(self._replayed_nodes(), led=None)
         return study(self._target, replayed, self._material(feed, time, reading), nodes, routings)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import threading
 import time as clock
 import uuid
@@ -15,6 +16,7 @@ from typing import Any, Literal, Self, overload
 
 import numpy as np
 
+from ... import argument_checks
 from ...engine.state.batch import InputBatch, StreamRows
 from ...errors import Misuse, SparkStreamError, nearest, shown
 from ...ingest.ingest import columns_of, too_late
@@ -29,8 +31,7 @@ from ...journal.private import private_folder
 from ...journal.results import error_lines, errors_of
 from ...journal.routing import Route, assign
 from ...nodes.distributed import Distributed
-from ...options import DAY
-from ...outputs.commit import Commit, ErrorLimit, Progress
+from ...outputs.commit import AfterCommit, Commit, ErrorLimit, Progress
 from ...outputs.last_reports import LastReports
 from ...outputs.merging import Merging
 from ...outputs.outputs import OutputFiles
@@ -39,6 +40,7 @@ from ...plan.distributed import placement
 from ...plan.distributed.leader import LEADER, Parts
 from ...plan.nodes import Plan
 from ...plan.state_units import state_tokens
+from ...request import DAY
 from ...runners.database_tables import pack_tables
 from ...runners.node_spec import NodeSpec
 from ...runners.protocol import Job, Session
@@ -53,7 +55,6 @@ from ...stores.address import MEMORY
 from ...stores.patience import Patience
 from ...stores.protocol import ErrorRow
 from ...types import Schema
-from ..config import given
 from ..config.conf import node_files
 from ..config.idle import IdleTicker
 from ..connectors.sinks import Deliveries
@@ -148,8 +149,8 @@ class RunningApp(Displayed):
         by_shard = dict(zip(self.shard_ids, plans, strict=True))
         # A node that was removed is still there for what was sent before.
         specs = [
-            NodeSpec.of(
-                i, s, self._parts.own(by_shard.get(s, plans[0]), leads=i == life.leader),
+            NodeSpec(
+                i, s, pickle.dumps(self._parts.own(by_shard.get(s, plans[0]), leads=i == life.leader)),
                 scripts=deployment.allow_scripts, index=i, count=life.began, start=deployment.start, tables=tables,
                 duty=self._parts.duty if i == life.leader else None, groups=deployment.groups, limits=deployment.limits,
                 tokens=tokens,
@@ -159,10 +160,10 @@ class RunningApp(Displayed):
         merging = Merging(self._outputs, deployment.retention)
         self._reports = None if deployment.groups is None else LastReports(folder / "nodes.json")
         self._error_limit = ErrorLimit(self.store, self.name, deployment.retention.errors, self._progress)
+        after = AfterCommit(merging, self._reports, self._error_limit, self._inbox.folder, self._inbox.arrived)
         commit = Commit(
-            self.name, life.run, life.shards, self.store, self._outputs, self._progress, self.plan,
-            merging=merging, reports=self._reports, arrived=self._inbox.arrived, limit=self._error_limit,
-            shared=None if self._mirror is None else self._mirror.shared, inbox=self._inbox.folder,
+            self.name, life.run, life.shards, self.store, self._outputs, self._progress, self.plan, after,
+            shared=None if self._mirror is None else self._mirror.shared,
         )  # fmt: skip
         try:
             job = Job(
@@ -488,7 +489,7 @@ class RunningApp(Displayed):
         """
         if self.mode != "active-active":
             raise Misuse(f"{self.name} has mode {self.mode}; deploy it with mode='active-active' to scale it")
-        given.optional_str_list("shard_ids", shard_ids)
+        argument_checks.optional_str_list("shard_ids", shard_ids)
         files = () if conf is None else tuple(node_files(conf, references=self.deployment.references))
         ids = [f.shard_id for f in files] if files else shard_ids
         wanted = wanted_ids(self.shard_ids, self._life.shards, nodes, ids)
@@ -541,7 +542,7 @@ class RunningApp(Displayed):
     def drain(self, seconds: float = 30.0) -> int:
         """Waits as `flush` does, and then until the sinks have delivered all outputs, so long at most; returns how many
         are still to be sent. They are sent later, also after the app was stopped and started again."""
-        given.number("seconds", seconds)
+        argument_checks.check_number("seconds", seconds)
         self.flush()
         with self._cancel_on_interrupt():
             return 0 if self._sinks is None else self._sinks.drain(seconds)
@@ -549,7 +550,7 @@ class RunningApp(Displayed):
     def catch_up(self, seconds: float = 60.0) -> bool:
         """Waits until the sources have read what is there, and all of it is committed, so long at most; whether they
         have. Raises SparkStreamError where the app failed."""
-        given.number("seconds", seconds)
+        argument_checks.check_number("seconds", seconds)
         self.start()
         began = clock.monotonic()
         while not (self._intakes is None or self._intakes.caught_up(began)):
@@ -770,11 +771,11 @@ class RunningApp(Displayed):
         is no feed.
         """
         schema = self._schema(stream)
-        given.optional_int("limit", limit, 0)
+        argument_checks.optional_int("limit", limit, 0)
         if progress is not None and not callable(progress):
             raise Misuse(f"progress is a function, not {shown(progress)}")
         if isinstance(source, str | Path):
-            given.path("the feed", source)
+            argument_checks.check_path("the feed", source)
         reading = Reading(time, time_format, time_zone, columns, decimal, missing)
         d = self.deployment
         shape = reading.shape(stream, schema)
@@ -809,7 +810,7 @@ class RunningApp(Displayed):
         return None if most is None else int(clock.time() * 1000) + most
 
     def _schema(self, stream: str) -> Schema:
-        given.require_str("stream", stream)
+        argument_checks.require_str("stream", stream)
         if stream not in self.schemas:
             raise Misuse(nearest(f"{self.name} has no stream '{stream}'", stream, self.schemas))
         return self.schemas[stream]

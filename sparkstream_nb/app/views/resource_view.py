@@ -158,13 +158,18 @@ class _Resources:
         yield Action("kill", node, None, never or is_down)
         yield Action("restart", node, None, never or is_up)
         yield Action("pause", node, None, never or is_down or paused or waits.get(Pause, ""))
-        ends = [DATABASE] if node in self.cluster.managers else [MANAGERS, DATABASE]
-        ends += [CLIENTS] if node in self.cluster.receivers else []
-        for end in ends:
-            meant = {*self.cluster.managers} if end == MANAGERS else {end}
-            cut = any(node in f.nodes and meant & {*f.nodes} for f in self._lasting_faults(Cut))
-            refused = f"{node} is cut off from {end}" if cut else waits.get(Cut, "")
+        for end in self._ends_of_links(node):
+            refused = f"{node} is cut off from {end}" if self._is_cut(node, end) else waits.get(Cut, "")
             yield Action("cut", node, end, never or refused)
+
+    def _ends_of_links(self, node: str) -> list[str]:
+        """The other ends of a node's links, which can be cut."""
+        ends = [DATABASE] if node in self.cluster.managers else [MANAGERS, DATABASE]
+        return [*ends, CLIENTS] if node in self.cluster.receivers else ends
+
+    def _is_cut(self, node: str, end: str) -> bool:
+        meant = {*self.cluster.managers} if end == MANAGERS else {end}
+        return any(node in f.nodes and meant & {*f.nodes} for f in self._lasting_faults(Cut))
 
     # ---------------------------------------------------------------------------------------- links, groups, topics
 

@@ -108,10 +108,10 @@ class TextKeys:
 
 
 def _table_of(texts: Sequence[str]) -> Array:
-    return _hash_texts(pa.array([t.encode("utf-8", "surrogatepass") for t in texts], pa.binary()))
+    return _hash_array(pa.array([t.encode("utf-8", "surrogatepass") for t in texts], pa.binary()))
 
 
-def _hash_texts(texts: pa.Array) -> Array:
+def _hash_array(texts: pa.Array) -> Array:
     offsets, data = text_buffers(texts)
     out = np.empty((4, len(texts)), np.int64)
     _hash_texts(data, offsets.astype(np.int64) - offsets[0], out)
@@ -122,7 +122,7 @@ def _fingerprint_column(column: Column) -> tuple[Array, Array]:
     """The table of a column's texts, row by row, and the place of each row's in it."""
     n = len(column)
     if column.type in NUMBERS:
-        return _hash_texts(number_texts(column).fill_null("null")), np.arange(n)
+        return _hash_array(number_texts(column).fill_null("null")), np.arange(n)
     told = column.values.tolist()
     nulls = column.nulls().tolist()
     return _table_of(["null" if no else text(column.type, v) for v, no in zip(told, nulls, strict=True)]), np.arange(n)

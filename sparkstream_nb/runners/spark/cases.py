@@ -7,6 +7,7 @@ aggregations read a store that the micro-batches were committed to.
 
 from __future__ import annotations
 
+import pickle
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -199,8 +200,9 @@ class _CaseReplay:
                 return
             keys = {app: [app * self.nodes + k for k in range(self.nodes)] for app in self.running}
             specs = {
-                keys[app][k]: NodeSpec.of(
-                    keys[app][k], shard, plan, trace=True, index=k, count=self.nodes, start=r.start, limits=r.limits
+                keys[app][k]: NodeSpec(
+                    keys[app][k], shard, pickle.dumps(plan), trace=True, index=k, count=self.nodes, start=r.start,
+                    limits=r.limits,
                 )
                 for app, r in self.running.items()
                 for k, (shard, plan) in enumerate(zip(r.shards, r.plans, strict=True))

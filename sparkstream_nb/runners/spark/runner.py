@@ -24,6 +24,7 @@ from ...recovery.crash_bisection import CrashBisection
 from ..node_spec import NodeWork
 from ..protocol import Job
 from ..stateless import app_of, options_at, options_of
+from . import forks, hosts
 from .handover import ConnectIntake, clear, handover
 from .processor import NodeProcessor
 from .query import session_for, start_frame
@@ -223,6 +224,7 @@ class SparkRunner:
         query, self._ran = self.query, -_KNOWN_SECONDS
         if query is None or not self._runs():
             self.settle()
+            hosts.end(forks.folder(), self.job.run)
             return True
         done = threading.Event()
 
@@ -251,6 +253,7 @@ class SparkRunner:
     def _release(self, query: StreamingQuery, runners: Runners) -> None:
         """Lets go of what a query that has ended still holds."""
         self._released = True
+        hosts.end(forks.folder(), self.job.run)
         release(self.session, query, self.checkpoint.where, self.layout.partitions)
         runners.release()
         if self._callback is not None:

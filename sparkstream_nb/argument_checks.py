@@ -5,12 +5,14 @@ All but `require_str` let None pass, which stands for an argument that was left 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...errors import Misuse, shown
+from .errors import Misuse, shown
 
+Check = Callable[[str, Any], None]
+"""Raises `Misuse` where the value of the argument with this name is wrong."""
 _LONGEST_NAME = 255
 """Bytes of a file's name."""
 
@@ -32,7 +34,7 @@ def require_str(name: str, value: Any) -> None:
     optional_str(name, value)
 
 
-def name(what: str, value: Any) -> None:
+def check_name(what: str, value: Any) -> None:
     """A text that is not empty, and no longer than the name of a file."""
     optional_str(what, value)
     if value is not None and not 0 < len(value.encode()) <= _LONGEST_NAME - 20:
@@ -72,13 +74,13 @@ def optional_int(name: str, value: Any, least: int | None = None, most: int | No
         raise Misuse(f"{name} is {bounds}, not {value:,}")
 
 
-def number(name: str, value: Any) -> None:
+def check_number(name: str, value: Any) -> None:
     """A number from 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
         raise Misuse(f"{name} is a number from 0, not {shown(value)}")
 
 
-def path(name: str, value: Any) -> None:
+def check_path(name: str, value: Any) -> None:
     """A path that a file can have."""
     if value is None:
         return
@@ -89,3 +91,11 @@ def path(name: str, value: Any) -> None:
         raise Misuse(f"{name} is no path: {shown(str(value))}")
     if any(len(part.encode()) > _LONGEST_NAME for part in Path(value).parts):
         raise Misuse(f"{name} has a name of more than {_LONGEST_NAME} bytes in it: {shown(str(value))}")
+
+
+def check_paths(name: str, value: Any) -> None:
+    """A path, or several."""
+    if isinstance(value, str | Path):
+        check_path(name, value)
+    elif value is not None and not isinstance(value, Sequence):
+        raise Misuse(f"{name} is a path, or several, not {shown(value)}")
