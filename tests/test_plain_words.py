@@ -37,3 +37,11 @@ def test_texts_below_fields_are_docstrings(tmp_path: Path) -> None:
     file = tmp_path / "one.py"
     file.write_text('class A:\n    x: int = 1\n    """The number."""\n')
     assert list(plain_words.docstrings(file)) == [(3, "The number.")]
+
+
+def test_code_in_documents_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "README.md").write_text("Run `it --anew`.\n")
+    (tmp_path / "ARCHITECTURE.md").write_text("It runs anew.\n")
+    monkeypatch.setattr(plain_words, "ROOT", tmp_path)
+    monkeypatch.setattr(plain_words, "PACKAGE", tmp_path / "package")
+    assert [(f.where, f.place, f.text) for f in plain_words.found()] == [("docs", "ARCHITECTURE.md:1", "anew")]
