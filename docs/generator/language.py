@@ -45,7 +45,7 @@ def windows() -> str:
     """The page of all windows."""
     declared = window_signatures.DECLARATIONS
     out = [
-        "# Windows, with examples",
+        "# Windows",
         "",
         "A window keeps events of a stream: `from S#window.NAME(...)`. An event that enters is CURRENT, one that "
         "leaves is EXPIRED; `insert all events into` passes both on. Types of parameters: `number` is int, long, float "
@@ -83,7 +83,7 @@ def aggregators() -> str:
     """The page of all aggregators."""
     known = aggregate_signatures.TABLE
     out = [
-        "# Aggregators, with examples",
+        "# Aggregators",
         "",
         "An aggregator is a function over the events that a window holds, by group: "
         "`from S#window.length(4) select symbol, sum(price) as total group by symbol insert into T`. Without a window, "
@@ -116,7 +116,7 @@ def aggregators() -> str:
 def stream_functions() -> str:
     """The page of all stream functions and stream processors."""
     out = [
-        "# Stream functions, with examples",
+        "# Stream functions",
         "",
         "A stream function stands behind a stream: `from S#str:tokenize(text, ',') select token insert into T`. It "
         "adds attributes to an event, makes several events of one, or changes their order.",
@@ -152,7 +152,7 @@ def functions() -> Mapping[str, examples.Page]:
 def _functions_of(namespace: str) -> str:
     known = {k: s for k, s in scalars.TABLE.items() if (k.partition(":")[0] if ":" in k else "built-in") == namespace}
     out = [
-        f"# {NAMESPACES[namespace]}, with examples",
+        f"# {NAMESPACES[namespace]}",
         "",
         "Functions of single values, for `select`, filters and conditions. `number` is int, long, float or double; "
         "`any` is every type, `prim` every type but object; `constant` means that only a constant is accepted.",

@@ -11,6 +11,7 @@ LINK = re.compile(
 )
 """A link or a picture; or code, in which nothing is one: its first groups are None."""
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
+_CELL = re.compile(r" *(?:%%?siddhi |@|define )")
 _ITEM = re.compile(r"(?:[-*+]|\d+[.)])\s+")
 
 
@@ -97,8 +98,10 @@ def relative(from_page: str, to: str) -> str:
 def for_site(text: str) -> str:
     """A page with lists and tables as Python-Markdown reads them: a blank line before each, four spaces a level.
 
-    On code hosts two spaces are a level, and no blank line is needed.
+    On code hosts two spaces are a level, and no blank line is needed. Blocks that are cells of SiddhiQL say so, and
+    have its colours.
     """
+    text = _with_languages(text)
     out: list[str] = []
     levels: list[int] = []
     before, was_fenced, shift = "", False, 0
@@ -140,6 +143,19 @@ def for_site(text: str) -> str:
         if item:
             levels.append(indent + item.end())
         before = line
+    return "\n".join(out) + "\n"
+
+
+def _with_languages(text: str) -> str:
+    """A page in which each fence without a language that begins a cell of SiddhiQL says so."""
+    out: list[str] = []
+    was_fenced = opened = False
+    for fenced, line in without_fences(text):
+        if was_fenced and out[-1].strip() == "```" and opened and _CELL.match(line):
+            out[-1] += "siddhi"
+        opened = fenced and not was_fenced
+        was_fenced = fenced
+        out.append(line)
     return "\n".join(out) + "\n"
 
 

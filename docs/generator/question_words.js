@@ -8,7 +8,7 @@
   const QUERY = 2;
   const listen = self.addEventListener;
   const kept = (text) => {
-    const words = text.split(/\s+/).filter((word) => !SILENT.has(word.toLowerCase().replace(/[?!.,;:]+$/, "")));
+    const words = text.split(/\s+/).map((word) => word.replace(/[?!.,;:]+$/, "")).filter((word) => !SILENT.has(word.toLowerCase()));
     return words.join("") === "" ? text : words.join(" ");
   };
   self.addEventListener = (kind, handler) =>

@@ -152,6 +152,7 @@ def test_places_of_pages_differ() -> None:
         ("Text\n| a |\n| --- |\n", "Text\n\n| a |\n| --- |\n"),
         ("Text:\n```\n- no list\n  here\n```\nmore\n", "Text:\n\n```\n- no list\n  here\n```\n\nmore\n"),
         ("1. one:\n\n    ```x\n    a\n    ```\n2. two\n", "1. one:\n\n    ```x\n    a\n    ```\n\n2. two\n"),
+        ("```\n%%siddhi A\n```\n@me\n", "```siddhi\n%%siddhi A\n```\n\n@me\n"),
         ("    code\n    more\n", "    code\n    more\n"),
     ],
 )
