@@ -21,6 +21,8 @@ unexport PYTHONDONTWRITEBYTECODE
 PLAIN := not (spark or notebook or browser or server or thorough)
 FIRST := ((contract and spark) or browser) and not (server or thorough)
 REST := thorough or server or browser or hypothesis or ((spark or notebook) and not contract)
+# Of the rest, the tests that hold elapsed time against a bound have the machine to themselves.
+ALONE := timed and ($(REST))
 NBVAL := -p nbval -p tests.notebooks --nbval --nbval-current-env --nbval-sanitize-with conf/nbval-sanitize.cfg --timeout 600
 FIRST_NOTEBOOKS := notebooks/01_first_query.ipynb notebooks/04_alerts.ipynb
 # Their JVMs live for seconds: what the second compiler and a parallel collector cost is never earned back (two files of
@@ -79,7 +81,8 @@ test: check ## check, all that needs no JVM, the contract of the runners on Spar
 	$(SHORT_LIVED) $(PYTEST) $(NBVAL) $(FIRST_NOTEBOOKS) -n 2 --dist loadfile
 
 thorough: setup ## The rest: Spark, clusters, Kafka, databases, browsers, other notebooks, properties with many examples
-	SPARKSTREAM_PROFILE=merge $(SHORT_LIVED) $(PYTEST) tests -m "$(REST)" -n 2 --dist loadfile
+	SPARKSTREAM_PROFILE=merge $(SHORT_LIVED) $(PYTEST) tests -m "not timed and ($(REST))" -n 2 --dist loadfile
+	$(SHORT_LIVED) $(PYTEST) tests -m "$(ALONE)"
 	$(SHORT_LIVED) $(BIN)/python -m tests.try_cluster --for kafka,spark \
 	  $(PYTEST) $(NBVAL) $(filter-out $(FIRST_NOTEBOOKS),$(NOTEBOOKS)) -n 2 --dist loadfile
 

@@ -322,6 +322,7 @@ from S select slow(a) as a insert into O;
 """
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("by", ["stop", "Ctrl-C"])
 def test_a_micro_batch_under_way_is_cancelled_within_two_seconds(run: Run, spark: Any, by: str) -> None:
     app = run(SLOW, allow_scripts=True)

@@ -66,6 +66,7 @@ from S select slow(a) as a insert into O;
 """
 
 
+@pytest.mark.timed
 @pytest.mark.usefixtures("interruptible")
 def test_the_stop_button_frees_the_kernel_within_two_seconds(shell: Any, line: Any, master: str) -> None:
     shell.run_cell_magic("siddhi", f"LabLong --fresh --allow-scripts --master {master}", SLOW)

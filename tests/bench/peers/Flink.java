@@ -12,7 +12,8 @@ import org.apache.flink.table.factories.*;
 
 /**
  * Runs one query in Flink SQL: Flink COLUMN SQL QUERY FILE REPETITIONS. A cluster in this process, parallelism 1, a CSV
- * without a header as input, a sink that only counts, no checkpoints. A repetition is a job of its own, planned anew.
+ * without a header as input, a sink that only counts, a checkpoint each second beside the file. A repetition is a job
+ * of its own, planned anew.
  */
 public class Flink {
     static volatile long rows;
@@ -20,7 +21,10 @@ public class Flink {
 
     public static void main(String[] a) throws Exception {
         String column = a[0], sql = a[1], query = a[2], file = a[3];
-        Configuration c = new Configuration();
+        Configuration c = Configuration.fromMap(Map.of(
+            "execution.checkpointing.interval", "1 s",
+            "execution.checkpointing.storage", "filesystem",
+            "execution.checkpointing.dir", new java.io.File(file + ".checkpoints").toURI().toString()));
         c.set(CoreOptions.DEFAULT_PARALLELISM, 1);
         c.set(TaskManagerOptions.NUM_TASK_SLOTS, 1);
         TableEnvironment env = TableEnvironment.create(
