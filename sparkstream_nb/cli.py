@@ -14,14 +14,15 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ._version import __version__
-from .cli_checks import audit, check, explain, graph, many, text_of, told
+from .cli_checks import audit, check, describe_error, explain, graph, many, text_of
 from .errors import Misuse, SparkStreamError, nearest
+from .option_values import port, positive, stream_and_file
 from .options import (
     CannotRead,
     HelpAsked,
@@ -30,11 +31,8 @@ from .options import (
     add_deployment,
     add_reading,
     deployment_of,
-    port,
-    positive,
     read_text,
     reading_of,
-    stream_and_file,
     write_text,
 )
 
@@ -63,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(text if text.startswith("sparkstream") else f"sparkstream: {text}", file=sys.stderr)
         return 2
     except SparkStreamError as e:
-        print(told(e), file=sys.stderr)
+        print(describe_error(e), file=sys.stderr)
         return 1
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `| head` has read enough
@@ -302,8 +300,8 @@ def store(options: Any) -> int:
     from .app.config.grants import Grants
     from .app.config.secrets import References
     from .app.deployment.folder import default_home
-    from .app.stored.rebuild import EventFile
-    from .app.stored.upkeep import StoredApp, upkeep
+    from .app.stored.maintenance import StoredApp, open_maintenance
+    from .app.stored.rebuild_stored import EventFile
 
     file_given = options.origin is not None and Path(options.origin).suffix in (".csv", ".parquet")
     expected = {"rename": 2, "delete": 1, "add-shard-id": 1}.get(options.action, 0)
@@ -314,12 +312,12 @@ def store(options: Any) -> int:
     if len(options.shards) != expected:
         raise Misuse(f"sparkstream store {options.action} takes {many(expected, 'shard id')} after the app")
     text, references = read_text(options.app), References(dict(options.param), tuple(options.allow_env))
-    name = options.name or _compiled(options).name or Path(options.app).stem
+    name = options.name or _compile_plan(options).name or Path(options.app).stem
     home = default_home(name) if options.home is None else Path(options.home)
     file = home / "store.duckdb" if options.store is None else Path(options.store)
     conf = [Path(p) for p in options.conf or ()]
     app = StoredApp(text, file, conf, references, options.timezone, Grants.of(options.allow))
-    with upkeep(app, options.aggregation) as found:
+    with open_maintenance(app, options.aggregation) as found:
         if options.action == "shards":
             lines = [f"{a}: shard '{s}', {many(n, 'row')}" for a, s, n in found.shards()] or ["no rows are stored"]
         elif options.action == "rename":
@@ -346,13 +344,13 @@ def query(options: Any) -> int:
     from .app.config.grants import Grants
     from .app.config.secrets import References
     from .app.deployment.folder import default_home, document_home
-    from .app.stored.reading import query_stored
-    from .app.stored.upkeep import StoredApp
+    from .app.stored.maintenance import StoredApp
+    from .app.stored.stored_queries import query_stored
     from .lab import connect
 
     connect()
     text, references = read_text(options.app), References(dict(options.param), tuple(options.allow_env))
-    name = options.name or _compiled(options).name
+    name = options.name or _compile_plan(options).name
     home = Path(options.home or (document_home(Path(options.app)) if name is None else default_home(name)))
     file = home / "store.duckdb" if options.store is None else Path(options.store)
     conf = [Path(p) for p in options.conf or ()]
@@ -368,7 +366,7 @@ def split_app(options: Any) -> int:
 
     file = Path("app" if options.app == "-" else options.app)
     text = read_text(options.app)  # once: standard input is gone then
-    name = options.name or _compiled(options, text).name or file.stem
+    name = options.name or _compile_plan(options, text).name or file.stem
     found = split(text, kafka=options.kafka, name=name, variables=dict(options.param))
     files = [] if options.into is None else found.write(options.into)
     made = found.make_topics(options.allow) if options.make_topics else None
@@ -381,7 +379,7 @@ def split_app(options: Any) -> int:
     return 0
 
 
-def _compiled(options: Any, text: str | None = None) -> Plan:
+def _compile_plan(options: Any, text: str | None = None) -> Plan:
     """The plan of `options.app`, or of its `text` if that was read. Raises `SiddhiError` with the text."""
     from .plan import compile_app
 
@@ -416,14 +414,14 @@ def fmt(options: Any) -> int:
     failed = False
     for path in options.files:
         try:
-            failed |= _formatted(path, check=options.check)
+            failed |= _format_file(path, check=options.check)
         except SparkStreamError as e:
-            print(told(e) if path in str(e) else f"sparkstream: {path}: {e}", file=sys.stderr)
+            print(describe_error(e) if path in str(e) else f"sparkstream: {path}: {e}", file=sys.stderr)
             failed = True
     return 1 if failed else 0
 
 
-def _formatted(path: str, *, check: bool) -> bool:
+def _format_file(path: str, *, check: bool) -> bool:
     """Formats a file, or standard input; with `check` tells whether that would change it."""
     from .lang.format import format_text
 
@@ -452,7 +450,7 @@ def replay(options: Any) -> int:
     out: TextIO | None = None
     try:
         if options.out:
-            out = sys.stdout if options.out == "-" else _opened(options.out)
+            out = sys.stdout if options.out == "-" else _open_input(options.out)
         for case in _cases(options.cases):
             if options.limits is not None:
                 case.setdefault("limits", str(options.limits))
@@ -472,7 +470,7 @@ def replay(options: Any) -> int:
     return 1 if counts["failed"] else 0
 
 
-def _opened(path: str) -> TextIO:
+def _open_input(path: str) -> TextIO:
     try:
         return open(path, "w", encoding="utf-8")
     except OSError as e:
@@ -555,9 +553,8 @@ def _answer(case: Case, run_case: Callable[[Case], Any]) -> Case:
 
 def run_app(options: Any) -> int:
     """`sparkstream run`. What can be told of app, feeds and options before Spark starts is told before."""
-    plan = _compiled(options)
+    plan = _compile_plan(options)
     from .app import Reading, check_feed, deploy
-    from .app.deployment.fed import FedBefore
     from .app.deployment.folder import document_home, document_name
     from .app.running.sent import columns_of_streams
     from .lab import connect
@@ -577,51 +574,61 @@ def run_app(options: Any) -> int:
         file = Path("app" if options.app == "-" else options.app)
         name, how["home"] = document_name(file), how["home"] or document_home(file)
     app = deploy(plan.text, name=name, **how)
-    if app.redeployed and not options.fresh:
-        print(f"{name}: {app.redeployed} --fresh starts without it.", file=sys.stderr)
-    for said in app.emptied:
-        print(f"{name}: {said}", file=sys.stderr)
-    for said in warnings_of(app):
-        print(f"{name}: {said}", file=sys.stderr)
+    notes = [f"{app.redeployed} --fresh starts without it."] if app.redeployed and not options.fresh else []
+    notes += [*app.emptied, *warnings_of(app)]
     if len(options.feed) > 1:
-        print(f"{name}: {_one_after_the_other(options.feed)}", file=sys.stderr)
+        notes.append(_one_after_the_other(options.feed))
+    for note in notes:
+        print(f"{name}: {note}", file=sys.stderr)
     try:
-        fed = FedBefore()
         for stream, path in options.feed:
-            again = fed.has(app.home, stream, Path(path))
-            report = app.feed(stream, Path(path), **reading[stream])
-            if report.events:
-                fed.add(app.home, stream, Path(path))
-            if again and report.events:
-                twice = "what came in then is there twice. --fresh begins anew."
-                print(f"{name}: {path} was fed to {stream} before: {twice}", file=sys.stderr)
-            print(_fed(report))
-            for said in report.notes:
-                print(f"{name}: {said}", file=sys.stderr)
+            _feed_file(app, stream, Path(path), reading[stream])
         if app.deployment.sources or options.seconds:
             _follow(app, options.seconds)
         app.flush()
-        outputs = app.stats().outputs
-        for stream, definition in app.plan.streams.items():
-            if definition.kind == "inferred":
-                found = app.output(stream, last=options.last, limit=options.last)
-                there = outputs.get(stream, 0)
-                print(f"\n{stream}" + (f", the last {len(found):,} of {there:,}" if there > len(found) else ""))
-                print(found)
-        for query in options.query:
-            print(f"\n{query}\n{app.query(query, limit=options.limit)}")
-        if len(app.errors):
-            print(f"\nerrors\n{app.errors}")
-        for source in app.stats().sources:
-            print(_read(source))
-        if app.deployment.sinks:
-            app.drain()
-            for sink in app.stats().sinks:
-                print(_published(sink))
+        _print_results(app, options)
     finally:
         app.stop()
         app.close()
     return 0
+
+
+def _feed_file(app: App, stream: str, path: Path, reading: Mapping[str, Any]) -> None:
+    """Feeds a file, and prints the report."""
+    from .app.deployment.fed import FedBefore
+
+    fed = FedBefore()
+    again = fed.has(app.home, stream, path)
+    report = app.feed(stream, path, **reading)
+    if report.events:
+        fed.add(app.home, stream, path)
+    if again and report.events:
+        twice = "what came in then is there twice. --fresh begins anew."
+        print(f"{app.name}: {path} was fed to {stream} before: {twice}", file=sys.stderr)
+    print(_format_feed_report(report))
+    for note in report.notes:
+        print(f"{app.name}: {note}", file=sys.stderr)
+
+
+def _print_results(app: App, options: Any) -> None:
+    """Prints outputs, answers, errors, and the figures of sources and sinks, which have sent all by then."""
+    outputs = app.stats().outputs
+    for stream, definition in app.plan.streams.items():
+        if definition.kind == "inferred":
+            found = app.output(stream, last=options.last, limit=options.last)
+            there = outputs.get(stream, 0)
+            print(f"\n{stream}" + (f", the last {len(found):,} of {there:,}" if there > len(found) else ""))
+            print(found)
+    for query in options.query:
+        print(f"\n{query}\n{app.query(query, limit=options.limit)}")
+    if len(app.errors):
+        print(f"\nerrors\n{app.errors}")
+    for source in app.stats().sources:
+        print(_read(source))
+    if app.deployment.sinks:
+        app.drain()
+        for sink in app.stats().sinks:
+            print(_format_sink_stats(sink))
 
 
 def _one_after_the_other(feeds: Sequence[tuple[str, str]]) -> str:
@@ -656,7 +663,7 @@ def _read(source: SourceFigures) -> str:
     return f"source {source.name} ({source.origin}): {', '.join(words)}{why}"
 
 
-def _published(sink: SinkFigures) -> str:
+def _format_sink_stats(sink: SinkFigures) -> str:
     """`sink Alerts-http-1 (http://host/in): 3 sent, 1 failed, 2 still to be sent: the server answered 503`."""
     words = [f"{sink.sent:,} sent"]
     words += [f"{n:,} {what}" for n, what in ((sink.failed, "failed"), (sink.dropped, "dropped")) if n]
@@ -666,7 +673,7 @@ def _published(sink: SinkFigures) -> str:
     return f"sink {sink.name} ({sink.target}): {', '.join(words)}{why}"
 
 
-def _fed(report: FeedReport) -> str:
+def _format_feed_report(report: FeedReport) -> str:
     """`Trades: 3 events in 1.2 s, 3 events/s, 1 row rejected`; why is among the errors."""
     taken = report.rows - report.rejected
     words = [f"{many(taken, 'event')} in {report.seconds:.1f} s", f"{report.events_per_second:,.0f} events/s"]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 
-def told(error: SparkStreamError) -> str:
+def describe_error(error: SparkStreamError) -> str:
     """The printed text of an error. A SiddhiQL error of a file begins with FILE:LINE:COLUMN."""
     return str(error) if isinstance(error, SiddhiError) and error.file is not None else f"sparkstream: {error}"
 
@@ -63,15 +63,15 @@ def _opener(options: Any) -> Callable[[str], _Checked]:
 
         around = Surroundings.of(variables, options.conf, options.allow_env)
 
-    def opened(path: str) -> _Checked:
+    def open_app(path: str) -> _Checked:
         with text_of(path) as text:
             if around is None:
                 plan, names = compile_open(text, {"shardId": "node-1"}, variables)
             else:
-                plan, names = around.compiled(text)
+                plan, names = around.compile_text(text)
             return _Checked(plan, [f"note: {name.note()}" for name in names])
 
-    return opened
+    return open_app
 
 
 def _each(options: Any, one: Callable[[str], None]) -> int:
@@ -83,7 +83,7 @@ def _each(options: Any, one: Callable[[str], None]) -> int:
         except Misuse:
             raise
         except SparkStreamError as e:
-            print(told(e), file=sys.stderr)
+            print(describe_error(e), file=sys.stderr)
             code = 1
     return code
 
@@ -115,7 +115,7 @@ def explain(options: Any) -> int:
     """`sparkstream explain`."""
     from .plan.reports.explain import explain as plan_text
 
-    return _repaired(options) if options.repair else _printed(options, plan_text)
+    return _print_repair(options) if options.repair else _print_plans(options, plan_text)
 
 
 def graph(options: Any) -> int:
@@ -123,10 +123,10 @@ def graph(options: Any) -> int:
     from .lab.graph.drawing import text as drawn
     from .plan.reports.graph import graph_of
 
-    return _printed(options, lambda plan: drawn(graph_of(plan)))
+    return _print_plans(options, lambda plan: drawn(graph_of(plan)))
 
 
-def _printed(options: Any, shown: Callable[[Plan], str]) -> int:
+def _print_plans(options: Any, shown: Callable[[Plan], str]) -> int:
     """Prints each app's plan as `shown` writes it, or draws the apps, where `--svg` names a file."""
     if options.svg is not None:
         return _drawn(options)
@@ -145,7 +145,7 @@ def _head(options: Any, path: str) -> None:
         print(f"{path}:")
 
 
-def _repaired(options: Any) -> int:
+def _print_repair(options: Any) -> int:
     from .app import repair
     from .lab import connect
 
@@ -185,7 +185,7 @@ def _drawn(options: Any) -> int:
 def audit(options: Any) -> int:
     """`sparkstream audit`. Feeds that cannot be read and reports that cannot be written are errors of use."""
     from .app.audit.audit_answers import FeedFiles
-    from .app.audit.auditing import AppAudit, AuditReport, as_json, as_sarif, audited
+    from .app.audit.auditing import AppAudit, AuditReport, as_json, as_sarif, audit_text
     from .app.config.conf import node_files
     from .app.config.secrets import References
     from .app.running.source_reading import Reading
@@ -207,7 +207,7 @@ def audit(options: Any) -> int:
             apps.append(AppAudit(path, error=e))
             continue
         try:
-            apps.append(audited(path, text, files, dict(options.param), feeds))
+            apps.append(audit_text(path, text, files, dict(options.param), feeds))
         except SparkStreamError as e:
             raise Misuse(str(e)) from None
     unknown = next((s for s, _ in feeds.files if not any(s in a.fed for a in apps)), None)

@@ -44,7 +44,7 @@ class SparkStreamError(Exception):
     is made: nothing that it keeps shows them."""
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(printable(masked(message)))
+        super().__init__(printable(mask_passwords(message)))
 
     def _render_traceback_(self) -> list[str]:
         """The text that a notebook shows instead of a traceback (an IPython hook): the message alone."""
@@ -70,16 +70,16 @@ class SiddhiError(SparkStreamError):
         self, message: str, span: Span = NOWHERE, *, hint: str | None = None, source: str | None = None
     ) -> None:
         super().__init__(message)
-        self.message = masked(message)
+        self.message = mask_passwords(message)
         self.span = span
-        self.hint = None if hint is None else masked(hint)
-        self.source = None if source is None else masked(source)
+        self.hint = None if hint is None else mask_passwords(hint)
+        self.source = None if source is None else mask_passwords(source)
         self.lines_before = 0
 
     def with_source(self, source: str) -> SiddhiError:
         """Attaches the app's text, for the caret."""
         if self.source is None:
-            self.source = masked(source)
+            self.source = mask_passwords(source)
         return self
 
     def below(self, lines: int) -> SiddhiError:
@@ -146,7 +146,7 @@ def excerpt(source: str, span: Span, lines_before: int = 0) -> str:
     """
     lines = source.splitlines() or [""]
     row = min(max(span.line, 1), len(lines))
-    text, column = masked(lines[row - 1]), span.column
+    text, column = mask_passwords(lines[row - 1]), span.column
     width = max(1, min(span.end - span.start, len(text) - column))
     if len(text) > _SHOWN:
         first = max(0, min(column - 20, len(text) - _SHOWN))
@@ -173,7 +173,7 @@ _WORD = re.compile(r"""(?:[^\s'"]|['"](?![\s,;.:)\]}'"]|\Z))+""")
 """Text around an address: a quote is part of the address if more follows it."""
 
 
-def masked(text: str) -> str:
+def mask_passwords(text: str) -> str:
     """`text` with the passwords in it replaced by as many stars: in options (`password='...'`) and in addresses. A
     reference (`password='${sec:NAME}'`) is none.
 
@@ -196,10 +196,10 @@ def _without_password(word: str) -> str:
 
 
 def masked_option(name: str | None, value: str) -> str:
-    """The value of an option as it is shown: all of it stars where the name is that of a secret."""
+    """The value of an option for display: stars if the option is a secret."""
     if name is not None and _SECRET_NAME.search(name) and not re.fullmatch(_REFERENCE, value):
         return "*" * len(value)
-    return masked(value)
+    return mask_passwords(value)
 
 
 _VALUE_SHOWN = 60

@@ -23,7 +23,7 @@ def on_first_use(
         namespace[name] = found = getattr(import_module(where[name], package), name)
         return found
 
-    def listed() -> list[str]:
+    def list_names() -> list[str]:
         return sorted({*namespace, *where})
 
-    return get, listed
+    return get, list_names

@@ -8,19 +8,13 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from keyword import iskeyword
 from pathlib import Path
 from typing import Any, NoReturn
 
 from .errors import Misuse, SparkStreamError, did_you_mean, nearest
-from .limits import Limits
-from .retention import Retention
+from .option_values import attribute_and_column, decimal_separator, names, positive
+from .request import ROUTES, parameters
 
-DAY = 86_400_000
-"""In ms."""
-ALERTS = ("on", "off", "leader")
-CLOCKS = ("virtual", "wall")
-MODES = ("single", "active-active", "ha", "scalable", "distributed")
 WIDTH = 88
 """Columns of a help text. Fixed, as help is part of notebooks' saved outputs; no wider than a notebook's cell."""
 
@@ -35,7 +29,7 @@ READ_OTHERWISE = {
     **dict.fromkeys(("--date-format", "--format"), "Did you mean '--time-format'?"),
     **dict.fromkeys(("--tz", "--timezone-of-times"), "Did you mean '--time-zone'?"),
 }
-"""Options of other readers of CSV, and what there is instead."""
+"""Options of other readers of CSV, and their equivalents here."""
 
 
 class HelpAsked(Exception):
@@ -104,7 +98,7 @@ class Options(argparse.ArgumentParser):
         if missing := re.match(r"the following arguments are required: (.*)", message):
             words = missing[1].split(", ")
             raise Misuse(
-                f"{self.prog}: {_listed(words)} {'is' if len(words) == 1 else 'are'} missing. {self._usage_line()}"
+                f"{self.prog}: {_list_words(words)} {'is' if len(words) == 1 else 'are'} missing. {self._usage_line()}"
             )
         message = message.removeprefix("argument ")
         if message.endswith(": expected one argument"):
@@ -122,113 +116,11 @@ class Options(argparse.ArgumentParser):
         raise HelpAsked(self.format_help())
 
 
-def _listed(words: list[str]) -> str:
+def _list_words(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-# -------------------------------------------------------------------------------------------------------------- values
-
-
-def name_and_value(text: str) -> tuple[str, str]:
-    """`NAME=VALUE` as a pair, for `--param`."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=VALUE")
-    return name, value
-
-
-def stream_and_file(text: str) -> tuple[str, str]:
-    """`STREAM=FILE` as a pair, for `--feed`."""
-    stream, equals, file = text.partition("=")
-    if not equals or not stream or not file:
-        raise argparse.ArgumentTypeError(f"'{text}' is not STREAM=FILE")
-    return stream, file
-
-
-def attribute_and_column(text: str) -> tuple[str, str]:
-    """`ATTRIBUTE=COLUMN` as a pair, for `--map`."""
-    attribute, equals, column = text.partition("=")
-    if not equals or not attribute or not column:
-        raise argparse.ArgumentTypeError(f"'{text}' is not ATTRIBUTE=COLUMN")
-    return attribute, column
-
-
-def decimal_separator(text: str) -> str:
-    """A comma or a point, for `--decimal`."""
-    if text not in (",", "."):
-        raise argparse.ArgumentTypeError(f"'{text}' is neither a comma nor a point")
-    return text
-
-
-def ahead(text: str) -> int | None:
-    """A number of ms, or `off`."""
-    return None if text == "off" else positive(text)
-
-
-def retention(text: str) -> Retention:
-    """Limits such as `recording=500MB,outputs=5GB,days=7`."""
-    return Retention.of(text)
-
-
-def limits(text: str) -> Limits:
-    """Limits such as `characters=1MB,nesting=100`."""
-    return Limits.of(text)
-
-
-def positive(text: str) -> int:
-    """A whole number from 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
-    return int(text)
-
-
-def whole(text: str) -> int:
-    """A whole number from 0."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number")
-    return int(text)
-
-
-def port(text: str) -> int:
-    """A port's number, or 0 for a free one."""
-    if not text.isdecimal() or int(text) > 65_535:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a port: a number from 0 to 65535")
-    return int(text)
-
-
-def counts(text: str) -> list[int]:
-    """Numbers of nodes: `4`, `1-8` or `2,4,8`."""
-    found: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.partition("-")
-        low = positive(first)
-        high = positive(last) if dash else low
-        if high < low:
-            raise argparse.ArgumentTypeError(f"'{part}' ends before it begins")
-        found += range(low, high + 1)
-    return found
-
-
-def error_ids(text: str) -> list[int]:
-    """Numbers of errors, as `counts`; `all` as an empty list."""
-    try:
-        return [] if text == "all" else counts(text.removesuffix(","))
-    except argparse.ArgumentTypeError:
-        raise argparse.ArgumentTypeError(
-            f"'{text}' is no error's number: write NAME --replay 3 4 7-9, or all"
-        ) from None
-
-
-def names(text: str) -> list[str]:
-    """`A,B,...` as a list."""
-    return [part.strip() for part in text.split(",")]
-
-
-def variable(text: str) -> str:
-    """A valid Python variable name, for `-o`."""
-    if not text.isidentifier() or iskeyword(text):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a variable's name")
-    return text
+# --------------------------------------------------------------------------------------------------------------- files
 
 
 def read_text(path: str) -> str:
@@ -258,136 +150,11 @@ def write_text(path: str, text: str) -> None:
 
 # ------------------------------------------------------------------------------------------------------ shared options
 
-ROUTES = "round_robin, hash:ATTRIBUTE, node:N, random:SEED, or sticky (by stream)"
+_DEPLOYMENT = {p.option.name: dict(p.option.words) for p in parameters() if p.option is not None}
 _SHARED: dict[str, dict[str, Any]] = {
-    "--nodes": {
-        "type": positive,
-        "metavar": "N",
-        "help": "simulated nodes, each with one shard (default: 1, or one for each deployment file)",
-    },
-    "--mode": {
-        "choices": MODES,
-        "metavar": "MODE",
-        "help": "single, active-active, ha (two nodes, one takes over from the other), scalable (such pairs behind a "
-        "layer that divides the events) or distributed (the parts that @dist makes of the app): how the nodes work "
-        "together (default: active-active for several nodes)",
-    },
-    "--routing": {
-        "default": "round_robin",
-        "metavar": "HOW",
-        "help": f"which node gets an event: {ROUTES} (default: round_robin)",
-    },
+    **_DEPLOYMENT,
     "--route": {"metavar": "HOW", "help": f"the routing of this feed: {ROUTES} (default: the app's)"},
-    "--shard-ids": {
-        "type": names,
-        "metavar": "A,B",
-        "help": "the nodes' shard ids (default: node-1, node-2, ...)",
-    },
-    "--conf": {
-        "action": "append",
-        "metavar": "PATH",
-        "help": "the nodes' deployment.yaml files: their folder, or one after the other with --conf for each",
-    },
-    "--master": {
-        "metavar": "URL",
-        "help": "Spark: local[2], spark://host:7077, sc://host:15002 (default: local); or inline: in this process, "
-        "without Spark and Java, for tests, CI and a first look",
-    },
-    "--store": {"metavar": "FILE", "help": "the DuckDB file of the aggregations (default: one for each app)"},
-    "--home": {
-        "metavar": "FOLDER",
-        "help": "the folder of the app's state (default: one for each app, below $SPARKSTREAM_HOME)",
-    },
-    "--shared": {
-        "metavar": "ADDRESS",
-        "help": "where Spark's machines and this one meet if they do not see the app's folder: s3://bucket/folder",
-    },
     "--name": {"metavar": "NAME", "help": "the app's name (default: that of @app:name, else the file's)"},
-    "--fresh": {
-        "action": "store_true",
-        "help": "start without the state and the aggregations of an earlier run",
-    },
-    "--rows-per-micro-batch": {
-        "type": positive,
-        "metavar": "N",
-        "help": "events of a backlog that are committed at once, at most",
-    },
-    "--param": {
-        "action": "append",
-        "default": [],
-        "type": name_and_value,
-        "metavar": "NAME=VALUE",
-        "help": "the value of ${NAME} in the text; may be given several times",
-    },
-    "--allow-scripts": {
-        "action": "store_true",
-        "help": "allow the app's script functions to run, with limits",
-    },
-    "--allow-env": {
-        "action": "extend",
-        "default": [],
-        "type": names,
-        "metavar": "A,B",
-        "help": "environment variables that ${...} of deployment files, stores, sources and sinks may read",
-    },
-    "--allow": {
-        "action": "append",
-        "default": [],
-        "metavar": "KIND=WHAT",
-        "help": "what the app's sources, sinks and stores may reach: file=DIR, http=URL-PREFIX, kafka=HOST:PORT, "
-        "smtp=HOST:PORT, tcp=HOST:PORT, nats=HOST:PORT or "
-        "jdbc=postgresql://HOST:PORT/DATABASE; may be given several times (default: nothing)",
-    },
-    "--start": {
-        "metavar": "TIME",
-        "help": "where the clock starts: ms since 1970, or a time in UTC (default: the first event)",
-    },
-    "--clock": {
-        "choices": CLOCKS,
-        "default": CLOCKS[0],
-        "help": "what moves the app's clock. virtual: events and ticks alone; wall: this machine's clock too, so that "
-        "timers fire though no event comes (default: virtual)",
-    },
-    "--timezone": {
-        "default": "UTC",
-        "metavar": "ZONE",
-        "help": "time zone of cron expressions and aggregations, such as Europe/Berlin (default: UTC)",
-    },
-    "--max-ahead": {
-        "type": ahead,
-        "default": DAY,
-        "metavar": "MS",
-        "help": "an event whose time is further ahead of this machine's is an error; off: no time is (default: 1 day)",
-    },
-    "--alerts": {
-        "choices": ALERTS,
-        "default": "on",
-        "help": "queries whose outputs depend on which node sees which event. off: they do not run; leader: one "
-        "further node runs them over all events (default: on)",
-    },
-    "--faults": {
-        "metavar": "WHAT",
-        "help": "mode ha: what happens to the nodes: two-active, both-passive, repeated-outputs, sent-to-passive, "
-        "queue-overflow; random, or random:N for each ten minutes; or a schedule file",
-    },
-    "--seed": {
-        "type": whole,
-        "default": 0,
-        "metavar": "N",
-        "help": "mode ha: a whole number that the nodes' loops and random faults follow (default: 0)",
-    },
-    "--retention": {
-        "type": retention,
-        "metavar": "LIMITS",
-        "help": "what the app's folder keeps of the past, such as recording=500MB,outputs=5GB,days=7,errors=5000 "
-        "(default: 1 GB of what came in, 10 GB of what was put out, 100,000 errors)",
-    },
-    "--limits": {
-        "type": limits,
-        "metavar": "LIMITS",
-        "help": "what one event may ask for, such as characters=1MB,nesting=100,firings=1e6: of a text that a function "
-        "makes, levels of an object, firings of a trigger in a step (default: 16MB, 200, 1e6)",
-    },
     "--time": {
         "metavar": "COLUMN",
         "help": "the column of event times: ms since 1970, times, or text (default: events are 1 ms apart)",
@@ -428,32 +195,6 @@ _SHARED: dict[str, dict[str, Any]] = {
     },
     "--limit": {"type": positive, "metavar": "N", "help": "rows to show"},
 }
-_DEPLOYMENT = (
-    "--nodes",
-    "--mode",
-    "--routing",
-    "--shard-ids",
-    "--conf",
-    "--master",
-    "--store",
-    "--home",
-    "--shared",
-    "--fresh",
-    "--rows-per-micro-batch",
-    "--param",
-    "--allow-scripts",
-    "--allow-env",
-    "--allow",
-    "--start",
-    "--clock",
-    "--timezone",
-    "--max-ahead",
-    "--alerts",
-    "--faults",
-    "--seed",
-    "--retention",
-    "--limits",
-)
 
 
 def add(p: argparse.ArgumentParser, *names: str, **changed: Any) -> None:
@@ -480,5 +221,5 @@ def reading_of(o: argparse.Namespace) -> dict[str, Any]:
 
 def deployment_of(o: argparse.Namespace) -> dict[str, Any]:
     """The arguments of `app.deploy` that the options of a deployment stand for."""
-    names = [name.lstrip("-").replace("-", "_") for name in _DEPLOYMENT if name != "--param"]
+    names = [p.name for p in parameters() if p.option is not None and p.name != "variables"]
     return {**{name: getattr(o, name) for name in names}, "variables": dict(o.param)}

@@ -19,7 +19,7 @@ _EXAMPLES = {"days": 7, "errors": 5000}
 class Retention:
     """The amounts that an app's folder keeps; the oldest goes first.
 
-    `recording`: bytes of what came in, once Spark is done with it. Divergences and studies replay it. `outputs`: bytes
+    `recording`: bytes of input that Spark is done with. Divergences and studies replay it. `outputs`: bytes
     of what derived streams put out, of all together. `days`: nothing of these that is older. `errors`: rows and events
     that could not be taken (a hundredth more for a while). None: without this limit. What is being worked on, the state
     of the nodes, tables and aggregations are kept whatever the limits.
@@ -38,7 +38,7 @@ class Retention:
         if wanted is None:
             return Retention()
         if isinstance(wanted, str):
-            wanted = _parsed(wanted)
+            wanted = _parse_retention(wanted)
         if not isinstance(wanted, Retention):
             raise Misuse(f"retention is a Retention, or a text such as 'outputs=5GB,days=7', not {shown(wanted)}")
         for field in fields(wanted):
@@ -49,7 +49,7 @@ class Retention:
         return wanted
 
 
-def _parsed(text: str) -> Retention:
+def _parse_retention(text: str) -> Retention:
     values = named_values("retention", text, [f.name for f in fields(Retention)])
     found = {name: None if value == _OFF else _number(name, value) for name, value in values.items()}
     return Retention(**found)  # type: ignore[arg-type]

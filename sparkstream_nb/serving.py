@@ -141,7 +141,7 @@ class Listener:
 
     async def _serve(self) -> None:
         self._ending = asyncio.get_running_loop().create_future()
-        server = self._opened()
+        server = self._open_server()
         self._begun.set()
         end = time.monotonic() + await self._ending
         server.stop()
@@ -150,7 +150,7 @@ class Listener:
             await asyncio.sleep(_POLL)
         server.end_all()
 
-    def _opened(self) -> _CountingServer:
+    def _open_server(self) -> _CountingServer:
         server = _CountingServer(
             _Exchanges(self._site, self._limits),
             no_keep_alive=not self._limits.keeps,
@@ -248,7 +248,7 @@ class _Exchange(HTTPMessageDelegate):
         assert isinstance(start_line, RequestStartLine)
         client = str(getattr(self._connection.context, "remote_ip", "") or "")
         self._request = request = Request(start_line.method, start_line.path, headers, client)
-        refused = self._refused(request)
+        refused = self._refuse_request(request)
         if refused is None:
             self.set_busy(True)
             self._after(self._limits.seconds, self._late)
@@ -282,7 +282,7 @@ class _Exchange(HTTPMessageDelegate):
 
     # ------------------------------------------------------------------------------------------------------ the rest
 
-    def _refused(self, request: Request) -> Answer | None:
+    def _refuse_request(self, request: Request) -> Answer | None:
         size = sum(len(k) + len(v) + 4 for k, v in request.headers.get_all()) + len(request.target)
         if size > MOST_HEADERS:
             return self._site.refusal(request, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too long")
@@ -357,7 +357,7 @@ class _Exchange(HTTPMessageDelegate):
 
 
 def _length(headers: HTTPHeaders) -> int | None:
-    """The bytes of a body, by its one `Content-Length`; None where that is none."""
+    """The bytes of a body, by its one `Content-Length`; None where it is not a length."""
     found = headers.get_list("Content-Length") or ["0"]
     right = len(found) == 1 and found[0].isascii() and found[0].isdecimal() and len(found[0]) <= 18
     return int(found[0]) if right else None

@@ -2,8 +2,9 @@
 
 All that Unix alone has is looked up here, and may be missing: `fcntl`, `resource` and `pwd` are imported nowhere else
 (import-linter checks it), and the rest of the package runs where they, `os.fork` and Unix sockets are not there.
-`tests/test_systems.py` takes them away. Two programs are left out, which are run only where `CAN_FORK`: the server that
-Spark's processes are forked from (`runners/spark/forks.py`), and what asks it for one (`runners/spark/forked.py`).
+`tests/test_systems.py` takes them away. Three programs are left out, which are run only where `CAN_FORK`: the server
+that Spark's processes are forked from (`runners/spark/forks.py`), the client that asks it for one
+(`runners/spark/forked.py`), and the processes that keep engines (`runners/spark/host.py`).
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Words that a stranger would have to translate: in docstrings, and in documents.
+"""Words that a stranger would have to translate: in docstrings, in documents, and in the names of functions.
 
     python -m tests.plain_words            fails where a folder has more of them than conf/plain-words.toml allows
     python -m tests.plain_words --list F   those of a folder or page, with their places
     python -m tests.plain_words --lower    lowers the budgets to what there is; they never rise
 
 `make check` runs it. The first line of a docstring says what the thing is or does: it does not begin with a question
-word. Idioms are those of `IDIOMS`. Names in code are not looked at.
+word. Idioms are those of `IDIOMS`. A function's name is a verb phrase (`pack_error`), a property's a noun, and not a
+participle alone (`packed`). Code in documents is not looked at.
 """
 
 from __future__ import annotations
@@ -31,6 +32,12 @@ IDIOMS = re.compile(
     re.IGNORECASE,
 )
 
+TABLES = {
+    "budgets": "words that a stranger would have to translate",
+    "participles": "functions named by a participle alone",
+}
+"""Tables of the budgets, with what they count."""
+
 
 @dataclass(frozen=True)
 class Found:
@@ -39,6 +46,7 @@ class Found:
     where: str
     place: str
     text: str
+    table: str = "budgets"
 
 
 def docstrings(file: Path) -> Iterator[tuple[int, str]]:
@@ -53,6 +61,15 @@ def docstrings(file: Path) -> Iterator[tuple[int, str]]:
                 yield child.lineno, child.value.value.strip()
 
 
+def bare_participles(file: Path) -> Iterator[tuple[int, str]]:
+    """The functions and methods whose names are one word that ends as a participle does, with their lines."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("__"):
+            word = node.name.strip("_")
+            if "_" not in word and word.endswith(("ed", "ing")):
+                yield node.lineno, node.name
+
+
 def found() -> list[Found]:
     """All of them: of the package by top folder, and of the documents as `docs`."""
     out = []
@@ -64,6 +81,8 @@ def found() -> list[Found]:
             if text.partition(" ")[0] in FIRST:
                 out.append(Found(where, place, text.partition("\n")[0]))
             out += [Found(where, place, m[0]) for m in IDIOMS.finditer(text)]
+        for line, name in bare_participles(file):
+            out.append(Found(where, f"{file.relative_to(ROOT)}:{line}", f"def {name}", "participles"))
     for page in sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md")]):
         text = re.sub(r"```.*?```", _lines_alone, page.read_text(encoding="utf-8"), flags=re.DOTALL)
         for number, line in enumerate(text.splitlines(), 1):
@@ -88,20 +107,25 @@ def main() -> int:
             if f.where == given.list or f.place.startswith(given.list):
                 print(f"{f.place}: {f.text}")
         return 0
-    count: dict[str, int] = {}
+    budgets: dict[str, dict[str, int]] = tomllib.loads(BUDGETS.read_text(encoding="utf-8"))
+    count: dict[str, dict[str, int]] = {table: {} for table in TABLES}
     for f in all_:
-        count[f.where] = count.get(f.where, 0) + 1
-    budgets: dict[str, int] = tomllib.loads(BUDGETS.read_text(encoding="utf-8"))["budgets"]
+        count[f.table][f.where] = count[f.table].get(f.where, 0) + 1
     if given.lower:
-        lowered = {w: min(n, budgets.get(w, n)) for w, n in sorted({**dict.fromkeys(budgets, 0), **count}.items())}
-        head = "# Words of tests/plain_words.py that each folder may have. They only fall.\n[budgets]\n"
-        BUDGETS.write_text(head + "".join(f"{w} = {n}\n" for w, n in lowered.items()), encoding="utf-8")
+        BUDGETS.write_text("\n".join(_lowered(t, budgets.get(t, {}), count[t]) for t in TABLES), encoding="utf-8")
         return 0
-    over = {w: n for w, n in count.items() if n > budgets.get(w, 0)}
-    for where, n in over.items():
-        print(f"{where}: {n} words that a stranger would have to translate, {budgets.get(where, 0)} are allowed: "
+    over = [(t, w, n) for t in TABLES for w, n in count[t].items() if n > budgets.get(t, {}).get(w, 0)]
+    for table, where, n in over:
+        print(f"{where}: {n} {TABLES[table]}, {budgets.get(table, {}).get(where, 0)} are allowed: "
               f"python -m tests.plain_words --list {where}", file=sys.stderr)  # fmt: skip
     return int(bool(over))
+
+
+def _lowered(table: str, budget: dict[str, int], count: dict[str, int]) -> str:
+    """A table of the file of budgets, with no number above what there is."""
+    lowered = {w: min(n, budget.get(w, n)) for w, n in sorted({**dict.fromkeys(budget, 0), **count}.items())}
+    head = f"# {TABLES[table].capitalize()} (tests/plain_words.py) that each folder may have. They only fall.\n"
+    return f"{head}[{table}]\n" + "".join(f"{w} = {n}\n" for w, n in lowered.items())
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reference import replay
-from sparkstream_nb.app.audit.auditing import AppAudit, AuditReport, as_json, as_sarif, audited
+from sparkstream_nb.app.audit.auditing import AppAudit, AuditReport, as_json, as_sarif, audit_text
 from sparkstream_nb.cli import main
 from sparkstream_nb.lab.display import text
 from sparkstream_nb.lab.plans_shown import page
@@ -34,7 +34,7 @@ ACCEPTED = ", scale.out='accepted: only a <b>hint'"
 
 
 def found(accepted: str = "") -> dict[str, Finding]:
-    return {f.name: f for f in audited("a.siddhi", APP.format(accepted=accepted)).findings}
+    return {f.name: f for f in audit_text("a.siddhi", APP.format(accepted=accepted)).findings}
 
 
 def test_each_element_by_hand() -> None:
@@ -62,7 +62,7 @@ define stream R (k string, v double);
 
 
 def of_tables(more: str = "", store: str = "@store(type='rdbms', datasource='d') ") -> AppAudit:
-    return audited("a.siddhi", TABLES.format(store=store) + more)
+    return audit_text("a.siddhi", TABLES.format(store=store) + more)
 
 
 def test_tables_in_a_database_are_as_safe_as_their_queries() -> None:
@@ -126,12 +126,13 @@ def test_lines_are_those_of_definitions_and_aggregations_are_accepted_too() -> N
         "-- define aggregation A\ndefine stream S (k string, v double);\n@info(scale.out='accepted: a day only')\n"
         "define aggregation A from S select sum(v) as s aggregate every sec ... day;\n"
     )
-    (finding,) = audited("a.siddhi", text).findings
+    (finding,) = audit_text("a.siddhi", text).findings
     assert (finding.line, finding.level, finding.accepted) == (3, "node-dependent", "a day only")
 
 
 def test_the_forms_for_machines() -> None:
-    report = AuditReport([audited("my apps/a.siddhi", APP.format(accepted=ACCEPTED)), audited("b.siddhi", "from S")])
+    first_app = audit_text("my apps/a.siddhi", APP.format(accepted=ACCEPTED))
+    report = AuditReport([first_app, audit_text("b.siddhi", "from S")])
     (first, second) = json.loads(as_json(report))
     assert (first["app"], len(first["findings"]), second["findings"]) == ("my apps/a.siddhi", 12, [])
     assert "line 1" in second["error"]
@@ -189,7 +190,7 @@ def test_the_manuals_deployments(
 @pytest.mark.parametrize("part", range(4))
 def test_every_case_is_audited(part: int) -> None:
     for case in list(replay.siddhi_cases())[part::80]:
-        app = audited(case["id"], case["app"])
+        app = audit_text(case["id"], case["app"])
         lines = case["app"].count("\n") + 1
         assert all(1 <= f.line <= lines and f.cause and f.repair for f in app.findings)
         json.loads(as_sarif(AuditReport([app])))

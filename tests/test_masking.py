@@ -9,7 +9,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.errors import Misuse, SiddhiBindError, SiddhiError, SparkStreamError, SparkUnavailable, masked
+from sparkstream_nb.errors import (
+    Misuse,
+    SiddhiBindError,
+    SiddhiError,
+    SparkStreamError,
+    SparkUnavailable,
+    mask_passwords,
+)
 from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.outputs.commit import Progress
 from sparkstream_nb.plan import compile_app
@@ -73,12 +80,12 @@ def test_an_error_looks_as_if_the_password_were_stars(
     ],
 )
 def test_what_of_a_text_is_masked(text: str, shown: str) -> None:
-    assert masked(text) == masked(masked(text)) == shown
+    assert mask_passwords(text) == mask_passwords(mask_passwords(text)) == shown
 
 
 def test_a_text_without_end_is_masked_in_time() -> None:
     for text in ("//a:" * 100_000, "token" * 100_000, "//:@" * 100_000, "a" * 400_000, "password=" * 50_000):
-        masked(text)
+        mask_passwords(text)
 
 
 def test_the_text_and_the_hint_of_an_error() -> None:

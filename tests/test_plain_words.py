@@ -45,3 +45,17 @@ def test_code_in_documents_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(plain_words, "ROOT", tmp_path)
     monkeypatch.setattr(plain_words, "PACKAGE", tmp_path / "package")
     assert [(f.where, f.place, f.text) for f in plain_words.found()] == [("docs", "ARCHITECTURE.md:1", "anew")]
+
+
+def test_functions_named_by_a_participle_alone(tmp_path: Path) -> None:
+    file = tmp_path / "one.py"
+    file.write_text(
+        "class A:\n    def _packed(self): ...\n    def pack(self): ...\n    def is_packed(self): ...\n"
+        "    def __getitem__(self, i): ...\n\n\nasync def running():\n    def told(): ...\n    def noted(): ...\n"
+    )
+    assert sorted(plain_words.bare_participles(file)) == [(2, "_packed"), (8, "running"), (10, "noted")]
+
+
+def test_budgets_fall_and_never_rise() -> None:
+    text = plain_words._lowered("participles", {"app": 3, "lab": 1, "plan": 0}, {"app": 2, "lab": 4})
+    assert text.endswith("[participles]\napp = 2\nlab = 1\nplan = 0\n")

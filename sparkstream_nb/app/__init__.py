@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .results.frontend import Displayed
     from .results.progress import FeedProgress, ProgressLine
     from .results.rescheduling import DistributedFailover
-    from .results.tail import Tail, TailSnapshot
+    from .results.stream_tail import Tail, TailSnapshot
     from .results.text_answers import AppGraph, Check, PlanText, RepairList
     from .running.app import App, check_feed
     from .running.feeding import Feed, Feeds, all_feeds, feed_of
@@ -141,7 +141,7 @@ if not TYPE_CHECKING:  # for a type checker, there is what is imported above, an
             ".running.source_reading": ["Reading"],
             ".audit.splitting": ["SplitApp", "split"],
             ".running.study": ["Study"],
-            ".results.tail": ["Tail", "TailSnapshot"],
+            ".results.stream_tail": ["Tail", "TailSnapshot"],
             ".results.text_answers": ["AppGraph", "Check", "PlanText", "RepairList"],
         },
     )

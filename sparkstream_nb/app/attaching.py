@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from .. import argument_checks
 from ..errors import Misuse, did_you_mean
-from ..interrupts import deferred, interruptible
-from .config import given
 from .config.record import DeploymentRecord
-from .deploying import apps, attaching, deploy
+from .deploying import apps, deploy_again
 from .deployment.folder import apps_folder, default_home, document_home, former_life, has_app
 from .deployment.owner import owner_of, same_folder
 from .results import frontend
@@ -24,7 +23,7 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True)
 class FoundApp:
-    """An app in its folder: what it was deployed with last, and who owns the folder (None: nobody)."""
+    """An app in its folder: what it was deployed with last, and the owner of the folder (None: it has none)."""
 
     home: Path
     record: DeploymentRecord
@@ -62,44 +61,42 @@ def attach(
     variables: Mapping[str, str] | None = None,
     master: str | None = None,
 ) -> App:
-    """Goes on with the app `name`, which was deployed before, as if nothing had happened; returns it.
+    """Continues the app `name`, which was deployed before, where it left off; returns it.
 
     It is deployed with what its folder keeps of the last deployment: text, nodes, sources, sinks, limits and all else,
-    and with its state. Secrets are looked up anew by their references. What it was granted it is granted again;
-    `App.redeployed` says what that is. An app of this process is returned as it is. `home`: the app's folder, where it
-    was deployed into one of its own. `variables`: values of `${...}` that are not kept, as they may be secrets, or are
-    to be others. `master`: another Spark.
+    and with its state. Secrets are looked up again by their references. Its grants are renewed; `App.redeployed` lists
+    them. An app of this process is returned as it is. `home`: the app's folder, where it was deployed into one of its
+    own. `variables`: values of `${...}` that are not kept, as they may be secrets, or are to be others. `master`:
+    another Spark.
 
     Raises `Misuse` where no such app is there, another process owns it, or its state does not fit any more, and what
     `deploy` raises.
     """
-    given.name("name", name)
-    given.a_text("name", name)
-    given.path("home", home)
-    given.mapping("variables", variables)
-    folder, record = _named(name, None if home is None else Path(home))
+    argument_checks.check_name("name", name)
+    argument_checks.require_str("name", name)
+    argument_checks.check_path("home", home)
+    argument_checks.optional_str_map("variables", variables)
+    folder, record = _find_record(name, None if home is None else Path(home))
     running = apps().get(name)
     if running is not None and not running.closed and same_folder(running.home, folder):
         return running
     try:
-        arguments = record.deployment()
+        request = record.request(folder)
     except (KeyError, TypeError):
         raise _unreadable(folder) from None
-    arguments["variables"] = {**arguments["variables"], **(variables or {})}
-    arguments["master"] = arguments["master"] if master is None else master
-    with deferred(), attaching(), interruptible():
-        app = deploy(**arguments, home=folder)
+    request = replace(request, variables={**(request.variables or {}), **(variables or {})})
+    app = deploy_again(request if master is None else replace(request, master=master))
     if record.scaled is not None and tuple(record.scaled) != app.shard_ids:
         app.scale(shard_ids=record.scaled)
     app.lines_before = record.lines_before
     app.remember(variable=record.variable, lines_before=record.lines_before)
-    app.redeployed = " ".join([app.redeployed or "", _granted(record)]).strip()
+    app.redeployed = " ".join([app.redeployed or "", _describe_grants(record)]).strip()
     return app
 
 
 def attachable(home: str | Path | None = None) -> Attachable:
     """The apps that can be attached: of the folder `home`, or where apps are by default."""
-    given.path("home", home)
+    argument_checks.check_path("home", home)
     folders = _folders() if home is None else [Path(home)]
     found = [(folder, record) for folder in folders if (record := _record(folder)) is not None]
     found.sort(key=lambda f: (f[1].name, str(f[0])))
@@ -109,7 +106,7 @@ def attachable(home: str | Path | None = None) -> Attachable:
 def found_app(name: str, home: Path | None) -> FoundApp:
     """The app `name` that was deployed before, in the folder `home` or where apps are by default. Raises `Misuse` where
     there is none."""
-    folder, record = _named(name, home)
+    folder, record = _find_record(name, home)
     return FoundApp(folder, record, owner_of(folder))
 
 
@@ -118,8 +115,8 @@ def attachable_names() -> list[str]:
     return sorted({record.name for folder in _folders() if (record := _record(folder)) is not None})
 
 
-def _granted(record: DeploymentRecord) -> str:
-    granted = record.granted()
+def _describe_grants(record: DeploymentRecord) -> str:
+    granted = record.describe_grants()
     return f"Granted again: {', '.join(granted)}." if granted else ""
 
 
@@ -129,14 +126,14 @@ def _folders() -> list[Path]:
     return sorted(p for p in folder.iterdir() if p.is_dir()) if folder.is_dir() else []
 
 
-def _named(name: str, home: Path | None) -> tuple[Path, DeploymentRecord]:
+def _find_record(name: str, home: Path | None) -> tuple[Path, DeploymentRecord]:
     """The folder and the record of an app. Raises `Misuse`, with the names that there are, where there is none."""
     if home is not None:
         if not has_app(home):
             raise Misuse(f"{home} is no app's folder: it has no app.json of an app. {_known()}")
         record = former_life(home).deployed
         if record is None:
-            raise _unrecorded(home)
+            raise _unrecorded_error(home)
         if record.name != name:
             raise Misuse(f"the app in {home} is '{record.name}', not '{name}': attach it by that name")
         return home, record
@@ -148,7 +145,7 @@ def _named(name: str, home: Path | None) -> tuple[Path, DeploymentRecord]:
     if not found:
         if has_app(own):
             former_life(own)
-            raise _unrecorded(own)
+            raise _unrecorded_error(own)
         raise Misuse(f"no app '{name}' was deployed here before. {_known(name)}")
     if len(found) > 1 and found[0][0] not in likely:
         homes = ", ".join(str(place) for place, _ in found)
@@ -178,7 +175,7 @@ def _record(folder: Path) -> DeploymentRecord | None:
         return None
 
 
-def _unrecorded(home: Path) -> Misuse:
+def _unrecorded_error(home: Path) -> Misuse:
     return Misuse(
         f"the app in {home} was deployed by an earlier version, which kept no record to attach it by: deploy it again"
     )

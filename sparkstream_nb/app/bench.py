@@ -16,7 +16,7 @@ import pyarrow.parquet
 
 from ..engine.bench import table_of
 from ..plan import compile_app
-from ..runners.spark import bare
+from ..runners.spark import baseline as bare
 from ..runners.spark.session import spark_session
 from ..system import peak_memory
 from .deploying import deploy

@@ -4,116 +4,37 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..engine.scripts import refuse_scripts
-from ..errors import Misuse, SparkStreamError, nearest, shown
+from .. import argument_checks
+from ..errors import Misuse, SparkStreamError, nearest
 from ..interrupts import deferred, interruptible
-from ..journal.routing import Route
-from ..journal.shared import shared_at
 from ..limits import Limits
-from ..nodes.distributed import Distributed
-from ..options import DAY
-from ..plan import compile_app
-from ..plan.distributed.layer import behind_layer, layer_of
-from ..plan.distributed.leader import LEADER, led_by
-from ..plan.distributed.partial_apps import without_sources
-from ..plan.gaps import refuse
 from ..plan.nodes import Plan
-from ..plan.shard_safety.safety import depending, without
+from ..request import DAY, DeployRequest
 from ..retention import Retention
-from ..runners.choice import ahead_of, check_master, kind_of, session
+from ..runners.choice import ahead_of, kind_of, session
 from ..runners.protocol import Session
 from ..runners.spark.handover import left
 from ..simulation.faults import Fault
-from ..simulation.groups import NodeGroups
 from ..simulation.resources import ResourceCluster
 from ..simulation.topology import Pair
-from ..stores.duckdb import check_file
-from .config import given
-from .config.conf import DISTRIBUTED, NodeFile, node_files
-from .config.grants import Grants
-from .config.record import DeploymentRecord
-from .config.secrets import References
-from .connectors.calls import desks_of
-from .connectors.sinks import SinkPlans, check_sinks
-from .connectors.sources import SourcePlans
-from .connectors.stores import databases_of, tables_of
-from .deployment.changing import Changes, pending
-from .deployment.deployment import (
-    HA,
-    SCALABLE,
-    Deployment,
-    check_alerts,
-    check_clock,
-    check_zone,
-    milliseconds,
-    mode_of,
-    playback,
-    shards_of,
-)
-from .deployment.distribution import distributed_for, resource_cluster
-from .deployment.folder import (
-    check_home,
-    default_home,
-    document_home,
-    document_name,
-    foreseen,
-    has_app,
-    life_to_change,
-    open_folder,
-    text_home,
-)
-from .deployment.grouping import (
-    Layer,
-    Trial,
-    check_groups,
-    check_stateless,
-    groups_for,
-    mode_of_files,
-    nodes_of_groups,
-    refs_of_layer,
-)
+from .deployment.changing import Changes, has_pending
+from .deployment.deployment import Deployment
+from .deployment.folder import default_home, foreseen, has_app, life_to_change, open_folder
 from .deployment.owner import own, same_folder
-from .results import frontend
+from .planning import PlannedDeployment, plan_deployment
 from .results.answers import Apps
 from .results.first_use import prepare
 from .running.app import App
 
 _apps: dict[str, App] = {}
 _lock = threading.RLock()
-_attaching: ContextVar[bool] = ContextVar("attaching", default=False)
-_foreseeing: ContextVar[bool] = ContextVar("foreseeing", default=False)
-
-
-class _Foreseen(Exception):
-    """The planned deployment, raised in place of starting it."""
-
-    def __init__(self, deployment: Deployment, plan: Plan) -> None:
-        self.deployment, self.plan = deployment, plan
-
-
-@contextmanager
-def attaching() -> Iterator[None]:
-    """Deployments inside continue with their state, or are refused. Begins and ends in a `deferred` part."""
-    with _set(_attaching):
-        yield
-
-
-@contextmanager
-def _set(variable: ContextVar[bool]) -> Iterator[None]:
-    """`variable` is true inside."""
-    token = variable.set(True)
-    try:
-        yield
-    finally:
-        variable.reset(token)
 
 
 def deploy(
@@ -149,7 +70,7 @@ def deploy(
 ) -> App:
     """Deploys a SiddhiQL app on `nodes` simulated nodes (default: 1), on Spark, and starts it.
 
-    - `name`: the app's name, by default that of `@app:name`, else that of the notebook, or `app` where it is not known:
+    - `name`: the app's name, by default the one in `@app:name`, else the notebook's, or `app` if that is unknown:
       an app without a name takes the place of the one that this notebook had. An app of that name in this process is
       stopped.
     - `nodes`, `mode`: "single" (one node), or "active-active", the default for several nodes: every node runs the whole
@@ -171,8 +92,9 @@ def deploy(
     - `store`: the DuckDB file of the aggregations, by default one in the app's folder.
     - `fresh`: forget the state and the aggregations of an earlier deployment under this name. Otherwise they are kept;
       where the text changed, those of what is unchanged. `App.redeployed` says what became of them; `changes` of the
-      same arguments says it before. From a `store` elsewhere and from databases, aggregations of these names go,
-      whoever wrote them: `App.warnings` says which; a DuckDB file is copied to the trash of the app's folder first.
+      same arguments says it before. From a `store` elsewhere and from databases, aggregations of these names are
+      removed, even those that another app wrote: `App.warnings` says which; a DuckDB file is copied to the trash of the
+      app's folder first.
     - `variables`: values of `${NAME}` in the text; the environment is never looked at.
     - `allow_scripts`: functions that the app defines as scripts may run, with limits on time and memory.
     - `allow_env`: the environment variables that `${...}` of the deployment files and of `@store` may read.
@@ -193,12 +115,12 @@ def deploy(
       @app:playback or `start`.
     - `timezone`: the time zone of cron expressions and of the buckets of aggregations, such as "Europe/Berlin". A
       deployment file's `aggTimeZone` comes before it.
-    - `max_ahead`: an event whose time is more than so many ms (by default a day) after this machine's is an error of
-      the app, since the clock would stay there for all later ones. None, and `@app:playback` in the app: any time is
+    - `max_ahead`: an event whose time is more than this many ms (by default a day) after this machine's is an error of
+      the app, since the clock would stay there for all later events. None, and `@app:playback` in the app: any time is
       taken.
-    - `alerts`: what becomes of the queries of several nodes whose outputs depend on which node sees which event, under
-      this routing; the app's card says which. "off" switches them off. "leader" has one further node run them, which
-      takes all events; its shard id is `leader`.
+    - `alerts`: how several nodes run the queries whose outputs depend on which node sees which event, under this
+      routing; the app's card says which. "off" switches them off. "leader" has one further node run them, which takes
+      all events; its shard id is `leader`.
     - `pair`: modes ha and scalable: the figures of two nodes, a `Pair`, by default those of WSO2's servers.
     - `resources`: mode distributed: managers, resource nodes and their figures, by default two of each with those of
       WSO2's servers.
@@ -209,138 +131,17 @@ def deploy(
       "old-revision", "two-copies", "lost-leader", "paused-leader", "below-minimum". `App.cluster` adds more.
     - `seed`: modes ha, scalable and distributed: what nodes' loops and random faults follow: the same one gives the
       same outputs.
-    - `retention`: how much of what came in and of what was put out the app's folder keeps, and how many errors: a
+    - `retention`: how much input and output, and how many errors, the app's folder keeps: a
       `Retention`, or a text such as "recording=500MB,outputs=5GB,days=7,errors=5000". By default 1 GB, 10 GB and
       100,000; the oldest goes first, and what went is counted.
     - `limits`: what one event may ask for, more of which is an error of that event: a `Limits`, or a text such as
       "characters=1MB,nesting=100,firings=1e6". By default 16 million characters of a text that a function makes, 200
-      levels of an object, 1 million firings of a trigger in one step. What is replayed has the limits of now.
+      levels of an object, 1 million firings of a trigger in one step. Replays use the present limits.
 
     Raises SiddhiError for a wrong app before Spark is started, NotInThisBuild for a declared gap, SparkUnavailable
     without a usable Spark, and SparkStreamError for arguments that do not fit together.
     """
-    asked = dict(locals())
-    given.a_text("text", text)
-    for what, value in {"mode": mode, "master": master, "shared": shared}.items():
-        given.text(what, value)
-    for what, value in {"routing": routing, "timezone": timezone, "alerts": alerts, "clock": clock}.items():
-        given.a_text(what, value)
-    given.name("name", name)
-    for what, at in {"store": store, "home": home, "conf": conf if isinstance(conf, str | Path) else None}.items():
-        given.path(what, at)
-    given.texts("shard_ids", shard_ids)
-    given.texts("allow_env", allow_env)
-    given.mapping("variables", variables)
-    given.whole("rows_per_micro_batch", rows_per_micro_batch, 1)
-    given.whole("max_ahead", max_ahead, 0)
-    if conf is not None and not isinstance(conf, str | Path | Sequence):
-        raise Misuse(f"conf is a path, or several, not {shown(conf)}")
-    references = References(dict(variables or {}), tuple(allow_env))
-    files = () if conf is None else tuple(node_files(conf, ("", HA, DISTRIBUTED), references))
-    mode = mode_of_files(files) if mode is None else mode
-    refs = refs_of_layer(files) if mode == SCALABLE else {}
-    divided = layer_of(compile_app(text, properties=refs, variables=variables)) if mode == SCALABLE else {}
-    layer = Layer(routing, divided)
-    cluster = None
-    if mode == DISTRIBUTED:
-        if nodes is not None:
-            mode_of(mode, nodes)
-        cluster = resource_cluster(files, resources, nodes, shard_ids)
-        nodes, shard_ids = len(cluster.nodes), cluster.nodes
-    elif mode == SCALABLE and layer.keyed:
-        nodes, shard_ids = nodes_of_groups(layer, files, nodes, shard_ids)
-    else:
-        nodes, shard_ids = _nodes(files, nodes, shard_ids)
-    mode, nodes = mode_of(mode, nodes)
-    clock_start = None if start is None else milliseconds(start, "start")
-    shards = shards_of(shard_ids, nodes)
-    check_zone(timezone)
-    check_master(master, shared)
-    meeting = shared_at(shared)
-    if store is not None:
-        check_file(store)
-    own = {"timezone": timezone, **({"partitionById": "true"} if mode == "active-active" and not files else {})}
-    properties = [{**refs, **f.properties} for f in files if f.shard_id in shards] or [{}] * nodes
-    plans = [
-        compile_app(text, properties={"aggTimeZone": timezone, **g, "shardId": s, **own}, variables=variables)
-        for g, s in zip(properties, shards, strict=True)
-    ]
-    plans = [behind_layer(plan, layer.divided) for plan in plans]
-    name, folder = _name_and_home(name or plans[0].name, text)
-    trial = Trial(pair, resources, faults, seed)
-    groups: NodeGroups | Distributed | None = None
-    if cluster is not None:
-        trial.check(mode)
-        groups = distributed_for(plans[0], name, cluster, trial)
-        plans = [without_sources(plan) for plan in plans]
-    refuse(plans[0])
-    refuse_scripts(plans[0], allow_scripts)
-    inputs = {s: d.source.schema for s, d in plans[0].streams.items() if d.kind == "defined"}
-    Route.parse(routing, nodes, inputs)
-    routing = layer.route
-    if mode == SCALABLE and not layer.keyed:
-        check_stateless(plans[0], trial)
-    elif groups is None:
-        groups = groups_for(mode, shards, files, trial, layer.streams(inputs))
-    check_alerts(alerts)
-    check_clock(clock, mode, plans[0], clock_start)
-    off = tuple(depending(plans[0], routing)) if alerts == "off" and nodes > 1 else ()
-    plans = [without(plan, off) for plan in plans]
-    led = led_by(plans[0], routing) if alerts == "leader" and mode == "active-active" else None
-    if led is not None and LEADER in shards:
-        raise Misuse(f"a shard id is '{LEADER}', which is that of the node for alerts='leader': give the shard another")
-    if groups is not None:
-        check_groups(plans[0], mode, routing, alerts)
-    grants = Grants.of(allow)
-    desks = desks_of(plans[0])
-    sinks = SinkPlans(plans[0], grants, references, desks)
-    if sinks and groups is not None:
-        check_sinks(plans[0], mode)
-    folder = folder if home is None else Path(home)
-    check_home(folder)
-    sources = SourcePlans(plans[0], grants, references, folder, files, desks)
-    databases = databases_of(plans, files, references, grants)
-    tables = tables_of(plans, files, references, grants)
-    deployment = Deployment(
-        name=name,
-        mode=mode,
-        routing=routing,
-        shard_ids=shards,
-        home=folder,
-        shared=meeting,
-        runner=kind_of(master),
-        store=store,
-        fresh=fresh,
-        allow_scripts=allow_scripts,
-        rows_per_micro_batch=rows_per_micro_batch,
-        start=clock_start,
-        clock=clock,
-        timezone=timezone,
-        max_ahead=None if playback(plans[0]) else max_ahead,
-        databases=databases,
-        tables=tables,
-        references=references,
-        grants=grants,
-        sinks=sinks,
-        sources=sources,
-        alerts=alerts,
-        switched_off=off,
-        led=led,
-        retention=Retention.of(retention),
-        limits=Limits.of(limits),
-        groups=groups,
-        record=DeploymentRecord.of(name, {**asked, "start": clock_start}),
-        attached=_attaching.get(),
-    )
-    if _foreseeing.get():
-        raise _Foreseen(deployment, plans[0])
-    if meeting is not None:
-        meeting.check()
-    app = _start(deployment, plans, master)
-    for file in files:
-        if file.unknown:
-            app.note(f"{file.path.name}: these keys mean nothing here: {', '.join(file.unknown)}")
-    return app
+    return _start(plan_deployment(DeployRequest(**locals())))
 
 
 def changes(text: str, **how: Any) -> Changes:
@@ -348,37 +149,21 @@ def changes(text: str, **how: Any) -> Changes:
 
     Nothing is touched, and Spark is not started. Raises what `deploy` raises of the arguments.
     """
-    try:
-        with deferred(), _set(_foreseeing), interruptible():
-            deploy(text, **how)
-    except _Foreseen as found:
-        return foreseen(found.deployment, found.plan)
-    raise AssertionError("what is foreseen is not deployed")
+    planned = plan_deployment(DeployRequest(text=text, **how))
+    return foreseen(planned.deployment, planned.plan)
 
 
-def _nodes(
-    files: Sequence[NodeFile], nodes: int | None, shard_ids: Sequence[str] | None
-) -> tuple[int | None, Sequence[str] | None]:
-    """The number of nodes (None: the mode's default), and their shard ids if given."""
-    if not files:
-        return nodes, shard_ids
-    if nodes is not None and nodes != len(files):
-        raise Misuse(f"there are {len(files)} deployment files, one for each node, and nodes={nodes}: leave nodes out")
-    if shard_ids is not None:
-        raise Misuse("the deployment files give the shard ids (siddhi: properties: shardId): leave shard_ids out")
-    return len(files), [f.shard_id for f in files]
+def deploy_again(request: DeployRequest) -> App:
+    """Deploys what `request` asks for, which continues with its state. Raises what `deploy` raises, and `Misuse` where
+    the state does not fit."""
+    return _start(plan_deployment(request, attached=True))
 
 
-def _name_and_home(name: str | None, text: str) -> tuple[str, Path]:
-    """The name of an app, and its folder by default. Without a name it is called after the notebook."""
-    if name is not None:
-        return name, default_home(name)
-    document = frontend.current().document()
-    return ("app", text_home(text)) if document is None else (document_name(document), document_home(document))
-
-
-def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) -> App:
+def _start(planned: PlannedDeployment) -> App:
     """The running app, in place of a former one of its name, which goes on where this one does not start."""
+    deployment, plans, master = planned.deployment, planned.plans, planned.master
+    if deployment.shared is not None:
+        deployment.shared.check()
     with _lock, deferred():
         with interruptible():
             _finish_elsewhere(deployment, plans[0], master)
@@ -414,11 +199,14 @@ def _start(deployment: Deployment, plans: Sequence[Plan], master: str | None) ->
         _apps[deployment.name] = app
         app.start()
         app.wait_tried()
+        for note in planned.notes:
+            app.note(note)
         return app
 
 
 def _finish(former: App, deployment: Deployment, plan: Plan) -> None:
-    """Lets an app that is changed commit what came in before. Raises `Misuse` where it cannot: it stays as it is."""
+    """Lets an app that is changed commit its earlier input. Raises `Misuse` where it cannot: the app is not changed
+    then."""
     if life_to_change(deployment, plan) is None:
         return
     try:
@@ -445,14 +233,13 @@ def _finish_elsewhere(deployment: Deployment, plan: Plan, master: str | None) ->
     if running is not None and not running.closed and same_folder(running.home, deployment.home):
         return
     former = life_to_change(deployment, plan)
-    if former is None or former.deployed is None or not pending(deployment.home, former):
+    if former is None or former.deployed is None or not has_pending(deployment.home, former):
         return
-    how = former.deployed.deployment()
-    how["variables"] = {**how["variables"], **deployment.references.variables}
-    if master is None or left(former.folder(deployment.home), former.meeting) or former.runner != kind_of(master):
-        master = how["master"]
-    with deferred(), attaching(), interruptible():
-        deploy(**{**how, "name": deployment.name, "master": master}, home=deployment.home)
+    request = former.deployed.request(deployment.home)
+    if master is None or left(former.folder(deployment.home), former.shared_folder) or former.runner != kind_of(master):
+        master = request.master
+    variables = {**(request.variables or {}), **deployment.references.variables}
+    deploy_again(replace(request, name=deployment.name, master=master, variables=variables))
 
 
 def _session(master: str | None) -> Session:
@@ -474,7 +261,7 @@ def apps() -> Apps:
 
 def get(name: str) -> App:
     """The app of this process that was deployed under `name`. Raises `Misuse` where there is none."""
-    given.a_text("name", name)
+    argument_checks.require_str("name", name)
     found = _apps.get(name)
     if found is None:
         if has_app(default_home(name)):

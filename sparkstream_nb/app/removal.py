@@ -19,8 +19,8 @@ from .results.frontend import Displayed
 
 @dataclass(frozen=True)
 class AppFolder:
-    """An app's folder: its size with the trash, and that of the trash alone (bytes). `deployed`: when it was deployed
-    last (ms since 1970). `owner`: who owns it (None: nobody)."""
+    """An app's folder: its size with the trash, and the size of the trash alone (bytes). `deployed`: when it was
+    deployed last (ms since 1970). `owner`: its owner (None: it has none)."""
 
     name: str
     home: Path
@@ -121,8 +121,8 @@ def _elsewhere(home: Path) -> list[str]:
     except Misuse:
         return []
     out = []
-    if life.meeting is not None:
-        out.append(f"the state of its nodes at {life.meeting.address}")
+    if life.shared_folder is not None:
+        out.append(f"the state of its nodes at {life.shared_folder.address}")
     store = None if life.deployed is None else life.deployed.arguments.get("store")
     if store is not None:
         out.append(f"its aggregations in {store}")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..errors import SparkUnavailable
-from ..runners.spark.recording import recorded, recording
+from ..runners.spark.recording import has_archive, record_archive
 from .deploying import deploy, stop_all
 
 APP = """
@@ -27,16 +27,16 @@ from Trades[quantity > 10]#window.time(5 sec) select symbol, sum(price) as total
 def main() -> None:
     """If Spark does not start, prints that there is no archive, and succeeds."""
     try:
-        if recorded():
+        if has_archive():
             return
         began = time.perf_counter()
-        with tempfile.TemporaryDirectory(prefix="sparkstream-warm-") as folder, recording():
+        with tempfile.TemporaryDirectory(prefix="sparkstream-warm-") as folder, record_archive():
             _run(Path(folder))
     except SparkUnavailable as error:
         print(error)
         return
     took = f"{time.perf_counter() - began:.0f} s"
-    print(f"Done in {took}." if recorded() else "This Java keeps no archive of classes: Spark starts without.")
+    print(f"Done in {took}." if has_archive() else "This Java keeps no archive of classes: Spark starts without.")
 
 
 def _run(folder: Path) -> None:

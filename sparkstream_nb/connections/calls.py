@@ -95,7 +95,7 @@ class Desk:
                 self._open[name] = []
             return found
 
-    def waiting(self, name: str) -> int:
+    def count_waiting(self, name: str) -> int:
         """How many are left for a source."""
         with self._lock:
             return len(self._open.get(name) or ())

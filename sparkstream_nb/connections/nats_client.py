@@ -49,7 +49,7 @@ class NatsConnection:
         self._thread = threading.Thread(target=self._loop.run_forever, name="sparkstream-nats", daemon=True)
         self._thread.start()
         try:
-            self._client = self._call(self._connected())
+            self._client = self._call(self._connect())
         except NatsFailed:
             self._end()
             raise
@@ -66,22 +66,22 @@ class NatsConnection:
         async def taken(message: Any) -> None:
             await take(message.data)
 
-        async def subscribed() -> None:
+        async def subscribe_all() -> None:
             await self._client.subscribe(subject, queue, cb=taken)
             await self._client.flush()
 
-        self._call(subscribed())
+        self._call(subscribe_all())
 
     def publish(self, messages: Sequence[tuple[str, bytes, Mapping[str, str]]]) -> None:
         """Publishes messages, each a subject, a body and headers; the server has all when this returns. Raises
         NatsFailed."""
 
-        async def published() -> None:
+        async def publish_all() -> None:
             for subject, body, headers in messages:
                 await self._client.publish(subject, body, headers=dict(headers))
             await self._client.flush(int(SECONDS))
 
-        self._call(published())
+        self._call(publish_all())
 
     def close(self) -> None:
         with contextlib.suppress(NatsFailed):
@@ -94,12 +94,12 @@ class NatsConnection:
         if not self._thread.is_alive():
             self._loop.close()
 
-    async def _connected(self) -> Any:
+    async def _connect(self) -> Any:
         import nats
 
         s = self.servers
 
-        async def noted(error: Exception) -> None:
+        async def note_error(error: Exception) -> None:
             self.lost += isinstance(error, nats.errors.SlowConsumerError)
 
         return await nats.connect(
@@ -110,7 +110,7 @@ class NatsConnection:
             allow_reconnect=False,
             connect_timeout=int(SECONDS),
             max_reconnect_attempts=1,
-            error_cb=noted,
+            error_cb=note_error,
             name="sparkstream",
         )
 

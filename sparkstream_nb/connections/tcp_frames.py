@@ -22,7 +22,7 @@ def frame(session: str, channel: str, message: bytes) -> bytes:
     return HEAD.pack(PROTOCOL, len(rest)) + rest
 
 
-def opened(rest: bytes) -> tuple[str, bytes]:
+def open_frame(rest: bytes) -> tuple[str, bytes]:
     """Channel and message of what follows `HEAD` in a frame. Raises ValueError where it is none."""
     parts, at = [], 0
     for _ in range(3):

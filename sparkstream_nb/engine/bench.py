@@ -41,7 +41,7 @@ def batches(columns: Sequence[pa.Array], stream: str, rows: int) -> Iterator[Inp
         yield InputBatch(ts, {stream: StreamRows(np.arange(len(ts)), ts, part)})
 
 
-def timed(plan: Plan, fed: Sequence[InputBatch]) -> tuple[float, int, NodeEngine]:
+def time_batches(plan: Plan, fed: Sequence[InputBatch]) -> tuple[float, int, NodeEngine]:
     """Runs the batches on a new node. Returns seconds, the number of events of the stream `Out`, and the node."""
     node = NodeEngine(plan)
     out = 0
@@ -62,8 +62,8 @@ def run(workload: Mapping[str, str], path: str | Path, rows: int = BATCH) -> dic
     stream = next(s for s, d in plan.streams.items() if d.kind == "defined")
     columns = [c.combine_chunks() for c in table_of(path, plan, stream).columns]
     fed = list(batches(columns, stream, rows))
-    timed(plan, fed[:2])
-    seconds, out, node = timed(plan, fed)
+    time_batches(plan, fed[:2])
+    seconds, out, node = time_batches(plan, fed)
     return {
         "name": workload["name"],
         "on": "engine",

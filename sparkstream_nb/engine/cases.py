@@ -21,7 +21,7 @@ from .columnar.faults import ErrorObject
 from .expressions.objects import walk
 from .node import NodeEngine
 from .state.batch import Emitted, InputBatch, Outputs, StreamRows
-from .state.pieces import pieces
+from .state.content_chunking import pieces
 
 Step = Any
 

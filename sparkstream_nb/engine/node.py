@@ -6,7 +6,7 @@ A node runs a micro-batch in one of two modes, with the same operators and the s
   (see `rows`) and the event paths of the app (see `graph`) give Siddhi's order of events and timers.
 - *by chunk*: each chunk is pushed through everything it causes before the next one is taken, as Siddhi does. Used for
   apps whose queries form a cycle, or whose order the paths do not determine (`graph.build` gives the reason). If only
-  some table changes are unordered, only the events that cause them run in this mode (`stretches`).
+  some table changes are unordered, only the events that cause them run in this mode (`splitter`).
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ import numpy as np
 
 from ..limits import Limits
 from ..plan import nodes
-from ..plan.connectors.outside import published
+from ..plan.connectors.outside import published_streams
 from ..plan.gaps import refuse, refuse_retrieval
 from ..plan.stored import RowSource, TableChanges
 from ..types import Type
 from .columnar.blocks import Buffer, Tracked
-from .columnar.columns import Array, Column, Strings, UnreadColumn, concat, writable
+from .columnar.columns import Array, Column, StringPool, UnreadColumn, concat, writable
 from .columnar.javamap import string_hash, walk_order
-from .columnar.memory import keep_freed_memory
+from .columnar.malloc_tuning import keep_freed_memory
 from .columnar.rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows, event_order, in_order, steps_of
 from .columnar.timers import earliest
 from .expressions import Context
 from .runtime.assembly import Assembly
-from .runtime.circles import settling
+from .runtime.batch_splitter import make_batch_splitter
 from .runtime.graph import build
 from .runtime.ondemand import answer
 from .runtime.operators import AggregationOperator, EntryOperator, Operator, QueryOperator, entry
 from .runtime.query import split_kinds
 from .runtime.sinks import GroupOperator, TopicOperator
 from .runtime.state_names import NOT_CARRIED, carry_over, state_names
-from .runtime.stretches import stretches
+from .runtime.table_cycles import two_pass_tables
 from .runtime.triggers import TriggerOperator, start_rows
 from .scripts import scripts_of
 from .state.batch import Chunks, Emitted, InputBatch, Outputs, RetrievalAnswer, UnreadAttribute
 from .state.saving import Form, by_change, plain
 from .state.services import Services
-from .state.snapshot import pack, packed, saved, unpack
+from .state.snapshot import pack, pack_buffers, save_parts, unpack
 from .windows.base import no_rows
 
 SLICE = 1 << 17
@@ -88,7 +88,7 @@ class NodeEngine:
         self.plan, self.shard, self.trace, self.tells_chunks = plan, shard, trace, chunks
         scripts, zone = scripts_of(plan, allow_scripts), plan.properties.get("timezone", "UTC")
         context = Context(scripts=scripts, timezone=zone, limits=Limits() if limits is None else limits)
-        self.services = Services(Strings(), context)
+        self.services = Services(StringPool(), context)
         self._tokens = tokens
         self.now = 0 if start is None else start
         self._start_known = start is not None
@@ -97,19 +97,19 @@ class NodeEngine:
         self._schemas = {s: d.source.schema for s, d in plan.streams.items()}
         self.parts = Assembly(plan, self.services, stored)
         self.operators = self.parts.operators
-        keyed = frozenset(t for t, noting in self.parts.noted.items() if noting.key)
-        self.graph = build([op.node for op in self.operators], settling(plan), keyed)
-        self.stretches = stretches(self.operators, settling(plan)) if self.graph.order is None else None
-        self._ordered = self.graph if self.stretches is None else self.stretches.graph
+        keyed = frozenset(t for t, how in self.parts.buffered.items() if how.key)
+        self.graph = build([op.node for op in self.operators], two_pass_tables(plan), keyed)
+        self.splitter = make_batch_splitter(self.operators, two_pass_tables(plan)) if self.graph.order is None else None
+        self._ordered = self.graph if self.splitter is None else self.splitter.graph
         for i, op in enumerate(self.operators):
             if isinstance(op, QueryOperator) and self._ordered.order is not None:
                 op.place(self._ordered.ranks[i], self._ordered.ties.get(i))
             if isinstance(op, AggregationOperator) and self._ordered.order is not None:
                 op.rank = self._ordered.ranks[i]
-        self._published: frozenset[str] = published(plan) if publishes else frozenset()
+        self._published: frozenset[str] = published_streams(plan) if publishes else frozenset()
         self._shown = {s for op in self.operators for s in _shown(op)} | self._published
         self._by_operator = self._ordered.order is not None and not by_chunk
-        self._slice, self._passes, self._rests = _LEAST if self._ordered.repeats else SLICE, 0, 0
+        self._slice, self._passes, self._rests = _LEAST if self._ordered.fixpoints else SLICE, 0, 0
         self._queries = {op.name: op.query for op in self.operators if isinstance(op, QueryOperator)}
         self._empty = self._empties()
 
@@ -148,15 +148,15 @@ class NodeEngine:
             self.services.clock.first = int(clock.now[0])
         inputs = {s: self._rows(s, r.step, r.ts, r.columns) for s, r in batch.rows.items() if len(r.ts)}
         at_once = self._ordered.events_only and any(map(_sent_at_once, inputs.values()))
-        by_operator = self._by_operator and not at_once and all(t.notable(len(clock.now)) for t in self.parts.logged)
+        by_operator = self._by_operator and not at_once and all(t.can_buffer(len(clock.now)) for t in self.parts.logged)
         for a, b in self._slices(len(clock.now), sum(map(len, inputs.values()))):
             given, part = self._between(inputs, a, b), clock.part(a, b)
             if not by_operator or self._rests:
                 self._run_by_chunk(given, part, collected)
-            elif self.stretches is None:
+            elif self.splitter is None:
                 self._run_by_operator(given, part, collected)
             else:
-                for x, y, calm in self.stretches.cut(given, part):
+                for x, y, calm in self.splitter.cut(given, part):
                     run = self._run_by_operator if calm else self._run_by_chunk
                     run(self._between(given, a + x, a + y), part.part(x, y), collected)
         outputs = self._outputs(collected)
@@ -182,7 +182,7 @@ class NodeEngine:
                 self._rests = _MANY
             elif self._passes > _MANY:
                 self._slice = max(self._slice // 2, _LEAST)
-            elif self._ordered.repeats and self._passes < _MANY // 2 and b - a == self._slice:
+            elif self._ordered.fixpoints and self._passes < _MANY // 2 and b - a == self._slice:
                 self._slice = min(2 * self._slice, SLICE)
             a = max(b, a + 1)
 
@@ -265,7 +265,7 @@ class NodeEngine:
         written: dict[str, list[tuple[int, Rows]]] = {}
         ready: dict[str, Rows] = {}
         for stage in self._ordered.order:
-            if stage[0] in self._ordered.circles:
+            if stage[0] in self._ordered.cycles:
                 results = self._in_circle(stage, inputs, written, ready, clock)
             else:
                 results = self._through(stage, inputs, written, ready, clock)
@@ -308,11 +308,11 @@ class NodeEngine:
         ready: dict[str, Rows], clock: Clock,
     ) -> list[tuple[Operator, Rows]]:  # fmt: skip
         """As `_through`, for operators that look into tables that they change: once to learn what they would write, and
-        once with that, or until they would write the same again (`circles`)."""
+        once with that, or until they would write the same again (`table_cycles`)."""
         tables = [self.parts.tables[t] for t in {t for i in stage for t in self.operators[i].node.logged_writes}]
         marks = [t.mark() for t in tables]
         told = [(x, len(x)) for x in (self.services.errors, self.services.logs, self.services.faults)]
-        passes, before, until_same = 0, None, stage[0] in self._ordered.repeats
+        passes, before, until_same = 0, None, stage[0] in self._ordered.fixpoints
         while True:
             out, done = {s: [*w] for s, w in written.items()}, dict(ready)
             results = self._through(stage, inputs, out, done, clock)
@@ -356,7 +356,7 @@ class NodeEngine:
         for k, i in enumerate(receivers):
             op = self.operators[i]
             if isinstance(op, QueryOperator):
-                sees[k] = np.logical_or.reduceat(op.query.passing(stream, rows, clock), starts)
+                sees[k] = np.logical_or.reduceat(op.query.passing_rows(stream, rows, clock), starts)
         ends = np.append(starts[1:], len(rows))
         for c in np.flatnonzero(sees.any(axis=0) | (stream in self._published)).tolist():
             takers = [i for k, i in enumerate(receivers) if sees[k, c]]
@@ -401,20 +401,23 @@ class NodeEngine:
         self.services.errors.clear()
         self.services.logs.clear()
         for stream, parts in collected.streams.items():
-            outputs.streams[stream] = self._emitted(parts, self._schemas[stream].names)
+            outputs.streams[stream] = self._collect_outputs(parts, self._schemas[stream].names)
         for name, op in self._queries.items() if self.trace else ():
             if op.query.named:
                 schema, seen = op.query.select.schema, collected.queries.get(name)
                 empty = no_rows(schema.types)
                 current, expired = split_kinds(concat_rows(seen) if seen else empty)
-                outputs.queries[name] = (self._emitted([current], schema.names), self._emitted([expired], schema.names))
+                outputs.queries[name] = (
+                    self._collect_outputs([current], schema.names),
+                    self._collect_outputs([expired], schema.names),
+                )
         for id, aggregation in self.parts.aggregations.items():
             table = aggregation.partials()
             if table is not None:
                 outputs.partials[id] = table
         return outputs
 
-    def _emitted(self, parts: Sequence[Rows], names: tuple[str, ...]) -> Emitted:
+    def _collect_outputs(self, parts: Sequence[Rows], names: tuple[str, ...]) -> Emitted:
         strings = self.services.strings
         whole = [concat(columns) for columns in zip(*(p.columns for p in parts), strict=True)]
         columns = [c.to_list(strings) if c.type is Type.OBJECT else c.to_arrow(strings) for c in whole]
@@ -455,7 +458,7 @@ class NodeEngine:
         """All state as a runner stores it, in parts that are the engine's own memory: they mean something until the
         next step. Of those that are tracked most is not read again where it was not written since the last call."""
         strings = self.services.strings
-        return saved(self._state(by_change), strings) or [*packed(self._state(plain), strings)]
+        return save_parts(self._state(by_change), strings) or [*pack_buffers(self._state(plain), strings)]
 
     @property
     def stale(self) -> bool:
@@ -511,7 +514,7 @@ class NodeEngine:
         held = {op.name: op.bytes for op in self.operators} | {i: t.bytes for i, t in self.parts.tables.items()}
         rows = {op.name: op.rows for op in self.operators} | {i: t.rows for i, t in self.parts.tables.items()}
         runs = "by operator" if self._by_operator else f"by chunk: {self.graph.reason or 'asked for'}"
-        if self._by_operator and self.stretches is not None:
+        if self._by_operator and self.splitter is not None:
             runs += f", by chunk where tables change: {self.graph.reason}"
         return {
             "clock": self.now,
@@ -566,7 +569,7 @@ def _as_read(op: Operator, rows: Rows) -> Rows:
     return Rows(rows.columns, rows.ts, rows.root, rows.chunk, None, rows.part if inner else None)
 
 
-def _column(type: Type, column: Any, strings: Strings) -> Column:
+def _column(type: Type, column: Any, strings: StringPool) -> Column:
     """A column of `StreamRows` as the engine has it."""
     if isinstance(column, UnreadAttribute):
         return UnreadColumn(type, len(column))

@@ -87,12 +87,12 @@ class Scripts:
 
     def _function(self, id: str, returns: Type) -> Script:
         def script(args: list[Any]) -> Any:
-            return converted(self._interpreter().call(id, args), returns)
+            return convert_answer(self._interpreter().call(id, args), returns)
 
         return script
 
 
-def converted(answer: Any, type: Type) -> Any:
+def convert_answer(answer: Any, type: Type) -> Any:
     """A script's result as a value of `type`. Raises ValueError if it cannot be converted."""
     if answer is None:
         return None
@@ -107,11 +107,11 @@ def converted(answer: Any, type: Type) -> Any:
         if isinstance(value, bool):
             return value
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        return _narrowed(value, type)
+        return _narrow_number(value, type)
     raise ValueError(f"the script answered {_text(value)}, which is no {type.value}")
 
 
-def _narrowed(value: float, type: Type) -> int | float:
+def _narrow_number(value: float, type: Type) -> int | float:
     """Java's `intValue`, `longValue`, `floatValue`, `doubleValue` of a number: whole parts, cut at the type's ends."""
     if type not in _WIDTH:
         return float(value)

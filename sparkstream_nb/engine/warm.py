@@ -139,7 +139,7 @@ def _ran(app: str) -> frozenset[str]:
     return digests()
 
 
-def compiled() -> bool:
+def is_compiled() -> bool:
     """True if `main` has run for this version of the package, on a machine as this one."""
     return _marker().exists()
 

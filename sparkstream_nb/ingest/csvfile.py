@@ -48,7 +48,7 @@ class CsvFile:
         or most columns at all. The encoding is that of all bytes, or of so many as are `looked_at`. Raises
         SparkStreamError for an empty file, OSError for one that cannot be read."""
         found = path.stat()
-        encoding = _encoding(path, found.st_size, found.st_mtime_ns, looked_at)
+        encoding = _detect_encoding(path, found.st_size, found.st_mtime_ns, looked_at)
         best: tuple[tuple[int, int], str, list[str]] | None = None
         for separator in _SEPARATORS:
             text = "utf-8-sig" if encoding == "utf-8" else encoding
@@ -178,7 +178,7 @@ def _plain(error: pa.ArrowInvalid) -> str:
 
 
 @lru_cache(maxsize=64)
-def _encoding(path: Path, size: int, changed: int, most: int | None) -> str:
+def _detect_encoding(path: Path, size: int, changed: int, most: int | None) -> str:
     """`utf-8` where all or most bytes outside ASCII are that. The whole file is read (or `most` bytes), and again only
     where its `size` or the time when it was `changed` (ns) are others: a feed is looked at several times before it is
     read."""

@@ -31,6 +31,10 @@ BETWEEN_FAULTS = "; "
 """Between the faults of one row, in its reason."""
 
 
+RejectedRow = tuple[int | None, list[Any] | dict[str, Any], str]
+"""The time of a row where it can be read, its values, and the reason."""
+
+
 @dataclass
 class TypedRows:
     """The rows that fit: `ts` int64[n] ms (None without a time column) and one Arrow array per attribute; and the rows
@@ -40,7 +44,7 @@ class TypedRows:
 
     ts: Array | None
     columns: list[pa.Array]
-    rejected: list[tuple[int | None, list[Any] | dict[str, Any], str]]
+    rejected: list[RejectedRow]
     doubts: DoubtCounts = field(default_factory=DoubtCounts)
 
     def __len__(self) -> int:
@@ -68,19 +72,12 @@ def type_rows(
     rejected rows at most `keep` are kept with their values, the others as empty rows with their reason.
     """
     n = table.num_rows
-    bad = np.zeros(n, np.bool_)
-    whole = np.zeros(n, np.bool_)
-    faults: dict[int, list[str]] = {}
-
-    def reject(mask: Array, reason: Callable[[int], str]) -> None:
-        for i in np.flatnonzero(mask & ~whole).tolist():
-            faults.setdefault(i, []).append(reason(i))
-        bad[mask] = True
-
+    faults = _RowFaults(np.zeros(n, np.bool_), np.zeros(n, np.bool_))
+    reject = faults.reject
     if MALFORMED in table.schema.names:
         whys = table.column(MALFORMED)
         reject(_mask(pc.is_valid(whys)), lambda i: str(whys[i].as_py()))
-        whole |= bad
+        faults.whole |= faults.bad
     names = table.schema.names
     ts: Array | None = None
     untimed: Array | None = None
@@ -119,20 +116,43 @@ def type_rows(
             reject(failed, _says(attribute.name, source, attribute.type))
         sources.append(given)
         arrays.append(typed)
-    doubtful = DoubtCounts.of(doubts, ~bad)
-    if not bad.any():
+    doubtful = DoubtCounts.of(doubts, ~faults.bad)
+    if not faults.bad.any():
         return TypedRows(ts, arrays, [], doubtful)
-    texts = table.column(ROW) if ROW in names else None
-    rejected: list[tuple[int | None, list[Any] | dict[str, Any], str]] = []
-    for k, (i, said) in enumerate(sorted(faults.items())):
-        text = None if texts is None else texts[i].as_py()
-        kept: list[Any] | dict[str, Any] = []
-        if k < keep:
-            kept = [plain(s[i].as_py()) for s in sources] if text is None else {TEXT_OF_ROW: text}
-        known = ts is not None and (untimed is None or not untimed[i])
-        rejected.append((int(ts[i]) if ts is not None and known else None, kept, BETWEEN_FAULTS.join(said)))
-    good = pa.array(np.flatnonzero(~bad))
-    return TypedRows(None if ts is None else ts[~bad], [a.take(good) for a in arrays], rejected, doubtful)
+    known = None if ts is None else (ts, ~untimed if untimed is not None else np.ones(n, np.bool_))
+    rejected = faults.list_rejected(known, sources, table.column(ROW) if ROW in names else None, keep)
+    good = np.flatnonzero(~faults.bad)
+    return TypedRows(None if ts is None else ts[good], [a.take(pa.array(good)) for a in arrays], rejected, doubtful)
+
+
+@dataclass
+class _RowFaults:
+    """The faults of rows: which rows are `bad`, which of them could not be read at all (`whole`), and why."""
+
+    bad: Array
+    whole: Array
+    reasons: dict[int, list[str]] = field(default_factory=dict)
+
+    def reject(self, mask: Array, reason: Callable[[int], str]) -> None:
+        """Adds a fault of the rows of a mask. One that could not be read at all has that fault alone."""
+        for i in np.flatnonzero(mask & ~self.whole).tolist():
+            self.reasons.setdefault(i, []).append(reason(i))
+        self.bad[mask] = True
+
+    def list_rejected(
+        self, times: tuple[Array, Array] | None, sources: Sequence[pa.Array], texts: pa.ChunkedArray | None, keep: int
+    ) -> list[RejectedRow]:
+        """The rejected rows, of which `keep` have their values. `times`: the event times, and which of them are known;
+        `texts`: those of rows that could not be read."""
+        out: list[RejectedRow] = []
+        for k, (i, reasons) in enumerate(sorted(self.reasons.items())):
+            text = None if texts is None else texts[i].as_py()
+            values: list[Any] | dict[str, Any] = []
+            if k < keep:
+                values = [plain(s[i].as_py()) for s in sources] if text is None else {TEXT_OF_ROW: text}
+            time = int(times[0][i]) if times is not None and times[1][i] else None
+            out.append((time, values, BETWEEN_FAULTS.join(reasons)))
+        return out
 
 
 def too_late(ts: int, latest: int) -> str:
@@ -355,11 +375,11 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 def _millis(source: pa.Array, written: TimeFormat = BY_DEFAULT) -> pa.Array:
     """Dates, or times of day with date, as int64 ms since the epoch."""
-    return _placed(source, written)[0]
+    return _place_times(source, written)[0]
 
 
-def _placed(source: pa.Array, written: TimeFormat) -> tuple[pa.Array, Doubts | None]:
-    return written.placed(pc.cast(source, pa.timestamp("ms", getattr(source.type, "tz", None)), safe=False))
+def _place_times(source: pa.Array, written: TimeFormat) -> tuple[pa.Array, Doubts | None]:
+    return written.place_moments(pc.cast(source, pa.timestamp("ms", getattr(source.type, "tz", None)), safe=False))
 
 
 @dataclass(frozen=True)
@@ -391,13 +411,13 @@ def read_times(source: pa.Array, written: TimeFormat = BY_DEFAULT) -> Times:
     failed: Array | None = None
     doubts: Doubts | None = None
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        found, doubts = _placed(source, written)
+        found, doubts = _place_times(source, written)
     elif written.format in UNITS:
         numbers, failed = convert(source, Type.DOUBLE)
         whole = numbers.fill_null(0).to_numpy(zero_copy_only=False)
         out_of_range = ~(np.abs(whole) * UNITS[str(written.format)] < 2**63)
         failed = out_of_range if failed is None else failed | out_of_range
-        found = pa.array(written.counted(np.where(failed, 0, whole)))
+        found = pa.array(written.numbers_to_ms(np.where(failed, 0, whole)))
     elif pa.types.is_integer(kind):
         found, failed = convert(source, Type.LONG)
     elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -407,7 +427,7 @@ def read_times(source: pa.Array, written: TimeFormat = BY_DEFAULT) -> Times:
         if written.format is None:
             found, failed, doubts = _written_as_iso(text, written)
         else:
-            found, failed, doubts = written.parsed(text)
+            found, failed, doubts = written.parse_texts(text)
     else:
         found, failed = pa.nulls(len(source), pa.int64()), np.ones(len(source), np.bool_)
     bad = null if failed is None else null | failed
@@ -422,12 +442,12 @@ def _written_as_iso(text: pa.Array, written: TimeFormat) -> tuple[pa.Array, Arra
     except pa.ArrowInvalid:
         pass
     try:
-        placed, doubts = written.placed(text.cast(pa.timestamp("ms")))
+        placed, doubts = written.place_moments(text.cast(pa.timestamp("ms")))
         return placed, None, doubts
     except pa.ArrowInvalid:
         found, failed = _each(text, Type.LONG, lambda value, _: _moment(value))
     local = _mask(_each(text, Type.BOOL, lambda value, _: _is_local(value))[0])
-    placed, doubts = written.placed(pc.if_else(pa.array(local), found, None).cast(pa.timestamp("ms")))
+    placed, doubts = written.place_moments(pc.if_else(pa.array(local), found, None).cast(pa.timestamp("ms")))
     return pc.if_else(pa.array(local), placed, found), failed, doubts
 
 

@@ -101,29 +101,29 @@ class TimeFormat:
             return f"a time in {self.format} since 1970"
         return f"a time like {dt.datetime(2024, 6, 1, 10, tzinfo=dt.UTC).strftime(self.format)}"
 
-    def expected(self) -> str:
+    def example(self) -> str:
         """What a time looks like by default, for a message; "" where it is as `format` says."""
         if self.format is not None:
             return ""
         zone = self.zone or "UTC"
         return f"a time is ms since 1970, or as 2024-06-01 10:00:00 ({zone}) or 2024-06-01T10:00:00+02:00"
 
-    def counted(self, numbers: Array) -> Array:
+    def numbers_to_ms(self, numbers: Array) -> Array:
         """Numbers of the unit as ms."""
         return np.rint(numbers * UNITS[str(self.format)]).astype(np.int64)
 
-    def parsed(self, texts: pa.Array) -> tuple[pa.Array, Array, Doubts | None]:
-        """Texts of the format as int64 ms, a mask of those that are none, and doubts as of `placed`."""
+    def parse_texts(self, texts: pa.Array) -> tuple[pa.Array, Array, Doubts | None]:
+        """Texts of the format as int64 ms, a mask of those that are none, and doubts as of `place_moments`."""
         import pandas as pd
 
         aware = "%z" in str(self.format)
         found = pd.to_datetime(texts.to_pandas(), format=self.format, errors="coerce", utc=aware)
         failed = found.isna().to_numpy()
         moments = pa.Array.from_pandas(found).cast(pa.timestamp("ms", "UTC" if aware else None), safe=False)
-        placed, doubts = self.placed(moments)
+        placed, doubts = self.place_moments(moments)
         return placed, failed, doubts
 
-    def placed(self, moments: pa.Array) -> tuple[pa.Array, Doubts | None]:
+    def place_moments(self, moments: pa.Array) -> tuple[pa.Array, Doubts | None]:
         """Arrow's times (ms) as int64 ms since 1970, and which of them the clocks of `zone`, in which those without a
         zone are, did not show once. One that they showed twice is the earlier. One that they left out is as much later
         as they went forward, as in Java and Python: 02:30 is 03:30."""

@@ -107,7 +107,7 @@ class SparkCheckpoint:
         place = shared.below("checkpoint")
         return SparkCheckpoint(place, place.for_spark)
 
-    def reached(self) -> CheckpointProgress:
+    def read_progress(self) -> CheckpointProgress:
         """How far Spark is."""
         planned, done = self._newest("offsets"), self._newest("commits")
         reached = 0 if planned < 0 else self._end(planned)
@@ -156,11 +156,11 @@ class SparkCheckpoint:
             found = json.loads(self.files.get(f"offsets/{batch}").decode().splitlines()[-1])
             return {name: int(found[name]) for name in ("seq", "at", "skip")}
         except FileNotFoundError:
-            raise self.damaged(f"/offsets/{batch} is gone") from None
+            raise self.damaged_error(f"/offsets/{batch} is gone") from None
         except (IndexError, ValueError, KeyError, TypeError, RecursionError):
-            raise self.damaged(f"/offsets/{batch} cannot be read: it was cut off or changed") from None
+            raise self.damaged_error(f"/offsets/{batch} cannot be read: it was cut off or changed") from None
 
-    def damaged(self, what: str) -> SparkStreamError:
+    def damaged_error(self, what: str) -> SparkStreamError:
         """The error for a checkpoint of which `what` is true, with the ways out."""
         return SparkStreamError(
             f"{self.where.removeprefix('file://')}{what}. Put the checkpoint back from a copy; {BEGIN_ANEW}."
@@ -174,7 +174,7 @@ class SparkCheckpoint:
             return None
         if not any(part in text for part in (place, *_READERS)):
             return None
-        return str(self.damaged(f" cannot be read: {cause_of(text)}"))
+        return str(self.damaged_error(f" cannot be read: {cause_of(text)}"))
 
 
 def local(path: Path) -> str:

@@ -30,7 +30,7 @@ JOINED_EVENTS, JOINED_STEPS = 250_000, 4_000_000
 """So many events of a node, or steps, are taken at once, as far as parts are not larger."""
 
 
-def divided(folder: Path, nodes: Sequence[int], pieces: Sequence[StepsOfNode]) -> Iterator[NodePart | None]:
+def divide_entries(folder: Path, nodes: Sequence[int], pieces: Sequence[StepsOfNode]) -> Iterator[NodePart | None]:
     """What goes to each of the `nodes` of consecutive entries, which mean these pieces to them; None for a node that
     gets nothing, not even the time."""
     clock = ""
@@ -89,13 +89,13 @@ def pieces_of(
         part = parts.get(entry.seq)
         if part is not None:
             if found and (events + part.events > JOINED_EVENTS or steps + entry.steps > JOINED_STEPS):
-                yield read.joined(found)
+                yield read.join_parts(found)
                 found, events, steps = [], 0, 0
             found.append((entry, part))
             events += part.events
         steps += entry.steps  # those of a part that began before too
     if found:
-        yield read.joined(found)
+        yield read.join_parts(found)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class _PartReading:
     entries: Sequence[EventsEntry]
     whole: Whole | None
 
-    def joined(self, found: Sequence[tuple[EventsEntry, NodePart]]) -> StepsOfNode:
+    def join_parts(self, found: Sequence[tuple[EventsEntry, NodePart]]) -> StepsOfNode:
         """Consecutive parts as one piece."""
         clocks = [_clock(self.folder, (p.clock,)) if p.clock else None for _, p in found]
         batches = [self._batch(part, clock) for (_, part), clock in zip(found, clocks, strict=True)]

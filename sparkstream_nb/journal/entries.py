@@ -55,7 +55,7 @@ class Entry:
         query that has not returned."""
         return False
 
-    def numbered(self, seq: int, step: int, request: int, before: int | None) -> Entry:
+    def with_numbers(self, seq: int, step: int, request: int, before: int | None) -> Entry:
         """The entry at its place in the journal."""
         return replace(self, seq=seq, step=step, request=request, before=before)
 

@@ -25,7 +25,7 @@ from ..errors import SparkStreamError
 from ..interrupts import deferred
 from ..system import put_in_place, sync, to_disk
 from .entries import Entry, StepsEntry
-from .journal import JOURNAL, check_order, damaged, entries_of, line_of, lines, lines_of, segment, segments
+from .journal import JOURNAL, check_order, damaged_error, entries_of, line_of, lines, lines_of, segment, segments
 from .marks import MARKS
 from .private import private_file, private_folder, write_private
 from .segments import requests_of
@@ -79,7 +79,7 @@ class InboxPosition:
             sinks = {sink: tuple(place) for sink, place in found.get("sinks", {}).items()}
             return InboxPosition(**{**found, "clocks": clocks, "sinks": sinks})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise damaged(file.parent.parent, f"the beginning of its file {file.name} is damaged") from None
+            raise damaged_error(file.parent.parent, f"the beginning of its file {file.name} is damaged") from None
 
 
 class _CommitGroup:
@@ -239,7 +239,7 @@ class Inbox:
     def put(self, entries: Sequence[Entry]) -> Ticket:
         """As `append`, but need not be on the disk before it is `settled`. Files are."""
         files = dict.fromkeys(self.folder / e.file for e in entries if e.file is not None)
-        with self._writing():
+        with self._undo_failed_write():
             if files:
                 to_disk(*files, self.folder)
             if self._end - self._first > SEGMENT_BYTES:
@@ -248,10 +248,10 @@ class Inbox:
             p = self.position.copy()
             numbered, counts = [], []
             for entry in entries:
-                numbered.append(_numbered(p, replace(entry, over=self.over) if self.over else entry))
+                numbered.append(_number_entry(p, replace(entry, over=self.over) if self.over else entry))
                 counts.append((p.seq - 1, sum(p.events.values())))
             line = line_of(numbered)
-            with self._writing():
+            with self._undo_failed_write():
                 if os.fstat(self._file.fileno()).st_size != self._end - self._first:  # a line could not be taken back
                     self._file.truncate(self._end - self._first)
                 written = 0
@@ -264,7 +264,7 @@ class Inbox:
             return Ticket(p.seq - 1, self._group)
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _undo_failed_write(self) -> Iterator[None]:
         """What cannot be written, as on a full disk, leaves the journal as it was."""
         try:
             yield
@@ -290,7 +290,7 @@ class Inbox:
 
     def write(self, name: str, blob: bytes) -> str:
         """Writes a file of the inbox; returns its name. Raises SparkStreamError where it cannot be written."""
-        with self._writing():
+        with self._undo_failed_write():
             try:
                 write_private(self.folder / name, blob)
             except OSError:
@@ -328,7 +328,7 @@ class Inbox:
                 for e in stay:
                     _pass(position, e)
             else:
-                left += [_numbered(position, e) for e in stay]
+                left += [_number_entry(position, e) for e in stay]
         if place is not None:
             self.position = position
             self.arrived.truncate(seq)
@@ -380,9 +380,9 @@ def _head(file: Path) -> int:
     return len(line) if line.startswith(b"{") and line.endswith(b"\n") else 0
 
 
-def _numbered(p: InboxPosition, entry: Entry) -> Entry:
+def _number_entry(p: InboxPosition, entry: Entry) -> Entry:
     """The entry at a position, which is moved behind it."""
-    found = entry.numbered(p.seq, p.step, p.request, p.clocks.get(entry.app))
+    found = entry.with_numbers(p.seq, p.step, p.request, p.clocks.get(entry.app))
     _pass(p, found)
     return found
 

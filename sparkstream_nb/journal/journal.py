@@ -100,17 +100,17 @@ def entries_of(folder: Path, at: int, line: bytes) -> list[Entry]:
             raise ValueError
         return from_json(text if tab else line)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise damaged(folder, f"the line at byte {at:,} is damaged") from None
+        raise damaged_error(folder, f"the line at byte {at:,} is damaged") from None
 
 
 def check_order(folder: Path, at: int, entry: Entry, seq: int) -> None:
     """Raises SparkStreamError where the line at offset `at` has another entry than the one of number `seq`, which is
     due: a line is there twice, or one is missing."""
     if entry.seq != seq:
-        raise damaged(folder, f"the line at byte {at:,} has entry {entry.seq:,}, where entry {seq:,} is due")
+        raise damaged_error(folder, f"the line at byte {at:,} has entry {entry.seq:,}, where entry {seq:,} is due")
 
 
-def damaged(folder: Path, what: str) -> SparkStreamError:
+def damaged_error(folder: Path, what: str) -> SparkStreamError:
     """The error for a journal of which `what` is true."""
     return SparkStreamError(
         f"The journal {folder / JOURNAL} cannot be read: {what}. Put it back from a copy; {BEGIN_ANEW}."

@@ -58,7 +58,7 @@ class JournalRetention:
     def _pass(self, end: Offset) -> list[Path]:
         """Takes note of the files that are done with; returns those that entries name."""
         named = []
-        for _, begin, file in passed(self.folder, self._swept, end):
+        for _, begin, file in list_passed(self.folder, self._swept, end):
             if begin is not None:
                 if begin <= self._segment:
                     continue
@@ -73,7 +73,7 @@ class JournalRetention:
         return named
 
 
-def missing(folder: Path, begin: Offset | None) -> list[str]:
+def list_missing(folder: Path, begin: Offset | None) -> list[str]:
     """The files that entries from offset `begin` on name and that are not there."""
     named = dict.fromkeys(e.file for e, _ in entries_from(folder, begin) if e.file is not None)
     return [name for name in named if not (folder / name).exists()]
@@ -96,7 +96,7 @@ def clear_unnamed(folder: Path) -> None:
         (folder / name).unlink()
 
 
-def passed(folder: Path, begin: Offset | None, end: Offset) -> Iterator[tuple[int, int | None, Path]]:
+def list_passed(folder: Path, begin: Offset | None, end: Offset) -> Iterator[tuple[int, int | None, Path]]:
     """What of the inbox in `folder` is done with where its entries up to offset `end` are: the files that those from
     `begin` on name, and all segments of the journal, in the order in which they came in. Each with the byte after it,
     and the first byte where it is a segment. A segment comes after the files that its entries name."""

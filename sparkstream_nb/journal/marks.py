@@ -55,7 +55,7 @@ class Marks:
     def steps(self, entries: Iterable[Entry], committed: int) -> int:
         """How many steps of `entries` are worked off, of those after entry `committed` in proportion to the nodes that
         are through with them."""
-        reached = [self._reached(k) for k in range(self.nodes)]
+        reached = [self._last_mark(k) for k in range(self.nodes)]
         done = self._tasks_done() if self.tasks else set()
         parts = self.nodes + self.tasks
         found = 0.0
@@ -64,7 +64,7 @@ class Marks:
             found += entry.steps if entry.seq <= committed else entry.steps * through / max(parts, 1)
         return int(found)
 
-    def _reached(self, node: int) -> int:
+    def _last_mark(self, node: int) -> int:
         try:
             return int((self.folder / f"{_NODE}{node}").read_text(encoding="ascii"))
         except (OSError, ValueError):  # none yet, or it is being written

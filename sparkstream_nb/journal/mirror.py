@@ -98,7 +98,7 @@ class Mirror:
             self._more.set()
             thread.join()
 
-    def appended(self) -> None:
+    def notify_appended(self) -> None:
         """There is more."""
         self._more.set()
 
@@ -110,7 +110,7 @@ class Mirror:
                 self._cut()
                 self.shared.put(_APPS, apps)
             except OSError as error:
-                raise self.shared.unreached(error) from None
+                raise self.shared.unreached_error(error) from None
         return digest_of(apps)
 
     @contextlib.contextmanager
@@ -136,7 +136,7 @@ class Mirror:
                 troubled = False
             except OSError as error:
                 if not troubled:
-                    self.say(f"{self.shared.unreached(error)}. It is tried again")
+                    self.say(f"{self.shared.unreached_error(error)}. It is tried again")
                 troubled = True
                 ending.wait(pauses.next())
                 continue

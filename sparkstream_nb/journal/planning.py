@@ -73,10 +73,10 @@ class Planner:
             return [TaskShare(entries)] if entries else []
         runs = list(journal.runs(entries))
         # A task knows what reaches a node of its own share alone.
-        resting = self._resting(start, entries) if len(runs) == 1 else frozenset()
+        resting = self._find_resting(start, entries) if len(runs) == 1 else frozenset()
         return [TaskShare(run, resting) for run in runs]
 
-    def _resting(self, start: Offset, entries: Sequence[Entry]) -> frozenset[int]:
+    def _find_resting(self, start: Offset, entries: Sequence[Entry]) -> frozenset[int]:
         if not all(isinstance(e, EventsEntry | SourceEntry) for e in entries):
             return frozenset()
         clock = max((e.clock for e in entries if e.clock is not None), default=None)

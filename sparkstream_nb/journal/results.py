@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..engine.columnar.columns import Strings
+from ..engine.columnar.columns import StringPool
 from ..engine.state.batch import Emitted, RetrievalAnswer
 from ..engine.state.snapshot import pack, unpack
 from ..errors import SparkStreamError
@@ -44,7 +44,7 @@ def emitted_table(emitted: Emitted, base: int, *, coded: bool = False) -> pa.Rec
     for name, column in zip(emitted.names, emitted.columns, strict=True):
         metadata = None
         if isinstance(column, list):
-            strings = Strings()
+            strings = StringPool()
             column = pa.array([None if v is None else pack(v, strings) for v in column], pa.binary())
             metadata = _OBJECT
         elif pa.types.is_dictionary(column.type) and not (coded and len(column.dictionary) <= len(column)):
@@ -60,7 +60,7 @@ def column_values(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
     """Python values of a column of `emitted_table`."""
     values = column.to_pylist()
     if field.metadata == _OBJECT:
-        strings = Strings()
+        strings = StringPool()
         return [None if v is None else unpack(v, strings) for v in values]
     return list(values)
 
@@ -105,12 +105,12 @@ def encode_answer(answer: RetrievalAnswer | QueryFailed) -> bytes:
     """An answer to an on-demand query, or its failure."""
     if isinstance(answer, QueryFailed):
         return json.dumps({"kind": answer.kind, "message": answer.message}).encode()
-    return pack({"columns": [list(c) for c in answer.columns], "rows": answer.rows}, Strings())
+    return pack({"columns": [list(c) for c in answer.columns], "rows": answer.rows}, StringPool())
 
 
 def answer_of(blob: bytes) -> RetrievalAnswer | QueryFailed:
     """The inverse of `encode_answer`."""
     if blob.startswith(b"{"):
         return QueryFailed(**json.loads(blob))
-    found = unpack(blob, Strings())
+    found = unpack(blob, StringPool())
     return RetrievalAnswer([(n, t) for n, t in found["columns"]], found["rows"])

@@ -77,7 +77,7 @@ def assign(batch: InputBatch, route: Route, schemas: Mapping[str, Schema], nodes
         request[rows.step] = 1
     request = first + np.cumsum(request) - 1
     if route.seed is not None:
-        request = _scattered(request, route.seed)
+        request = _scatter_requests(request, route.seed)
     out = {}
     for stream, rows in batch.rows.items():
         place = schemas[stream].find(route.attribute) if route.attribute is not None else None
@@ -88,7 +88,7 @@ def assign(batch: InputBatch, route: Route, schemas: Mapping[str, Schema], nodes
     return out
 
 
-def _scattered(request: Array, seed: int) -> Array:
+def _scatter_requests(request: Array, seed: int) -> Array:
     """int64[n] ≥ 0, drawn at random for each request (SplitMix64; Steele, Lea and Flood, OOPSLA 2014)."""
     with np.errstate(over="ignore"):
         z = (request.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed & (1 << 64) - 1)

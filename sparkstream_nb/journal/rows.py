@@ -290,6 +290,12 @@ def from_columns(columns: Mapping[str, Any]) -> list[Row]:
     return [decode(raw) for raw in zip(*(_values(columns[c]) for c in COLUMNS), strict=True)]
 
 
+def to_columns(rows: Iterable[Row]) -> dict[str, list[Any]]:
+    """The inverse of `from_columns`."""
+    raw = [encode(row) for row in rows]
+    return {name: [r[i] for r in raw] for i, name in enumerate(COLUMNS)}
+
+
 def from_table(table: pa.Table) -> list[Row]:
     """Rows of an Arrow table, in the order of node and entry."""
     return sorted(from_columns(table), key=lambda r: (r.node, r.seq))

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from ..engine.columnar.columns import Array, nearly_distinct
 from ..engine.state.batch import InputBatch, StreamRows, UnreadAttribute
 from ..ingest import ingest
-from ..nodes.batches import concatenated
+from ..nodes.batches import concat_columns
 from ..nodes.partitioning import part, parts
 from ..types import Schema, Type
 from . import routing
@@ -140,11 +140,11 @@ def _rows(file: Path, entry: RowsEntry, schema: Schema, wanted: Collection[int])
     if entry.start is not None:
         ts = entry.start + entry.apart * np.arange(entry.steps, dtype=np.int64)
     ts = np.asarray(ts, np.int64)
-    coded = [UnreadAttribute(len(ts)) if c is None else _coded(c) for c in columns]
+    coded = [UnreadAttribute(len(ts)) if c is None else _dictionary_encode(c) for c in columns]
     return InputBatch(ts, {entry.stream: StreamRows(np.arange(len(ts), dtype=np.int64), ts, coded)})
 
 
-def _coded(column: pa.Array) -> pa.Array:
+def _dictionary_encode(column: pa.Array) -> pa.Array:
     """Texts with a dictionary, unless nearly all are different: then only those are looked up that pass filters."""
     return column.dictionary_encode() if column.type == pa.string() and not nearly_distinct(column) else column
 
@@ -211,6 +211,6 @@ def join(batches: Sequence[InputBatch], clock: Array | None = None) -> InputBatc
         out.rows[stream] = StreamRows(
             np.concatenate([r.step + at for at, r in found]),
             np.concatenate([r.ts for _, r in found]),
-            [concatenated(cs) for cs in zip(*(r.columns for _, r in found), strict=True)],
+            [concat_columns(cs) for cs in zip(*(r.columns for _, r in found), strict=True)],
         )
     return out

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
-from ..errors import Misuse, SparkStreamError, masked, printable
+from ..errors import Misuse, SparkStreamError, mask_passwords, printable
 from ..system import put_in_place
 from .marks import MARKS
 from .parts import PARTS
@@ -97,21 +97,21 @@ class Shared:
             self.put(name, b"")
             self.remove(name)
         except (OSError, ArrowException) as error:
-            raise self.unreached(error) from None
+            raise self.unreached_error(error) from None
 
-    def unreached(self, error: Exception) -> SparkStreamError:
+    def unreached_error(self, error: Exception) -> SparkStreamError:
         """What a person is told where a call failed."""
         said = f"{self.address} cannot be reached: {' '.join(str(error).split())[:_MOST_SAID]}"
-        return SparkStreamError(masked(printable(said)))
+        return SparkStreamError(mask_passwords(printable(said)))
 
     def put(self, name: str, blob: bytes) -> None:
         """Writes an object."""
-        with self._writing(name) as sink:
+        with self._open_upload(name) as sink:
             sink.write(blob)
 
     def put_file(self, name: str, file: Path) -> None:
         """Writes an object with what is in a file."""
-        with file.open("rb") as source, self._writing(name) as sink:
+        with file.open("rb") as source, self._open_upload(name) as sink:
             shutil.copyfileobj(source, sink, 1 << 22)
 
     def get(self, name: str) -> bytes:
@@ -176,7 +176,7 @@ class Shared:
             shutil.rmtree(folder, ignore_errors=True)
 
     @contextlib.contextmanager
-    def _writing(self, name: str) -> Iterator[Any]:
+    def _open_upload(self, name: str) -> Iterator[Any]:
         system, root = self._open()
         path = f"{root}/{name}"
         at_once = system.type_name in ("s3", "gcs")  # an object is there when it is closed, and not before
@@ -220,7 +220,7 @@ def shared_at(address: str | None) -> Shared | None:
     if address is None:
         return None
     parts = urlsplit(address)
-    shown = masked(address)
+    shown = mask_passwords(address)
     if parts.scheme not in SCHEMES or (parts.scheme != "file" and not parts.netloc) or not parts.path.strip("/"):
         raise Misuse(
             f"'{shown}' is no address where Spark's machines and this one can meet: write s3://BUCKET/FOLDER, "

@@ -10,7 +10,9 @@ import re
 import textwrap
 
 from ..errors import Misuse
-from ..options import ROUTES, WIDTH, Options, add, add_deployment, add_reading, counts, error_ids, positive, variable
+from ..option_values import counts, error_ids, positive, variable
+from ..options import WIDTH, Options, add, add_deployment, add_reading
+from ..request import ROUTES
 
 STUDIED = {
     "heartbeat": "ms between heartbeats",

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from ..app import AppFolders, Attachable, Removed
 from .display import html, text
-from .drawings.tables import Figure, Grid, paragraph, size
+from .drawings.text_tables import Figure, Grid, paragraph, size
 
 _NONE_ATTACHABLE = "No app can be attached yet. %%siddhi NAME deploys the text of a cell."
 

@@ -12,9 +12,9 @@ from ..plan.connectors.incoming import TIME, incoming_annotations, taken
 from ..plan.connectors.outside import outside_annotations, promise
 from ..plan.nodes import AggregationDef, Plan
 from ..plan.query_parts import connector_options, connector_type
-from ..plan.shard_safety.safety import depending
+from ..plan.shard_safety.safety import dependent_queries
 from .drawings.levels import SIGNS, safety_of
-from .drawings.tables import MUTED, paragraph
+from .drawings.text_tables import MUTED, paragraph
 
 _DOTS = {"running": "#009e73", "failed": "#d55e00"}
 
@@ -26,7 +26,7 @@ def card_text(app: App) -> str:
         lines.append(f"  {app.runner_note}")
     lines += _rows_text(_rows_of_plan(app.plan))
     lines += [f"  ! {w}" for w in [*warnings_of(app), *app.away]]
-    return "\n".join([*lines, f"  {said}"] if (said := _redeployed(app)) else lines)
+    return "\n".join([*lines, f"  {said}"] if (said := _describe_redeployment(app)) else lines)
 
 
 def card_html(app: App) -> str:
@@ -36,16 +36,16 @@ def card_html(app: App) -> str:
             f'<span style="color:{_DOTS.get(app.state, "#888")}">●</span> <b>{html.escape(app.name)}</b> '
             f'<span style="{MUTED}">{html.escape(headline(app))}</span>'
         ),
-        *([] if app.runner_note is None else [_muted(app.runner_note)]),
+        *([] if app.runner_note is None else [_mute_text(app.runner_note)]),
         _rows_html(_rows_of_plan(app.plan)),
         *(paragraph(f"⚠ {html.escape(w)}") for w in [*warnings_of(app), *app.away]),
     ]
-    if said := _redeployed(app):
-        out.append(_muted(said))
+    if said := _describe_redeployment(app):
+        out.append(_mute_text(said))
     return "".join(out)
 
 
-def _muted(text: str) -> str:
+def _mute_text(text: str) -> str:
     return paragraph(f'<span style="{MUTED}">{html.escape(text)}</span>')
 
 
@@ -78,20 +78,20 @@ def _of_nodes(app: App) -> list[str]:
     groups = app.deployment.groups
     if isinstance(groups, Distributed):
         notes = [f"{note[0].upper()}{note[1:]}." for note in groups.split.notes]
-        return [*app.warnings, *_unplaced(groups), *notes]
+        return [*app.warnings, *_describe_unplaced(groups), *notes]
     if app.nodes == 1 or (groups is not None and len(groups.pairs) == 1):
         return app.warnings
     if off := app.deployment.switched_off:
         said = f"Switched off, as what they put out depends on which node sees which event: {', '.join(off)}."
         return [*app.warnings, said]
-    wrong = depending(app.plan, app.routing)
+    wrong = dependent_queries(app.plan, app.routing)
     if not wrong:
         return app.warnings
     puts = "puts" if len(wrong) == 1 else "put"
     return [*app.warnings, f"What {', '.join(wrong)} {puts} out depends on which node sees which event."]
 
 
-def _unplaced(distributed: Distributed) -> list[str]:
+def _describe_unplaced(distributed: Distributed) -> list[str]:
     """Why an app that is distributed waits from the start on."""
     cluster = distributed.scenario.cluster
     receivers, plain = len(cluster.receivers), len(cluster.nodes) - len(cluster.receivers)
@@ -109,7 +109,7 @@ def durations_of(aggregation: AggregationDef) -> str:
     return d[0] if len(d) == 1 else f"{d[0]} … {d[-1]}"
 
 
-def _redeployed(app: App) -> str | None:
+def _describe_redeployment(app: App) -> str | None:
     """The fate of an earlier state; empty if it was to be dropped."""
     return None if app.deployment.fresh else app.redeployed
 

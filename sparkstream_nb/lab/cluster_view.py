@@ -7,9 +7,9 @@ import html
 from ..app.results.progress import span
 from ..app.views.cluster_view import ClusterNode, ClusterSnapshot, LinkState, LogKind
 from .drawings import cluster_map
-from .drawings.pictures import WIDTH, embedded
+from .drawings.pictures import WIDTH, embed_svg
 from .drawings.roles import EVENTS, Lanes, RoleMark, role_bars, svg
-from .drawings.tables import MUTED, CountCell, Figure, Grid, WholeText, counted, paragraph, when
+from .drawings.text_tables import MUTED, CountCell, Figure, Grid, WholeText, format_count, paragraph, when
 
 _SIGN = {LogKind.ELECTION: "◆", LogKind.TAKEOVER: "▲"}
 _MOST_AHEAD = 3
@@ -17,7 +17,7 @@ _MOST_AHEAD = 3
 
 def cluster_text(shown: ClusterSnapshot, limit: int) -> str:
     """The nodes, links that are not up, and the latest `limit` lines of the log."""
-    links = [f"  ! {cluster_map.said(k)}" for k in shown.state.links if k.state is LinkState.CUT]
+    links = [f"  ! {cluster_map.describe_link(k)}" for k in shown.state.links if k.state is LinkState.CUT]
     head = "\n".join([f"{shown.app}: {headline(shown)}", *(f"  {line}" for line in _figures(shown)), *links])
     grids = [g.text(footer=g.what == "line" and g.total > len(g.cells)) for g in _grids(shown, limit)]
     return "\n\n".join([head, *grids])
@@ -26,7 +26,7 @@ def cluster_text(shown: ClusterSnapshot, limit: int) -> str:
 def cluster_html(shown: ClusterSnapshot, limit: int) -> str:
     """The same with a map and a time line."""
     map_, lanes = cluster_map.image(shown), timeline(shown)
-    drawn = "" if lanes is None else embedded(svg(lanes), lanes.title)
+    drawn = "" if lanes is None else embed_svg(svg(lanes), lanes.title)
     return f"{head_html(shown)}{map_}{drawn}{log_html(shown, limit)}{tables_html(shown)}"
 
 
@@ -53,11 +53,11 @@ def tables_html(shown: ClusterSnapshot) -> str:
 
 def headline(shown: ClusterSnapshot) -> str:
     """`2 nodes, ha · clock 2024-06-01 10:00:00 UTC · 1,428 events taken, 12 lost`."""
-    words = [f"{counted(len(shown.state.nodes), 'node')}, {shown.mode}"]
+    words = [f"{format_count(len(shown.state.nodes), 'node')}, {shown.mode}"]
     if shown.state.clock is None:
         return " · ".join([*words, "no event came in yet"])
     words.append(f"clock {when(shown.state.clock)} UTC")
-    words.append(f"{counted(shown.taken, 'event')} taken, {shown.lost:,} lost")
+    words.append(f"{format_count(shown.taken, 'event')} taken, {shown.lost:,} lost")
     return " · ".join(words)
 
 
@@ -122,7 +122,7 @@ def _more_grids(shown: ClusterSnapshot) -> list[Grid]:
 
 
 def _links_grid(shown: ClusterSnapshot) -> Grid:
-    rows = [[k.a, k.b, cluster_map.said(k).partition(": ")[2]] for k in shown.state.links]
+    rows = [[k.a, k.b, cluster_map.describe_link(k).partition(": ")[2]] for k in shown.state.links]
     return Grid(["link of", "and", "is"], rows, what="link")
 
 
@@ -134,7 +134,7 @@ def log_grid(shown: ClusterSnapshot, limit: int) -> Grid:
 
 
 def timeline(shown: ClusterSnapshot, last: int | None = None) -> Lanes | None:
-    """The time line, of the `last` so many ms where given; None before anything came in."""
+    """The time line, of the `last` ms if given; None before anything came in."""
     s = shown.state
     if s.start is None or s.clock is None:
         return None

@@ -11,8 +11,9 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, context_
 
 from .. import app as api
 from ..app.attaching import attachable_names
-from ..options import MODES, Options
+from ..options import Options
 from ..plan.nodes import DURATIONS
+from ..request import MODES
 from .completion import CompletionQuery, at_cursor
 from .completion.names import CompletionNames, of_plan
 
@@ -28,7 +29,7 @@ _STREAM = re.compile(r"\bdefine\s+stream\s+\S+\s*\(([^()]*)", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"(\w+)\s+\w+\s*(?:,|$)")
 
 
-def _defined(text: str) -> list[str]:
+def _list_attributes(text: str) -> list[str]:
     """The attributes of the streams that an app's text defines, finished or not."""
     return list(dict.fromkeys(a for schema in _STREAM.findall(text) for a in _ATTRIBUTE.findall(schema)))
 
@@ -93,7 +94,7 @@ class Completer:
         if before and before[-1] == "--mode":
             return list(MODES)
         if before and before[-1] == "--routing":
-            return [*ROUTED, *(f"hash:{a}" for a in _defined(text.partition("\n")[2]))]
+            return [*ROUTED, *(f"hash:{a}" for a in _list_attributes(text.partition("\n")[2]))]
         return [*self._cell._option_string_actions, *api.apps()]
 
     def _on_command(self, line: str) -> list[str]:

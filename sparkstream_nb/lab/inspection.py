@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import app as api
-from ..errors import masked
-from ..lang.partial import lexed, statements
+from ..errors import mask_passwords
+from ..lang.partial import lex_text, statements
 from ..plan.functions import AGGREGATORS, SCALARS, STREAM_FUNCTIONS, WINDOWS, Signature
 from ..plan.signatures.help import Kind, help_of
 from .arguments import deploy_options, line_options, overview
@@ -48,7 +48,7 @@ def at_cursor(code: str, position: int) -> str | None:
         return _magic_help(code, position)
     text, at = code[begin:], position - begin
     named = next((m for m in _NAME.finditer(text) if m.start(2) <= at <= m.end(2)), None)
-    known = _described(named[1] or "", named[2], text, magic) if named else None
+    known = _describe_name(named[1] or "", named[2], text, magic) if named else None
     return known or _call_around(text, at)
 
 
@@ -74,7 +74,7 @@ def _body(code: str, position: int) -> tuple[int | None, str]:
     return (begin if re.match(r"\s*%siddhi\s+query\b", line) else None), line
 
 
-def _described(sign: str, name: str, text: str, magic: str) -> str | None:
+def _describe_name(sign: str, name: str, text: str, magic: str) -> str | None:
     if len(sign) > 1:
         return _signatures("#window.", WINDOWS[name], "windows") if name in WINDOWS else None
     if sign and name in STREAM_FUNCTIONS:
@@ -104,25 +104,25 @@ def _result(result: object) -> str:
 
 def _definition(text: str, name: str) -> str | None:
     """The statement of `text` that defines `name`, its passwords masked."""
-    for statement in statements(lexed(text)):
+    for statement in statements(lex_text(text)):
         words = [t.lower() for t in statement]
         at = words.index("define") if "define" in words else len(words)
         if at + 2 < len(words) and str(statement[at + 2]).strip("`") == name:
-            return masked(text[statement[0].start_pos or 0 : statement[-1].end_pos or 0])
+            return mask_passwords(text[statement[0].start_pos or 0 : statement[-1].end_pos or 0])
     return None
 
 
 def _call_around(text: str, at: int) -> str | None:
     """The signatures of the call in whose brackets the cursor is."""
     opened: list[int] = []
-    for token in lexed(text[:at]):
+    for token in lex_text(text[:at]):
         if token.type == "LPAR":
             opened.append(token.start_pos or 0)
         elif token.type == "RPAR" and opened:
             opened.pop()
     for end in reversed(opened):
         named = next((m for m in _NAME.finditer(text[:end]) if m.end(2) == end), None)
-        found = _described(named[1] or "", named[2], "", "") if named else None
+        found = _describe_name(named[1] or "", named[2], "", "") if named else None
         if found:
             return found
     return None

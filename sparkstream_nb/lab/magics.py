@@ -91,7 +91,7 @@ class SiddhiMagic(Magics):
         how["allow"] = [*self.allow, *how["allow"]]
         around = {name: how[name] for name in ("variables", "conf", "allow_env")}
         if o.check:
-            return _checked(cell, above, **around)
+            return _check_text(cell, above, **around)
         if o.explain:
             return api.explain(cell, lines_before=above, **around)
         if o.repair:
@@ -258,7 +258,7 @@ class SiddhiMagic(Magics):
         o = options.parse(split(rest))
         held = self._held_text(o.source)
         text = read_text(o.source) if held is None else held
-        return _checked(text, variables=dict(o.param), conf=o.conf, allow_env=o.allow_env)
+        return _check_text(text, variables=dict(o.param), conf=o.conf, allow_env=o.allow_env)
 
     def _do_fmt(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
@@ -405,7 +405,8 @@ class SiddhiMagic(Magics):
         try:
             return call()
         except KeyboardInterrupt as stop:
-            said = ["what was committed stays" if app is None else interrupted(app), *getattr(stop, "__notes__", ())]
+            state = "what was committed stays" if app is None else describe_interrupted(app)
+            said = [state, *getattr(stop, "__notes__", ())]
             raise Interrupted(". ".join(said).rstrip(".")) from None
 
     def watch_cells(self) -> None:
@@ -458,7 +459,7 @@ class Interrupted(Misuse):
     """The Stop button was pressed while Spark worked."""
 
 
-def interrupted(app: App) -> str:
+def describe_interrupted(app: App) -> str:
     """The state of an app after the Stop button, in words that agree with `%siddhi list`."""
     if app.state == "stopped":
         again = "starts again with its next event or query"
@@ -480,7 +481,7 @@ def _below(lines: int) -> Iterator[None]:
         raise error.below(lines) from None
 
 
-def _checked(text: str, lines_before: int = 0, **around: Any) -> Any:
+def _check_text(text: str, lines_before: int = 0, **around: Any) -> Any:
     """Checks an app's text. Raises `SiddhiError` where something is wrong."""
     checked = api.check(text, lines_before=lines_before, **around)
     if checked.error is not None and not checked.ok:

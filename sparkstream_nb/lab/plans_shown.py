@@ -11,7 +11,7 @@ from ..app.results.text_answers import AppGraph, Check, PlanText, RepairList
 from ..plan.nodes import Plan
 from ..plan.reports.repair import routes
 from .display import html, text
-from .drawings.tables import Grid, WholeText, counted, escaped_lines, paragraph
+from .drawings.text_tables import Grid, WholeText, escaped_lines, format_count, paragraph
 from .graph import drawing
 
 
@@ -46,13 +46,14 @@ def _audit_grid(shown: AppAudit) -> Grid:
 def _audit_said(shown: AppAudit) -> str:
     n, keyed, routing = len(shown.failing), shown.keyed, shown.routing
     if n:
-        said = f"{counted(n, 'element')} depend{'s' if n == 1 else ''} on the node"
+        said = f"{format_count(n, 'element')} depend{'s' if n == 1 else ''} on the node"
         also = f"{len(keyed):,} more " + ("is" if len(keyed) == 1 else "are")
     else:
         said, also = "nothing depends on the node that is not accepted", "that"
     if routing is None:
         named = [f"{f.name} {routes(f.keys)}" for f in keyed if f.kind == "query"]
-        said += f", but no one routing does for {counted(len(keyed), 'element')}: {'; '.join(dict.fromkeys(named))}"
+        keys = "; ".join(dict.fromkeys(named))
+        said += f", but no one routing does for {format_count(len(keyed), 'element')}: {keys}"
     elif routing:
         said += f", if events are routed {routes(routing.items())}" if not n else (
             f"; {also} right only if events are routed {routes(routing.items())}"
@@ -60,12 +61,12 @@ def _audit_said(shown: AppAudit) -> str:
     return f"{shown.path}: {said}"
 
 
-def _measured(shown: AppAudit) -> list[str]:
+def _describe_measured(shown: AppAudit) -> list[str]:
     m = shown.measured
     if m is None:
         return []
     lines = [measurement_text(way) for way in m.ways] if m.failure is None else [f"not possible: {m.failure}"]
-    return [*lines, *([f"{counted(m.rejected, 'row')} rejected"] if m.rejected else [])]
+    return [*lines, *([f"{format_count(m.rejected, 'row')} rejected"] if m.rejected else [])]
 
 
 @text.register
@@ -73,14 +74,14 @@ def _(shown: AppAudit) -> str:
     if shown.error is not None:
         return f"{shown.path}: {shown.error}"
     parts = [_audit_said(shown), _audit_grid(shown).text(footer=False)]
-    return "\n".join([*parts, *(f"measured: {line}" for line in _measured(shown)), *_notes(shown.notes)])
+    return "\n".join([*parts, *(f"measured: {line}" for line in _describe_measured(shown)), *_notes(shown.notes)])
 
 
 @html.register
 def _(shown: AppAudit) -> str:
     if shown.error is not None:
         return paragraph(f"<b>{markup.escape(shown.path)}</b>") + escaped_lines(str(shown.error))
-    measured = "".join(paragraph(f"measured: {markup.escape(line)}") for line in _measured(shown))
+    measured = "".join(paragraph(f"measured: {markup.escape(line)}") for line in _describe_measured(shown))
     found = f"<h2>{markup.escape(_audit_said(shown))}</h2>{_audit_grid(shown).html(footer=False)}{measured}"
     return found + _notes_html(shown.notes)
 

@@ -38,12 +38,23 @@ from .cluster_view import cluster_html, cluster_text
 from .display import html, limit_of, text
 from .drawings.bars import bar_html
 from .drawings.heatmap import image as study_image
-from .drawings.tables import MUTED, CountCell, Figure, Grid, WholeText, counted, escaped_lines, paragraph, text_of, when
-from .drawings.timeline import Timeline, whole, worst
-from .drawings.timeline import image as timeline_image
-from .failover import failover_html, failover_text, study_html, study_text
+from .drawings.text_tables import (
+    MUTED,
+    CountCell,
+    Figure,
+    Grid,
+    WholeText,
+    escaped_lines,
+    format_count,
+    paragraph,
+    text_of,
+    when,
+)
+from .drawings.timeline_drawing import Timeline, whole, worst
+from .drawings.timeline_drawing import image as timeline_image
+from .failover_shown import failover_html, failover_text, study_html, study_text
 from .stats import stats_html, stats_text
-from .tail import tail_html, tail_text
+from .tail_shown import tail_html, tail_text
 
 # --------------------------------------------------------------------------------------------------------------- apps
 
@@ -84,7 +95,7 @@ def _(shown: Apps) -> str:
 # --------------------------------------------------------------------------------------------------------------- feeds
 
 
-def _fed(shown: FeedReport) -> str:
+def _format_feed_rate(shown: FeedReport) -> str:
     """`336,776 events in 12.3 s elapsed, 27,380 events/s`."""
     events = f"{shown.events:,} event{'' if shown.events == 1 else 's'}"
     fed = f"{events} in {shown.seconds:.1f} s elapsed, {shown.events_per_second:,.0f} events/s"
@@ -96,7 +107,7 @@ _MOST_GROUPS = 5
 """Groups of reasons shown for a feed."""
 
 
-def _rejected(shown: FeedReport) -> list[str]:
+def _list_rejected(shown: FeedReport) -> list[str]:
     if not shown.rejected:
         return []
     known = sum(shown.reasons.values())
@@ -105,15 +116,15 @@ def _rejected(shown: FeedReport) -> list[str]:
     kept = f"{shown.rejected:,} of {shown.rows:,} rows did not fit the stream{kept}: %siddhi errors {shown.app}"
     part = [f"of the first {known:,}:"] if known < shown.rejected else []
     found = group_reasons(shown.reasons, shown.time)
-    more = [f"and {counted(len(found) - _MOST_GROUPS, 'more reason')}"] if len(found) > _MOST_GROUPS else []
+    more = [f"and {format_count(len(found) - _MOST_GROUPS, 'more reason')}"] if len(found) > _MOST_GROUPS else []
     return [kept, *part, *(f"{k.count:,} × {k.words}" for k in found[:_MOST_GROUPS]), *more]
 
 
 @text.register
 def _(shown: FeedReport) -> str:
-    lines = [f"{shown.app}.{shown.stream}: {_fed(shown)}"]
+    lines = [f"{shown.app}.{shown.stream}: {_format_feed_rate(shown)}"]
     lines += [f"  → {stream}: {n:,}" for stream, n in sorted(shown.outputs.items())]
-    lines += [f"  {'!' if i == 0 else ' '} {line}" for i, line in enumerate(_rejected(shown))]
+    lines += [f"  {'!' if i == 0 else ' '} {line}" for i, line in enumerate(_list_rejected(shown))]
     lines += [f"  ! {note}" for note in shown.notes]
     return "\n".join(lines)
 
@@ -123,11 +134,11 @@ def _(shown: FeedReport) -> str:
     out = [
         paragraph(
             f"<b>{markup.escape(shown.app)}.{markup.escape(shown.stream)}</b> "
-            f'<span style="{MUTED}">{markup.escape(_fed(shown))}</span>'
+            f'<span style="{MUTED}">{markup.escape(_format_feed_rate(shown))}</span>'
         )
     ]
     out += [paragraph(f"→ <b>{markup.escape(s)}</b> {n:,}") for s, n in sorted(shown.outputs.items())]
-    if lines := _rejected(shown):
+    if lines := _list_rejected(shown):
         out.append(paragraph(f"⚠ {'<br>'.join(markup.escape(line) for line in lines)}"))
     out += [paragraph(f"⚠ {markup.escape(note)}") for note in shown.notes]
     return "".join(out)
@@ -136,7 +147,7 @@ def _(shown: FeedReport) -> str:
 def _feed_words(shown: Feed) -> str:
     """`feed 1, running: Trades.S: 200 of 400 events · 1 s`."""
     finishing = shown.under_way if shown.state in ("paused", "stopping") else 0
-    under_way = f" ({counted(finishing, 'event')} under way still)" if finishing else ""
+    under_way = f" ({format_count(finishing, 'event')} under way still)" if finishing else ""
     where = f"feed {shown.id}, {shown.state}{under_way}: {shown.app}."
     return f"{where}{shown.stream}: {shown.error}" if shown.error else f"{where}{shown.progress}"
 
@@ -232,13 +243,13 @@ NOT_KEPT = "not kept any more, as the retention of the app says."
 def _events_note(shown: Events) -> str:
     """A note on events that are not shown, or that there are none."""
     if shown.came is None and shown.dropped:
-        return f"{counted(shown.dropped, 'earlier event')} {'is' if shown.dropped == 1 else 'are'} {NOT_KEPT}"
+        return f"{format_count(shown.dropped, 'earlier event')} {'is' if shown.dropped == 1 else 'are'} {NOT_KEPT}"
     if shown.came is None:
         return "" if len(shown) else f"{shown.stream} has put out nothing yet."
     if not shown.came.total:
         return f"Nothing came in on {shown.stream} yet."
     if shown.came.gone:
-        earlier = counted(shown.came.gone, "earlier event")
+        earlier = format_count(shown.came.gone, "earlier event")
         return f"{earlier} came in and cannot be shown: {'it is' if shown.came.gone == 1 else 'they are'} {NOT_KEPT}"
     return ""
 
@@ -248,7 +259,7 @@ def _waiting_note(shown: Events) -> str:
     if not shown.waiting:
         return ""
     are, them = ("is", "it") if shown.waiting == 1 else ("are", "them")
-    return f"{counted(shown.waiting, 'event')} that came in {are} not computed yet: flush() waits for {them}."
+    return f"{format_count(shown.waiting, 'event')} that came in {are} not computed yet: flush() waits for {them}."
 
 
 @text.register
@@ -266,7 +277,7 @@ def _(shown: Events) -> str:
 
 def _sent(shown: Sent) -> list[str]:
     where = f" to {', '.join(shown.nodes)}" if shown.nodes else ""
-    head = f"{shown.app}.{shown.stream}: {counted(shown.events, 'event')} sent{where}, at {when(shown.at)}"
+    head = f"{shown.app}.{shown.stream}: {format_count(shown.events, 'event')} sent{where}, at {when(shown.at)}"
     if shown.outputs is not None:
         put_out = ", ".join(f"{stream} {n:,}" for stream, n in sorted(shown.outputs.items()))
         head += f" → {put_out or 'no outputs'}"
@@ -322,7 +333,7 @@ def _errors_notes(shown: Errors) -> list[str]:
     app = f"sparkstream_nb.get('{shown.app}')"
     mend = [f"%siddhi errors {shown.app} --replay sends them again; mended rows of {app}.errors.frame: .replay(frame)."]
     if shown.dropped:
-        kept = f"{counted(shown.dropped, 'older error')} {'is' if shown.dropped == 1 else 'are'} {NOT_KEPT}"
+        kept = f"{format_count(shown.dropped, 'older error')} {'is' if shown.dropped == 1 else 'are'} {NOT_KEPT}"
         return [kept, *shown.away, *mend]
     if len(shown):
         return [*shown.away, *mend]
@@ -391,7 +402,7 @@ def _divergence_grids(shown: Divergence) -> list[Grid]:
 
 def _divergence_head(shown: Divergence) -> str:
     routed = "as the events came" if shown.way.route is None else f"under {shown.way.route}"
-    head = f"{shown.app} on {counted(shown.nodes, 'node')}, {routed}, against one node"
+    head = f"{shown.app} on {format_count(shown.nodes, 'node')}, {routed}, against one node"
     return head if shown.diverges else f"{head}: nothing differs"
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Screen:
-    """A notebook, a console of IPython's, or a plain one: what there is when something is shown."""
+    """The screen on which something is shown: a notebook, a console of IPython's, or a plain one."""
 
     def notice(self, text: str) -> None:
         """A line in a notebook's output; elsewhere on standard error, where it is not part of a command's output."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..app.results.answers import NodeStats, Stats
 from ..journal.throughput import steps
 from ..sources.intake import SourceFigures
-from .drawings.tables import MUTED, Figure, Grid, counted, paragraph, size, when
+from .drawings.text_tables import MUTED, Figure, Grid, format_count, paragraph, size, when
 
 _WIDTH, _HEIGHT = 120, 24
 """The size of a sparkline (px)."""
@@ -17,7 +17,7 @@ _WIDTH, _HEIGHT = 120, 24
 
 @dataclass(frozen=True)
 class Tile:
-    """A number with its unit, what it is, what there is to add, and its values of the last micro-batches."""
+    """A number with its unit, its meaning, a remark, and its values of the last micro-batches."""
 
     name: str
     value: str
@@ -81,12 +81,12 @@ def tiles(shown: Stats) -> list[Tile]:
         ),
         Tile(
             "lag",
-            counted(shown.lag, "event"),
-            f"{counted(shown.waiting, 'entry', 'entries')} waiting",
+            format_count(shown.lag, "event"),
+            f"{format_count(shown.waiting, 'entry', 'entries')} waiting",
             [b.arrived - b.committed for b in shown.recent],
         ),
-        Tile("state", size(state), f"on {counted(len(shown.nodes), 'node')}"),
-        Tile("rejected", counted(shown.errors, "error"), f"{counted(dropped, 'event')} dropped"),
+        Tile("state", size(state), f"on {format_count(len(shown.nodes), 'node')}"),
+        Tile("rejected", format_count(shown.errors, "error"), f"{format_count(dropped, 'event')} dropped"),
     ]
 
 
@@ -133,10 +133,10 @@ def _headline(shown: Stats) -> str:
     words = [
         shown.state,
         *([f"{of}clock {when(shown.clock)} UTC"] if shown.clock is not None else []),
-        counted(shown.events, "event") + " sent",
-        counted(shown.waiting, "entry", "entries") + " waiting",
-        counted(shown.micro_batches, "micro-batch", "micro-batches"),
-        counted(shown.errors, "error"),
+        format_count(shown.events, "event") + " sent",
+        format_count(shown.waiting, "entry", "entries") + " waiting",
+        format_count(shown.micro_batches, "micro-batch", "micro-batches"),
+        format_count(shown.errors, "error"),
         *sorted({f"runs {n.runs}" for n in shown.nodes.values() if n.runs.startswith("by chunk")}),
     ]
     return " · ".join(words)
@@ -148,7 +148,7 @@ def _speed_line(shown: Stats) -> str:
 
 
 def _grids(shown: Stats) -> list[Grid]:
-    """Tables of the nodes, of what the app is made of, of what each node holds for it, and of its sources and sinks."""
+    """Tables of the nodes, of the app's parts, of what each node holds for them, and of sources and sinks."""
     nodes = [
         (
             n.shard,
@@ -232,7 +232,8 @@ def _state_grid(nodes: Sequence[NodeStats]) -> Grid:
         held = node.held.get(name)
         if held is None:
             return Figure("")
-        return Figure(size(held.bytes) if held.rows is None else f"{size(held.bytes)}, {counted(held.rows, 'row')}")
+        bytes_ = size(held.bytes)
+        return Figure(bytes_ if held.rows is None else f"{bytes_}, {format_count(held.rows, 'row')}")
 
     return Grid(["state of", *(n.shard for n in nodes)], [(name, *(cell(n, name) for n in nodes)) for name in names])
 
@@ -250,7 +251,7 @@ def _disk_line(shown: Stats) -> str:
         f"state {size(disk.state)}",
         f"store {size(disk.store)}",
         *([f"kept for {most.days:g} days"] if most.days is not None else []),
-        *([f"{counted(sum(disk.dropped.values()), 'output')} dropped"] if disk.dropped else []),
-        *([f"{counted(shown.dropped_errors, 'error')} dropped"] if shown.dropped_errors else []),
+        *([f"{format_count(sum(disk.dropped.values()), 'output')} dropped"] if disk.dropped else []),
+        *([f"{format_count(shown.dropped_errors, 'error')} dropped"] if shown.dropped_errors else []),
     ]
     return "disk: " + " · ".join(words)

@@ -9,9 +9,9 @@ from lark import Token, Tree
 
 from ..types import Type
 from .build import Branch, Builder, name_of, parts, string_of, sub, tok
+from .build_patterns import Chain, ChainGroup, ChainLink, state_stream
 from .fixits import THIRD_EVENT, TWO_EVENTS, refuse_driver_without_key, refuse_per_without_quotes
 from .keywords import UNIT_SPELLINGS
-from .states import Chain, ChainGroup, ChainLink, state_stream
 from .tree import (
     UNBOUNDED,
     AbsentState,
@@ -109,19 +109,19 @@ class QueryBuilder(Builder):
     def define_stream(self, b: Branch) -> StreamDefinition:
         annotations = self.annotations(sub(b, 0))
         return StreamDefinition(
-            self._defined(sub(b, 1), "stream"), self._attributes(sub(b, 2)), annotations, span=self.span(b)
+            self._defined_name(sub(b, 1), "stream"), self._attributes(sub(b, 2)), annotations, span=self.span(b)
         )
 
     def define_table(self, b: Branch) -> TableDefinition:
         annotations = self.annotations(sub(b, 0))
         refuse_driver_without_key(annotations)
         return TableDefinition(
-            self._defined(sub(b, 1), "table"), self._attributes(sub(b, 2)), annotations, span=self.span(b)
+            self._defined_name(sub(b, 1), "table"), self._attributes(sub(b, 2)), annotations, span=self.span(b)
         )
 
     def define_window(self, b: Branch) -> WindowDefinition:
         return WindowDefinition(
-            self._defined(sub(b, 1), "window"),
+            self._defined_name(sub(b, 1), "window"),
             self._attributes(sub(b, 2)),
             self.build(sub(b, 3)),
             self._optional(b, 4),
@@ -184,7 +184,7 @@ class QueryBuilder(Builder):
                 )
         return tuple(out)
 
-    def _defined(self, b: Branch, what: str) -> SourceName:
+    def _defined_name(self, b: Branch, what: str) -> SourceName:
         name = cast(SourceName, self.build(b))
         if name.inner or name.fault:
             kind = "an inner" if name.inner else "a fault"

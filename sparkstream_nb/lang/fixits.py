@@ -318,7 +318,8 @@ def _name_of_several_words(f: SyntaxFailure) -> Advice | None:
         return None
     before, found = f.tokens[f.at - 1], f.tokens[f.at]
     if found.type == STRAY and not found[0].isspace():  # the text is not read beyond it
-        return Advice("an attribute's name is one word", f"Put it in backticks, as in `{_joined([before, found])}`.")
+        joined = _join_tokens([before, found])
+        return Advice("an attribute's name is one word", f"Put it in backticks, as in `{joined}`.")
     depth = 0
     for i in range(f.at, min(f.at + _MOST_WORDS, len(f.tokens))):
         word = str(f.tokens[i])
@@ -326,7 +327,7 @@ def _name_of_several_words(f: SyntaxFailure) -> Advice | None:
         if depth < 0 or word in (",", ";"):
             return None
         if depth == 0 and i > f.at and word.lower() in TYPES:
-            name = _joined(f.tokens[f.at - 1 : i])
+            name = _join_tokens(f.tokens[f.at - 1 : i])
             plain = re.sub(r"\W+", "", str(f.token(-1))).lower() or "name"
             return Advice(
                 "an attribute's name is one word",
@@ -339,7 +340,7 @@ _MOST_WORDS = 12
 """Words and signs of a name that is to be in backticks, at most."""
 
 
-def _joined(tokens: list[Token]) -> str:
+def _join_tokens(tokens: list[Token]) -> str:
     """Tokens as they stand in the text."""
     out, end = "", tokens[0].start_pos
     for token in tokens:

@@ -14,11 +14,11 @@ from itertools import pairwise
 from lark import Token
 
 from .fixits import SyntaxFailure
-from .layout import BracketGroup, Part, TextPiece, lay_out
+from .line_breaking import BracketGroup, Part, TextPiece, lay_out
 from .messages import syntax_error
 from .parser import machinery
-from .reading import ParseStop
 from .source import SourceText, tokens
+from .token_reader import ParseStop
 
 _VARIABLE = re.compile(r"\$\{\w+\}", re.ASCII)
 _COMMENT = re.compile(r"--[^\r\n]*|/\*(?s:.*?)(?:\*/|\Z)")
@@ -177,14 +177,14 @@ def _statement(pieces: Sequence[TextPiece], indent: int) -> list[str]:
     rest = list(pieces)
     while rest[0].kind == "AT":
         annotation, rest = _annotation(rest)
-        lines += lay_out(_nested(annotation), indent)
+        lines += lay_out(_nest_brackets(annotation), indent)
         if annotation[1].kind == "_APP" and [p.kind for p in rest[:2]] != ["AT", "_APP"]:
             lines.append("")
     if rest[0].kind == "_PARTITION":
         return lines + _partition(rest, indent)
     _space(rest)
     for clause in _clauses(rest):
-        lines += lay_out(_nested(clause), indent)
+        lines += lay_out(_nest_brackets(clause), indent)
     return lines
 
 
@@ -206,7 +206,7 @@ def _partition(pieces: list[TextPiece], indent: int) -> list[str]:
     begin, end = kinds.index("_BEGIN"), len(kinds) - 1 - kinds[::-1].index("_END")
     head = pieces[:begin]
     _space(head)
-    lines = lay_out(_nested(head), indent) + lay_out(pieces[begin : begin + 1], indent)
+    lines = lay_out(_nest_brackets(head), indent) + lay_out(pieces[begin : begin + 1], indent)
     for i, query in enumerate(_statements(pieces[begin + 1 : end])):
         lines += ["", *_statement(query, indent + _INDENT)] if i else _statement(query, indent + _INDENT)
     pieces[-1].space = False
@@ -229,7 +229,7 @@ def _clauses(pieces: Sequence[TextPiece]) -> list[list[TextPiece]]:
     return out
 
 
-def _nested(pieces: Sequence[TextPiece]) -> list[Part]:
+def _nest_brackets(pieces: Sequence[TextPiece]) -> list[Part]:
     """The pieces with what stands in brackets as groups."""
     stack: list[list[Part]] = [[]]
     opened: list[TextPiece] = []
@@ -264,7 +264,7 @@ def _space(pieces: Sequence[TextPiece]) -> None:
         before, piece = pieces[i - 1], pieces[i]
         _step(place, before, pieces[i - 2] if i > 1 else None)
         attributes = define and piece.kind == "LPAR"
-        piece.space = attributes or _spaced(pieces, i, states=place.states)
+        piece.space = attributes or _needs_space(pieces, i, states=place.states)
         define = define and not attributes
 
 
@@ -282,7 +282,7 @@ def _step(place: _SpacingPlace, piece: TextPiece, before: TextPiece | None) -> N
         place.states = place.outer.pop()
 
 
-def _spaced(pieces: Sequence[TextPiece], i: int, *, states: bool) -> bool:
+def _needs_space(pieces: Sequence[TextPiece], i: int, *, states: bool) -> bool:
     """True if a space stands before piece `i`, where it does not begin a line."""
     before, kind = pieces[i - 1], pieces[i].kind
     if kind in ("RPAR", "RSQB", "COMMA", "SEMICOLON") or before.kind in ("HASH", "BANG", "AT", *_OPEN):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..errors import SiddhiSyntaxError, Span, did_you_mean
 from .fixits import SyntaxFailure, advice
 from .keywords import FOREIGN_WORDS, TYPES, WORDS_OF
-from .reading import END
 from .source import SourceText
+from .token_reader import END
 
 
 def _kinds(names: str) -> frozenset[str]:
@@ -64,7 +64,7 @@ def syntax_error(source: SourceText, failure: SyntaxFailure) -> SiddhiSyntaxErro
     return SiddhiSyntaxError(
         f"found {_found(source, failure)}, expected {expected}",
         _span(source, failure, 0),
-        hint=_spelling(failure) or _keyword_as_name(failure),
+        hint=_suggest_spelling(failure) or _keyword_as_name(failure),
     )
 
 
@@ -110,7 +110,7 @@ def _span(source: SourceText, failure: SyntaxFailure, offset: int) -> Span:
     return source.span(token.start_pos or 0, token.end_pos or 0)
 
 
-def _spelling(failure: SyntaxFailure) -> str | None:
+def _suggest_spelling(failure: SyntaxFailure) -> str | None:
     """ "Did you mean 'from'?" for a word close to an expected keyword."""
     token = failure.token()
     if token is None or not token[:1].isalpha():

@@ -18,8 +18,8 @@ from ..errors import SiddhiError, SiddhiSyntaxError
 from .build_queries import QueryBuilder
 from .fixits import SyntaxFailure
 from .messages import syntax_error
-from .reading import END, ParseStop, TokenReader
 from .source import SourceText, tokens
+from .token_reader import END, ParseStop, TokenReader
 from .tree import App, Expression, OnDemandQuery
 
 _STARTS = ("app", "only_on_demand", "only_expression")

@@ -9,8 +9,8 @@ from typing import Literal
 from lark import Token
 
 from .parser import machinery
-from .reading import ParseStop
 from .source import STRAY, SourceText, tokens
+from .token_reader import ParseStop
 
 Start = Literal["app", "only_on_demand"]
 _QUOTES = ("'", '"')
@@ -28,7 +28,7 @@ class Unfinished:
     expected: frozenset[str] | None
     quote: str | None = None
 
-    def enclosing(self) -> tuple[int, ...]:
+    def open_brackets(self) -> tuple[int, ...]:
         """The places of the brackets that are open at the cursor, the innermost last."""
         out: list[int] = []
         for i, token in enumerate(self.tokens):
@@ -39,7 +39,7 @@ class Unfinished:
         return tuple(out)
 
 
-def lexed(text: str) -> list[Token]:
+def lex_text(text: str) -> list[Token]:
     """The tokens of `text`, as far as there are any. Variables (`${NAME}`) are left as they are."""
     return tokens(SourceText(text, substitute=False), machinery()[0])
 
@@ -47,7 +47,7 @@ def lexed(text: str) -> list[Token]:
 def before_cursor(text: str, start: Start) -> Unfinished | None:
     """What stands before a cursor at the end of `text`; None inside a comment or a script."""
     # A letter at the cursor becomes a token of its own or part of the last one, but not inside of a comment.
-    read = lexed(f"{text} x")
+    read = lex_text(f"{text} x")
     if not read or (read[-1].end_pos != len(text) + 2 and read[-1].type != STRAY):
         return None
     last = read.pop()

@@ -265,7 +265,7 @@ def _(node: AnnotationElement) -> str:
     return f"{node.key if plain else string_text(node.key)}={string_text(node.value)}"
 
 
-def _annotated(annotations: tuple[Annotation, ...], text: str) -> str:
+def _prefix_annotations(annotations: tuple[Annotation, ...], text: str) -> str:
     return _lines(*map(_text, annotations), text)
 
 
@@ -276,38 +276,38 @@ def _(node: AttributeDefinition) -> str:
 
 @_text.register
 def _(node: StreamDefinition) -> str:
-    return _annotated(node.annotations, f"define stream {_text(node.id)} ({_list(node.attributes)})")
+    return _prefix_annotations(node.annotations, f"define stream {_text(node.id)} ({_list(node.attributes)})")
 
 
 @_text.register
 def _(node: TableDefinition) -> str:
-    return _annotated(node.annotations, f"define table {_text(node.id)} ({_list(node.attributes)})")
+    return _prefix_annotations(node.annotations, f"define table {_text(node.id)} ({_list(node.attributes)})")
 
 
 @_text.register
 def _(node: WindowDefinition) -> str:
     output = f" output {_events(node.output)}" if node.output else ""
     text = f"define window {_text(node.id)} ({_list(node.attributes)}) {_text(node.window)}{output}"
-    return _annotated(node.annotations, text)
+    return _prefix_annotations(node.annotations, text)
 
 
 @_text.register
 def _(node: TriggerDefinition) -> str:
     at = f"every {_text(node.every)}" if node.every else string_text(node.at or "")
-    return _annotated(node.annotations, f"define trigger {name_text(node.id)} at {at}")
+    return _prefix_annotations(node.annotations, f"define trigger {name_text(node.id)} at {at}")
 
 
 @_text.register
 def _(node: FunctionDefinition) -> str:
     head = f"define function {name_text(node.id)}[{name_text(node.language)}] return {node.returns}"
-    return _annotated(node.annotations, f"{head} {{{node.body}}}")
+    return _prefix_annotations(node.annotations, f"{head} {{{node.body}}}")
 
 
 @_text.register
 def _(node: AggregationDefinition) -> str:
     by = f"by {_text(node.by)} " if node.by else ""
     every = (" ... " if node.is_range else ", ").join(node.durations)
-    return _annotated(
+    return _prefix_annotations(
         node.annotations,
         _lines(
             f"define aggregation {name_text(node.id)}",
@@ -505,7 +505,7 @@ def _(node: Return) -> str:
 @_text.register
 def _(node: Query) -> str:
     rate = _text(node.rate) if node.rate else ""
-    return _annotated(
+    return _prefix_annotations(
         node.annotations, _lines(f"from {_text(node.input)}", _text(node.select), rate, _text(node.output))
     )
 
@@ -524,7 +524,7 @@ def _(node: RangePartition) -> str:
 @_text.register
 def _(node: Partition) -> str:
     queries = ";\n".join(map(_text, node.queries))
-    return _annotated(node.annotations, f"partition with ({_list(node.keys)})\nbegin\n{queries};\nend")
+    return _prefix_annotations(node.annotations, f"partition with ({_list(node.keys)})\nbegin\n{queries};\nend")
 
 
 @_text.register

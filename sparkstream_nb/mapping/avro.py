@@ -14,7 +14,7 @@ from ..errors import Misuse
 from ..plan.connectors.mapping import Avro, SinkMapping
 from ..types import Schema, Type
 from .body_writers import BodyWriter
-from .reading import FormatReader, ParsedMessage
+from .rejected_parts import FormatReader, ParsedMessage
 from .values import MessageError, Row
 
 _TYPES = {

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ..plan.connectors.mapping import SinkMapping
 from ..types import Schema, Type
 from .body_writers import BodyWriter
-from .reading import ParsedMessage
+from .rejected_parts import ParsedMessage
 from .values import MessageError, Row
 
 _FIXED = {Type.INT: ">i", Type.LONG: ">q", Type.FLOAT: ">f", Type.DOUBLE: ">d"}

@@ -85,7 +85,7 @@ def filler(template: Template, schema: Schema, null: str = "null") -> Filled:
     """What fills a template in; `null` is the text of null."""
     types = schema.types
 
-    def filled(row: Row) -> str:
+    def fill_template(row: Row) -> str:
         out = []
         for part in template.parts:
             if isinstance(part, str):
@@ -94,7 +94,7 @@ def filler(template: Template, schema: Schema, null: str = "null") -> Filled:
                 out.append(null if row[part] is None else text(types[part], row[part]))
         return "".join(out)
 
-    return filled
+    return fill_template
 
 
 class JsonBodyWriter(BodyWriter):
@@ -189,16 +189,16 @@ class CsvBodyWriter(BodyWriter):
         return out
 
     def _line(self, values: Sequence[str | None]) -> str:
-        shown = ["null" if v is None else self._quoted(v, i == 0) for i, v in enumerate(values)]
+        shown = ["null" if v is None else self._quote_value(v, i == 0) for i, v in enumerate(values)]
         return self.delimiter.join(shown) + "\n"
 
     def _first(self, value: str) -> str:
-        return self._quoted(value, True)
+        return self._quote_value(value, True)
 
     def _later(self, value: str) -> str:
-        return self._quoted(value, False)
+        return self._quote_value(value, False)
 
-    def _quoted(self, value: str, first: bool) -> str:
+    def _quote_value(self, value: str, first: bool) -> str:
         """`QuoteMode.MINIMAL`: a value is quoted if a reader could not tell it otherwise, by its first and last
         characters too; an empty one as the first of a line."""
         plain = (

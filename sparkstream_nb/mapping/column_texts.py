@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..engine.columnar.columns import ARROW, Column, Strings
-from ..engine.expressions.numbertexts import number_texts
+from ..engine.columnar.columns import ARROW, Column, StringPool
+from ..engine.expressions.format_numbers import number_texts
 from ..types import Type
 from .values import Values
 
@@ -16,7 +16,7 @@ _ROWS = 1 << 16
 """Events that are joined at once: Arrow's string arrays hold 2 GiB."""
 
 
-def normalized(type: Type, column: Values) -> Values:
+def normalize_column(type: Type, column: Values) -> Values:
     """A column as one Arrow array of `ARROW[type]`, whatever Arrow array it is; lists stay as they are."""
     if isinstance(column, list):
         return column
@@ -34,7 +34,7 @@ def value_texts(type: Type, column: pa.Array) -> pa.Array:
         return column
     if type is Type.BOOL:
         return column.cast(pa.string())
-    return number_texts(Column.from_arrow(type, column, Strings()))
+    return number_texts(Column.from_arrow(type, column, StringPool()))
 
 
 def rewritten(texts: pa.Array, pattern: str, rewrite: Callable[[str], str]) -> pa.Array:

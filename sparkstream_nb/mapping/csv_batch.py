@@ -17,7 +17,7 @@ import pyarrow.csv
 from ..engine.columnar.columns import ARROW, Array
 from ..plan.connectors.mapping import CsvSource, SourceMapping
 from ..types import Schema, Type
-from .batches import BatchReader, EventBatch
+from .batch_readers import BatchReader, EventBatch
 from .csv_reader import places_of
 from .values import Values
 
@@ -63,7 +63,7 @@ class _CsvBatchReader:
             return None
         of = np.repeat(np.arange(len(messages)), counts)[found.messages]
         keep = (np.bincount(of, minlength=len(messages)) == np.array(counts))[of]
-        return EventBatch(_filtered(found.columns, keep), of[keep])
+        return EventBatch(_filter_columns(found.columns, keep), of[keep])
 
     def _lines(self, messages: Sequence[bytes]) -> EventBatch | None:
         """The events of messages that are one line each."""
@@ -81,11 +81,11 @@ class _CsvBatchReader:
             if place is None:
                 columns.append(pa.nulls(len(messages), ARROW[a.type]))
                 continue
-            column, fits = _typed(a.type, texts.column(f"c{place}").combine_chunks())
+            column, fits = _convert_texts(a.type, texts.column(f"c{place}").combine_chunks())
             columns.append(column)
             if fits is not None:
                 keep &= fits
-        return EventBatch(_filtered(columns, keep), chosen[keep])
+        return EventBatch(_filter_columns(columns, keep), chosen[keep])
 
     def _chosen(self, messages: Sequence[bytes]) -> tuple[int, Array]:
         """The number of columns that most of the first lines have, and the plain messages that have so many."""
@@ -125,14 +125,14 @@ class _CsvBatchReader:
             return None
 
 
-def _filtered(columns: list[Values], keep: Array) -> list[Values]:
+def _filter_columns(columns: list[Values], keep: Array) -> list[Values]:
     if keep.all():
         return columns
     mask = pa.array(keep)
     return [c.filter(mask) for c in columns if isinstance(c, pa.Array)]
 
 
-def _typed(type: Type, texts: pa.Array) -> tuple[pa.Array, Array | None]:
+def _convert_texts(type: Type, texts: pa.Array) -> tuple[pa.Array, Array | None]:
     """Texts as values, and which of them fit (None: all)."""
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.chunk(0)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from ..errors import shown
 from ..plan.connectors.mapping import CsvSource, SourceMapping
 from ..types import Schema
-from .reading import ParsedMessage, RejectedPart
-from .values import MessageError, Row, converted
+from .rejected_parts import ParsedMessage, RejectedPart
+from .values import MessageError, Row, convert_text
 
 
 def places_of(mapping: SourceMapping, schema: Schema) -> list[int | None]:
@@ -56,7 +56,7 @@ class CsvReader:
                 row.append(None)
                 continue
             try:
-                row.append(converted(a.type, fields[place], a.name))
+                row.append(convert_text(a.type, fields[place], a.name))
             except MessageError:
                 if self.fail:
                     raise

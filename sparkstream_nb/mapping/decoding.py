@@ -27,15 +27,15 @@ from ..plan.connectors.mapping import (
 )
 from ..types import Schema
 from .avro import AvroReader, parsed_schema
-from .batches import FEWEST, BatchReader, EventBatch, concat_batches, read_in_halves
+from .batch_readers import FEWEST, BatchReader, EventBatch, concat_batches, read_in_halves
 from .binary import BinaryReader
 from .csv_batch import csv_batch_reader
 from .csv_reader import CsvReader
 from .json_batch import json_batch_reader
 from .json_reader import JsonPathReader, JsonReader
-from .reading import BytesReader, FormatReader
+from .rejected_parts import BytesReader, FormatReader
 from .text_reader import KeyValueReader, TextReader
-from .values import MessageError, Row, Values, arrays, converted, values
+from .values import MessageError, Row, Values, arrays, convert_text, values
 from .xml_reader import XmlReader
 
 KEPT = 2_000
@@ -174,7 +174,7 @@ class Decoder:
             if self.mapping.fail_on_missing:
                 raise MessageError(f"it has no transport property '{name}' for {a.name}")
             return None
-        return converted(a.type, value, a.name)
+        return convert_text(a.type, value, a.name)
 
     def _read(
         self, messages: Sequence[bytes], numbers: list[int], rejected: list[RejectedMessage], fast: bool

@@ -24,7 +24,7 @@ from ..plan.connectors.mapping import (
 from ..plan.connectors.mappings import template
 from ..types import Schema
 from .avro import AvroWriter
-from .batches import FEWEST
+from .batch_readers import FEWEST
 from .binary import BinaryWriter
 from .body_writers import (
     BodyWriter,
@@ -35,7 +35,7 @@ from .body_writers import (
     XmlBodyWriter,
     filler,
 )
-from .column_texts import normalized
+from .column_texts import normalize_column
 from .values import Row, Values
 
 
@@ -102,7 +102,7 @@ class Encoder:
         n = len(ts)
         if len(columns) != len(self.schema) or any(len(c) != n for c in columns):
             raise ValueError(f"{[len(c) for c in columns]} values for {n} events {self.schema}")
-        columns = [normalized(a.type, c) for a, c in zip(self.schema, columns, strict=True)]
+        columns = [normalize_column(a.type, c) for a, c in zip(self.schema, columns, strict=True)]
         texts = self._writer.texts(columns) if n >= FEWEST else None
         rows: list[Row] = []
         if texts is None or self._options:

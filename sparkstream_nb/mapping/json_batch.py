@@ -22,7 +22,7 @@ from ..engine.expressions.jsonpath import JsonNames, compile_path
 from ..limits import MOST_NESTED
 from ..plan.connectors.mapping import JsonSource, SourceMapping
 from ..types import Schema, Type
-from .batches import BatchReader, EventBatch
+from .batch_readers import BatchReader, EventBatch
 from .values import Values
 
 _BLOCK = 1 << 20
@@ -147,14 +147,14 @@ class _DefaultJsonBatchReader(_JsonBatchReader):
     unexpected = "error"
 
     def __call__(self, messages: Sequence[bytes]) -> EventBatch | None:
-        return self.lines(messages, [("event", *p) for p in self.paths] if _wrapped(messages[0]) else self.paths)
+        return self.lines(messages, [("event", *p) for p in self.paths] if _is_wrapped(messages[0]) else self.paths)
 
     def _alike(self, type: Type, values: Array) -> Array:
         finite = np.isfinite(values)
         return finite & (values != np.floor(values)) if type is Type.DOUBLE else finite
 
 
-def _wrapped(message: bytes) -> bool:
+def _is_wrapped(message: bytes) -> bool:
     try:
         found = json.loads(message)
     except (ValueError, RecursionError):

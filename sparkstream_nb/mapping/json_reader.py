@@ -30,8 +30,8 @@ from .json_text import (
     plain,
     written,
 )
-from .reading import ParsedMessage, RejectedPart
-from .values import MessageError, Row, converted
+from .rejected_parts import ParsedMessage, RejectedPart
+from .values import MessageError, Row, convert_text
 
 _EVENT = "event"
 
@@ -105,7 +105,7 @@ class JsonReader:
                 f"{a.name}: {shown(written(value, JACKSON))} in an array of events is not a text or a number"
             )
         text = value if isinstance(value, str) else _text(value)
-        return converted(a.type, text, a.name)
+        return convert_text(a.type, text, a.name)
 
 
 def _text(value: Any) -> str:
@@ -123,12 +123,12 @@ def _strict(a: Attribute, value: Any) -> Any:
         return written(value, JACKSON) if isinstance(value, dict | list) else str(_text(value))
     if kind is Type.OBJECT:
         if whole:
-            return converted(Type.INT, value, a.name)
+            return convert_text(Type.INT, value, a.name)
         return Float(to_float32(float(value))) if broken else plain(value)
     if kind is Type.BOOL and isinstance(value, bool):
         return value
     if kind in (Type.INT, Type.LONG) and whole:
-        return converted(kind, value, a.name)
+        return convert_text(kind, value, a.name)
     if kind is Type.DOUBLE and broken:
         return float(value)
     if kind is Type.FLOAT and (whole or broken):
@@ -156,7 +156,7 @@ class JsonPathReader:
 
     def read(self, text: str) -> ParsedMessage:
         """The events of a message. Raises MessageError."""
-        document = _numbered(parse_lenient(text))
+        document = _wrap_numbers(parse_lenient(text))
         if self.enclosing is not None:
             try:
                 document = read(document, self.enclosing)
@@ -194,7 +194,7 @@ class JsonPathReader:
                 value = None
             except RowFailure as e:
                 raise MessageError(f"{a.name}: {e}") from None
-            row.append(None if value is None else converted(a.type, _path_text(value), a.name))
+            row.append(None if value is None else convert_text(a.type, _path_text(value), a.name))
         return row
 
 
@@ -214,12 +214,12 @@ class _Int(int):
     token: str
 
 
-def _numbered(value: Any) -> Any:
+def _wrap_numbers(value: Any) -> Any:
     """A document as paths are read in: numbers compare, and know their texts."""
     if isinstance(value, dict):
-        return {k: _numbered(v) for k, v in value.items()}
+        return {k: _wrap_numbers(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [_numbered(v) for v in value]
+        return [_wrap_numbers(v) for v in value]
     if isinstance(value, IntegerToken):
         whole = _Int(value) if len(value) <= 4000 else _Int(0)
         whole.token = value

@@ -76,19 +76,19 @@ def parse_lenient(text: str) -> Any:
         if not text.lstrip().startswith(("{", "[")):
             raise
         try:
-            document = _marked(read_smart(text))
+            document = _mark_numbers(read_smart(text))
         except (JsonError, RecursionError, ValueError):
             raise strict from None
         _check_depth(document)
         return document
 
 
-def _marked(value: Any) -> Any:
+def _mark_numbers(value: Any) -> Any:
     """What json-smart read, with numbers as `parse_strict` has them."""
     if isinstance(value, dict):
-        return JsonObject([(k, _marked(v)) for k, v in value.items()])
+        return JsonObject([(k, _mark_numbers(v)) for k, v in value.items()])
     if isinstance(value, list):
-        return [_marked(v) for v in value]
+        return [_mark_numbers(v) for v in value]
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     return IntegerToken(int(value)) if isinstance(value, int) else DecimalToken(double_text(value))

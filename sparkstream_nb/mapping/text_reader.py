@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qsl
 
-from ..engine.expressions.javaregex import compile_java, limited
+from ..engine.expressions.javaregex import compile_java, match_in_time
 from ..engine.expressions.values import RowFailure
 from ..errors import Misuse, shown
 from ..plan.connectors.mapping import SourceMapping, TextGroup, TextSource
 from ..types import Schema, Type
-from .reading import ParsedMessage, RejectedPart
-from .values import MessageError, Row, converted
+from .rejected_parts import ParsedMessage, RejectedPart
+from .values import MessageError, Row, convert_text
 
 
 class TextReader:
@@ -69,7 +69,7 @@ class TextReader:
                 row.append(None)
                 continue
             try:
-                match = limited(self.patterns[place.pattern].search, text)
+                match = match_in_time(self.patterns[place.pattern].search, text)
             except RowFailure as e:
                 raise MessageError(f"{a.name}: {e}") from None
             found = None if match is None else match[place.number]
@@ -108,7 +108,7 @@ class TextReader:
         return row
 
     def _value(self, name: str, type: Type, text: str) -> Any:
-        return text if type is Type.STRING else converted(type, text.replace(",", "").strip(), name)
+        return text if type is Type.STRING else convert_text(type, text.replace(",", "").strip(), name)
 
 
 class KeyValueReader:
@@ -132,7 +132,7 @@ class KeyValueReader:
             if key is None:
                 row.append(None)
             elif key in items:
-                row.append(converted(a.type, items[key], a.name))
+                row.append(convert_text(a.type, items[key], a.name))
             elif self.fail:
                 raise MessageError(f"it has no '{key}' for {a.name}")
             else:

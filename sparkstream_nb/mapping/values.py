@@ -37,7 +37,7 @@ def misfit(name: str, type: Type, value: object) -> str:
     return f"{name}: {shown(value)} is not {'an' if type is Type.INT else 'a'} {type}"
 
 
-def converted(type: Type, text: str, name: str) -> Any:
+def convert_text(type: Type, text: str, name: str) -> Any:
     """A text as a value of `type`, as Siddhi's `AttributeConverter` has it: a string and an object are the text.
 
     Raises MessageError, which names the attribute `name`.
@@ -71,7 +71,7 @@ def values(type: Type, items: list[Any]) -> Values:
     return pa.array(items, ARROW[type])
 
 
-def joined(parts: Sequence[Values]) -> Values:
+def join_columns(parts: Sequence[Values]) -> Values:
     """Columns of one attribute, one after the other."""
     if isinstance(parts[0], list):
         return [v for part in parts for v in part]

@@ -8,8 +8,8 @@ from ..plan.connectors.mapping import SourceMapping, XmlSource
 from ..plan.connectors.xpath import XPath
 from ..types import Attribute, Schema, Type
 from . import xml_tree
-from .reading import ParsedMessage, RejectedPart
-from .values import MessageError, Row, converted
+from .rejected_parts import ParsedMessage, RejectedPart
+from .values import MessageError, Row, convert_text
 from .xml_tree import Element, find, parse_xml
 
 
@@ -55,7 +55,7 @@ class XmlReader:
             position = self.positions.get(child.local)
             if position is not None:
                 a = self.schema[position]
-                row[position] = converted(a.type, child.text, a.name)
+                row[position] = convert_text(a.type, child.text, a.name)
         missing = [n for n, v in zip(self.schema.names, row, strict=True) if v is None]
         if missing and self.fail:
             raise MessageError(f"it lacks {', '.join(missing)}")
@@ -79,13 +79,13 @@ class XmlReader:
         else:
             return None
         if isinstance(first, xml_tree.XmlAttribute):
-            return converted(a.type, first.value, a.name)
+            return convert_text(a.type, first.value, a.name)
         if isinstance(first, Element) and first.children:
             if a.type is not Type.STRING:
                 raise MessageError(f"{a.name}: '{path.text}' has elements in it, and only a string takes them")
             return first.written()
         try:
-            return converted(a.type, first.text if isinstance(first, Element) else first, a.name)
+            return convert_text(a.type, first.text if isinstance(first, Element) else first, a.name)
         except MessageError:
             if self.fail:
                 raise

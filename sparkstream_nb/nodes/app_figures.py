@@ -49,7 +49,7 @@ class DistributedFigures:
     added: Sequence[Fault]
     apps: Mapping[str, PartialAppFigures]
 
-    def packed(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """As plain data."""
         added = [members_of(f) for f in self.added]
         apps = {name: asdict(a) for name, a in self.apps.items()}
@@ -57,7 +57,7 @@ class DistributedFigures:
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
-        """The inverse of `packed`."""
+        """The inverse of `as_dict`."""
         apps = {
             name: PartialAppFigures(**{**a, "begun": [BegunCounts(**b) for b in a["begun"]]})
             for name, a in found["apps"].items()

@@ -22,7 +22,7 @@ def between(batch: InputBatch, first: int, end: int) -> InputBatch:
     return InputBatch(batch.clock[first:end], rows)
 
 
-def masked(batch: InputBatch, taken: Array) -> InputBatch:
+def mask_events(batch: InputBatch, taken: Array) -> InputBatch:
     """All steps, with the events of those alone that are `taken` (bool, one for each step)."""
     if taken.all():
         return batch
@@ -34,9 +34,9 @@ def masked(batch: InputBatch, taken: Array) -> InputBatch:
     return InputBatch(batch.clock, rows)
 
 
-def picked(batch: InputBatch, steps: Array) -> InputBatch:
+def pick_steps(batch: InputBatch, steps: Array) -> InputBatch:
     """Those `steps` (bool, one for each) alone, with their events."""
-    own = masked(batch, steps)
+    own = mask_events(batch, steps)
     place = np.cumsum(steps) - 1
     rows = {s: StreamRows(place[r.step], r.ts, r.columns) for s, r in own.rows.items()}
     return InputBatch(batch.clock[steps], rows)
@@ -50,7 +50,7 @@ def events_by_step(batch: InputBatch) -> Array:
     return counts
 
 
-def concatenated(columns: Sequence[Any]) -> Any:
+def concat_columns(columns: Sequence[Any]) -> Any:
     """Columns of `StreamRows` one after the other: arrays as an array; lists of objects, and arrays of different types,
     as a list. What is left out of one of them is left out."""
     if any(isinstance(c, UnreadAttribute) for c in columns):

@@ -42,7 +42,7 @@ class Distributed:
     scenario: ResourceScenario
 
     def __post_init__(self) -> None:
-        _ordered(self.split.groups)
+        _order_groups(self.split.groups)
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ class Distributed:
         return self.scenario.random
 
     @property
-    def planned(self) -> bool:
+    def has_planned_faults(self) -> bool:
         """True if faults are planned from the start on."""
         return bool(self.scenario.faults)
 
@@ -69,7 +69,7 @@ def apps_of(split: Split) -> tuple[PartialApp, ...]:
     return tuple(PartialApp(i, g.receiver, g.parallel) for g in split.groups for i in g.instances)
 
 
-def _ordered(groups: Sequence[ExecutionGroup]) -> list[ExecutionGroup]:
+def _order_groups(groups: Sequence[ExecutionGroup]) -> list[ExecutionGroup]:
     """The groups, each after those whose streams it reads. Raises `Misuse` for a circle."""
     out: list[ExecutionGroup] = []
     left = list(groups)
@@ -131,7 +131,7 @@ class DistributedLane:
         self.plan, self.app, self.faults = plan, app, tuple(faults)
         self._engine = engine
         self.schemas: dict[str, Schema] = {s: d.source.schema for s, d in plan.streams.items()}
-        self.instances = [self._instance(g, i) for g in _ordered(app.split.groups) for i in range(g.parallel)]
+        self.instances = [self._instance(g, i) for g in _order_groups(app.split.groups) for i in range(g.parallel)]
         self.start: int | None = None
         self.now = 0
         self.passed = 0

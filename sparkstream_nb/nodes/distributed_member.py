@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from ..engine.columnar.blocks import Buffer
-from ..engine.columnar.columns import Strings
+from ..engine.columnar.columns import StringPool
 from ..engine.node import NodeEngine
 from ..engine.state.batch import Emitted, InputBatch, Outputs, RetrievalAnswer, taken
-from ..engine.state.snapshot import packed, unpack
+from ..engine.state.snapshot import pack_buffers, unpack
 from ..plan.nodes import Plan, Retrieval
 from ..simulation.faults import Fault
 from .distributed import Distributed, DistributedLane
-from .member import joined
+from .member import join_published
 
 
 @dataclass(slots=True)
@@ -68,7 +68,8 @@ class DistributedMember:
         found = self.lane.step(batch)
         numbers = {name: i for i, name in enumerate(self.app.nodes)}
         nodes = sorted({p.node for p in found}, key=numbers.__getitem__)
-        return NodesOutputs(by_node={numbers[n]: _in_order(joined([p for p in found if p.node == n])) for n in nodes})
+        by_node = {n: join_published([p for p in found if p.node == n]) for n in nodes}
+        return NodesOutputs(by_node={numbers[n]: _in_order(outputs) for n, outputs in by_node.items()})
 
     def answers(self, retrieval: Retrieval) -> dict[int, RetrievalAnswer]:
         """The answers to an on-demand query of the nodes that run what it asks for, by their numbers."""
@@ -100,7 +101,7 @@ class DistributedMember:
             }
             for n in self.app.nodes
         }
-        told = self.lane.figures().packed()
+        told = self.lane.figures().as_dict()
         steps = self.steps - 1
         return {"clock": self.now, "steps": steps, "by_node": by_node, "state_bytes": dict(held), "distributed": told}
 
@@ -110,10 +111,10 @@ class DistributedMember:
 
     def saved_parts(self) -> list[Buffer]:
         """The parts of `snapshot`."""
-        return packed({"steps": self.steps, "lane": self.lane.state()}, Strings())
+        return pack_buffers({"steps": self.steps, "lane": self.lane.state()}, StringPool())
 
     def restore(self, blob: bytes) -> None:
         """Restores a snapshot of the same app."""
-        state = unpack(blob, Strings())
+        state = unpack(blob, StringPool())
         self.steps = state["steps"]
         self.lane.load(state["lane"])

@@ -73,13 +73,13 @@ class GroupCounts:
         """A node becomes the active one."""
         self.takeovers = [*self.takeovers, takeover][-KEPT:]
 
-    def packed(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """As plain data."""
         return {**asdict(self), "lost_between": [list(span) for span in self.lost_between]}
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
-        """The inverse of `packed`."""
+        """The inverse of `as_dict`."""
         takeovers = [TakeoverCounts(**t) for t in found["takeovers"]]
         between = [(int(first), int(last)) for first, last in found["lost_between"]]
         return cls(**{**found, "lost": dict(found["lost"]), "takeovers": takeovers, "lost_between": between})
@@ -99,15 +99,15 @@ class MemberFigures:
     counts: GroupCounts
     added: Sequence[Fault]
 
-    def packed(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """As plain data."""
         members = {"queued": self.queued, "start": self.start, "clock": self.clock, "revision": self.revision}
         added = [members_of(f) for f in self.added]
-        return {**members, "role": self.role.value, "counts": self.counts.packed(), "added": added}
+        return {**members, "role": self.role.value, "counts": self.counts.as_dict(), "added": added}
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
-        """The inverse of `packed`."""
+        """The inverse of `as_dict`."""
         added = tuple(fault_of(f) for f in found["added"])
         counts = GroupCounts.of(found["counts"])
         return cls(**{**found, "role": Role(found["role"]), "counts": counts, "added": added})

@@ -22,7 +22,7 @@ from ..simulation.placements import Dropped, Placed
 from ..simulation.timeline import Down, Halted, Happening, LinkChanged, Resumed
 from ..simulation.topology import CLIENTS, DATABASE
 from .app_figures import KEPT, BegunCounts, PartialAppFigures
-from .batches import between, events_by_step, masked, picked
+from .batches import between, events_by_step, mask_events, pick_steps
 from .pair import Published
 from .spans import Spans
 
@@ -144,10 +144,10 @@ class InstanceLane:
         revision = None if self.revision is None else self.revision.at
         r = self.report
         return PartialAppFigures(
-            len(r.taken), len(r.several), len(r.lost), self._waiting(), revision, self.revisions, self.begun
+            len(r.taken), len(r.several), len(r.lost), self._count_waiting(), revision, self.revisions, self.begun
         )
 
-    def _waiting(self) -> dict[str, int]:
+    def _count_waiting(self) -> dict[str, int]:
         """How many events of its topics nobody has consumed, by stream."""
         out: dict[str, int] = {}
         for entry in {id(e): e for e in (*self.log, *(e for r in self.runs.values() for e in r.behind))}.values():
@@ -167,7 +167,7 @@ class InstanceLane:
         call = _InstanceStep(batch, place, counts, self.report.events + np.cumsum(counts) - counts, kinds)
         self.report.events += int(counts.sum())
         at = 0
-        for before, what in self._needed(events):
+        for before, what in self._select_needed(events):
             upto = int(np.searchsorted(place, before))
             self._process(call, at, upto)
             at = upto
@@ -175,7 +175,7 @@ class InstanceLane:
         self._process(call, at, len(batch.clock))
         return call.out
 
-    def _needed(self, events: Sequence[Event]) -> list[Event]:
+    def _select_needed(self, events: Sequence[Event]) -> list[Event]:
         """What concerns this partial app. Of times to persist: the last before it begins, and the last."""
         running = {r.node for r in self.runs.values()}
         halted, cut = set(self.halted), {min(e - {DATABASE}) for e in self.unreachable if DATABASE in e}
@@ -289,7 +289,7 @@ class InstanceLane:
             own = Spans.of(entry.numbers, entry.counts, wanted)
             again = bool(own.common(self.report.taken))
             # Without the ticks between them: which of these are logged depends on where batches end.
-            outputs = self._take(run, picked(entry.batch, wanted), None, own)
+            outputs = self._take(run, pick_steps(entry.batch, wanted), None, own)
             call.out.append(Published(run.node, again, _at(outputs, before)))
 
     def _process(self, call: _InstanceStep, first: int, end: int) -> None:
@@ -304,7 +304,8 @@ class InstanceLane:
         if direct.any() and not listening:
             self.report.lost.add_all(Spans.of(numbers, counts, direct))
         taken = bool(awake)
-        entry = _TopicSteps(masked(piece, ~direct), numbers, counts, kinds, taken and not self.persists, taken, taken)
+        logged = mask_events(piece, ~direct)
+        entry = _TopicSteps(logged, numbers, counts, kinds, taken and not self.persists, taken, taken)
         if not entry.done():
             self.log.append(entry)
         for run in self.runs.values():
@@ -326,7 +327,7 @@ class InstanceLane:
         self.report.taken.add_all(own)
         run.held.add_all(own)
         self.processed[run.node] = self.processed.get(run.node, 0) + len(own)
-        return run.engine.step(batch if wanted is None else masked(batch, wanted))
+        return run.engine.step(batch if wanted is None else mask_events(batch, wanted))
 
     # ---------------------------------------------------------------------------------------------------------- state
 

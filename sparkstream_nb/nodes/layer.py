@@ -82,7 +82,8 @@ class GroupShare:
         out = []
         for place, scenario in enumerate(self.groups.scenarios):
             schedule = scenario.schedule(start, last, self.groups.of(place, self.faults))
-            out.append(_serving(scenario.pair, simulate(schedule, seed=scenario.seed, start=start, until=last), clock))
+            timeline = simulate(schedule, seed=scenario.seed, start=start, until=last)
+            out.append(_find_serving(scenario.pair, timeline, clock))
         return np.array(out)
 
     def state(self) -> dict[str, Any]:
@@ -126,7 +127,7 @@ class GroupLane:
         return self.lane.step(self.part(batch))
 
 
-def _serving(pair: Pair, timeline: SimulatedTimeline, clock: Array) -> Array:
+def _find_serving(pair: Pair, timeline: SimulatedTimeline, clock: Array) -> Array:
     """bool[n]: whether a load balancer finds a node of the pair that takes events, at each time of `clock` (ms)."""
     serves = (Role.ACTIVE,) if pair.balancer == "failover" else (Role.ACTIVE, Role.PASSIVE)
     found = np.zeros(len(clock), bool)

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from ..engine.columnar.blocks import Buffer
-from ..engine.columnar.columns import Strings
+from ..engine.columnar.columns import StringPool
 from ..engine.node import NodeEngine
 from ..engine.state.batch import Emitted, InputBatch, Outputs, RetrievalAnswer
-from ..engine.state.snapshot import packed, unpack
+from ..engine.state.snapshot import pack_buffers, unpack
 from ..errors import SiddhiRuntimeError
 from ..plan.nodes import Plan, Retrieval
 from ..simulation.faults import Fault
 from ..simulation.groups import NodeGroups
 from ..simulation.timeline import Role
-from .batches import between, concatenated, picked
+from .batches import between, concat_columns, pick_steps
 from .figures import GroupCounts, MemberFigures
 from .layer import GroupLane
 from .pair import PairLane, PairRevision, PairServer, Published, Queued, RevisionWrite
@@ -64,7 +64,7 @@ class PairMember:
     def step(self, batch: InputBatch) -> Outputs:
         """Lets the pair take steps; what this node has published."""
         self.steps += len(batch.clock)
-        return joined([p for p in self.group.step(batch) if p.node == self.name])
+        return join_published([p for p in self.group.step(batch) if p.node == self.name])
 
     def answer(self, retrieval: Retrieval) -> RetrievalAnswer:
         """This node's answer to an on-demand query; what that changes is changed on every active node. Raises
@@ -100,7 +100,7 @@ class PairMember:
             "runs": self._role,
             "state_bytes": own.get("state_bytes", {}),
             "state_rows": own.get("state_rows", {}),
-            "group": self.figures().packed(),
+            "group": self.figures().as_dict(),
         }
 
     def snapshot(self) -> bytes:
@@ -122,15 +122,15 @@ class PairMember:
             "revision": None if lane.revision is None else _revision(lane.revision),
             "events": lane.report.events,
             "elsewhere": list(_elsewhere(lane)),
-            "counts": lane.counts.packed(),
+            "counts": lane.counts.as_dict(),
             "share": self.group.share.state(),
         }
-        return packed(state, Strings())
+        return pack_buffers(state, StringPool())
 
     def restore(self, blob: bytes) -> None:
         """Restores a snapshot of the same pair. The report of what became of events begins anew, but for those
         that were taken; the counts go on. A snapshot of an earlier version has no counts: they begin anew too."""
-        state = unpack(blob, Strings())
+        state = unpack(blob, StringPool())
         new = self.lane.new_engine
         self.group.share.load(state["share"])
         lane = PairLane(self.lane.scenario, new, self.group.own_faults)
@@ -151,28 +151,28 @@ class PairMember:
         self.group.lane = lane
 
 
-def joined(published: list[Published]) -> Outputs:
+def join_published(published: list[Published]) -> Outputs:
     """What a node published, as the output of one call."""
     out = Outputs()
     for p in published:
         o = p.outputs
         for stream, emitted in o.streams.items():
             former = out.streams.get(stream)
-            out.streams[stream] = emitted if former is None else _chained(former, emitted)
+            out.streams[stream] = emitted if former is None else _chain_outputs(former, emitted)
         for query, (current, expired) in o.queries.items():
             had = out.queries.get(query)
-            out.queries[query] = (
-                (current, expired) if had is None else (_chained(had[0], current), _chained(had[1], expired))
-            )
+            if had is not None:
+                current, expired = _chain_outputs(had[0], current), _chain_outputs(had[1], expired)
+            out.queries[query] = (current, expired)
         out.errors += o.errors
         out.logs += o.logs
     return out
 
 
-def _chained(a: Emitted, b: Emitted) -> Emitted:
+def _chain_outputs(a: Emitted, b: Emitted) -> Emitted:
     if not len(a) or not len(b):
         return b if len(b) else a
-    columns = [concatenated([x, y]) for x, y in zip(a.columns, b.columns, strict=True)]
+    columns = [concat_columns([x, y]) for x, y in zip(a.columns, b.columns, strict=True)]
     return Emitted(a.names, np.concatenate([a.step, b.step]), np.concatenate([a.ts, b.ts]), columns)
 
 
@@ -195,7 +195,7 @@ def _server(server: PairServer) -> dict[str, Any]:
         "sequence": server.sequence,
         "trimmed": server.trimmed,
         "queued": server.queued,
-        "queue": [_queued(q) for q in server.queue],
+        "queue": [_list_queued(q) for q in server.queue],
         "writing": None if server.writing is None else [_revision(server.writing.revision), server.writing.lands],
         "overdue": server.overdue,
         "transit": [_message(m) for m in server.transit.messages],
@@ -216,7 +216,7 @@ def _message(message: SentEvents | Trim) -> list[Any]:
     if isinstance(message, Trim):
         return [message.number, message.due]
     sent = message.counts > 0
-    batch = picked(between(message.source, message.at, message.at + len(sent)), sent)
+    batch = pick_steps(between(message.source, message.at, message.at + len(sent)), sent)
     return [batch.to_bytes(), *(a[sent] for a in (message.number, message.first, message.counts, message.due))]
 
 
@@ -226,7 +226,7 @@ def _message_of(found: list[Any]) -> SentEvents | Trim:
     return SentEvents(InputBatch.from_bytes(bytes(found[0])), 0, *found[1:])
 
 
-def _queued(q: Queued) -> list[Any]:
+def _list_queued(q: Queued) -> list[Any]:
     return [q.batch.to_bytes(), q.number[q.kept], q.first[q.kept], q.counts[q.kept]]
 
 

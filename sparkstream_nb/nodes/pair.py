@@ -43,7 +43,7 @@ from ..simulation.timeline import (
     Syncing,
 )
 from ..simulation.topology import CLIENTS, DATABASE
-from .batches import between, events_by_step, masked, picked
+from .batches import between, events_by_step, mask_events, pick_steps
 from .figures import GroupCounts, TakeoverCounts
 from .spans import Spans
 from .transit import LONG_AGO, SentEvents, Transit, Trim
@@ -131,7 +131,7 @@ class Queued:
     @property
     def batch(self) -> InputBatch:
         """The steps that are held."""
-        return picked(between(self.source, self.at, self.at + len(self.kept)), self.kept)
+        return pick_steps(between(self.source, self.at, self.at + len(self.kept)), self.kept)
 
     @property
     def events(self) -> int:
@@ -347,7 +347,7 @@ class PairLane:
                     self._work(call, server, at)
                 self._drop_sent(self.servers[node])
                 again = self._activate(self.servers[node], time, replay=not started)
-                call.out += [_moved(p, at, only=True) for p in again]
+                call.out += [_shift_steps(p, at, only=True) for p in again]
             case Passive(node=node):
                 server = self.servers[node]
                 self._work(call, server, at)
@@ -378,8 +378,8 @@ class PairLane:
         begin = at - len(taken)
         own, server.todo = taken[: end - begin], [taken[end - begin :]] if end < at else []
         if len(own):
-            outputs = server.engine.step(masked(between(call.batch, begin, end), own))
-            call.out.append(_moved(Published(server.name, False, outputs), begin))
+            outputs = server.engine.step(mask_events(between(call.batch, begin, end), own))
+            call.out.append(_shift_steps(Published(server.name, False, outputs), begin))
 
     def _reaches(self, a: str, b: str) -> bool:
         return frozenset({a, b}) not in self.unreachable
@@ -541,7 +541,7 @@ class PairLane:
             _note(self.report.unheld, Loss.UNDERWAY, sent.first, sent.counts, sent.counts > 0)
 
 
-def _moved(published: Published, by: int, *, only: bool = False) -> Published:
+def _shift_steps(published: Published, by: int, *, only: bool = False) -> Published:
     """The same with steps `by` further on; `only`: all at step `by`, where nodes replay."""
     outputs = published.outputs
     streams = {

@@ -44,7 +44,7 @@ def tally(truth: pa.Table | None, found: pa.Table | None) -> Tally:
     """Counts two bags of outputs against each other, row by row."""
     if truth is None or found is None:
         return Tally(lost=0 if truth is None else len(truth), spurious=0 if found is None else len(found))
-    return _counted(_counts(pa.concat_tables([_marked(truth, 1, 0), _marked(found, 0, 1)])))
+    return _tally_counts(_counts(pa.concat_tables([_mark_found(truth, 1, 0), _mark_found(found, 0, 1)])))
 
 
 def tally_close(truth: pa.Table | None, found: pa.Table | None) -> Tally:
@@ -53,13 +53,13 @@ def tally_close(truth: pa.Table | None, found: pa.Table | None) -> Tally:
     where a border is between them, on one of a second grid that is half a step further on."""
     if truth is None or found is None or not any(map(pa.types.is_floating, truth.schema.types)):
         return tally(truth, found)
-    rest = _counts(pa.concat_tables([_marked(truth, 1, 0), _marked(found, 0, 1)]))
+    rest = _counts(pa.concat_tables([_mark_found(truth, 1, 0), _mark_found(found, 0, 1)]))
     settled = []
     for shift in (0.0, 0.5):
         t, f = _columns(rest)
         settled.append(rest.filter(pa.array(t == f)).select(["true", "found"]))
-        rest = _joined(rest.filter(pa.array(t != f)), shift)
-    return _counted(pa.concat_tables([*settled, rest.select(["true", "found"])]))
+        rest = _join_counts(rest.filter(pa.array(t != f)), shift)
+    return _tally_counts(pa.concat_tables([*settled, rest.select(["true", "found"])]))
 
 
 def _counts(both: pa.Table) -> pa.Table:
@@ -69,7 +69,7 @@ def _counts(both: pa.Table) -> pa.Table:
     return counts.select([*keys, "true_sum", "found_sum"]).rename_columns([*keys, "true", "found"])
 
 
-def _joined(counts: pa.Table, shift: float) -> pa.Table:
+def _join_counts(counts: pa.Table, shift: float) -> pa.Table:
     """Rows whose doubles share their points of a grid as one, with the doubles of the first of them."""
     doubles = [n for n, t in zip(counts.column_names, counts.schema.types, strict=True) if pa.types.is_floating(t)]
     others = [n for n in counts.column_names if n not in (*doubles, "true", "found")]
@@ -95,7 +95,7 @@ def _columns(counts: pa.Table) -> tuple[Array, Array]:
     return counts.column("true").to_numpy(), counts.column("found").to_numpy()
 
 
-def _counted(counts: pa.Table) -> Tally:
+def _tally_counts(counts: pa.Table) -> Tally:
     t, f = _columns(counts)
     more = np.maximum(f - t, 0)
     return Tally(
@@ -106,6 +106,6 @@ def _counted(counts: pa.Table) -> Tally:
     )
 
 
-def _marked(table: pa.Table, true: int, found: int) -> pa.Table:
+def _mark_found(table: pa.Table, true: int, found: int) -> pa.Table:
     one, other = (pa.array(np.full(len(table), v, np.int64)) for v in (true, found))
     return table.append_column("true", one).append_column("found", other)

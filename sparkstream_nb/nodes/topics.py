@@ -16,7 +16,7 @@ import numpy as np
 
 from ..engine.columnar.columns import Array
 from ..engine.state.batch import Chunks, Emitted, InputBatch, StreamRows, taken
-from .batches import concatenated
+from .batches import concat_columns
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class TopicLog:
             np.concatenate([e.step for e in parts]),
             np.concatenate([e.ts for e in parts]),
             Chunks(np.concatenate(numbers), np.concatenate(timed)),
-            [concatenated(cs) for cs in zip(*(e.columns for e in parts), strict=True)],
+            [concat_columns(cs) for cs in zip(*(e.columns for e in parts), strict=True)],
         )
 
     def taken(self, index: Array) -> TopicLog:
@@ -103,5 +103,5 @@ def _in_order(parts: Sequence[StreamRows]) -> StreamRows:
         return parts[0]
     step = np.concatenate([p.step for p in parts])
     order = np.argsort(step, kind="stable")
-    columns = [taken(concatenated(cs), order) for cs in zip(*(p.columns for p in parts), strict=True)]
+    columns = [taken(concat_columns(cs), order) for cs in zip(*(p.columns for p in parts), strict=True)]
     return StreamRows(step[order], np.concatenate([p.ts for p in parts])[order], columns)

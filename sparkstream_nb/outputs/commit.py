@@ -10,7 +10,7 @@ import contextlib
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ..engine.aggregation import storable
 from ..engine.state.batch import RetrievalAnswer
-from ..errors import masked
+from ..errors import mask_passwords
 from ..journal.private import private_folder
 from ..journal.resting import write_resting
 from ..journal.results import QueryFailed, errors_of
@@ -76,7 +76,7 @@ class Progress:
 
     def say(self, sentence: str) -> None:
         """Adds a line to the logs, its secrets masked, unless it is the last one already."""
-        sentence = masked(sentence)
+        sentence = mask_passwords(sentence)
         with self.changed:
             if self.logs[-1:] != [sentence]:
                 self.logs = [*self.logs, sentence][-LOG_LINES_KEPT:]
@@ -93,12 +93,25 @@ class ErrorLimit:
         self._fresh = 0
         progress.dropped_errors = store.trim_errors(app, most)
 
-    def added(self, errors: int) -> None:
+    def count_added(self, errors: int) -> None:
         """So many more errors are in the store. To drop costs as much as there is: it waits for a hundredth more."""
         self._fresh += errors
         if self._most is not None and errors and self._fresh > self._most // 100:
             self._fresh = 0
             self._progress.dropped_errors = self._store.trim_errors(self._app, self._most)
+
+
+@dataclass(frozen=True)
+class AfterCommit:
+    """The parts of an app that a commit informs, each of which may be missing: `merging` of output files, the file of
+    the nodes' last `reports`, the `limit` of errors, and the folder `inbox`, where resting nodes are noted. `arrived`
+    counts the events that came in; without it no rates are known."""
+
+    merging: Merging | None = None
+    reports: LastReports | None = None
+    limit: ErrorLimit | None = None
+    inbox: Path | None = None
+    arrived: ArrivalCounts | None = None
 
 
 class Commit:
@@ -113,23 +126,16 @@ class Commit:
         outputs: OutputFiles,
         progress: Progress,
         plan: Plan,
-        on_batch: Callable[[int], None] | None = None,
-        merging: Merging | None = None,
-        reports: LastReports | None = None,
-        arrived: ArrivalCounts | None = None,
+        after: AfterCommit | None = None,
+        *,
         clock: Callable[[], float] = time.time,
         shared: Shared | None = None,
-        limit: ErrorLimit | None = None,
-        inbox: Path | None = None,
     ) -> None:
-        """`arrived` counts what came in; without it no rates are known. `clock` tells the seconds since 1970. Workers
-        leave large results at a `shared` address, if there is one. Which nodes may rest is noted in the folder `inbox`,
-        if there is one."""
+        """`clock` tells the seconds since 1970. Workers leave large results at a `shared` address, if there is one."""
         self.shared = shared
         self.app, self.run, self.shards = app, run, list(shards)
-        self.store, self.outputs, self.progress, self.on_batch = store, outputs, progress, on_batch
-        self.merging, self.reports, self.limit, self.inbox = merging, reports, limit, inbox
-        self._arrived, self.clock = arrived, clock
+        self.store, self.outputs, self.progress = store, outputs, progress
+        self.after, self.clock = after or AfterCommit(), clock
         self._aggregations, self._zone = plan.aggregations, plan.aggregation_zone
 
     def __call__(self, frame: BatchFrame, batch: int) -> None:
@@ -143,12 +149,7 @@ class Commit:
         took.
         """
         taken_up = self.clock()
-        found, spilled = _Gathered(self.shards), []
-        for row in rows:
-            if self.shared is not None and isinstance(row, TableRow) and row.file:
-                spilled.append(f"spill/{Path(row.file).name}")
-                row = replace(row, file=str(self._fetched(self.shared, spilled[-1])))
-            found.take(row)
+        found, spilled = self._gather(rows)
         self.outputs.write(batch, found.streams)
         partials = {key: pa.concat_tables(tables) for key, tables in found.partials.items()}
         for key, table in partials.items():
@@ -159,43 +160,56 @@ class Commit:
         fresh = self.store.commit(self.app, self.run, batch, partials, found.errors, clock)
         rows_by_stream = {stream: sum(e.rows for e in events) for stream, events in found.streams.items()}
         self.outputs.account(batch, rows_by_stream)
-        if self.limit is not None:
-            self.limit.added(len(found.errors))
+        if self.after.limit is not None:
+            self.after.limit.count_added(len(found.errors))
         for file in found.files:
             Path(file).unlink()
         if self.shared is not None and spilled:
             with contextlib.suppress(OSError):  # what is left goes at the next start
                 self.shared.remove(*spilled)
-        if self.on_batch is not None:
-            self.on_batch(batch)
-        p = self.progress
-        if self.reports is not None:
-            self.reports.write({**p.nodes, **found.nodes})
-        if self.inbox is not None and len(self.shards) > 1:
-            write_resting(self.inbox, found.last + 1, {**p.nodes, **found.nodes})
-        with p.changed:
-            p.batch, p.last = max(p.batch, batch), max(p.last, found.last)
-            p.nodes.update(found.nodes)
-            p.answers.update(found.answers)
-            if fresh:
-                for name, count in rows_by_stream.items():
-                    p.rows[name] = p.rows.get(name, 0) + count
-                p.errors += len(found.errors)
-                p.faulty.update(e.stream for e in found.errors)
-                for node, report in found.nodes.items():
-                    p.taken[node] = p.taken.get(node, 0) + report.events
-                    p.worked[node] = p.worked.get(node, 0.0) + report.ms
-            if self._arrived is not None:
+        nodes = {**self.progress.nodes, **found.nodes}
+        if self.after.reports is not None:
+            self.after.reports.write(nodes)
+        if self.after.inbox is not None and len(self.shards) > 1:
+            write_resting(self.after.inbox, found.last + 1, nodes)
+        with self.progress.changed:
+            self._advance(batch, found, rows_by_stream if fresh else None)
+            if self.after.arrived is not None:
                 ended, worked = self.clock(), max((r.ms for r in found.nodes.values()), default=0.0)
                 ms = 1000 * (ended - taken_up) + worked if began is None else 1000 * (ended - began)
-                came, done = self._arrived.total, self._arrived.through(p.last)
-                p.throughput.add(BatchFigures(batch, ended, round(ms, 1), came, done))
-            p.logs = (p.logs + found.logs)[-LOG_LINES_KEPT:]
-            p.changed.notify_all()
-        if self.merging is not None:
-            self.merging.committed(batch, rows_by_stream)
+                came, done = self.after.arrived.total, self.after.arrived.through(self.progress.last)
+                self.progress.throughput.add(BatchFigures(batch, ended, round(ms, 1), came, done))
+            self.progress.changed.notify_all()
+        if self.after.merging is not None:
+            self.after.merging.note_commit(batch, rows_by_stream)
 
-    def _fetched(self, shared: Shared, name: str) -> Path:
+    def _gather(self, rows: Iterable[Row]) -> tuple[_Gathered, list[str]]:
+        """The rows by what is to be done with them, and the names of the files that were fetched for them."""
+        found, spilled = _Gathered(self.shards), []
+        for row in rows:
+            if self.shared is not None and isinstance(row, TableRow) and row.file:
+                spilled.append(f"spill/{Path(row.file).name}")
+                row = replace(row, file=str(self._fetch_file(self.shared, spilled[-1])))
+            found.take(row)
+        return found, spilled
+
+    def _advance(self, batch: int, found: _Gathered, fresh: Mapping[str, int] | None) -> None:
+        """Moves the progress on by a micro-batch. `fresh`: its rows by stream; None where it was committed before."""
+        p = self.progress
+        p.batch, p.last = max(p.batch, batch), max(p.last, found.last)
+        p.nodes.update(found.nodes)
+        p.answers.update(found.answers)
+        if fresh is not None:
+            for name, count in fresh.items():
+                p.rows[name] = p.rows.get(name, 0) + count
+            p.errors += len(found.errors)
+            p.faulty.update(e.stream for e in found.errors)
+            for node, report in found.nodes.items():
+                p.taken[node] = p.taken.get(node, 0) + report.events
+                p.worked[node] = p.worked.get(node, 0.0) + report.ms
+        p.logs = (p.logs + found.logs)[-LOG_LINES_KEPT:]
+
+    def _fetch_file(self, shared: Shared, name: str) -> Path:
         """A file that a worker left at the address; it is not there where the commit was cut off after this."""
         file = private_folder(self.outputs.folder / UNTAKEN) / Path(name).name
         if not file.exists():

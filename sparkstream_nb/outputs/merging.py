@@ -36,7 +36,7 @@ class Merging:
         self._written: dict[str, int] = {}
         self._since = self._rows = 0
 
-    def committed(self, batch: int, rows: Mapping[str, int]) -> None:
+    def note_commit(self, batch: int, rows: Mapping[str, int]) -> None:
         """Micro-batch `batch` is committed, which put out so many `rows` by stream.
 
         Its own files stay as they are: until the next one, Spark may repeat it.
@@ -63,7 +63,7 @@ class Merging:
                 path.unlink(missing_ok=True)
         done = [f for f in files if f.last < batch]
         for run in _runs([list(group) for _, group in groupby(done, key=lambda f: f.first)]):
-            _merged(self.outputs.stream_folder(stream), run)
+            _merge_run(self.outputs.stream_folder(stream), run)
 
     def _drop(self, batch: int) -> None:
         """Drops the oldest files, and counts the events that go."""
@@ -104,7 +104,7 @@ def _runs(batches: Sequence[list[OutputFile]]) -> Iterator[list[list[OutputFile]
             yield found
 
 
-def _merged(folder: Path, run: Sequence[Sequence[OutputFile]]) -> None:
+def _merge_run(folder: Path, run: Sequence[Sequence[OutputFile]]) -> None:
     """One file in place of those of a run of micro-batches."""
     table = pa.concat_tables([in_order([table_of(f) for f in files]) for files in run]).combine_chunks()
     for i, field in enumerate(table.schema):

@@ -197,8 +197,8 @@ class OutputFiles:
         return pd.DataFrame(dict(zip(columns, data, strict=True)))
 
     def account(self, batch: int, rows: Mapping[str, int]) -> None:
-        """Micro-batch `batch` is committed, which put out so many `rows` by stream: counts them for `lacking`. A
-        micro-batch that is repeated counts once."""
+        """Micro-batch `batch` is committed, which put out so many `rows` by stream: counts them for `describe_lacking`.
+        A micro-batch that is repeated counts once."""
         known = self._written()
         if known.batch >= batch or not any(rows.values()):
             return
@@ -211,7 +211,7 @@ class OutputFiles:
         """How many outputs there were by stream in all committed micro-batches, those that were dropped included."""
         return dict(self._written().rows)
 
-    def lacking(self) -> str | None:
+    def describe_lacking(self) -> str | None:
         """What is missing of the outputs that were written, in words; None where all are there. Reads the heads of all
         files. `tidying` must be held where an app runs."""
         known = self._written()
@@ -234,7 +234,7 @@ class OutputFiles:
     def _there(self, stream: str, batch: int) -> int:
         """How many outputs a stream has up to a micro-batch, those that were dropped included. Raises SparkStreamError
         for a file that is damaged."""
-        return self.dropped.get(stream, 0) + sum(rows_of(f.path) for f in self.files(stream) if f.last <= batch)
+        return self.dropped_events.get(stream, 0) + sum(rows_of(f.path) for f in self.files(stream) if f.last <= batch)
 
     def _written(self) -> _Written:
         with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError):
@@ -248,13 +248,13 @@ class OutputFiles:
         put_in_place(new, self.folder / name)
 
     @property
-    def dropped(self) -> Mapping[str, int]:
+    def dropped_events(self) -> Mapping[str, int]:
         """How many events of each stream are not kept any more, the oldest of them."""
-        return dropped(self.folder)
+        return dropped_events(self.folder)
 
     def drop(self, counts: Mapping[str, int], files: Sequence[Path]) -> None:
         """Drops `files`, with so many events by stream."""
-        known = dropped(self.folder)
+        known = dropped_events(self.folder)
         self._write(_DROPPED, {s: known.get(s, 0) + counts.get(s, 0) for s in {**known, **counts}})
         for file in files:
             file.unlink()
@@ -276,8 +276,8 @@ class OutputFiles:
         return kept
 
 
-def dropped(folder: Path) -> Mapping[str, int]:
-    """`OutputFiles.dropped` of a folder of outputs."""
+def dropped_events(folder: Path) -> Mapping[str, int]:
+    """`OutputFiles.dropped_events` of a folder of outputs."""
     with contextlib.suppress(FileNotFoundError):
         counts: dict[str, int] = json.loads((folder / _DROPPED).read_text(encoding="utf-8"))
         return counts
@@ -293,7 +293,7 @@ def sizes_of(files: Sequence[OutputFile]) -> list[tuple[int, int]]:
     """The micro-batches of the files that begin with one micro-batch, each with its number of rows, in order."""
     if files[0].node is not None:
         return [(files[0].first, sum(rows_of(f.path) for f in files))]
-    with _opened(files[0].path) as reader:
+    with _open_file(files[0].path) as reader:
         noted = (reader.schema.metadata or {}).get(_SIZES)
         if noted is None:  # merged by an earlier version, before there were followers
             return [(files[0].last, sum(b.num_rows for b in reader))]
@@ -308,12 +308,12 @@ def with_sizes(table: pa.Table, sizes: Sequence[tuple[int, int]]) -> pa.Table:
 
 def rows_of(path: Path) -> int:
     """How many rows a file has."""
-    with _opened(path) as reader:
+    with _open_file(path) as reader:
         return sum(batch.num_rows for batch in reader)
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[pa.RecordBatchReader]:
+def _open_file(path: Path) -> Iterator[pa.RecordBatchReader]:
     """A file of outputs. Raises SparkStreamError where it is damaged, and FileNotFoundError where it is not there."""
     try:
         with pa.memory_map(str(path)) as source:
@@ -334,7 +334,7 @@ def in_order(parts: Sequence[pa.Table]) -> pa.Table:
 
 def table_of(file: OutputFile, last: int | None = None) -> pa.Table:
     """A file's events, only the `last` so many, with the node first; dictionaries spelt out."""
-    with _opened(file.path) as reader:
+    with _open_file(file.path) as reader:
         table = reader.read_all()
     if last is not None:
         table = table.slice(max(0, table.num_rows - last))

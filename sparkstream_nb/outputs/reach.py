@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..engine.aggregation import Calendar, bounds_of
-from ..engine.columnar.columns import Strings
+from ..engine.columnar.columns import StringPool
 from ..engine.expressions import Context
 from ..engine.state.services import Services
 from ..plan.nodes import AggDuration, AggregationDef, Plan, Retrieval
@@ -30,11 +30,11 @@ class Missed:
     held: tuple[int, int] | None
 
 
-def missed(plan: Plan, retrieval: Retrieval, store: Store, *, now: int) -> Missed | None:
+def find_missed(plan: Plan, retrieval: Retrieval, store: Store, *, now: int) -> Missed | None:
     """What the `within` of a retrieval over an aggregation does not reach; None where there are buckets in it."""
     assert retrieval.source is not None
     definition = plan.aggregations[retrieval.source.id]
-    per, start, end = bounds_of(retrieval, definition, Services(Strings(), Context()), now)
+    per, start, end = bounds_of(retrieval, definition, Services(StringPool(), Context()), now)
 
     def one(begin: int, until: int, *, latest: bool) -> list[int]:
         found: list[int] = store.buckets(definition.id, per, BucketRange(begin, until, 1, latest)).starts.tolist()
@@ -77,7 +77,7 @@ def cuts(plan: Plan, retrieval: Retrieval, holds: Holds, *, now: int) -> list[Cu
     """The buckets that a retrieval over an aggregation cuts, as far as they have something on the other side."""
     assert retrieval.source is not None
     definition = plan.aggregations[retrieval.source.id]
-    per, start, end = bounds_of(retrieval, definition, Services(Strings(), Context()), now)
+    per, start, end = bounds_of(retrieval, definition, Services(StringPool(), Context()), now)
     return cut_by(definition, plan.aggregation_zone, (per, start, end), holds)
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.aggregation import Stored, answer_rows, bounds_of, from_table, merge_stored, view
-from ..engine.columnar.columns import Column, Strings
+from ..engine.columnar.columns import Column, StringPool
 from ..engine.expressions import Context
 from ..engine.state.batch import RetrievalAnswer
 from ..engine.state.services import Services
@@ -69,7 +69,7 @@ def retrieve(
     """
     assert retrieval.source is not None
     definition = plan.aggregations[retrieval.source.id]
-    services = Services(Strings(), Context())
+    services = Services(StringPool(), Context())
     clock = int(time.time() * 1000) if now is None else now
     per, start, end = bounds_of(retrieval, definition, services, clock)
     groups = GroupFilter(equal=_wanted_keys(retrieval, definition))
@@ -135,7 +135,7 @@ def merge_nodes(retrieval: Retrieval, found: Mapping[str, RetrievalAnswer], cont
         raise NotInThisBuild("on-demand:merge", "'in' a table in a select over several nodes")
     assert retrieval.source is not None
     types = retrieval.source.schema.types
-    services = Services(Strings(), context)
+    services = Services(StringPool(), context)
     wanted = replace(retrieval, on=None)
 
     def select(rows: list[list[object]]) -> RetrievalAnswer:

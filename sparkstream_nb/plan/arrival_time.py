@@ -22,7 +22,7 @@ class ByArrival:
         queries = (q for e in plan.elements for q in (e.queries if isinstance(e, n.Partition) else [e]))
         return ByArrival(
             tuple(a.id for a in plan.aggregations.values() if a.by is None),
-            tuple(q.name for q in queries if _timed(plan, q)),
+            tuple(q.name for q in queries if _reads_time(plan, q)),
         )
 
     def __bool__(self) -> bool:
@@ -36,7 +36,7 @@ class ByArrival:
 NOTHING = ByArrival()
 
 
-def _timed(plan: n.Plan, q: n.Query) -> bool:
+def _reads_time(plan: n.Plan, q: n.Query) -> bool:
     if isinstance(q.input, n.StateInput) and q.input.within is not None:
         return True
     for i in inputs(q.input):

@@ -14,7 +14,7 @@ from ..lang import tree
 from . import nodes as n
 from .connectors import incoming
 from .connectors.mappings import MAPPED
-from .connectors.outside import is_outside, missing
+from .connectors.outside import is_outside, list_gaps
 from .extensions import Kind, not_included, types
 from .query_parts import connector_type, expressions, inputs, is_open
 
@@ -51,7 +51,7 @@ class GapUse:
         return "" if self.extension is None else not_included("it", self.extension)
 
 
-def needed(plan: n.Plan) -> tuple[GapUse, ...]:
+def find_gaps(plan: n.Plan) -> tuple[GapUse, ...]:
     """The gaps that `plan` needs, in the order of the text, each place once."""
     found = {(u.name, u.span): u for u in _uses(plan) if u.name in GAPS}
     return tuple(sorted(found.values(), key=lambda u: (u.span.start, u.name)))
@@ -59,7 +59,7 @@ def needed(plan: n.Plan) -> tuple[GapUse, ...]:
 
 def refuse(plan: n.Plan) -> None:
     """Raises NotInThisBuild for the first gap that `plan` needs; does nothing where it needs none."""
-    _refuse(needed(plan), plan.text)
+    _refuse(find_gaps(plan), plan.text)
 
 
 def what_cannot_run(plan: n.Plan, lines_before: int = 0) -> str:
@@ -68,7 +68,7 @@ def what_cannot_run(plan: n.Plan, lines_before: int = 0) -> str:
     Numbers of lines count the `lines_before` the app's text.
     """
     words = []
-    for u in needed(plan):
+    for u in find_gaps(plan):
         more = [f"line {u.span.line + lines_before}"] * bool(u.span.end) + [u.owner] * bool(u.owner)
         words.append(f"{u.what} ({'; '.join(more)})" if more else u.what)
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
@@ -137,7 +137,7 @@ def _definitions(plan: n.Plan) -> Iterator[GapUse]:
                     yield from _node(e)
 
 
-def _connected(a: tree.Annotation, gap: str, what: str) -> GapUse:
+def _connector_gap(a: tree.Annotation, gap: str, what: str) -> GapUse:
     """A gap of a source or sink; of a mapping that is not included, with its extension."""
     mapping = next((m.get("type") for m in a.nested if m.name.lower() == "map"), None)
     kind: Kind = "source-mapping" if a.name.lower() == "source" else "sink-mapping"
@@ -160,15 +160,15 @@ def _stream(s: n.StreamDef, properties: Mapping[str, str]) -> Iterator[GapUse]:
         if kind in ("source", "sink"):
             type_ = connector_type(a, properties)
             if is_outside(a, properties):
-                yield from (_connected(a, gap, what) for gap, what in missing(a, properties))
+                yield from (_connector_gap(a, gap, what) for gap, what in list_gaps(a, properties))
             elif incoming.is_incoming(a, properties):
-                yield from (_connected(a, gap, what) for gap, what in incoming.missing(a, properties))
+                yield from (_connector_gap(a, gap, what) for gap, what in incoming.list_gaps(a, properties))
             elif type_ and type_ not in ("inMemory", "log"):
                 extension = _extension("source" if kind == "source" else "sink", type_)
                 yield GapUse(kind, f"a {kind} of type '{type_}'", a.span, extension)
             mapping = next((m.get("type") for m in a.nested if m.name.lower() == "map"), None)
             if type_ == "inMemory" and mapping not in (None, "passThrough"):
-                yield _connected(a, "mapping", f"a {kind} with mapping '{mapping}'")
+                yield _connector_gap(a, "mapping", f"a {kind} with mapping '{mapping}'")
         elif kind == "onerror" and s.on_error in ("STREAM", "STORE"):
             name = "fault-stream" if s.on_error == "STREAM" else "on-error-store"
             yield GapUse(name, f"@OnError(action='{s.on_error}')", a.span)

@@ -16,7 +16,7 @@ from .query_parts import expressions, may_fail, stream_states
 from .signatures.windows import DECLARATIONS
 
 
-def needed(plan: n.Plan) -> Mapping[str, frozenset[int]]:
+def needed_attributes(plan: n.Plan) -> Mapping[str, frozenset[int]]:
     """The numbers of the attributes that `plan` reads of each of its streams."""
     found: dict[str, set[int]] = {s: set() for s in plan.streams}
     for stream, attrs in _reads(plan):
@@ -37,7 +37,7 @@ def _reads(plan: n.Plan) -> Iterator[tuple[str, Iterable[int]]]:
     for element in plan.elements:
         for key in element.keys if isinstance(element, n.Partition) else ():
             of_key = [key.expr] if isinstance(key, n.ValueKey) else [e for e, _ in key.ranges]
-            yield key.stream, _named(of_key, 0, plan.schema(key.stream))
+            yield key.stream, _named_attributes(of_key, 0, plan.schema(key.stream))
     for a in plan.aggregations.values():
         # An event without a time to aggregate by is an error, with its values.
         whole = a.by is not None
@@ -58,7 +58,7 @@ def _inputs(i: n.Input) -> Iterator[tuple[int, n.StreamInput]]:
 
 def _of_input(i: n.StreamInput, slot: int, exprs: Iterable[n.Expr]) -> Iterable[int]:
     """What `exprs`, which are all of a query, and the steps of one of its inputs read of its events."""
-    return _all(i.source.schema) if any(map(_sees_all, i.steps)) else _named(exprs, slot, i.source.schema)
+    return _all(i.source.schema) if any(map(_sees_all, i.steps)) else _named_attributes(exprs, slot, i.source.schema)
 
 
 def _of_steps(i: n.StreamInput) -> Iterator[n.Expr]:
@@ -76,7 +76,7 @@ def _sees_all(step: n.Step) -> bool:
     return not step.function.startswith("reorder:")
 
 
-def _named(exprs: Iterable[n.Expr], slot: int, schema: Schema) -> Iterable[int]:
+def _named_attributes(exprs: Iterable[n.Expr], slot: int, schema: Schema) -> Iterable[int]:
     """The attributes of the event in `slot` that expressions name; all where one of them may fail."""
     exprs = list(exprs)
     if any(map(may_fail, exprs)):

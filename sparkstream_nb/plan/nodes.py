@@ -481,7 +481,7 @@ class TableDef:
     joint_indexes: tuple[tuple[int, ...], ...] = ()
 
     @property
-    def stored(self) -> bool:
+    def is_stored(self) -> bool:
         """True if it is in a database, which all nodes share (`@store`)."""
         return tree.find_annotation(self.annotations, "store") is not None
 

@@ -13,7 +13,7 @@ from ..lang.parser import parse
 from ..lang.source import variables_in
 from . import compile_app
 from . import nodes as n
-from .query_parts import UNKNOWN_REF, configured, connector_options
+from .query_parts import UNKNOWN_REF, configured_options, connector_options
 
 _TAKEN = "1"
 """What `${NAME}` is taken as: right as a number, and within quotes as a text."""
@@ -81,17 +81,17 @@ def _refs(app: tree.App, properties: Mapping[str, str]) -> dict[str, Span]:
     """The `ref`s that nothing defines, each at its first place."""
     out: dict[str, Span] = {}
     for d in app.definitions:
-        for a in _nested(getattr(d, "annotations", ())):
+        for a in _walk_annotations(getattr(d, "annotations", ())):
             name = a.get("ref") if a.name.lower() in ("source", "sink", "store", "destination") else None
-            if name is not None and not configured(name, properties):
+            if name is not None and not configured_options(name, properties):
                 out.setdefault(name, a.span)
     return out
 
 
-def _nested(annotations: tuple[tree.Annotation, ...]) -> Iterator[tree.Annotation]:
+def _walk_annotations(annotations: tuple[tree.Annotation, ...]) -> Iterator[tree.Annotation]:
     for a in annotations:
         yield a
-        yield from _nested(a.nested)
+        yield from _walk_annotations(a.nested)
 
 
 def _data_sources(plan: n.Plan) -> Iterator[tuple[tree.Annotation, str]]:

@@ -44,7 +44,7 @@ def stream_states(s: n.State) -> Iterator[n.StreamState]:
             yield from stream_states(s.state)
 
 
-def configured(ref: str, properties: Mapping[str, str]) -> dict[str, str]:
+def configured_options(ref: str, properties: Mapping[str, str]) -> dict[str, str]:
     """The options that the deployment defines under the name `ref`; empty where it defines none.
 
     The one place where refs are looked up. So far they are properties of the node, `NAME.option`.
@@ -65,7 +65,7 @@ def is_open(connector: tree.Annotation, properties: Mapping[str, str]) -> bool:
 def connector_options(connector: tree.Annotation, properties: Mapping[str, str]) -> dict[str, str]:
     """The options of a `@source`, `@sink` or `@destination`: as its `ref` has them, and over these as written."""
     ref = connector.get("ref")
-    found = {} if ref is None else configured(ref, properties)
+    found = {} if ref is None else configured_options(ref, properties)
     found.pop(UNKNOWN_REF, None)
     return found | {e.key: e.value for e in connector.elements if e.key is not None and e.key.lower() != "ref"}
 

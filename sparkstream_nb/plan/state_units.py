@@ -51,7 +51,7 @@ def relevant(value: Any) -> Any:
 
 def state_units(plan: n.Plan) -> tuple[StateUnit, ...]:
     """The units of an app, in the order of the text within each kind."""
-    out = [StateUnit("table", t, _digest(d, d.stored), not d.stored) for t, d in plan.tables.items()]
+    out = [StateUnit("table", t, _digest(d, d.is_stored), not d.is_stored) for t, d in plan.tables.items()]
     out += [StateUnit("window", w, _digest(d)) for w, d in plan.windows.items()]
     out += [StateUnit("trigger", t.id, _digest(t), not t.start) for t in plan.triggers.values()]
     for a in plan.aggregations.values():
@@ -169,7 +169,7 @@ def unit_changes(former: Mapping[str, KeptUnit], plan: n.Plan, change: int) -> U
     order of the text.
     """
     units = state_units(plan)
-    matched = _matched(former, units)
+    matched = _match_units(former, units)
     anew = {u.key for u in units if u.key not in matched}
     bound: set[str] = set()
     groups = bound_units(plan)
@@ -193,7 +193,7 @@ def unit_changes(former: Mapping[str, KeptUnit], plan: n.Plan, change: int) -> U
     )
 
 
-def _matched(former: Mapping[str, KeptUnit], units: Sequence[StateUnit]) -> dict[str, str]:
+def _match_units(former: Mapping[str, KeptUnit], units: Sequence[StateUnit]) -> dict[str, str]:
     """The former key of each unit whose state fits, by its key now."""
     out = {u.key: u.key for u in units if u.named and u.key in former and _same(former[u.key], u)}
     taken: Collection[str] = set(out.values())

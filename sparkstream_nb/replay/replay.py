@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.aggregation import from_table, merge_stored, view
-from ..engine.columnar.columns import Array, Strings
+from ..engine.columnar.columns import Array, StringPool
 from ..engine.expressions import Context
 from ..engine.node import NodeEngine
 from ..engine.state.batch import Emitted, InputBatch, StreamRows
@@ -32,10 +32,10 @@ from ..lang.parser import parse_on_demand
 from ..limits import Limits
 from ..nodes.partitioning import part
 from ..plan import bind_retrieval
-from ..plan.distributed.leader import LeaderSplit, divided, led_by
+from ..plan.distributed.leader import LeaderSplit, led_by, split_plan
 from ..plan.nodes import AggregationDef, Plan
 from ..plan.reports.lineage import LINEAGE, change_with_lineage, with_lineage
-from ..recovery.care import Care
+from ..recovery.crash_bisection import CrashBisection
 from ..simulation.faults import Fault, fault_of
 from ..types import Schema, Type
 
@@ -68,16 +68,16 @@ class Recording:
     @property
     def events(self) -> int:
         """How many events there are."""
-        return sum(len(r.ts) for x in self.recorded for r in x.batch.rows.values())
+        return sum(len(r.ts) for x in self.recorded_events for r in x.batch.rows.values())
 
     @cached_property
-    def recorded(self) -> list[Recorded]:
+    def recorded_events(self) -> list[Recorded]:
         """The events alone."""
         return [x for x in self.items if isinstance(x, Recorded)]
 
     def event(self, number: int) -> tuple[str, int, list[Any]]:
         """(stream, timestamp in ms, values) of an event."""
-        for x in self.recorded:
+        for x in self.recorded_events:
             for stream, first in x.first.items():
                 rows = x.batch.rows[stream]
                 if first <= number < first + len(rows.ts):
@@ -87,9 +87,9 @@ class Recording:
         raise KeyError(number)
 
 
-def recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, last: int | None = None) -> Recording:
+def read_recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, last: int | None = None) -> Recording:
     """What the inbox in `folder` has kept, up to entry `last`. Raises SparkStreamError where some of it is gone."""
-    if Care.of(folder).aside:
+    if CrashBisection.of(folder).aside:
         raise SparkStreamError(
             "Some of what came in ended the processes that took it, and was set aside; here it would do so again. "
             "Deploy the app with fresh=True and feed it without those events: app.errors has them."
@@ -103,7 +103,7 @@ def recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, last: 
                 if last is not None and entry.seq > last:
                     break
                 if isinstance(entry, EventsEntry):
-                    item = _numbered(entry, load(folder, entry, schemas), number)
+                    item = _number_event(entry, load(folder, entry, schemas), number)
                     number += sum(len(r.ts) for r in item.batch.rows.values())
                     items.append(item)
                 elif isinstance(entry, Ask):
@@ -129,7 +129,7 @@ def planned_faults(folder: Path, schemas: Mapping[str, Schema]) -> tuple[int | N
     return first, faults
 
 
-def _numbered(entry: EventsEntry, batch: InputBatch, number: int) -> Recorded:
+def _number_event(entry: EventsEntry, batch: InputBatch, number: int) -> Recorded:
     first = {}
     for stream, rows in batch.rows.items():
         first[stream] = number
@@ -193,23 +193,23 @@ class Nodes:
         """A node at its start that runs `plan`."""
         return NodeEngine(plan, shard=shard, allow_scripts=self.scripts, start=self.start, limits=self.limits)
 
-    def traced(self, *, every: bool = False) -> Nodes:
+    def with_tracing(self, *, every: bool = False) -> Nodes:
         """The same nodes, whose outputs name what they were made of; `every`: as in `with_lineage`."""
         return replace(self, plan=with_lineage(self.plan, every=every), untraced=self.plan)
 
-    def divided(self, way: Way) -> LeaderSplit | None:
+    def split_plans(self, way: Way) -> LeaderSplit | None:
         """The plans of nodes and leader; None where there is no leader."""
         if self.led is None or way == ONE:
             return None
         led = self.led if way.route is None else led_by(self.plan, way.route)
-        return None if led is None else divided(self.plan, led)
+        return None if led is None else split_plan(self.plan, led)
 
 
-def replayed(recording: Recording, way: Way, nodes: Nodes) -> list[NodeReplay]:
+def replay_nodes(recording: Recording, way: Way, nodes: Nodes) -> list[NodeReplay]:
     """Every node's outputs. Raises what the engine does for an app that it cannot run."""
     out = []
     places = [None if isinstance(x, str) or way == ONE else way.places(recording, x) for x in recording.items]
-    parts = nodes.divided(way)
+    parts = nodes.split_plans(way)
     leader = None if parts is None else recording.began if way.route is None else way.nodes
     for node in range(max(way.nodes, -1 if leader is None else leader + 1)):
         duty = parts.duty if parts is not None and node == leader else None
@@ -249,7 +249,7 @@ def merged_rows(replays: Sequence[NodeReplay], definition: AggregationDef, nodes
     context = Context(timezone=nodes.plan.properties.get("timezone", "UTC"))
     whole = pa.concat_tables(tables)
     for duration in definition.durations:
-        services = Services(Strings(), context)
+        services = Services(StringPool(), context)
         rows = whole.filter(pc.equal(whole.column("duration"), duration))
         stored = merge_stored(from_table(definition, rows, services), services)
         keys = [c.to_list(services.strings) for c in stored.keys]

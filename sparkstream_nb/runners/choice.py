@@ -78,10 +78,10 @@ def keep_checkpoint(kind: Kind, home: Path, to: Path) -> None:
     if kind == "inline":
         copy_checkpoint(checkpoint, to)
     elif checkpoint.is_dir():
-        shutil.copytree(checkpoint, to, copy_function=_linked)
+        shutil.copytree(checkpoint, to, copy_function=_link_or_copy)
 
 
-def _linked(source: str, target: str) -> None:
+def _link_or_copy(source: str, target: str) -> None:
     """Spark writes the files of a checkpoint once: another name for them is a copy. It may remove one of old state
     meanwhile."""
     try:

@@ -21,12 +21,12 @@ from ..journal.planning import Planner
 from ..journal.resting import forget_resting
 from ..journal.rows import Row
 from ..journal.tasks import Task, TaskFailed
-from ..recovery.care import Care, alone
+from ..recovery.crash_bisection import CrashBisection, alone
 from . import node_work as nodes
 from .inline_checkpoint import BufferedState, InlineCheckpoint, Planned
 from .node_spec import NodeWork
 from .protocol import Job
-from .stateless import SourceApp, app_of, worked_off
+from .stateless import SourceApp, app_of, work_off_share
 
 ABOUT = "Runs in this process, without Spark (master='inline'): meant for tests, CI and a first look."
 _ENDING_SECONDS = 60.0
@@ -68,7 +68,7 @@ class InlineSession:
         raise SparkStreamError("A Spark data frame needs Spark: give its toPandas(), or deploy the app on Spark.")
 
     @contextlib.contextmanager
-    def tagged(self, tag: str) -> Iterator[None]:
+    def tag_tasks(self, tag: str) -> Iterator[None]:
         event = self._tags[tag] = threading.Event()
         token = _cancelled.set(event)
         try:
@@ -102,7 +102,7 @@ class InlineRunner:
     def _alive(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def begin(self, care: Care) -> None:
+    def begin(self, care: CrashBisection) -> None:
         self._stopping.set()
         self._more.set()
         if self._thread is not None:
@@ -134,7 +134,7 @@ class InlineRunner:
             with self.job.commit.progress.changed:
                 self.job.commit.progress.changed.notify_all()
 
-    def arrived(self) -> None:
+    def notify_arrival(self) -> None:
         self._more.set()
 
     def failure(self) -> str | None:
@@ -144,7 +144,7 @@ class InlineRunner:
         return False
 
     def attempts(self) -> int:
-        unfinished = self.checkpoint.unfinished
+        unfinished = self.checkpoint.unfinished_batch
         return 0 if unfinished is None else unfinished.tries + 1
 
     def settle(self) -> None:
@@ -160,7 +160,7 @@ class InlineRunner:
             self._thread.join(timeout)
         return not self._alive()
 
-    def ended(self, timeout: float) -> bool:
+    def wait_for_end(self, timeout: float) -> bool:
         if self._thread is not None:
             self._thread.join(timeout)
         if self._alive():
@@ -169,14 +169,14 @@ class InlineRunner:
         self.checkpoint.close()
         return True
 
-    def committed(self) -> tuple[int, int]:
+    def last_commit(self) -> tuple[int, int]:
         return self.checkpoint.done()
 
 
 class _MicroBatches:
     """The micro-batches of an app, one after the other, until `stopping`."""
 
-    def __init__(self, job: Job, checkpoint: InlineCheckpoint, care: Care, stopping: threading.Event) -> None:
+    def __init__(self, job: Job, checkpoint: InlineCheckpoint, care: CrashBisection, stopping: threading.Event) -> None:
         self.job, self.checkpoint, self.stopping = job, checkpoint, stopping
         inbox, outputs, keys = job.home / "inbox", job.home / "outputs", job.layout.keys
         self.app: SourceApp = app_of(keys, job.specs, job.schemas, outputs=str(outputs), care=care)
@@ -192,7 +192,7 @@ class _MicroBatches:
 
     def work(self) -> bool:
         """Carries out the next micro-batch, or once more the one that is planned and not done; whether there is one."""
-        planned = self.checkpoint.unfinished
+        planned = self.checkpoint.unfinished_batch
         if planned is None:
             start = self.checkpoint.done_offset() or self.planner.beginning
             end = self.planner.latest(start, self.job.rows)
@@ -213,7 +213,7 @@ class _MicroBatches:
         given: dict[int, list[Row]] = {}
         for share in self.planner.shares(planned.start, planned.end):
             with alone(self.nodes.folder, when=self.app.care.concerns(share.entries)):
-                for key, row in worked_off(self.nodes.folder, self.app, share, self._check):
+                for key, row in work_off_share(self.nodes.folder, self.app, share, self._check):
                     given.setdefault(key, []).append(row)
         out: list[Row] = []
         states: list[BufferedState] = []

@@ -52,7 +52,7 @@ class InlineCheckpoint:
         self._last: Planned | None = None
         self._state = False
         if self.file.exists():
-            with self._readable(), contextlib.closing(self._connected()) as database:
+            with self._readable(), contextlib.closing(self._connect()) as database:
                 self._read(database)
 
     @contextlib.contextmanager
@@ -64,7 +64,7 @@ class InlineCheckpoint:
                 f"{self.file} cannot be read: {error}. Put the checkpoint back from a copy; {BEGIN_ANEW}."
             ) from error
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(self.file, isolation_level=None, check_same_thread=False)
 
     def _read(self, database: sqlite3.Connection) -> None:
@@ -80,7 +80,7 @@ class InlineCheckpoint:
                 return
             private_file(private_folder(self.folder) / _FILE)
             with self._readable():
-                database = self._connected()
+                database = self._connect()
                 database.execute("PRAGMA journal_mode = WAL")
                 database.execute("PRAGMA synchronous = FULL")
                 database.executescript(_TABLES)
@@ -96,7 +96,7 @@ class InlineCheckpoint:
 
     # ------------------------------------------------------------------------------------------------------- how far
 
-    def reached(self) -> CheckpointProgress:
+    def read_progress(self) -> CheckpointProgress:
         last = self._last
         if last is None:
             return CheckpointProgress(-1, -1, 0, self._state)
@@ -107,7 +107,7 @@ class InlineCheckpoint:
         return (-1, (0, 0)) if last is None else (last.batch, (last.start["seq"], last.end["seq"]))
 
     def done(self) -> tuple[int, int]:
-        end, done = self.done_offset(), self.reached().done
+        end, done = self.done_offset(), self.read_progress().done
         return (-1, -1) if end is None else (done, end["seq"] - 1)
 
     def done_offset(self) -> Offset | None:
@@ -119,7 +119,7 @@ class InlineCheckpoint:
     # ------------------------------------------------------------------------------------------------- micro-batches
 
     @property
-    def unfinished(self) -> Planned | None:
+    def unfinished_batch(self) -> Planned | None:
         """The micro-batch that is planned and not done."""
         last = self._last
         return None if last is None or last.done else last
@@ -136,7 +136,7 @@ class InlineCheckpoint:
 
     def begin_again(self) -> None:
         """Counts that the micro-batch which is planned and not done is begun once more."""
-        last = self.unfinished
+        last = self.unfinished_batch
         if last is not None:
             with self._transaction() as database:
                 database.execute("UPDATE batches SET tries = tries + 1 WHERE batch = ?", (last.batch,))

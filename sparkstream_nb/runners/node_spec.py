@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,8 +13,7 @@ if TYPE_CHECKING:
     from ..journal.shared import Shared
     from ..nodes.distributed import Distributed
     from ..plan.distributed.leader import Duty
-    from ..plan.nodes import Plan
-    from ..recovery.care import Care
+    from ..recovery.crash_bisection import CrashBisection
     from ..simulation.groups import NodeGroups
 
 
@@ -24,10 +22,11 @@ class NodeSpec:
     """A node as the workers need it: number `index` of its app, which began with `count` nodes.
 
     `plan` is pickled, so that it is unpickled only where an engine is made. The node's clock starts at `start` (ms;
-    None: with the first event or tick). `tables` is `tables.packed`, empty where no table is in a database. A node with
-    a `duty` is the leader, and one of `groups` has another node to take over: these take all events. Of the nodes of a
-    distributed app the first one computes all. `limits`: what one event may ask for. `tokens` name the parts of its
-    state (`plan.state_units.state_tokens`), where the app may be changed and go on; else the plan is always the same.
+    None: with the first event or tick). `tables` is `database_tables.pack_tables`, empty where no table is in a
+    database. A node with a `duty` is the leader, and one of `groups` has another node to take over: these take all
+    events. Of the nodes of a distributed app the first one computes all. `limits`: what one event may ask for. `tokens`
+    name the parts of its state (`plan.state_units.state_tokens`), where the app may be changed and go on; else the plan
+    is always the same.
     """
 
     node: int
@@ -48,28 +47,6 @@ class NodeSpec:
     def takes_all(self) -> bool:
         """True if it takes all events, and does all of its plan itself."""
         return self.duty is not None or self.groups is not None
-
-    @staticmethod
-    def of(
-        node: int,
-        shard: str,
-        plan: Plan,
-        *,
-        trace: bool = False,
-        scripts: bool = False,
-        index: int = 0,
-        count: int = 1,
-        start: int | None = None,
-        tables: bytes = b"",
-        duty: Duty | None = None,
-        groups: NodeGroups | Distributed | None = None,
-        limits: Limits | None = None,
-        tokens: Mapping[str, str] | None = None,
-    ) -> NodeSpec:
-        return NodeSpec(
-            node, shard, pickle.dumps(plan), trace, scripts, index, count, start, tables, duty, groups,
-            Limits() if limits is None else limits, tokens,
-        )  # fmt: skip
 
 
 class NodeState(Protocol):
@@ -110,7 +87,7 @@ class NodeWork:
     outputs: Path | None = None
     keep: bool = True
     isolate: bool = False
-    care: Care | None = None
+    care: CrashBisection | None = None
     shared: Shared | None = None
     check: Callable[[], None] | None = None
 

@@ -27,7 +27,7 @@ import numpy as np
 from ..engine.expressions.checks import reason_of
 from ..engine.node import NodeEngine
 from ..engine.state.batch import EventError, InputBatch, Outputs, RetrievalAnswer
-from ..engine.state.pieces import pieces
+from ..engine.state.content_chunking import pieces
 from ..errors import SparkStreamError
 from ..journal import journal, rows, segments
 from ..journal.checkpoints import LocalFiles
@@ -43,17 +43,26 @@ from ..nodes.distributed_member import DistributedMember, NodesOutputs
 from ..nodes.member import PairMember
 from ..outputs.spill import Spill
 from ..plan import bind_retrieval
-from ..plan.distributed.placement import idle, nothing, split
-from ..plan.needed import needed
+from ..plan.distributed.placement import idle, idle_plan, split
+from ..plan.needed import needed_attributes
 from ..plan.nodes import BatchClock, Plan
 from ..plan.state_units import bound_units, state_units
-from ..recovery.aside import taken
-from ..recovery.care import DIED, Care, StepRange, Trying, WorkPlace, alone, trying, with_care
+from ..recovery.crash_bisection import (
+    DIED,
+    CrashBisection,
+    StepRange,
+    Trying,
+    WorkPlace,
+    alone,
+    record_attempt,
+    with_care,
+)
+from ..recovery.quarantine import taken
 from ..simulation.faults import fault_of
 from .node_spec import NodeSpec, NodeState, NodeWork
 
 if TYPE_CHECKING:
-    from .tables import NodeTables
+    from .database_tables import NodeTables
 
 Engine = NodeEngine | PairMember | DistributedMember
 ENGINES_KEPT = 64
@@ -81,7 +90,7 @@ def _plan(spec: NodeSpec) -> tuple[Plan, Plan, segments.Needed | None]:
     if key not in _plans:
         plan = pickle.loads(spec.plan)
         own = plan if spec.takes_all else split(plan)[1]
-        _plans[key] = plan, own, None if spec.takes_all or spec.trace else needed(own)
+        _plans[key] = plan, own, None if spec.takes_all or spec.trace else needed_attributes(own)
         while len(_plans) > ENGINES_KEPT:
             _plans.popitem(last=False)
     return _plans[key]
@@ -92,7 +101,7 @@ def _engine(spec: NodeSpec) -> Engine:
     of a pair are in the state of its nodes, which has to be whole in a revision."""
     plan = _plan(spec)[1]
     if isinstance(spec.groups, Distributed):
-        return _distributed(spec, spec.groups, plan)
+        return _make_distributed(spec, spec.groups, plan)
     new = partial(
         NodeEngine,
         plan,
@@ -107,10 +116,10 @@ def _engine(spec: NodeSpec) -> Engine:
     return new(trace=spec.trace, stored=not spec.trace, tokens=spec.tokens)
 
 
-def _distributed(spec: NodeSpec, app: Distributed, plan: Plan) -> Engine:
+def _make_distributed(spec: NodeSpec, app: Distributed, plan: Plan) -> Engine:
     """All nodes of a distributed app for the first of them; nothing to do for the others."""
     if spec.index:
-        return NodeEngine(nothing(plan), start=spec.start)
+        return NodeEngine(idle_plan(plan), start=spec.start)
     return DistributedMember(
         plan,
         app,
@@ -181,16 +190,16 @@ def _with_care(p: NodeWork, state: NodeState, key: int, given: _NodeInput) -> li
         return _work(p, state, key, given)
 
 
-def _care(p: NodeWork) -> Care:
-    return p.care or Care()
+def _care(p: NodeWork) -> CrashBisection:
+    return p.care or CrashBisection()
 
 
 def _work(p: NodeWork, state: NodeState, key: int, given: _NodeInput) -> list[Row]:
-    kept = _restored(p, state, key)
+    kept = _restore_engine(p, state, key)
     spec = p.specs[key]
     if not spec.tables:
         return _run(p, state, key, kept, given)
-    from .tables import BatchOf, with_tables
+    from .database_tables import BatchOf, with_tables
 
     first = given.entries[0].seq if given.entries else -1
     batch = BatchOf(p.run, spec.index, f"{first}.{kept.engine.steps}")
@@ -199,13 +208,13 @@ def _work(p: NodeWork, state: NodeState, key: int, given: _NodeInput) -> list[Ro
 
     def work(source: NodeTables) -> list[Row]:
         # An attempt that failed half-way leaves an engine that cannot be used again.
-        return _run(p, state, key, engines.pop() if engines else _restored(p, state, key), given, source)
+        return _run(p, state, key, engines.pop() if engines else _restore_engine(p, state, key), given, source)
 
     reads = LocalFiles(p.folder.parent) if p.shared is None else p.shared
     return with_tables(spec.tables, batch, reads, work)
 
 
-def _restored(p: NodeWork, state: NodeState, key: int) -> _LiveEngine:
+def _restore_engine(p: NodeWork, state: NodeState, key: int) -> _LiveEngine:
     """The node's engine as the micro-batch finds it."""
     stored = state.version()
     # Taken out while it works: an engine that fails half-way must not be found again.
@@ -216,7 +225,7 @@ def _restored(p: NodeWork, state: NodeState, key: int) -> _LiveEngine:
         kept = _LiveEngine("", _engine(spec), [], spec)
         if stored is not None:
             kept.restored = True
-            kept.pieces, kept.last = _noted(stored[1])
+            kept.pieces, kept.last = _parse_digests(stored[1])
             kept.engine.restore(b"".join(_piece(state, d) for d in kept.pieces))
     return kept
 
@@ -230,14 +239,14 @@ def _run(
     is not known which event is.
     """
     try:
-        return _carried(p, state, key, kept, given, tables)
+        return _run_engine(p, state, key, kept, given, tables)
     except Exception:
         if tables is not None or p.isolate:
             raise
-    return _carried(p, state, key, _restored(p, state, key), given, careful=True)
+    return _run_engine(p, state, key, _restore_engine(p, state, key), given, careful=True)
 
 
-def _carried(
+def _run_engine(
     p: NodeWork,
     state: NodeState,
     key: int,
@@ -284,7 +293,7 @@ def _the_rest(p: NodeWork, spec: NodeSpec, entries: Sequence[Entry]) -> contextl
     if not _care(p).concerns(entries):
         return contextlib.nullcontext()
     steps = StepRange(entries[0].step, entries[-1].step + entries[-1].steps)
-    return trying(WorkPlace(p.folder, str(spec.index)), Trying(all=steps))
+    return record_attempt(WorkPlace(p.folder, str(spec.index)), Trying(all=steps))
 
 
 def _runs(entries: Iterable[Entry]) -> Iterator[list[EventsEntry] | Entry]:
@@ -389,7 +398,7 @@ def _without(kept: _LiveEngine, spec: NodeSpec, piece: segments.StepsOfNode, why
         return None
     before, now = engine.snapshot(), InputBatch(piece.batch.clock, {})
 
-    def restored(without: Collection[str]) -> Engine | None:
+    def restore_rest(without: Collection[str]) -> Engine | None:
         """The node without the states of these units; None where that fails as well."""
         tried, found = _engine(spec), _engine(spec)
         assert isinstance(tried, NodeEngine)
@@ -404,10 +413,10 @@ def _without(kept: _LiveEngine, spec: NodeSpec, piece: segments.StepsOfNode, why
             return None
         return found
 
-    if restored(()) is not None:
+    if restore_rest(()) is not None:
         return None  # it is the events
     for units in _droppable(_plan(spec)[0]):
-        found = restored(units)
+        found = restore_rest(units)
         if found is not None:
             kept.engine = found
             said = f"what it held is dropped, as it cannot go on: {why}"
@@ -438,10 +447,10 @@ def _aside(p: NodeWork, engine: Engine, spec: NodeSpec, entry: Entry) -> list[Ro
         case Ask() if entry.seq in _care(p).asks:
             return [rows.Answered(*where, QueryFailed("SiddhiRuntimeError", f"The query was set aside: {DIED}."))]
         case Ask() if _care(p).concerns([entry]):
-            with trying(WorkPlace(p.folder, str(spec.index)), Trying(ask=entry.seq)):
-                return _answered(engine, spec, entry)
+            with record_attempt(WorkPlace(p.folder, str(spec.index)), Trying(ask=entry.seq)):
+                return _answer_retrieval(engine, spec, entry)
         case Ask():
-            return _answered(engine, spec, entry)
+            return _answer_retrieval(engine, spec, entry)
         case Reject():
             if spec.index:
                 return []
@@ -456,7 +465,7 @@ def _aside(p: NodeWork, engine: Engine, spec: NodeSpec, entry: Entry) -> list[Ro
     raise TypeError(f"a node does not know what to do with an entry of kind '{entry.kind}'")
 
 
-def _noted(text: str) -> tuple[list[str], int | None]:
+def _parse_digests(text: str) -> tuple[list[str], int | None]:
     """The digests of a state's pieces, and the last entry that its node took note of: former versions wrote the digests
     alone, as no node was left out."""
     found = json.loads(text)
@@ -469,7 +478,7 @@ def _piece(state: NodeState, digest: str) -> bytes:
     return found
 
 
-def _answered(engine: Engine, spec: NodeSpec, entry: Ask) -> list[Row]:
+def _answer_retrieval(engine: Engine, spec: NodeSpec, entry: Ask) -> list[Row]:
     """The node's answer; of a distributed app, that of each node which runs what is asked for."""
     found = _answer(engine, spec, entry)
     if not isinstance(found, Mapping):

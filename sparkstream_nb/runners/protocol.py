@@ -18,7 +18,7 @@ from ..journal.planning import ROWS_PER_TRIGGER, Offset
 from ..journal.routing import keys_apart
 from ..journal.tasks import Tasks
 from ..outputs.commit import Commit
-from ..recovery.care import Care
+from ..recovery.crash_bisection import CrashBisection
 from ..retention import Retention
 from ..types import Schema
 from .node_spec import NodeSpec
@@ -73,7 +73,7 @@ class Job:
 class Checkpoint(Protocol):
     """How far a runner is, as its folder says. All raise SparkStreamError where that cannot be read."""
 
-    def reached(self) -> CheckpointProgress:
+    def read_progress(self) -> CheckpointProgress:
         """How far the runner is."""
 
     def planned_batch(self) -> tuple[int, tuple[int, int]]:
@@ -100,10 +100,10 @@ class Runner(Protocol):
     def active(self) -> bool:
         """True if it runs."""
 
-    def begin(self, care: Care) -> None:
+    def begin(self, care: CrashBisection) -> None:
         """Begins where it left off. `care` is what the nodes mind. Raises SparkStreamError where it cannot."""
 
-    def arrived(self) -> None:
+    def notify_arrival(self) -> None:
         """Something has come in."""
 
     def failure(self) -> str | None:
@@ -125,10 +125,10 @@ class Runner(Protocol):
     def stop(self, timeout: float) -> bool:
         """Ends it. Returns within `timeout` seconds: False where it is still busy."""
 
-    def ended(self, timeout: float) -> bool:
+    def wait_for_end(self, timeout: float) -> bool:
         """Waits until one that was stopped has let go of all that it held; False after `timeout` seconds."""
 
-    def committed(self) -> tuple[int, int]:
+    def last_commit(self) -> tuple[int, int]:
         """(number of the last micro-batch that is committed as far as the runner knows, its last entry); -1 for
         none."""
 
@@ -148,7 +148,7 @@ class Session(Tasks, Protocol):
     def runner(self, job: Job) -> Runner:
         """The runner of an app. Raises SparkStreamError where the session has ended."""
 
-    def tagged(self, tag: str) -> AbstractContextManager[None]:
+    def tag_tasks(self, tag: str) -> AbstractContextManager[None]:
         """Marks the tasks started inside, for `interrupt`. Raises SparkStreamError where the session has ended."""
 
     def interrupt(self, tag: str) -> None:

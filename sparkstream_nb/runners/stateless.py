@@ -18,7 +18,7 @@ import pyarrow as pa
 from ..engine.node import NodeEngine
 from ..engine.state.batch import Outputs
 from ..journal import journal, rows, segments
-from ..journal.division import divided, files_of
+from ..journal.division import divide_entries, files_of
 from ..journal.entries import Entry, EventsEntry, StepsEntry, to_json
 from ..journal.marks import mark_task
 from ..journal.mirror import apps_at
@@ -29,10 +29,10 @@ from ..journal.shared import Shared
 from ..limits import Limits
 from ..outputs.spill import Spill
 from ..plan.distributed.placement import idle, split
-from ..plan.needed import needed
+from ..plan.needed import needed_attributes
 from ..plan.nodes import Plan
-from ..recovery.aside import taken
-from ..recovery.care import Care, WorkPlace, alone, with_care
+from ..recovery.crash_bisection import CrashBisection, WorkPlace, alone, with_care
+from ..recovery.quarantine import taken
 from ..retention import Retention
 from ..system import put_in_place
 from ..types import Schema
@@ -62,7 +62,7 @@ class SourceApp:
     outputs: str | None = None
     start: int | None = None
     began: int = 1
-    care: Care = field(default_factory=Care)
+    care: CrashBisection = field(default_factory=CrashBisection)
     tells: bool = False
     limits: Limits = field(default_factory=Limits)
     divides: bool = False
@@ -80,7 +80,7 @@ def app_of(
     schemas: Mapping[str, Schema],
     *,
     outputs: str | None = None,
-    care: Care | None = None,
+    care: CrashBisection | None = None,
 ) -> SourceApp:
     """An app whose nodes are `specs`, by their keys."""
     halves = [(None, None) if s.takes_all else split(pickle.loads(s.plan)) for s in specs]
@@ -88,7 +88,7 @@ def app_of(
     trace = any(s.trace for s in specs)
     idles = all(rest is not None and idle(rest) for _, rest in halves)
     divides = len(specs) > 1 and not (trace or idles or any(s.takes_all for s in specs))
-    read = [needed(p) for ahead, rest in halves for p in (ahead, rest if divides else None) if p is not None]
+    read = [needed_attributes(p) for ahead, rest in halves for p in (ahead, rest if divides else None) if p is not None]
     return SourceApp(
         tuple(keys),
         tuple(s.node for s in specs),
@@ -99,7 +99,7 @@ def app_of(
         outputs,
         specs[0].start,
         specs[0].count,
-        care or Care(),
+        care or CrashBisection(),
         idles,
         specs[0].limits,
         divides=divides,
@@ -175,49 +175,67 @@ def _rows(folder: Path, apps: Sequence[SourceApp | None], share: TaskShare) -> I
         if app is None:
             continue
         with alone(folder, when=app.care.concerns(found)):
-            yield worked_off(folder, app, replace(share, entries=found))
+            yield work_off_share(folder, app, replace(share, entries=found))
 
 
-def worked_off(
+def work_off_share(
     folder: Path, app: SourceApp, share: TaskShare, check: Callable[[], None] | None = None
 ) -> list[tuple[int, Row]]:
     """An app's rows, each with its key: consecutive entries for every node that does not rest, its part of their
     events, and the results of what needs no state. `check` is called between two pieces of work, and raises what ends
     it."""
-    found, count = share.entries, len(app.keys)
-    out: list[tuple[int, Row]] = []
-    events = [0] * count
-    resting = {k for k in range(count) if app.nodes[k] in share.resting and app.care == Care()}
-    for run in journal.runs(e for e in found if isinstance(e, EventsEntry)) if app.works else ():
+    count = len(app.keys)
+    resting = {k for k in range(count) if app.nodes[k] in share.resting and app.care == CrashBisection()}
+    work = _TaskWork(folder, app, [0] * count, resting)
+    for run in journal.runs(e for e in share.entries if isinstance(e, EventsEntry)) if app.works else ():
         if check is not None:
             check()
+        work.take(run)
+    return [*work.out, *work.list_entries(share.entries)]
+
+
+@dataclass
+class _TaskWork:
+    """The work of a task of an app's: `events` counts those of each node, and `resting` has the nodes that none has
+    reached so far."""
+
+    folder: Path
+    app: SourceApp
+    events: list[int]
+    resting: set[int]
+    out: list[tuple[int, Row]] = field(default_factory=list)
+
+    def take(self, run: Sequence[EventsEntry]) -> None:
+        """Works on consecutive entries."""
+        folder, app, count = self.folder, self.app, len(self.events)
         whole = partial(segments.pieces, folder, run, app.schemas, began=app.began)
         lean = app.needed is not None and _may_leave_out(app, run)
         pieces = whole(range(count), needed=app.needed if lean else None)
         for k, piece in enumerate(pieces):
             own = segments.events_of(piece.batch)
-            events[k] += own
+            self.events[k] += own
             if own or not len(piece.batch.clock):
-                resting.discard(k)
+                self.resting.discard(k)
             plan = app.stateless[k] if own and app.stateless else None
             if plan is not None:
                 again = partial(whole, [k]) if lean else None
-                out += [(app.keys[k], row) for row in _results(folder, app, k, plan, piece, again)]
-        if len(resting) == count:
-            resting.discard(0)  # one tells how far it is
+                self.out += [(app.keys[k], row) for row in _results(folder, app, k, plan, piece, again)]
+        if len(self.resting) == count:
+            self.resting.discard(0)  # one tells how far it is
         if app.divides:
-            awake = [k for k in range(count) if k not in resting]
-            parts = divided(folder, [app.nodes[k] for k in awake], [pieces[k] for k in awake])
-            out += [(app.keys[k], part) for k, part in zip(awake, parts, strict=True) if part is not None]
+            awake = [k for k in range(count) if k not in self.resting]
+            parts = divide_entries(folder, [app.nodes[k] for k in awake], [pieces[k] for k in awake])
+            self.out += [(app.keys[k], part) for k, part in zip(awake, parts, strict=True) if part is not None]
         if app.stateless:
             mark_task(folder, run)
-    low, high = found[0].seq, found[-1].seq
-    text = to_json([_without_events(e) for e in found] if app.divides else found)
-    for k in range(count):
-        if k not in resting:
-            own = events[k] if app.stateless else 0
-            out.append((app.keys[k], rows.Entries(app.nodes[k], low, high, text, own)))
-    return out
+
+    def list_entries(self, found: Sequence[Entry]) -> Iterator[tuple[int, Row]]:
+        """The entries, for each node that does not rest."""
+        app, low, high = self.app, found[0].seq, found[-1].seq
+        text = to_json([_without_events(e) for e in found] if app.divides else found)
+        for k, events in enumerate(self.events):
+            if k not in self.resting:
+                yield app.keys[k], rows.Entries(app.nodes[k], low, high, text, events if app.stateless else 0)
 
 
 def _may_leave_out(app: SourceApp, run: Sequence[EventsEntry]) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from ..errors import SparkStreamError
 from ..outputs.commit import Progress
-from ..recovery.care import Care
-from ..recovery.mending import Mending
+from ..recovery.crash_bisection import CrashBisection
+from ..recovery.query_recovery import QueryRecovery
 from .protocol import STOP_SECONDS, Checkpoint, Job, Runner
 
 
@@ -17,8 +17,8 @@ class Stream:
 
     def __init__(self, job: Job, runner: Runner) -> None:
         self.job, self.runner = job, runner
-        self.care = Care()
-        self.mending = Mending(self, job.home / "inbox", self.progress.say)
+        self.care = CrashBisection()
+        self.mending = QueryRecovery(self, job.home / "inbox", self.progress.say)
 
     @property
     def progress(self) -> Progress:
@@ -92,19 +92,19 @@ class Stream:
         self.mending.leave(timeout)
         return self.runner.stop(timeout)
 
-    def ended(self, timeout: float = 60.0) -> bool:
+    def wait_for_end(self, timeout: float = 60.0) -> bool:
         """Waits until a stream that was stopped has let go of its files and all else that it held."""
-        return self.runner.ended(timeout)
+        return self.runner.wait_for_end(timeout)
 
-    def planned(self) -> int:
+    def next_unplanned(self) -> int:
         """The number of the first entry that no micro-batch has been planned for."""
-        return self.checkpoint.reached().reached
+        return self.checkpoint.read_progress().reached
 
     def planned_batch(self) -> tuple[int, tuple[int, int]]:
         """The number of the last micro-batch that is planned, and its entries: the first, and the first after it."""
         return self.checkpoint.planned_batch()
 
-    def committed(self) -> tuple[int, int]:
+    def last_commit(self) -> tuple[int, int]:
         """(number of the last micro-batch that is committed as far as the runner knows, its last entry); -1 for
         none."""
-        return self.runner.committed()
+        return self.runner.last_commit()

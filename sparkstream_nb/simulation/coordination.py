@@ -58,19 +58,19 @@ class GroupTables:
 class CoordinationListener(Protocol):
     """What a server makes of its coordination."""
 
-    def joined(self, node: str, now: int) -> None:
+    def handle_join(self, node: str, now: int) -> None:
         """The node has started, and there is a coordinator."""
 
-    def changed(self, node: str, change: Change, subject: str, now: int) -> None:
+    def handle_change(self, node: str, change: Change, subject: str, now: int) -> None:
         """The node has read a change."""
 
     def unresponsive(self, node: str, now: int) -> None:
         """The node could not read changes for longer than a heartbeat counts."""
 
-    def elected(self, node: str, now: int, age: int | None) -> None:
+    def handle_election(self, node: str, now: int, age: int | None) -> None:
         """The node has become the coordinator; the former one's heartbeat was so old."""
 
-    def deposed(self, node: str, now: int) -> None:
+    def handle_deposition(self, node: str, now: int) -> None:
         """The node has found that it is not the coordinator any more."""
 
 
@@ -104,7 +104,7 @@ class Coordinators:
         """How much later (ms) what a node exchanges with the database takes effect."""
         self.listener: CoordinationListener
 
-    def settled(self, now: int) -> None:
+    def begin_settled(self, now: int) -> None:
         """Begins with all nodes up and known to one another, the first of them the coordinator."""
         for member in self.members.values():
             member.running = True
@@ -222,7 +222,7 @@ class Coordinators:
         member.joining = False
         member.next_beat = max(began + self.figures.heartbeat + LATE, now)
         self._beat(member, began, now)
-        self.listener.joined(member.name, now)
+        self.listener.handle_join(member.name, now)
 
     def _beat(self, member: Member, began: int, now: int) -> None:
         """`runCoordinationElectionTask`: whatever it raises makes the node a member. All ages are taken from its
@@ -232,7 +232,7 @@ class Coordinators:
             return
         db = self.database
         if member.coordinates and db.coordinator != member.name:
-            self.listener.deposed(member.name, now)
+            self.listener.handle_deposition(member.name, now)
             member.coordinates = False
             self._elect(member, began, now, None)
         elif member.coordinates:
@@ -263,7 +263,7 @@ class Coordinators:
         self._find_changes(began)
         member.coordinates = True
         db.tell(Change.COORDINATOR, member.name, known)
-        self.listener.elected(member.name, now, age)
+        self.listener.handle_election(member.name, now, age)
 
     def _find_changes(self, began: int) -> None:
         """`findAddedRemovedMembers`: silent nodes are forgotten, new ones announced."""
@@ -288,4 +288,4 @@ class Coordinators:
             return
         member.silent_since = None
         for change, subject in self.database.changes.pop(member.name, []):
-            self.listener.changed(member.name, change, subject, now)
+            self.listener.handle_change(member.name, change, subject, now)

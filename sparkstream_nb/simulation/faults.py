@@ -220,13 +220,13 @@ class Scenario:
 
     def schedule(self, start: int, until: int, more: tuple[Fault, ...] = ()) -> Schedule:
         """All that happens from `start` to `until` (ms); `more` faults have the times of their own."""
-        found = Schedule(self.pair, tuple(shifted(f, start) for f in self.faults))
+        found = Schedule(self.pair, tuple(shift_fault(f, start) for f in self.faults))
         if self.rate:
             found = random_schedule(self.pair, self.seed, (start, until), rate=self.rate).plus(*found.faults)
         return found.plus(*more)
 
 
-def shifted(fault: Fault, by: int) -> Fault:
+def shift_fault(fault: Fault, by: int) -> Fault:
     """The fault `by` ms later."""
     if isinstance(fault, Lasting):
         return replace(fault, at=fault.at + by, until=fault.until + by)

@@ -87,7 +87,7 @@ class NodeGroups:
         return tuple(f for f in meant if self.place(next(n for n in f.nodes if n in self.nodes)) == place)
 
     @property
-    def planned(self) -> bool:
+    def has_planned_faults(self) -> bool:
         """True if faults are planned from the start on."""
         return any(s.faults for s in self.scenarios)
 

@@ -56,7 +56,7 @@ class _PairSimulation:
         )
         self.active: set[str] = {pair.nodes[0]}
         self.syncing: set[str] = {pair.nodes[0]}
-        self.coordinators.settled(start)
+        self.coordinators.begin_settled(start)
         for node in pair.nodes:
             self.timeline.clocks.append(PersistTimes(node, start, pair.persist))
         self._say(Active(start, pair.nodes[0], started=True))
@@ -143,7 +143,7 @@ class _PairSimulation:
 
     # What follows is called by the coordination.
 
-    def joined(self, node: str, now: int) -> None:
+    def handle_join(self, node: str, now: int) -> None:
         """`HAManager.start`."""
         if self._leader() != node:
             self._say(Passive(now, node, started=True))
@@ -154,7 +154,7 @@ class _PairSimulation:
         if row is not None and now - row.at < self.pair.coordination.oldest:
             self._sync(node, now)
 
-    def changed(self, node: str, change: Change, subject: str, now: int) -> None:
+    def handle_change(self, node: str, change: Change, subject: str, now: int) -> None:
         """`HAEventListener`."""
         leads = self._leader() == node
         match change:
@@ -174,11 +174,11 @@ class _PairSimulation:
         if node in self.active:
             self._passive(node, now)
 
-    def elected(self, node: str, now: int, age: int | None) -> None:
+    def handle_election(self, node: str, now: int, age: int | None) -> None:
         """For the log."""
         self._say(Elected(now, node, age))
 
-    def deposed(self, node: str, now: int) -> None:
+    def handle_deposition(self, node: str, now: int) -> None:
         """For the log."""
         self._say(Deposed(now, node))
 

@@ -75,7 +75,7 @@ class _Pool:
             buckets *= 2
         return sorted(names, key=lambda n: _spread(n) & (buckets - 1))
 
-    def loaded(self) -> _Pool:
+    def load_copy(self) -> _Pool:
         """The pool as another manager reads it from the database."""
         found = deepcopy(self)
         wanted = len(found.nodes) + len(found.nodes) // 2 + 1
@@ -148,7 +148,7 @@ class ResourceSimulation:
         self._begin(start, rng)
 
     def _begin(self, start: int, rng: random.Random) -> None:
-        self.coordinators.settled(start)
+        self.coordinators.begin_settled(start)
         first = self.managers[self.cluster.managers[0]]
         first.leads, first.pool = True, _Pool(apps=dict.fromkeys(self.parts))
         first.looks = [start + 1 + rng.randrange(self.cluster.heartbeat)]
@@ -217,17 +217,19 @@ class ResourceSimulation:
         heard = any({c.a, c.b} & {*self.managers} for c in self.cuts)
         if self.halted or heard or len(leaders) != 1 or looking not in ([], leaders) or leaders[0].pool is None:
             return False
-        leader, pool, oldest = leaders[0], leaders[0].pool, 2 * self.cluster.heartbeat
+        steady = leaders[0].up and self._knows_all(leaders[0].name, leaders[0].pool)
+        return steady and self.coordinators.quiet(self.coordinators.next_at(set()))
+
+    def _knows_all(self, leader: str, pool: _Pool) -> bool:
+        """True if the leader has all nodes that are up in its `pool`, and each has sent its last heartbeat in time: the
+        next one is the next event of its own."""
         up = [w for w in self.workers.values() if w.up]
         return (
-            leader.up
-            and {*pool.nodes} == {w.name for w in up}
-            and all(w.leader == leader.name and not w.new for w in up)
+            {*pool.nodes} == {w.name for w in up}
+            and all(w.leader == leader and not w.new for w in up)
             and all(p.failed == 0 for p in pool.nodes.values())
-            # Each has sent its last heartbeat in time, so that the next one is the next event of its own.
             and all(pool.nodes[w.name].last == w.heard for w in up)
-            and all(w.next_beat - w.heard < oldest for w in up)
-            and self.coordinators.quiet(self.coordinators.next_at(set()))
+            and all(w.next_beat - w.heard < 2 * self.cluster.heartbeat for w in up)
         )
 
     def _skip(self, upto: int) -> None:
@@ -341,7 +343,7 @@ class ResourceSimulation:
         if known is None:
             pool.nodes[worker.name] = _Pooled(worker.receiver, now)
             self._say(Joined(now, worker.name, manager.name))
-            self._added(manager, now)
+            self._handle_added_node(manager, now)
             self._store(manager)
             return True
         known.last = now
@@ -350,7 +352,7 @@ class ResourceSimulation:
             for app in held:
                 self._place(worker, app, now)
             if not held:
-                self._added(manager, now)
+                self._handle_added_node(manager, now)
             self._store(manager)
         return False
 
@@ -376,7 +378,7 @@ class ResourceSimulation:
             if node.failed > c.retries:
                 del pool.nodes[name]
                 self._say(GivenUp(now, name, manager.name, now - node.last))
-                self._removed(manager, name, now)
+                self._handle_removed_node(manager, name, now)
                 self._store(manager)
 
     def _deploy(self, manager: _SimulatedManager, now: int) -> None:
@@ -392,12 +394,12 @@ class ResourceSimulation:
             pool.apps[part.name] = node
         pool.waiting = False
 
-    def _added(self, manager: _SimulatedManager, now: int) -> None:
+    def _handle_added_node(self, manager: _SimulatedManager, now: int) -> None:
         """`resourceAdded`: an app that waits is tried again. Nothing that runs is moved."""
         if manager.pool is not None and manager.pool.waiting:
             self._deploy(manager, now)
 
-    def _removed(self, manager: _SimulatedManager, gone: str, now: int) -> None:
+    def _handle_removed_node(self, manager: _SimulatedManager, gone: str, now: int) -> None:
         """`resourceRemoved`. Where a part finds no node, the whole app waits: what runs of it elsewhere is forgotten
         before it could be ended, and runs on."""
         pool = manager.pool
@@ -458,14 +460,14 @@ class ResourceSimulation:
 
     # What follows is called by the coordination.
 
-    def joined(self, node: str, now: int) -> None:
+    def handle_join(self, node: str, now: int) -> None:
         """A manager has started: it learns who leads; one that still does leads what is stored."""
         manager = self.managers[node]
         manager.leader = self.coordinators.database.coordinator
         if manager.leader == node:
             self._lead(manager, now)
 
-    def changed(self, node: str, change: Change, subject: str, now: int) -> None:
+    def handle_change(self, node: str, change: Change, subject: str, now: int) -> None:
         """`CoordinatorChangeListener.coordinatorChanged`."""
         if change is not Change.COORDINATOR:
             return
@@ -477,7 +479,7 @@ class ResourceSimulation:
 
     def _lead(self, manager: _SimulatedManager, now: int) -> None:
         manager.leads = True
-        manager.pool = self.stored.loaded() if self.stored is not None else _Pool(apps=dict.fromkeys(self.parts))
+        manager.pool = self.stored.load_copy() if self.stored is not None else _Pool(apps=dict.fromkeys(self.parts))
         manager.looks.append(now + self.cluster.heartbeat)
         self._say(Leads(now, manager.name))
         self._store(manager)
@@ -488,10 +490,10 @@ class ResourceSimulation:
         if manager.leads:
             manager.leads, manager.leader = False, None
 
-    def elected(self, node: str, now: int, age: int | None) -> None:
+    def handle_election(self, node: str, now: int, age: int | None) -> None:
         """For the log."""
         self._say(Elected(now, node, age))
 
-    def deposed(self, node: str, now: int) -> None:
+    def handle_deposition(self, node: str, now: int) -> None:
         """For the log."""
         self._say(Deposed(now, node))

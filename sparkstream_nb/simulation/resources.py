@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import Misuse
-from .faults import Cut, Fault, Kill, Pause, Restart, Slow, check_faults, shifted
+from .faults import Cut, Fault, Kill, Pause, Restart, Slow, check_faults, shift_fault
 from .topology import CLIENTS, DATABASE, Coordination
 
 MANAGERS = "managers"
@@ -101,7 +101,7 @@ class ResourceScenario:
     rate: float = 0.0
 
     def __post_init__(self) -> None:
-        self._checked(self.faults)
+        self._check_faults(self.faults)
 
     @property
     def random(self) -> bool:
@@ -111,11 +111,11 @@ class ResourceScenario:
     def schedule(self, start: int, until: int, more: Sequence[Fault] = ()) -> tuple[Fault, ...]:
         """All that happens from `start` to `until` (ms), in order; `more` faults have the times of their own. A link
         to all managers is one to each of them. Raises `Misuse` for faults that are impossible."""
-        planned = tuple(shifted(f, start) for f in self.faults)
+        planned = tuple(shift_fault(f, start) for f in self.faults)
         drawn = random_faults(self.cluster, self.seed, (start, until), self.rate) if self.rate else ()
-        return self._checked((*drawn, *planned, *more))
+        return self._check_faults((*drawn, *planned, *more))
 
-    def _checked(self, faults: Sequence[Fault]) -> tuple[Fault, ...]:
+    def _check_faults(self, faults: Sequence[Fault]) -> tuple[Fault, ...]:
         c = self.cluster
         found = check_faults([*_single_links(c, faults)], (*c.managers, *c.nodes), (DATABASE, CLIENTS))
         for f in found:

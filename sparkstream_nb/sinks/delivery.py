@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..engine.columnar.columns import Array
-from ..errors import masked, printable, shown
+from ..errors import mask_passwords, printable, shown
 from ..journal.results import column_values
 from ..mapping import Message
 from ..outputs.commit import Progress
@@ -397,7 +397,7 @@ class Delivery:
 
 
 def _line(text: str) -> str:
-    return masked(printable(" ".join(text.split())))
+    return mask_passwords(printable(" ".join(text.split())))
 
 
 def windows(cuts: Array) -> Iterator[tuple[int, int]]:

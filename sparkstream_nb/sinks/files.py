@@ -78,9 +78,9 @@ class GrowingFile(_FileTarget):
         return self.state()
 
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
-        return 0 if self.renewed() else self.add(messages)  # another file's length has to be kept first
+        return 0 if self.renew_if_needed() else self.add(messages)  # another file's length has to be kept first
 
-    def renewed(self) -> bool:
+    def renew_if_needed(self) -> bool:
         """Begins another file where the one that is open is full, or was moved away by others; whether it did."""
         full = self._roll is not None and self._length >= self._roll
         if not full and self._is_there():
@@ -127,7 +127,7 @@ class GrowingFile(_FileTarget):
     def _open_file(self, state: Mapping[str, Any]) -> None:
         """Opens the file, cut to the length that `state` knows of it; at its end where it is another one."""
         path = self._path()
-        file = _opened(self.place.folder(path.parent) / path.name)
+        file = _open_locked(self.place.folder(path.parent) / path.name)
         try:
             found = os.fstat(file)
             known = (state.get("file"), state.get("inode")) == (str(path), found.st_ino)
@@ -188,7 +188,7 @@ class NamedFiles(_FileTarget):
             return count
         anew = self._opened_anew(parts)
         for name in parts:
-            anew = self._files[name].renewed() or anew
+            anew = self._files[name].renew_if_needed() or anew
         if anew:
             return 0  # their lengths have to be kept first
         for name, found in parts.items():
@@ -280,7 +280,7 @@ class BatchFiles(_FileTarget):
             if self._batch != places[0].batch or self._file is None:
                 self.close()
                 self._batch, self._length = places[0].batch, 0
-                self._file = _opened(self._new(places[0].batch))
+                self._file = _open_locked(self._new(places[0].batch))
                 os.ftruncate(self._file, 0)
                 data = self.place.head + data
             _write(self._file, data, self._length)
@@ -315,7 +315,7 @@ class BatchFiles(_FileTarget):
         return self._folder / f".{self._prefix}-{batch:012d}.new"
 
 
-def _opened(path: Path) -> int:
+def _open_locked(path: Path) -> int:
     """A file for writing, made where it is missing, and locked. Raises Away where it cannot be, or is another's."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | PLAINLY, 0o666)
@@ -345,7 +345,7 @@ def _write(file: int, data: bytes, at: int) -> None:
 
 def _put(path: Path, data: bytes) -> None:
     new = path.with_name(f".{path.name}.new")
-    file = _opened(new)
+    file = _open_locked(new)
     try:
         os.ftruncate(file, 0)
         _write(file, data, 0)

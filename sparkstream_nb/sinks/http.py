@@ -107,7 +107,7 @@ class HttpTarget:
                 raise Undeliverable(f"header {name} {wrong}")
             headers[name] = value
         headers["Idempotency-Key"] = f"{self.place.key}-{place.batch}-{place.row}"
-        answer = self._answered(method, message.body, headers)
+        answer = self._request_with_token(method, message.body, headers)
         status, said = answer.status, f"the server answered {answer}"
         if self._calls is not None and (taker := self._calls.desk.taker(status)) is not None:
             self._hand_over(taker, answer, message)
@@ -118,7 +118,7 @@ class HttpTarget:
             raise TargetUnavailable(said)
         raise Undeliverable(f"{said}; redirects are not followed" if 300 <= status < 400 else said)
 
-    def _answered(self, method: str, body: bytes, headers: dict[str, str]) -> HttpAnswer:
+    def _request_with_token(self, method: str, body: bytes, headers: dict[str, str]) -> HttpAnswer:
         """The answer to a request, with an access token where one is needed: another one, where it is not taken."""
         if self._tokens is None:
             return self._client.ask(method, self.place.path, body, headers)

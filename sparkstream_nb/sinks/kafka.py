@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import masked, printable
+from ..errors import mask_passwords, printable
 from ..mapping import Message
 from ..plan.query_parts import template_attributes
 from .target import OutputPlace, TargetUnavailable, Undeliverable
@@ -146,7 +146,7 @@ class KafkaTarget:
     def _partitions(self, topic: str) -> set[int]:
         from kafka.errors import KafkaError, KafkaTimeoutError
 
-        producer = self._connected()
+        producer = self._open_producer()
         try:
             return set(producer.partitions_for(topic))
         except KafkaTimeoutError as error:
@@ -156,7 +156,7 @@ class KafkaTarget:
             self._missing = {topic: self._clock() + _KNOWN_FOR}
             raise Undeliverable(f"there is no topic '{topic}'") from None
         except KafkaError as error:
-            raise self._failed(error) from None
+            raise self._classify_error(error) from None
 
     def _exists(self, topic: str) -> bool:
         """True if Kafka has a topic. Raises Away where it does not answer."""
@@ -180,29 +180,29 @@ class KafkaTarget:
 
     def _sent(self, records: Sequence[_KafkaMessage]) -> int:
         """How many of the records Kafka has, counted from the first. Raises Refused or Away where it has not that."""
-        failed = self._produced([r for r in records if r.id not in self._taken])
+        failed = self._send_records([r for r in records if r.id not in self._taken])
         too_large = [i for i, e in failed.items() if _is_too_large(e)]
         if len(records) > 1 and too_large:
             # Kafka refuses the batch that a large record is in: the others in it are taken when they come alone.
             for record in records:
                 if record.id in too_large:
                     del failed[record.id]
-                    failed |= self._produced([record])
+                    failed |= self._send_records([record])
                 if record.id in failed:
                     break
         for count, record in enumerate(records):
             if record.id not in self._taken:
                 if count:
                     return count
-                raise self._failed(failed[record.id])
+                raise self._classify_error(failed[record.id])
         self._taken.clear()
         return len(records)
 
-    def _produced(self, records: Sequence[_KafkaMessage]) -> dict[str, Exception]:
+    def _send_records(self, records: Sequence[_KafkaMessage]) -> dict[str, Exception]:
         """Sends records and waits for them: what failed, by id. The others are noted in `_taken`."""
         from kafka.errors import KafkaError
 
-        producer = self._connected()
+        producer = self._open_producer()
         waiting: dict[str, Any] = {}
         failed: dict[str, Exception] = {}
         for r in records:
@@ -236,7 +236,7 @@ class KafkaTarget:
                     self.close()
                     raise TargetUnavailable("the app stops") from None
 
-    def _connected(self) -> Any:
+    def _open_producer(self) -> Any:
         """The producer. Raises Away where no server can be reached."""
         if self._producer is None:
             from kafka import KafkaProducer
@@ -250,15 +250,15 @@ class KafkaTarget:
                 raise self._away(error) from None
         return self._producer
 
-    def _failed(self, error: Exception) -> TargetUnavailable | Undeliverable:
+    def _classify_error(self, error: Exception) -> TargetUnavailable | Undeliverable:
         """What an error means to the delivery. A producer that has given a record up is not used again."""
         if _is_too_large(error) or type(error).__name__ in _FOR_GOOD:
-            return Undeliverable(f"Kafka does not take it: {_said(error)}")
+            return Undeliverable(f"Kafka does not take it: {_describe_error(error)}")
         return self._away(error)
 
     def _away(self, error: Exception) -> TargetUnavailable:
         self.close()
-        return TargetUnavailable(f"{', '.join(self.place.servers)}: {_said(error)}")
+        return TargetUnavailable(f"{', '.join(self.place.servers)}: {_describe_error(error)}")
 
 
 def _bytes(text: str) -> bytes:
@@ -286,8 +286,8 @@ def _is_too_large(error: Exception) -> bool:
     return type(error).__name__ in ("MessageSizeTooLargeError", "RecordListTooLargeError")
 
 
-def _said(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """An error of kafka-python in one line, without secrets."""
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(error).__name__.removesuffix("Error")).lower()
-    text = masked(printable(" ".join(str(error).split())))[:160]
+    text = mask_passwords(printable(" ".join(str(error).split())))[:160]
     return f"{name}: {text}" if text and text != type(error).__name__ else name

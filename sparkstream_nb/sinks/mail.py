@@ -78,9 +78,9 @@ class MailTarget:
         try:
             left = self._sent(mail, recipients)
         except smtplib.SMTPRecipientsRefused as error:
-            raise self._failed(*next(iter(error.recipients.values()))) from None
+            raise self._classify_error(*next(iter(error.recipients.values()))) from None
         except smtplib.SMTPResponseException as error:
-            raise self._failed(error.smtp_code, error.smtp_error) from None
+            raise self._classify_error(error.smtp_code, error.smtp_error) from None
         except smtplib.SMTPNotSupportedError as error:
             raise TargetUnavailable(f"{self.place}: {printable(str(error))[:200]}") from None
         except (OSError, smtplib.SMTPException) as error:
@@ -119,10 +119,10 @@ class MailTarget:
                 return self._server.send_message(mail, self.place.sender, recipients)
             except (smtplib.SMTPServerDisconnected, ConnectionError):
                 self.close()
-        self._server = self._connected()
+        self._server = self._connect()
         return self._server.send_message(mail, self.place.sender, recipients)
 
-    def _connected(self) -> smtplib.SMTP:
+    def _connect(self) -> smtplib.SMTP:
         p = self.place
         if p.tls:
             server: smtplib.SMTP = smtplib.SMTP_SSL(
@@ -148,7 +148,7 @@ class MailTarget:
             raise
         return server
 
-    def _failed(self, code: int, said: bytes | str) -> TargetUnavailable | Undeliverable:
+    def _classify_error(self, code: int, said: bytes | str) -> TargetUnavailable | Undeliverable:
         """True if the server may take a mail later (4xx, and wrong passwords, which may be mended), or never."""
         words = f"{self.place} answered {_words(code, said)}"
         if code in (421, 530, 534, 535):

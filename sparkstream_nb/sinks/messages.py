@@ -115,14 +115,14 @@ class MessageWriter:
         columns = attribute_columns(table)
         odd = self._odd(columns)
         if not odd:
-            return self._encoded(table, columns, np.arange(table.num_rows))
+            return self._encode_rows(table, columns, np.arange(table.num_rows))
         left = np.setdiff1d(np.arange(table.num_rows), np.fromiter(odd, np.int64))
         rest = table.take(pa.array(left))
-        found = self._encoded(rest, attribute_columns(rest), left)
+        found = self._encode_rows(rest, attribute_columns(rest), left)
         found += [UnwrittenEvents((i,), reason) for i, reason in odd.items()]
         return sorted(found, key=lambda m: m.first)
 
-    def _encoded(self, table: pa.Table, columns: Sequence[Values], numbers: Array) -> list[Made]:
+    def _encode_rows(self, table: pa.Table, columns: Sequence[Values], numbers: Array) -> list[Made]:
         """The messages of a table whose rows have these `numbers`."""
         if not len(numbers):
             return []

@@ -60,7 +60,7 @@ class NatsTarget:
                 break  # what comes before it is sent first
             found.append((subject, message.body, {ID_HEADER: f"{self.place.key}-{place.batch}-{place.row}"}))
         try:
-            self._connected().publish(found)
+            self._ensure_connection().publish(found)
         except NatsFailed as error:
             self.close()
             raise TargetUnavailable(str(error)) from None
@@ -88,7 +88,7 @@ class NatsTarget:
             raise Undeliverable(f"a message has {_MOST_BYTES:,} bytes at most, and this one {len(message.body):,}")
         return subject
 
-    def _connected(self) -> NatsConnection:
+    def _ensure_connection(self) -> NatsConnection:
         """The connection, another one where the server has ended it. Raises NatsFailed."""
         if self._connection is not None and not self._connection.open:
             self.close()

@@ -95,11 +95,11 @@ class PrometheusTarget:
     def text(self) -> str:
         """The metric in Prometheus' text format, version 0.0.4."""
         m = self.metric
-        lines = [f"# HELP {m.name} {_escaped(m.help)}", f"# TYPE {m.name} {m.type}"]
+        lines = [f"# HELP {m.name} {_escape_text(m.help)}", f"# TYPE {m.name} {m.type}"]
         with self._lock:
             found = [(labels, list(numbers)) for labels, numbers in self._series.items()]
         for values, numbers in found:
-            labels = [f'{n}="{_quoted(v)}"' for n, v in zip(m.labels, values, strict=True)]
+            labels = [f'{n}="{_quote_label(v)}"' for n, v in zip(m.labels, values, strict=True)]
             if m.type in ("counter", "gauge"):
                 lines.append(_line(m.name, labels, numbers[0]))
                 continue
@@ -152,12 +152,12 @@ def _number(value: float) -> str:
     return repr(float(value))
 
 
-def _escaped(text: str) -> str:
+def _escape_text(text: str) -> str:
     return text.replace("\\", r"\\").replace("\n", r"\n")
 
 
-def _quoted(text: str) -> str:
-    return _escaped(text).replace('"', r"\"")
+def _quote_label(text: str) -> str:
+    return _escape_text(text).replace('"', r"\"")
 
 
 # ------------------------------------------------------------------------------------------------------------- server

@@ -54,7 +54,7 @@ class TcpTarget:
         if len(data) > MOST_BYTES:
             raise Undeliverable(f"a frame has {MOST_BYTES:,} bytes at most, and this one {len(data):,}")
         try:
-            self._connected().sendall(data)
+            self._ensure_connection().sendall(data)
         except OSError as error:
             self.close()
             why = "it did not take it in time" if isinstance(error, TimeoutError) else error.strerror or str(error)
@@ -78,7 +78,7 @@ class TcpTarget:
             with contextlib.suppress(OSError):
                 found.shutdown(socket.SHUT_RDWR)
 
-    def _connected(self) -> socket.socket:
+    def _ensure_connection(self) -> socket.socket:
         """The connection, another one where the server has ended it."""
         p = self.place
         if self._socket is not None and select.select([self._socket], [], [], 0)[0]:

@@ -24,7 +24,7 @@ from ..engine.columnar.columns import Array
 from ..engine.state.batch import taken
 from ..ingest.ingest import event_times
 from ..mapping.decoding import Decoded
-from ..mapping.values import Values, joined
+from ..mapping.values import Values, join_columns
 
 PATIENCE = 30.0
 """s that is waited for a partition which has messages and brings none, as one without a leader."""
@@ -116,13 +116,13 @@ class Alignment:
         for name in parts:
             self._parts[name].told = True
 
-    def waited(self, seconds: float) -> None:
+    def note_wait(self, seconds: float) -> None:
         """Nothing came for so long."""
         for part in self._parts.values():
             if part.more and part.told and not part.held:  # the process that reads it may still be starting
                 part.waited += seconds
 
-    def waiting(self) -> dict[str, int]:
+    def waiting_by_partition(self) -> dict[str, int]:
         """Messages that wait, by partition."""
         return {name: part.messages for name, part in self._parts.items()}
 
@@ -140,7 +140,7 @@ class Alignment:
         """What need not wait any more; None where that is nothing."""
         bound = self._bound()
         ready = [p for rank, part in enumerate(self._parts.values()) for p in _ready(part.waiting, rank, bound)]
-        return _merged(ready) if ready else None
+        return _merge_portions(ready) if ready else None
 
     def _bound(self) -> tuple[int, int] | None:
         """The last (time, rank of the partition) that no message to come can be before; None where none can come."""
@@ -185,7 +185,7 @@ def _split(portion: PartitionPortion, count: int) -> tuple[PartitionPortion, Par
     )
 
 
-def _merged(portions: list[PartitionPortion]) -> Aligned:
+def _merge_portions(portions: list[PartitionPortion]) -> Aligned:
     """Portions as one, by time; those of one time in the order of `portions`."""
     counts = [len(p.offsets) for p in portions]
     begins = np.cumsum([0, *counts])
@@ -194,7 +194,7 @@ def _merged(portions: list[PartitionPortion]) -> Aligned:
     number[order] = np.arange(len(order))
     messages = [number[p.decoded.message + begin] for p, begin in zip(portions, begins, strict=False)]
     message = np.concatenate(messages)
-    columns: list[Values] = [joined(c) for c in zip(*(p.decoded.columns for p in portions), strict=True)]
+    columns: list[Values] = [join_columns(c) for c in zip(*(p.decoded.columns for p in portions), strict=True)]
     if (message[1:] < message[:-1]).any():
         rows = np.argsort(message, kind="stable")
         columns, message = [taken(c, rows) for c in columns], message[rows]

@@ -91,7 +91,7 @@ class CdcReader:
             begins = {**dict.fromkeys(reached), PLACE: here, self._part: position(greatest)}
             if endless:
                 begins[self._endless] = list(endless)
-            self._begun = ReadMessages(self._nothing(), 0, begins, lasting=True)
+            self._begun = ReadMessages(self._decode_none(), 0, begins, lasting=True)
             return f"it has read from {former} until now: {_anew(self._table, greatest)}" if elsewhere else None
         self._last, self._told = value_at(kept), tuple(reached.get(self._endless) or ())
         said: str | None = None
@@ -102,7 +102,7 @@ class CdcReader:
             )
             self._last = greatest
             moved[self._part] = position(greatest)
-        self._begun = ReadMessages(self._nothing(), 0, moved, lasting=True) if moved else None
+        self._begun = ReadMessages(self._decode_none(), 0, moved, lasting=True) if moved else None
         return said
 
     def read(self, seconds: float) -> ReadMessages | None:
@@ -177,20 +177,20 @@ class CdcReader:
             RejectedMessage(i, why.format(shown(str(row.at))), cut(self._text(self._alone(row), row)))
             for i, row in enumerate(fresh)
         )
-        found = Decoded(self._nothing().columns, np.empty(0, np.int64), rejected)
+        found = Decoded(self._decode_none().columns, np.empty(0, np.int64), rejected)
         return ReadMessages(
             found, len(fresh), {self._endless: list(digests)}, lasting=True, token=_ReportedRows(digests)
         )
 
     # ---------------------------------------------------------------------------------------------- rows as events
 
-    def _nothing(self) -> Decoded:
+    def _decode_none(self) -> Decoded:
         return Decoded([pa.array([], ARROW[a.type]) for a in self._schema], np.empty(0, np.int64), ())
 
     def _events(self, rows: Sequence[PolledRow]) -> Decoded:
         """Rows as events, those that do not fit rejected. Whatever a row raises is its error alone."""
         try:
-            return self._decoded(rows)
+            return self._decode_rows(rows)
         except Exception:  # a value of a kind that nothing here foresees
             found = [self._decoded_alone(i, row) for i, row in enumerate(rows)]
         columns = [pa.concat_arrays(parts) for parts in zip(*(f.columns for f in found), strict=True)]
@@ -199,14 +199,14 @@ class CdcReader:
 
     def _decoded_alone(self, number: int, row: PolledRow) -> Decoded:
         try:
-            found = self._decoded([row])
+            found = self._decode_rows([row])
         except Exception as error:
             why = f"the row cannot be read: {type(error).__name__}: {' '.join(str(error).split())}"
-            empty = self._nothing()
+            empty = self._decode_none()
             return Decoded(empty.columns, empty.message, (RejectedMessage(number, why, cut(repr(row.values))),))
         return Decoded(found.columns, found.message + number, tuple(replace(r, message=number) for r in found.rejected))
 
-    def _decoded(self, rows: Sequence[PolledRow]) -> Decoded:
+    def _decode_rows(self, rows: Sequence[PolledRow]) -> Decoded:
         """Rows as events. One that has a null, unless that is allowed, or a value that does not fit is rejected; its
         text is the JSON of its attributes, without one that is null and must not be."""
         values = list(zip(*(r.values for r in rows), strict=True))
@@ -260,7 +260,7 @@ def typed_column(values: Sequence[Any], type: Type) -> tuple[pa.Array, Array | N
     if type is Type.BOOL:
         values = [_TRUTH.get(v, v) if isinstance(v, int | bytes) else v for v in values]
     try:
-        return _converted(values, type)
+        return _convert_values(values, type)
     except (pa.ArrowException, ArithmeticError, TypeError, ValueError):  # values of several kinds, or too large ones
         found = [_alone(v, type) for v in values]
     bad = np.array([f is None and v is not None for f, v in zip(found, values, strict=True)], np.bool_)
@@ -271,7 +271,7 @@ _TRUTH: Mapping[Any, bool] = {0: False, 1: True, b"\0": False, b"\1": True}
 """Truth values of MySQL's TINYINT and BIT(1)."""
 
 
-def _converted(values: Sequence[Any], type: Type) -> tuple[pa.Array, Array | None]:
+def _convert_values(values: Sequence[Any], type: Type) -> tuple[pa.Array, Array | None]:
     source = pa.array(values)
     kind = source.type
     if pa.types.is_time(kind) or pa.types.is_duration(kind) or pa.types.is_binary(kind):  # these are no numbers
@@ -289,7 +289,7 @@ def _misfit(name: str, type: Type, value: Any) -> str:
 def _alone(value: Any, type: Type) -> Any:
     """One value as one of `type`; None where it does not fit."""
     try:
-        typed, _ = _converted([value], type)
+        typed, _ = _convert_values([value], type)
     except (pa.ArrowException, ArithmeticError, TypeError, ValueError):
         return None
     return typed[0].as_py()

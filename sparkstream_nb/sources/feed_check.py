@@ -32,7 +32,7 @@ def check_source(source: Any, shape: Shape) -> None:
     for attribute in shape.schema:
         column = wanted[attribute.name]
         near = near_to(column, columns)
-        hint = _mapped(attribute.name, near[0]) if near else ""
+        hint = _describe_mapping(attribute.name, near[0]) if near else ""
         _check_column(name, columns, column, f"for stream {shape.stream}", hint)
 
 
@@ -51,7 +51,7 @@ def columns_of_source(source: Any, wanted: Sequence[str] = ()) -> list[str]:
     )
 
 
-def _mapped(attribute: str, column: str) -> str:
+def _describe_mapping(attribute: str, column: str) -> str:
     return f' Write --map {attribute}="{column}", or columns={{{attribute!r}: {column!r}}}.'
 
 

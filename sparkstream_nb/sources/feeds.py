@@ -185,7 +185,7 @@ def _arrow_of(frame: pd.DataFrame, limits: Limits) -> pa.Table:
         column = frame[name]
         kind = pd.api.types.infer_dtype(column, skipna=True)
         if kind == "complex":
-            raise _unfed(name, column, ": feed its real and imaginary parts as columns of their own")
+            raise _unfed_error(name, column, ": feed its real and imaginary parts as columns of their own")
         if column.dtype != object or kind in _SIMPLE:
             try:
                 arrays[name] = pa.Array.from_pandas(column)
@@ -198,7 +198,7 @@ def _arrow_of(frame: pd.DataFrame, limits: Limits) -> pa.Table:
     return pa.table(arrays)
 
 
-def _unfed(name: str, column: pd.Series, hint: str) -> SparkStreamError:
+def _unfed_error(name: str, column: pd.Series, hint: str) -> SparkStreamError:
     type_ = str(column.dtype) if column.dtype != object else type(column.dropna().iloc[0]).__name__
     return SparkStreamError(f"Column '{name}' of the frame has values of type {type_}, which no attribute takes{hint}.")
 
@@ -224,7 +224,7 @@ def _each_value(name: str, column: pd.Series, malformed: list[str | None], limit
         return pa.array(values, from_pandas=True)
     except (pa.ArrowException, UnicodeError):
         if not mixed and not nested:
-            raise _unfed(name, column, "") from None
+            raise _unfed_error(name, column, "") from None
         return pa.array([None if pd.api.types.is_scalar(v) and pd.isna(v) else str(v) for v in values], pa.string())
 
 
@@ -319,7 +319,7 @@ def _read_file(path: Path, shape: Shape, inbox: Path, feed: str, tasks: Tasks | 
         tables = (t for n in numbers for t in tables_of(path, shape.names, parts[n]))
         yield from writing(_first(tables, limit), min(numbers, default=None))
 
-    with _reading(shape.stream):
+    with _report_read_errors(shape.stream):
         return _done(tasks.each(write, len(parts), _INFO))
 
 
@@ -341,7 +341,7 @@ def _read_spark(frame: Any, shape: Shape, writing: _FeedTask, tasks: Tasks) -> F
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from writing(pa.Table.from_batches([b]) for b in batches)
 
-    with _reading(shape.stream):
+    with _report_read_errors(shape.stream):
         chosen = frame.select(*(frame[f"`{c}`"] for c in columns)) if columns else frame
         typed = _done(tasks.over(chosen, write, _INFO))
     if writing.shared is not None:
@@ -353,7 +353,7 @@ def _read_spark(frame: Any, shape: Shape, writing: _FeedTask, tasks: Tasks) -> F
 
 
 @contextlib.contextmanager
-def _reading(stream: str) -> Iterator[None]:
+def _report_read_errors(stream: str) -> Iterator[None]:
     """What tasks say that cannot read a feed, as one line."""
     try:
         yield
@@ -628,7 +628,7 @@ def entries(
     return [*out, *(Reject(file=file) for file in feed.rejects)]
 
 
-def unshared(feed: FeedOnDisk, inbox: Path) -> FeedOnDisk:
+def with_own_files(feed: FeedOnDisk, inbox: Path) -> FeedOnDisk:
     """The feed with a file of its own for every chunk: one that enters the journal later must find it."""
     chunks = []
     for k, chunk in enumerate(feed.chunks):

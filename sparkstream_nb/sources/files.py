@@ -108,10 +108,10 @@ class FilesReader:
         self._reached = {name: FileProgress.of(at) for name, at in reached.items()}
         self._looked, self._changes = _LONG_AGO, {}
         self._left.clear()
-        with self._opened():
+        with self._open_folder():
             return None
 
-    def _opened(self) -> Folder:
+    def _open_folder(self) -> Folder:
         """The folder of the files. Raises Away where it is not there. What was read of its files is not forgotten for
         that: it may be on a disk that comes back."""
         return Folder(self.place.path if self.place.folder else self.place.path.parent)
@@ -131,7 +131,7 @@ class FilesReader:
     def _look(self) -> ReadMessages | None:
         """The next that is there to be taken. Raises Away where nothing is, and a file is in the way."""
         self._looked = time.monotonic()
-        with self._opened() as self._here:
+        with self._open_folder() as self._here:
             return self._look_here()
 
     def _look_here(self) -> ReadMessages | None:
@@ -144,7 +144,7 @@ class FilesReader:
             if taken is not None:
                 return taken
             self._left.popleft()
-        self._vanished()
+        self._forget_vanished()
         self._seen = self._scanned
         if self._wrong:
             raise SourceUnavailable("; ".join(list(self._wrong.values())[:3]))
@@ -155,7 +155,7 @@ class FilesReader:
             if at is not None:
                 self._reached[part] = FileProgress.of(at)
         if isinstance(taken.token, _Done):
-            with self._opened() as self._here:
+            with self._open_folder() as self._here:
                 self._put_away(taken.token.name, taken.token.reached)
 
     def busy(self, *, full: bool) -> None:
@@ -187,15 +187,15 @@ class FilesReader:
             return [name]
         found = []
         for e in self._here.entries():
-            if self._wanted(e.name) and e.is_file(follow_symlinks=False):
+            if self._is_wanted(e.name) and e.is_file(follow_symlinks=False):
                 with contextlib.suppress(FileNotFoundError):
                     found.append((e.stat(follow_symlinks=False).st_mtime_ns, e.name))
         return [name for _, name in sorted(found)]
 
-    def _wanted(self, name: str) -> bool:
+    def _is_wanted(self, name: str) -> bool:
         return not name.startswith(_HIDDEN) and self.place.pattern.fullmatch(name) is not None
 
-    def _vanished(self) -> None:
+    def _forget_vanished(self) -> None:
         """Forgets the files that are not there any more."""
         if self.place.folder:
             for name in list(self._reached):
@@ -211,7 +211,7 @@ class FilesReader:
         self._behind.pop(name, None)
         self._changes[name] = None
 
-    def _settled(self, changed: int) -> bool:
+    def _is_settled(self, changed: int) -> bool:
         """True if nobody writes a file any more that was changed then (ns), as far as one can see."""
         return self._now() - changed / 1e9 >= SETTLED_SECONDS
 
@@ -231,14 +231,14 @@ class FilesReader:
 
     def _next_of(self, name: str) -> ReadMessages | None:
         s = Stretch.of(self._here.stat(name))
-        known = self._reached.get(name) or self._renamed(name, s)
+        known = self._reached.get(name) or self._find_renamed(name, s)
         if known is not None and known.inode != s.inode:
             former = self._former(known)
-            if former is not None and self.place.folder and self._wanted(former):
+            if former is not None and self.place.folder and self._is_wanted(former):
                 self._call(former, known)
             elif former is not None and (taken := self._rest_of(former, name, known)) is not None:
                 return taken
-            elif (missed := self._missed(name, s, known, former)) is not None:
+            elif (missed := self._read_missed(name, s, known, former)) is not None:
                 return missed
             known = None
         if known is not None and not self._same(name, s, known):
@@ -251,7 +251,7 @@ class FilesReader:
         self._behind[name] = s.size - s.at if self.place.mode == "line" else s.size
         if self.place.mode == "line":
             return self._lines(name, name, s)
-        if not self._settled(s.changed):
+        if not self._is_settled(s.changed):
             return None
         return self._groups(name, s, known) if self.place.mode == "parquet" else self._whole(name, s)
 
@@ -274,17 +274,17 @@ class FilesReader:
         return True
 
     @property
-    def _compared(self) -> int:
+    def _compared_bytes(self) -> int:
         """Bytes up to which all that was read of a file is compared."""
         return ALL_OF_LINES if self.place.mode == "line" else MOST_TEXT
 
     def _mark(self, name: str, at: int) -> str:
         with self._here.open(name) as source:
-            return mark_of(source, at, self._compared)
+            return mark_of(source, at, self._compared_bytes)
 
     def _has_mark(self, name: str, at: int, mark: int | str) -> bool:
         with self._here.open(name) as source:
-            return has_mark(source, at, mark, self._compared, grows=self.place.mode == "line")
+            return has_mark(source, at, mark, self._compared_bytes, grows=self.place.mode == "line")
 
     def _former(self, known: FileProgress) -> str | None:
         """The name of the file that was read before, where it is in the same folder (`x.log` as `x.log.1`); or None."""
@@ -295,7 +295,7 @@ class FilesReader:
                 return e.name if self._has_mark(e.name, known.at, known.mark) else None
         return None
 
-    def _renamed(self, name: str, s: Stretch) -> FileProgress | None:
+    def _find_renamed(self, name: str, s: Stretch) -> FileProgress | None:
         """How far a file was read under another name."""
         known = self._reached.get(self._inodes.get(s.inode, ""))
         if known is None or self.place.mode != "line" or not self._has_mark(name, known.at, known.mark):
@@ -312,9 +312,9 @@ class FilesReader:
     def _rest_of(self, former: str, name: str, known: FileProgress) -> ReadMessages | None:
         """What a renamed file still has; its last line without a line break when nobody writes it any more."""
         s = Stretch.of(self._here.stat(former), known.at)
-        return None if s.at >= s.size else self._lines(former, name, s, ended=self._settled(s.changed))
+        return None if s.at >= s.size else self._lines(former, name, s, ended=self._is_settled(s.changed))
 
-    def _missed(self, name: str, s: Stretch, known: FileProgress, former: str | None) -> ReadMessages | None:
+    def _read_missed(self, name: str, s: Stretch, known: FileProgress, former: str | None) -> ReadMessages | None:
         """What `name` held between the file that was read and the one that is there: each was put aside under its name
         and a number or date (`x.log.1`, `x.log-20261125`), and is newer than what was read. The oldest comes first."""
         if self.place.folder or self.place.mode != "line" or not self.place.tailing:
@@ -329,20 +329,20 @@ class FilesReader:
                     found.append((stretch.changed, e.name, stretch, suffix["packed"] is not None))
         for changed, other, stretch, packed in sorted(found, key=lambda f: f[:2]):
             if packed:
-                refused = self._refused(other, "it was compressed before all of it was read, and is not read")
+                refused = self._decode_refused(other, "it was compressed before all of it was read, and is not read")
                 return self._take(other, name, stretch, refused, end=stretch.size, through=False, received=1)
-            if (taken := self._lines(other, name, stretch, ended=self._settled(changed))) is not None:
+            if (taken := self._lines(other, name, stretch, ended=self._is_settled(changed))) is not None:
                 return taken
         return None
 
     def _lines(self, file: str, name: str, s: Stretch, *, ended: bool = False) -> ReadMessages | None:
         """Whole lines of a stretch of `file`, which is known as `name`; a last one without a line break where it has
         `ended`."""
-        ended = ended or (not self.place.tailing and self._settled(s.changed))
+        ended = ended or (not self.place.tailing and self._is_settled(s.changed))
         if s.at == s.size:
             if self.place.tailing or not ended:
                 return None
-            return self._take(file, name, s, self._nothing(), end=s.size, through=True, received=0)
+            return self._take(file, name, s, self._decode_none(), end=s.size, through=True, received=0)
         with self._here.open(file) as source:
             source.seek(s.at)
             block = source.read(min(BLOCK, s.size - s.at))
@@ -387,11 +387,12 @@ class FilesReader:
         assert self._decoder is not None
         mark = None
         if s.size > MOST_TEXT:
-            found = self._refused(file, f"it has {s.size:,} bytes; in mode 'text.full' {MOST_TEXT:,} are read at most")
+            reason = f"it has {s.size:,} bytes; in mode 'text.full' {MOST_TEXT:,} are read at most"
+            found = self._decode_refused(file, reason)
         else:
             with self._here.open(file) as source:
                 text = source.read(s.size)
-            found, mark = self._decoder.decode([text]), mark_of(io.BytesIO(text), s.size, self._compared)
+            found, mark = self._decoder.decode([text]), mark_of(io.BytesIO(text), s.size, self._compared_bytes)
         return self._take(file, file, s, found, end=s.size, through=True, received=1, mark=mark)
 
     def _groups(self, file: str, s: Stretch, known: FileProgress | None) -> ReadMessages:
@@ -402,7 +403,7 @@ class FilesReader:
                 last = max(parquet.num_row_groups - 1, 0)
                 wrong = _wrong_columns(self.schema.names, parquet.schema_arrow.names)
                 if wrong is not None:
-                    found, at = self._refused(file, wrong), last
+                    found, at = self._decode_refused(file, wrong), last
                 else:
                     groups = [at] if at < parquet.num_row_groups else []
                     found = self._rows(parquet.read_row_groups(groups, columns=list(self.schema.names)))
@@ -411,7 +412,7 @@ class FilesReader:
                 raise  # of the file system
             broken = isinstance(error, pa.ArrowInvalid | pa.ArrowNotImplementedError | OSError)
             why = "it is no parquet file" if broken else f"it cannot be read: {type(error).__name__}"
-            found, last = self._refused(file, f"{why}: {' '.join(str(error).split())}"), at
+            found, last = self._decode_refused(file, f"{why}: {' '.join(str(error).split())}"), at
         mark = None if known is None else known.mark
         return self._take(file, file, s, found, end=at + 1, through=at >= last, received=1, mark=mark)
 
@@ -432,15 +433,15 @@ class FilesReader:
         rejected: tuple[RejectedMessage, ...] = ()
         if bad.any():
             rows = _plain_rows(table.filter(pa.array(bad)))
-            rejected = tuple(_rejected(*wrong[i], row) for i, row in zip(sorted(wrong), rows, strict=True))
+            rejected = tuple(_reject_row(*wrong[i], row) for i, row in zip(sorted(wrong), rows, strict=True))
             columns = [c.filter(pa.array(~bad)) for c in columns]
         return Decoded(columns, np.arange(len(columns[0]), dtype=np.int64), rejected)
 
-    def _refused(self, file: str, reason: str) -> Decoded:
-        found = self._nothing()
+    def _decode_refused(self, file: str, reason: str) -> Decoded:
+        found = self._decode_none()
         return Decoded(found.columns, found.message, (RejectedMessage(0, reason, str(self._path(file))),))
 
-    def _nothing(self) -> Decoded:
+    def _decode_none(self) -> Decoded:
         if self._decoder is not None:
             return self._decoder.decode([])
         columns = [ingest.convert(pa.nulls(0), a.type)[0] for a in self.schema]
@@ -484,7 +485,7 @@ def _plain_rows(table: pa.Table) -> list[dict[str, Any]]:
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
-def _rejected(attribute: Attribute, no_text: bool, row: Mapping[str, Any]) -> RejectedMessage:
+def _reject_row(attribute: Attribute, no_text: bool, row: Mapping[str, Any]) -> RejectedMessage:
     """A row of a parquet file, of which the value of one attribute does not fit or is `no_text`, as JSON."""
     text = json.dumps(row, ensure_ascii=False, default=str)
     if no_text:

@@ -37,7 +37,7 @@ class Folder:
 
     def __init__(self, path: Path, *, make: bool = False) -> None:
         self.path = path
-        self._at = _opened(path, make) if _BELOW else None
+        self._at = _open_descriptor(path, make) if _BELOW else None
         if self._at is None:
             if make:
                 path.mkdir(parents=True, exist_ok=True)
@@ -151,7 +151,7 @@ def _plain(found: os.stat_result, path: Path) -> os.stat_result:
     return found
 
 
-def _opened(path: Path, make: bool) -> int:
+def _open_descriptor(path: Path, make: bool) -> int:
     """A descriptor of a folder, each part of whose path is a folder itself."""
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     at = os.open(path.anchor, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..engine.state.batch import InputBatch, StreamRows
 from ..engine.state.batch import taken as rows_of
-from ..errors import SparkStreamError, masked, printable, shown
+from ..errors import SparkStreamError, mask_passwords, printable, shown
 from ..ingest import ingest
 from ..journal.entries import Entry, Reject, SourceEntry
 from ..journal.inbox import Inbox
@@ -196,7 +196,7 @@ class SourceThread:
     def _follow(self, ending: threading.Event) -> None:
         """Reads and enters until the intake ends. Raises what a reader raises."""
         reader, self._moved = self.setup.reader, {}
-        if not self._locked(ending):
+        if not self._take_lock(ending):
             return
         try:
             reached = dict(self._entrance.inbox.position.sources.get(self.setup.name, {}))
@@ -240,12 +240,12 @@ class SourceThread:
         """Puts what was read into the inbox; None where the intake ends before it could."""
         entrance, name = self._entrance, self.setup.name
         self._moved.update(taken.reached)
-        if not self._locked(ending):
+        if not self._take_lock(ending):
             return None
         try:
             if ending.is_set() or not entrance.open():
                 return None
-            found = entered(self.setup, taken.decoded, entrance)
+            found = make_entries(self.setup, taken.decoded, entrance)
             lasting = taken.lasting or found.rejected
             entries = found.entries or ([SourceEntry()] if lasting and self._moved else [])
             if entries:
@@ -271,7 +271,7 @@ class SourceThread:
         if len(errors) > _LOGGED:
             self._say(f"{len(errors) - _LOGGED:,} more of what was read with it were not taken")
 
-    def _locked(self, ending: threading.Event) -> bool:
+    def _take_lock(self, ending: threading.Event) -> bool:
         """Takes the app's lock; False where the intake ends before it could: who ends it may hold the lock."""
         while not ending.is_set():
             if self._entrance.lock.acquire(timeout=_WAIT):
@@ -304,7 +304,7 @@ class SourceThread:
         self._entrance.progress.say(f"source {self.setup.name} ({self.setup.shown}): {sentence}")
 
 
-def entered(setup: IntakeSetup, decoded: Decoded, entrance: Entrance) -> Entered:
+def make_entries(setup: IntakeSetup, decoded: Decoded, entrance: Entrance) -> Entered:
     """The entries of decoded messages: what was rejected, then the events, in their order. With the app's lock held."""
     now, latest = entrance.now(), entrance.latest()
     errors: list[list[Any]] = [[setup.stream, now, _message(setup, r), r.reason] for r in decoded.rejected]
@@ -337,7 +337,7 @@ def entered(setup: IntakeSetup, decoded: Decoded, entrance: Entrance) -> Entered
 
 
 def _line(text: str) -> str:
-    return masked(printable(" ".join(text.split())))
+    return mask_passwords(printable(" ".join(text.split())))
 
 
 def _message(setup: IntakeSetup, rejected: RejectedMessage) -> dict[str, Any]:

@@ -195,8 +195,8 @@ class KafkaReader:
         except queue.Empty:
             if self._alignment is None:
                 return None
-            self._alignment.waited(seconds)
-            return self._aligned(self._alignment)
+            self._alignment.note_wait(seconds)
+            return self._take_aligned(self._alignment)
         if isinstance(frame, ReaderFailed):
             raise SourceUnavailable(frame.reason)
         self._behind |= frame.behind
@@ -206,10 +206,10 @@ class KafkaReader:
             if frame.portion is not None:
                 self._alignment.put(frame.portion)
             self._alignment.behind(frame.behind)
-            return self._aligned(self._alignment)
+            return self._take_aligned(self._alignment)
         return ReadMessages(frame.decoded, frame.received, frame.reached) if frame.received else None
 
-    def _aligned(self, alignment: Alignment) -> ReadMessages | None:
+    def _take_aligned(self, alignment: Alignment) -> ReadMessages | None:
         """What need not wait for other partitions any more. Those of which much waits are not read meanwhile."""
         found = alignment.take()
         held = alignment.held()
@@ -232,7 +232,7 @@ class KafkaReader:
     def behind(self) -> Behind | None:
         if not self._parts or not self._parts <= self._told.keys():
             return None
-        waiting = {} if self._alignment is None else self._alignment.waiting()
+        waiting = {} if self._alignment is None else self._alignment.waiting_by_partition()
         return Behind(min(self._told.values()), {p: n + waiting.get(p, 0) for p, n in self._behind.items()})
 
     def close(self) -> None:

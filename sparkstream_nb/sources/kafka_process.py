@@ -108,7 +108,7 @@ class Process:
         if self.begin.time is not None:
             self._tell_parts(parts, behind, at)
             return
-        decoded = self._decoded(parts)
+        decoded = self._decode_messages(parts)
         reached = {part_of(*place): int(messages.offsets[-1]) + 1 for place, messages in parts}
         write_frame(self._out, Read(decoded, sum(len(m) for _, m in parts), reached, behind, at))
 
@@ -118,13 +118,13 @@ class Process:
         idle = {part: n for part, n in behind.items() if part not in {part_of(*place) for place, _ in parts}}
         for place, messages in parts:
             part = part_of(*place)
-            decoded = self._decoded([(place, messages)])
+            decoded = self._decode_messages([(place, messages)])
             times = times_of(decoded, len(messages), self.begin.time)
             told = idle | {part: behind[part]} if part in behind else idle
             write_frame(self._out, ReadPart(PartitionPortion(part, decoded, messages.offsets, times), told, at))
             idle = {}
 
-    def _decoded(self, parts: Sequence[tuple[TopicPartition, Messages]]) -> Decoded:
+    def _decode_messages(self, parts: Sequence[tuple[TopicPartition, Messages]]) -> Decoded:
         """The events of messages; one without a value is rejected."""
         messages = [v for _, m in parts for v in m.values]
         own = [p for place, m in parts for p in self._properties_of(place, m)] if self._properties else None

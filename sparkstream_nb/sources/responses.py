@@ -40,7 +40,7 @@ class ResponseReader:
         pass
 
     def behind(self) -> Behind | None:
-        return Behind(time.monotonic(), {"responses": self._desk.waiting(self._name)}) if self._opened else None
+        return Behind(time.monotonic(), {"responses": self._desk.count_waiting(self._name)}) if self._opened else None
 
     def close(self) -> None:
         if self._opened:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..connections.tcp_frames import HEAD, MOST_BYTES, PROTOCOL, opened
+from ..connections.tcp_frames import HEAD, MOST_BYTES, PROTOCOL, open_frame
 from ..errors import shown
 from ..mapping.decoding import Decoder
 from ..serving import run_to_end
@@ -162,7 +162,7 @@ class _TcpListener:
             _, size = HEAD.unpack(first + await reader.readexactly(HEAD.size - 1))
             if not 0 <= size <= MOST_BYTES:
                 raise ValueError(f"a frame has {MOST_BYTES:,} bytes at most, and this one says {size:,}")
-            channel, message = opened(await reader.readexactly(size))
+            channel, message = open_frame(await reader.readexactly(size))
         source = self.readers.get(channel)
         if source is None:
             raise ValueError(f"no source has the context {channel[:200]}")

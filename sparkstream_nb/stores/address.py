@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
-from ..errors import StoreError, masked
+from ..errors import StoreError, mask_passwords
 
 SERVERS = {"postgresql": 5432, "mysql": 3306, "mariadb": 3306}
 """Database servers that can hold a store, with their default ports."""
@@ -100,21 +100,21 @@ def from_jdbc(url: str, user: str | None = None, password: Secret | None = None,
     found = _JDBC.fullmatch(url.strip())
     if found is None:
         raise StoreError(
-            f"'{masked(url)}' is not a JDBC address. Write for example jdbc:postgresql://HOST:5432/DATABASE."
+            f"'{mask_passwords(url)}' is not a JDBC address. Write for example jdbc:postgresql://HOST:5432/DATABASE."
         )
     kind, rest = found["kind"].lower(), found["rest"]
     if kind in FILES:
         path = rest.partition("?")[0]
         if not path:
-            raise StoreError(f"'{masked(url)}' names no file. Write jdbc:{kind}:FILE.")
+            raise StoreError(f"'{mask_passwords(url)}' names no file. Write jdbc:{kind}:FILE.")
         return Database(kind, path, pool=pool)
     if kind not in SERVERS:
         instead = _INSTEAD.get(kind, "PostgreSQL, MySQL, MariaDB, SQLite or DuckDB")
-        raise StoreError(f"A store cannot be in a database of type '{kind}' ({masked(url)}). Use {instead}.")
+        raise StoreError(f"A store cannot be in a database of type '{kind}' ({mask_passwords(url)}). Use {instead}.")
     server = _SERVER.fullmatch(rest)
     if server is None or not server["database"]:
         whole = f"jdbc:{kind}://HOST:{SERVERS[kind]}/DATABASE"
-        raise StoreError(f"'{masked(url)}' is not a complete address. Write {whole}.")
+        raise StoreError(f"'{mask_passwords(url)}' is not a complete address. Write {whole}.")
     options = dict(parse_qsl(server["options"] or "", keep_blank_values=True))
     user = user if user is not None else options.pop("user", None)
     given = options.pop("password", None)

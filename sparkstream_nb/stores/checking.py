@@ -26,7 +26,7 @@ def check_table(
     `wanted` is the type by column; `fits(column)` says whether a column that both have is of a type that holds its
     values. `ordered`: the columns must also stand in the layout's order.
     """
-    name, found = layout.aggregation, table.columns
+    found = table.columns
     key = [c.name for c in layout.key]
     extra = [n for n in found if n not in wanted]
     missing = [n for n in wanted if n not in found]
@@ -35,25 +35,33 @@ def check_table(
     same_key = list(table.key) == key if ordered else set(table.key) == set(key)
     if not extra and not missing and not wrong and same_order and same_key:
         return
-    if layout.partitioned and missing == [SHARD] and not extra and not wrong:
-        raise StoreError(
+    if not wrong and (missing, extra) == (([SHARD], []) if layout.partitioned else ([], [SHARD])):
+        raise _unfit_shard(layout, table)
+    differences = [f"no column '{n}'" for n in missing]
+    differences += [f"a column '{n}' more" for n in extra]
+    differences += [f"'{n}' is {found[n]}, not {wanted[n]}" for n in wrong]
+    raise _unfit_table(layout, table, differences or ["its columns or its key stand in another order"])
+
+
+def _unfit_shard(layout: TableLayout, table: FoundTable) -> StoreError:
+    name = layout.aggregation
+    if layout.partitioned:
+        return StoreError(
             f"Table '{table.name}' was made before aggregation '{name}' was partitioned by id: it has no column "
             f"{SHARD}. Drop its tables: store.drop('{name}'), or add the column to them and to their keys: "
             f"store.add_shard_id('{name}', SHARD) (with dry_run=True it only shows how)."
         )
-    if not layout.partitioned and extra == [SHARD] and not missing and not wrong:
-        raise StoreError(
-            f"Table '{table.name}' has the column {SHARD}, and aggregation '{name}' is not partitioned by id. "
-            f"Partition it again (@PartitionById, or the property partitionById), or drop its tables: "
-            f"store.drop('{name}')."
-        )
-    said = [f"no column '{n}'" for n in missing]
-    said += [f"a column '{n}' more" for n in extra]
-    said += [f"'{n}' is {found[n]}, not {wanted[n]}" for n in wrong]
-    if not said:
-        said = ["its columns or its key stand in another order"]
-    raise StoreError(
-        f"Table '{table.name}' does not fit aggregation '{name}': {'; '.join(said)}. It was made by another "
+    return StoreError(
+        f"Table '{table.name}' has the column {SHARD}, and aggregation '{name}' is not partitioned by id. "
+        f"Partition it again (@PartitionById, or the property partitionById), or drop its tables: "
+        f"store.drop('{name}')."
+    )
+
+
+def _unfit_table(layout: TableLayout, table: FoundTable, differences: Sequence[str]) -> StoreError:
+    name = layout.aggregation
+    return StoreError(
+        f"Table '{table.name}' does not fit aggregation '{name}': {'; '.join(differences)}. It was made by another "
         f"definition. Give the aggregation another name, use another store, or drop its tables: store.drop('{name}')."
     )
 

@@ -96,7 +96,7 @@ class Dialect(ABC):
         """A table's or column's name as the database keeps it."""
         return name
 
-    def quoted(self, name: str) -> str:
+    def quote_name(self, name: str) -> str:
         """A name as an SQL identifier."""
         return self.quote + self.stored_name(name).replace(self.quote, self.quote * 2) + self.quote
 
@@ -231,10 +231,10 @@ class PostgreSQL(Dialect):
         return name.lower()
 
     def add_longs(self, a: str, b: str) -> str:
-        return _wrapped(f"{a}::numeric + {b}", "::bigint")
+        return _wrap_long(f"{a}::numeric + {b}", "::bigint")
 
     def sum_longs(self, values: str) -> str:
-        return _wrapped(f"sum({values})", "::bigint")
+        return _wrap_long(f"sum({values})", "::bigint")
 
     def add_doubles(self, a: str, b: str) -> str:
         # PostgreSQL fails where a sum is too large. Halves can be added; CASE keeps it from trying more.
@@ -248,7 +248,7 @@ class PostgreSQL(Dialect):
         return f"bool_or({value})" if type_ is Type.BOOL else f"max({value})"
 
     def upsert(self, table: str, names: Sequence[str], key: Sequence[str], sets: Sequence[tuple[str, str]]) -> str:
-        into, columns = self.quoted(table), ", ".join(names)
+        into, columns = self.quote_name(table), ", ".join(names)
         return (
             f"INSERT INTO {into} AS kept ({columns}) SELECT {columns} FROM {_STAGE} "
             f"ON CONFLICT ({', '.join(key)}) {_do_update(sets)}"
@@ -352,7 +352,7 @@ class SQLite(Dialect):
     def upsert(self, table: str, names: Sequence[str], key: Sequence[str], sets: Sequence[tuple[str, str]]) -> str:
         marks = ", ".join("?" * len(names))
         return (
-            f"INSERT INTO {self.quoted(table)} AS kept ({', '.join(names)}) VALUES ({marks}) "
+            f"INSERT INTO {self.quote_name(table)} AS kept ({', '.join(names)}) VALUES ({marks}) "
             f"ON CONFLICT ({', '.join(key)}) {_do_update(sets)}"
         )
 
@@ -443,7 +443,8 @@ class MySQL(Dialect):
 
     def upsert(self, table: str, names: Sequence[str], key: Sequence[str], sets: Sequence[tuple[str, str]]) -> str:
         update = ", ".join(f"{c} = {e}" for c, e in sets) or f"{key[0]} = {key[0]}"
-        return f"INSERT INTO {self.quoted(table)} ({', '.join(names)}) VALUES {_STAGE} ON DUPLICATE KEY UPDATE {update}"
+        insert = f"INSERT INTO {self.quote_name(table)} ({', '.join(names)}) VALUES {_STAGE}"
+        return f"{insert} ON DUPLICATE KEY UPDATE {update}"
 
     def load(self, connection: sa.Connection, sql: str, columns: Sequence[tuple[str, str]], rows: pa.Table) -> None:
         """Rows go as texts of about a megabyte. The driver, which writes value by value, takes twice as long."""
@@ -457,7 +458,7 @@ class MySQL(Dialect):
             execute(connection, f"{before} ({values}) {after}")
 
     def was(self, table: str, column: str) -> str:
-        return f"{self.quoted(table)}.{column}"
+        return f"{self.quote_name(table)}.{column}"
 
     def now(self, column: str) -> str:
         return f"VALUES({column})"
@@ -535,13 +536,13 @@ def _literals(values: pa.ChunkedArray, escape: Callable[[str], str]) -> pa.Chunk
     return pc.fill_null(out, "NULL")
 
 
-def _wrapped(huge: str, cast: str) -> str:
+def _wrap_long(huge: str, cast: str) -> str:
     """A number of any size as a long, wrapping as Java's does."""
     return f"(mod(mod(({huge}) + {_TWO_63}, {_TWO_64}) + {_TWO_64}, {_TWO_64}) - {_TWO_63}){cast}"
 
 
 def _wrapped_signed(huge: str) -> str:
-    return f"CAST({_wrapped(huge, '')} AS SIGNED)"
+    return f"CAST({_wrap_long(huge, '')} AS SIGNED)"
 
 
 def _java_add(a: int | None, b: int | None) -> int | None:

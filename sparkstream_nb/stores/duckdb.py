@@ -121,7 +121,7 @@ def _make_folder(folder: Path) -> None:
         raise StoreError(f"The folder {folder} of the store cannot be made: {e.strerror or e}.") from None
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """`name` as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
@@ -275,7 +275,7 @@ class DuckDBStore:
         layout = self._layout(aggregation)
         with self._transaction():
             for duration in layout.durations:
-                self._db.execute(f"DROP TABLE IF EXISTS {quoted(layout.table(duration))}")
+                self._db.execute(f"DROP TABLE IF EXISTS {quote_name(layout.table(duration))}")
                 self._db.execute(f"DELETE FROM {PURGED} WHERE name = ?", [layout.table(duration)])
 
     def add_shard_id(self, aggregation: str, shard: str, *, dry_run: bool = False) -> list[str]:
@@ -288,13 +288,13 @@ class DuckDBStore:
                 if not found or SHARD in found:
                     continue
                 names = [c.name for c in layout.columns]
-                values = ["?" if n == SHARD else quoted(n) for n in names]
-                old = quoted(f"{table}_WITHOUT_SHARD_ID")
+                values = ["?" if n == SHARD else quote_name(n) for n in names]
+                old = quote_name(f"{table}_WITHOUT_SHARD_ID")
                 statements += [
-                    (f"ALTER TABLE {quoted(table)} RENAME TO {old}", []),
+                    (f"ALTER TABLE {quote_name(table)} RENAME TO {old}", []),
                     (_create(layout, table), []),
                     (
-                        f"INSERT INTO {quoted(table)} ({', '.join(map(quoted, names))}) "
+                        f"INSERT INTO {quote_name(table)} ({', '.join(map(quote_name, names))}) "
                         f"SELECT {', '.join(values)} FROM {old}",
                         [shard],
                     ),
@@ -351,7 +351,7 @@ class DuckDBStore:
             for batches in together:
                 self._merge(layout, duration, pa.Table.from_batches([b for b in batches if b is not None]))
 
-    def committed(self, app: str, run: str) -> int:
+    def last_committed(self, app: str, run: str) -> int:
         with self._lock, self._usable():
             last = f"SELECT max(batch) FROM {LEDGER} WHERE app = ? AND run = ?"
             # All of it: a result that is not read to its end keeps the connection in use.
@@ -367,7 +367,7 @@ class DuckDBStore:
             for duration in layout.durations:
                 begins = retention.begins(duration, due)
                 if begins is not None:
-                    sql = f"DELETE FROM {quoted(layout.table(duration))} WHERE {quoted(layout.time)} < ?"
+                    sql = f"DELETE FROM {quote_name(layout.table(duration))} WHERE {quote_name(layout.time)} < ?"
                     self._db.execute(sql, [begins])
                     self._db.execute(
                         f"INSERT INTO {PURGED} AS kept VALUES (?, ?) "
@@ -375,7 +375,7 @@ class DuckDBStore:
                         [layout.table(duration), begins],
                     )
 
-    def purged(self, aggregation: str, duration: AggDuration) -> int | None:
+    def purged_before(self, aggregation: str, duration: AggDuration) -> int | None:
         table = self._layout(aggregation).table(duration)
         found = self._query(f"SELECT begins FROM {PURGED} WHERE name = ?", [table]).column(0)
         return int(found[0].as_py()) if len(found) else None
@@ -384,7 +384,7 @@ class DuckDBStore:
         layout = self._layout(aggregation)
         with self._transaction():
             for duration in layout.durations:
-                table = quoted(layout.table(duration))
+                table = quote_name(layout.table(duration))
                 if alone and layout.partitioned:
                     marks = ", ".join("?" * len(partials))
                     self._db.execute(f"DELETE FROM {table} WHERE {SHARD} NOT IN ({marks})", list(partials))
@@ -444,23 +444,23 @@ class DuckDBStore:
         self, layout: TableLayout, per: AggDuration, bounds: tuple[int, int], groups: GroupFilter, *, by_shard: bool
     ) -> pa.Table:
         # Rows are grouped even for one shard: other systems write several rows for a bucket, by AGG_TIMESTAMP.
-        time = quoted(layout.time)
+        time = quote_name(layout.time)
         by_group = [] if groups.merged else [c for c in layout.columns if c.role in ("group", "nulls")]
         same = [c for c in layout.columns if c in by_group or (by_shard and c.role == "shard")]
         out: list[str] = []
         for c in layout.columns:
             if c.role == "time":
-                out.append(f"{time} AS {quoted(c.name)}")
+                out.append(f"{time} AS {quote_name(c.name)}")
             elif c.role == "shard":
-                out += [quoted(SHARD)] if by_shard else []
+                out += [quote_name(SHARD)] if by_shard else []
             elif c.in_key:
-                out += [quoted(c.name)] if c in by_group else []
+                out += [quote_name(c.name)] if c in by_group else []
             else:
-                out.append(f"{_merged(c, layout)} AS {quoted(c.name)}")
-        keys = ", ".join([time, *(quoted(c.name) for c in same)])
+                out.append(f"{_merge_sql(c, layout)} AS {quote_name(c.name)}")
+        keys = ", ".join([time, *(quote_name(c.name) for c in same)])
         condition, values = _only(layout, groups)
         sql = (
-            f"SELECT {', '.join(out)} FROM {quoted(layout.table(per))} "
+            f"SELECT {', '.join(out)} FROM {quote_name(layout.table(per))} "
             f"WHERE {time} >= ? AND {time} < ?{condition} GROUP BY {keys} ORDER BY {keys}"
         )
         rows = self._query(sql, [*bounds, *values])
@@ -483,7 +483,7 @@ class DuckDBStore:
         most: int,
     ) -> int:
         layout = self._layout(aggregation)
-        time, table = quoted(layout.time), quoted(layout.table(per))
+        time, table = quote_name(layout.time), quote_name(layout.table(per))
         condition, values = _only(layout, groups)
         rows = f"SELECT 1 FROM {table} WHERE {time} >= ? AND {time} < ?{condition} LIMIT ?"
         return int(self._query(f"SELECT count(*) FROM ({rows})", [*bounds, *values, most]).column(0)[0].as_py())
@@ -492,7 +492,7 @@ class DuckDBStore:
         self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: GroupFilter = EACH_GROUP
     ) -> Buckets:
         layout = self._layout(aggregation)
-        time, table = quoted(layout.time), quoted(layout.table(per))
+        time, table = quote_name(layout.time), quote_name(layout.table(per))
         condition, values = _only(layout, groups)
         found = self._query(
             f"SELECT DISTINCT {time} FROM {table} WHERE {time} >= ? AND {time} < ?{condition} "
@@ -512,10 +512,10 @@ class DuckDBStore:
     def last_bucket(
         self, aggregation: str, per: AggDuration, shard: str, end: int, groups: GroupFilter = EACH_GROUP
     ) -> int | None:
-        layout = self._partitioned(aggregation)
+        layout = self._sharded_layout(aggregation)
         condition, values = _only(layout, groups)
-        time = quoted(layout.time)
-        sql = f"SELECT max({time}) FROM {quoted(layout.table(per))} WHERE {SHARD} = ? AND {time} < ?{condition}"
+        time = quote_name(layout.time)
+        sql = f"SELECT max({time}) FROM {quote_name(layout.table(per))} WHERE {SHARD} = ? AND {time} < ?{condition}"
         found: int | None = self._query(sql, [shard, end, *values]).column(0)[0].as_py()
         return found
 
@@ -529,12 +529,12 @@ class DuckDBStore:
         containing: str = "",
     ) -> list[Any]:
         layout = self._layout(aggregation)
-        name, null = quoted(layout.groups[key].name), f"({NULL_KEYS} & {1 << key})"
+        name, null = quote_name(layout.groups[key].name), f"({NULL_KEYS} & {1 << key})"
         condition, values = _only(layout, groups)
         if containing:
             condition += f" AND lower({name}::VARCHAR) LIKE ? ESCAPE '!' AND {null} = 0"
             values.append(like_pattern(containing))
-        table = quoted(layout.table(per))
+        table = quote_name(layout.table(per))
         sql = f"SELECT DISTINCT {name}, {null} FROM {table} WHERE true{condition} ORDER BY ALL LIMIT ?"
         found = self._query(sql, [*values, most])
         return [None if n else v for v, n in zip(*(c.to_pylist() for c in found.columns), strict=True)]
@@ -576,18 +576,18 @@ class DuckDBStore:
         layout = self._layout(aggregation)
         if not layout.partitioned:
             return []
-        every = " UNION ALL ".join(f"SELECT {SHARD} FROM {quoted(layout.table(d))}" for d in layout.durations)
+        every = " UNION ALL ".join(f"SELECT {SHARD} FROM {quote_name(layout.table(d))}" for d in layout.durations)
         with self._lock:
             found = self._db.execute(f"SELECT {SHARD}, count(*) FROM ({every}) GROUP BY 1 ORDER BY 1").fetchall()
         return [ShardRows(str(s), int(n)) for s, n in found]
 
     def move_shard(self, aggregation: str, old: str, new: str) -> None:
-        layout = self._partitioned(aggregation)
+        layout = self._sharded_layout(aggregation)
         if old == new:
             return
         with self._transaction():
             for duration in layout.durations:
-                table = quoted(layout.table(duration))
+                table = quote_name(layout.table(duration))
                 rows = self._db.sql(f"SELECT * FROM {table} WHERE {SHARD} = ?", params=[old]).to_arrow_table()
                 self._db.execute(f"DELETE FROM {table} WHERE {SHARD} = ?", [old])
                 at = rows.column_names.index(SHARD)
@@ -595,12 +595,12 @@ class DuckDBStore:
                 self._merge(layout, duration, rows)
 
     def delete_shard(self, aggregation: str, shard: str) -> None:
-        layout = self._partitioned(aggregation)
+        layout = self._sharded_layout(aggregation)
         with self._transaction():
             for duration in layout.durations:
-                self._db.execute(f"DELETE FROM {quoted(layout.table(duration))} WHERE {SHARD} = ?", [shard])
+                self._db.execute(f"DELETE FROM {quote_name(layout.table(duration))} WHERE {SHARD} = ?", [shard])
 
-    def _partitioned(self, aggregation: str) -> TableLayout:
+    def _sharded_layout(self, aggregation: str) -> TableLayout:
         layout = self._layout(aggregation)
         if not layout.partitioned:
             raise StoreError(f"Aggregation '{aggregation}' is not partitioned by id; it has no shards.")
@@ -624,7 +624,7 @@ def forget_aggregations(path: Path, once: tuple[str, str, int], aggregations: It
         note = f"INSERT INTO {LEDGER} VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING batch"
         if db.execute(note, [*once]).fetchall():
             for table in [f"{a}_{suffix}" for a in aggregations for suffix in SUFFIX.values()]:
-                db.execute(f"DROP TABLE IF EXISTS {quoted(table)}")
+                db.execute(f"DROP TABLE IF EXISTS {quote_name(table)}")
                 if PURGED in there:
                     db.execute(f"DELETE FROM {PURGED} WHERE name = ?", [table])
         db.execute("COMMIT")
@@ -638,43 +638,44 @@ def _type(c: StoredColumn) -> str:
 
 
 def _create(layout: TableLayout, table: str) -> str:
-    columns = [f"{quoted(c.name)} {_type(c)}{' NOT NULL' if c.in_key else ''}" for c in layout.columns]
-    key = ", ".join(quoted(c.name) for c in layout.key)
-    return f"CREATE TABLE {quoted(table)} ({', '.join(columns)}, PRIMARY KEY ({key}))"
+    columns = [f"{quote_name(c.name)} {_type(c)}{' NOT NULL' if c.in_key else ''}" for c in layout.columns]
+    key = ", ".join(quote_name(c.name) for c in layout.key)
+    return f"CREATE TABLE {quote_name(table)} ({', '.join(columns)}, PRIMARY KEY ({key}))"
 
 
 def _upsert(layout: TableLayout, table: str, replaced: bool) -> str:
     """Merges the view `fresh_rows` into `table`; what is fresh wins ties of AGG_LAST_EVENT_TIMESTAMP, or always."""
-    names = ", ".join(quoted(c.name) for c in layout.columns)
-    key = ", ".join(quoted(c.name) for c in layout.key)
+    names = ", ".join(quote_name(c.name) for c in layout.columns)
+    key = ", ".join(quote_name(c.name) for c in layout.key)
     sets = []
     for c in layout.values:
-        was, now = f"kept.{quoted(c.name)}", f"excluded.{quoted(c.name)}"
+        was, now = f"kept.{quote_name(c.name)}", f"excluded.{quote_name(c.name)}"
         if replaced:
             merged = now
         elif c.role in ("sum", "count"):  # what is counted never comes to 2^63
             wraps = c.type is Type.LONG and c.role == "sum"
-            both = _wrapped(f"{was}::HUGEINT + {now}") if wraps else f"{was} + {now}"
+            both = _wrap_long(f"{was}::HUGEINT + {now}") if wraps else f"{was} + {now}"
             merged = f"coalesce({both}, {was}, {now})"
         elif c.role in ("min", "max"):
             merged = f"{'least' if c.role == 'min' else 'greatest'}({was}, {now})"
         elif c.role == "set":
             merged = _distinct(f"list_concat({was}, {now})")
         elif c.role == "last":
-            latest = quoted(LAST_TIMESTAMP)
+            latest = quote_name(LAST_TIMESTAMP)
             merged = f"CASE WHEN excluded.{latest} >= kept.{latest} THEN {now} ELSE {was} END"
         else:
             merged = f"greatest({was}, {now})"
-        sets.append(f"{quoted(c.name)} = {merged}")
+        sets.append(f"{quote_name(c.name)} = {merged}")
     update = f"DO UPDATE SET {', '.join(sets)}" if sets else "DO NOTHING"
-    return f"INSERT INTO {quoted(table)} AS kept ({names}) SELECT {names} FROM fresh_rows ON CONFLICT ({key}) {update}"
+    insert = f"INSERT INTO {quote_name(table)} AS kept ({names}) SELECT {names} FROM fresh_rows"
+    return f"{insert} ON CONFLICT ({key}) {update}"
 
 
-def _merged(c: StoredColumn, layout: TableLayout) -> str:
+def _merge_sql(c: StoredColumn, layout: TableLayout) -> str:
     """The aggregate that merges a column over the rows of a bucket and group."""
-    name = quoted(c.name)
+    name = quote_name(c.name)
     if c.role in ("sum", "count"):
-        return _wrapped(f"sum({name})") if c.type is Type.LONG else f"sum({name})"
+        return _wrap_long(f"sum({name})") if c.type is Type.LONG else f"sum({name})"
     if c.role in ("min", "max"):
         return f"{c.role}({name})"
     if c.role == "set":
@@ -688,13 +689,13 @@ def _merged(c: StoredColumn, layout: TableLayout) -> str:
 def _only(layout: TableLayout, groups: GroupFilter) -> tuple[str, list[Any]]:
     """The condition for some groups, to be added to others, and its values; empty for all groups."""
     wanted = key_conditions(layout, groups)
-    sql = "".join(f" AND {quoted(n)} = ?" for n, _ in wanted.equal)
+    sql = "".join(f" AND {quote_name(n)} = ?" for n, _ in wanted.equal)
     if wanted.null_mask:
         sql += f" AND ({NULL_KEYS} & {wanted.null_mask}) = {wanted.null_bits}"
     return sql, [v for _, v in wanted.equal]
 
 
-def _wrapped(huge: str) -> str:
+def _wrap_long(huge: str) -> str:
     """A HUGEINT as BIGINT, wrapping as Java's long does."""
     return f"((((({huge}) + 9223372036854775808) % 18446744073709551616) + 18446744073709551616) % 18446744073709551616 - 9223372036854775808)::BIGINT"  # noqa: E501
 

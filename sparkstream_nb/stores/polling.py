@@ -18,7 +18,7 @@ from sqlalchemy import event
 from ..errors import StoreError, did_you_mean
 from .address import Database
 from .dialects import DIALECTS, Dialect
-from .sql import said
+from .sql import describe_sql_error
 from .unread import UnreadValue
 
 T = TypeVar("T")
@@ -62,12 +62,12 @@ class PolledTable:
         """
         self.close()
         self._engine = self._new_engine()
-        self._tried(lambda c: self._look_up(c, wanted, all_needed=all_needed))
+        self._run_transaction(lambda c: self._look_up(c, wanted, all_needed=all_needed))
 
     def greatest(self) -> Any:
         """The greatest value of the polled column that others may follow; None where the table has none."""
         query = sa.select(sa.func.max(self._polled)).select_from(self._table).where(*self._before_end())
-        return self._tried(lambda c: self._at(c.execute(query).scalar()))
+        return self._run_transaction(lambda c: self._at(c.execute(query).scalar()))
 
     def after(self, last: Any, most: int) -> tuple[list[PolledRow], bool]:
         """The rows whose polled value is greater than `last` (None: all that have one), in its order, about `most` of
@@ -87,7 +87,7 @@ class PolledTable:
                 return before, True
             return self._read_rows(c, query.where(self._polled <= self._bound(end))), True
 
-        return self._tried(work)
+        return self._run_transaction(work)
 
     def endless(self, most: int) -> list[PolledRow]:
         """The rows whose polled value nothing can follow, as NaN and `infinity`, up to `most` of them: behind such a
@@ -95,7 +95,7 @@ class PolledTable:
         if self._end is None:
             return []
         query = self._rows().where(self._polled >= self._bound(UnreadValue(self._end))).limit(most)
-        return self._tried(lambda c: self._read_rows(c, query))
+        return self._run_transaction(lambda c: self._read_rows(c, query))
 
     def close(self) -> None:
         """Closes the connection; `open` may follow."""
@@ -124,7 +124,7 @@ class PolledTable:
 
         return engine
 
-    def _tried(self, work: Callable[[sa.Connection], T]) -> T:
+    def _run_transaction(self, work: Callable[[sa.Connection], T]) -> T:
         """Runs `work` in a transaction of its own."""
         if self._engine is None:
             raise StoreError(f"{self.database} is closed")
@@ -138,7 +138,7 @@ class PolledTable:
                     with self._lock:
                         self._busy = None
         except sa.exc.SQLAlchemyError as error:
-            raise StoreError(f"{self.database}: {said(error)}") from None
+            raise StoreError(f"{self.database}: {describe_sql_error(error)}") from None
 
     def _rows(self) -> sa.Select[Any]:
         return sa.select(self._polled, *self._read).select_from(self._table)
@@ -170,7 +170,7 @@ class PolledTable:
         known = [*inspector.get_table_names(within), *inspector.get_view_names(within)]
         name = _spelt(written, known) if not schema or within is not None else None
         if name is None:
-            raise StoreError(_missing(f"{self.database} has no table '{self.name}'", written, known))
+            raise StoreError(_missing_message(f"{self.database} has no table '{self.name}'", written, known))
         types = {str(x["name"]): x["type"] for x in inspector.get_columns(name, within)}
         polled = self._column(types, self.column)
         if not _can_be_polled(types[polled]):
@@ -189,7 +189,7 @@ class PolledTable:
         found = _spelt(written, types)
         if found is None:
             raise StoreError(
-                _missing(f"table '{self.name}' in {self.database} has no column '{written}'", written, types)
+                _missing_message(f"table '{self.name}' in {self.database} has no column '{written}'", written, types)
             )
         return found
 
@@ -208,6 +208,6 @@ def _spelt(written: str, known: Sequence[str] | Mapping[str, Any]) -> str | None
     return found[0] if len(found) == 1 else None
 
 
-def _missing(message: str, written: str, known: Sequence[str] | Mapping[str, Any]) -> str:
+def _missing_message(message: str, written: str, known: Sequence[str] | Mapping[str, Any]) -> str:
     hint = did_you_mean(written, known)
     return message if hint is None else f"{message}. {hint}"

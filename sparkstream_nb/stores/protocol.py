@@ -117,7 +117,7 @@ class Store(Protocol):
         """
         ...
 
-    def committed(self, app: str, run: str) -> int:
+    def last_committed(self, app: str, run: str) -> int:
         """The last micro-batch of a run that is in the ledger; -1 for none."""
         ...
 
@@ -191,7 +191,7 @@ class Store(Protocol):
         """Deletes the rows of one shard."""
         ...
 
-    def purged(self, aggregation: str, duration: AggDuration) -> int | None:
+    def purged_before(self, aggregation: str, duration: AggDuration) -> int | None:
         """The time (ms) before which `@purge` has deleted buckets of a duration; None where it has not."""
         ...
 

@@ -49,8 +49,8 @@ class StoreSet:
         rest = {key: rows for key, rows in partials.items() if self._store(key[0]) is self.own}
         return self.own.commit(app, run, batch, rest, errors, clock)
 
-    def committed(self, app: str, run: str) -> int:
-        return self.own.committed(app, run)
+    def last_committed(self, app: str, run: str) -> int:
+        return self.own.last_committed(app, run)
 
     def read(
         self, aggregation: str, per: AggDuration, start: int, end: int, groups: GroupFilter = EACH_GROUP
@@ -103,8 +103,8 @@ class StoreSet:
     def delete_shard(self, aggregation: str, shard: str) -> None:
         self._store(aggregation).delete_shard(aggregation, shard)
 
-    def purged(self, aggregation: str, duration: AggDuration) -> int | None:
-        return self._store(aggregation).purged(aggregation, duration)
+    def purged_before(self, aggregation: str, duration: AggDuration) -> int | None:
+        return self._store(aggregation).purged_before(aggregation, duration)
 
     def replace(self, aggregation: str, partials: Mapping[str, Sequence[pa.Table]], *, alone: bool = False) -> None:
         self._store(aggregation).replace(aggregation, partials, alone=alone)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from ..errors import StoreError, masked
+from ..errors import StoreError, mask_passwords
 from ..pauses import Pauses
 from ..plan.nodes import AggDuration, AggregationDef, BatchClock
 from ..types import Type
@@ -54,7 +54,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 """Seconds between two tries of a database that is busy or gone."""
 
 
-def tried(work: Callable[[], T], where: str, dialect: Dialect, patience: Patience) -> T:
+def run_transaction(work: Callable[[], T], where: str, dialect: Dialect, patience: Patience) -> T:
     """Runs `work`, which carries out a transaction, again from its beginning where the database was busy or gone.
 
     `where` names the database. Raises StoreError where it refuses, or stays away for longer than there is patience.
@@ -66,9 +66,9 @@ def tried(work: Callable[[], T], where: str, dialect: Dialect, patience: Patienc
         except sa.exc.DBAPIError as e:
             trouble = dialect.trouble(e)
             if trouble is None or waited >= patience.seconds:
-                raise StoreError(f"The store {where}: {said(e)}") from e
+                raise StoreError(f"The store {where}: {describe_sql_error(e)}") from e
             if trouble == "gone":
-                patience.tell(f"The store {where} cannot be reached and is tried again: {said(e)}")
+                patience.tell(f"The store {where} cannot be reached and is tried again: {describe_sql_error(e)}")
             delay = pauses.next()
             patience.wait(delay)
             waited += delay
@@ -105,10 +105,10 @@ class SqlStore:
                 self._transaction(self._make_own_tables)
         except sa.exc.SQLAlchemyError as e:
             self._engine.dispose()
-            raise StoreError(f"The store {self.path} cannot be opened: {said(e)}") from None
+            raise StoreError(f"The store {self.path} cannot be opened: {describe_sql_error(e)}") from None
 
     def _make_own_tables(self, c: sa.Connection) -> None:
-        d, q = self._dialect, self._dialect.quoted
+        d, q = self._dialect, self._dialect.quote_name
         key, text = d.type_of(_SHARD_COLUMN), d.types[Type.STRING]
         execute(
             c,
@@ -144,7 +144,7 @@ class SqlStore:
                 with c.begin():
                     return work(c)
 
-        return tried(attempt, self.path, self._dialect, self.patience)
+        return run_transaction(attempt, self.path, self._dialect, self.patience)
 
     # ------------------------------------------------------------------------------------------------------- tables
 
@@ -198,8 +198,8 @@ class SqlStore:
         tables = [layout.table(duration) for duration in layout.durations]
         inexact = {table: d.inexact(c, d.stored_name(table)) for table in tables}
         changes = [
-            f"ALTER TABLE {d.quoted(table)} "
-            + ", ".join(f"MODIFY {d.quoted(n)} {d.type_of(_SHARD_COLUMN)} NOT NULL" for n in columns)
+            f"ALTER TABLE {d.quote_name(table)} "
+            + ", ".join(f"MODIFY {d.quote_name(n)} {d.type_of(_SHARD_COLUMN)} NOT NULL" for n in columns)
             for table, columns in inexact.items()
             if columns
         ]
@@ -231,7 +231,7 @@ class SqlStore:
         return {str(x["name"]): x["type"] for x in inspector.get_columns(name)}
 
     def _create(self, layout: TableLayout, table: str) -> str:
-        q = self._dialect.quoted
+        q = self._dialect.quote_name
         columns = [
             f"{q(c.name)} {self._dialect.type_of(c)}{' NOT NULL' if c.in_key else ''}"
             f"{' DEFAULT 0' if c.role == 'nulls' else ''}"
@@ -246,13 +246,13 @@ class SqlStore:
         def work(c: sa.Connection) -> None:
             for duration in layout.durations:
                 execute(c, f"DROP TABLE IF EXISTS {self._table(layout, duration)}")
-                forgotten = sa.text(f"DELETE FROM {self._dialect.quoted(PURGED)} WHERE name = :name")
+                forgotten = sa.text(f"DELETE FROM {self._dialect.quote_name(PURGED)} WHERE name = :name")
                 c.execute(forgotten, {"name": layout.table(duration)})
 
         self._transaction(work)
 
     def add_shard_id(self, aggregation: str, shard: str, *, dry_run: bool = False) -> list[str]:
-        layout, q = self._layout(aggregation), self._dialect.quoted
+        layout, q = self._layout(aggregation), self._dialect.quote_name
         quoted_shard = "'" + shard.replace("'", "''") + "'"
 
         def work(c: sa.Connection) -> list[str]:
@@ -287,7 +287,7 @@ class SqlStore:
         return layout
 
     def _table(self, layout: TableLayout, duration: AggDuration) -> str:
-        return self._dialect.quoted(layout.table(duration))
+        return self._dialect.quote_name(layout.table(duration))
 
     # ------------------------------------------------------------------------------------------------------- writing
 
@@ -306,7 +306,7 @@ class SqlStore:
     ) -> bool:
         def work(c: sa.Connection) -> bool:
             key = {"app": app, "run": run, "batch": batch}
-            ledger = self._dialect.quoted(LEDGER)
+            ledger = self._dialect.quote_name(LEDGER)
             known = sa.text(f"SELECT 1 FROM {ledger} WHERE app = :app AND run = :run AND batch = :batch")
             if c.execute(known, key).first() is not None:
                 return False
@@ -337,25 +337,25 @@ class SqlStore:
             for duration in layout.durations:
                 begins = retention.begins(duration, due)
                 if begins is not None:
-                    old = f"{self._dialect.quoted(layout.time)} < {int(begins)}"
+                    old = f"{self._dialect.quote_name(layout.time)} < {int(begins)}"
                     execute(c, f"DELETE FROM {self._table(layout, duration)} WHERE {old}")
                     self._note_purge(c, layout.table(duration), begins)
 
     def _note_purge(self, c: sa.Connection, table: str, begins: int) -> None:
         d = self._dialect
-        name, time_ = d.quoted("name"), d.quoted("begins")
+        name, time_ = d.quote_name("name"), d.quote_name("begins")
         sql = d.upsert(PURGED, [name, time_], [name], [(time_, d.greatest(d.was(PURGED, time_), d.now(time_)))])
         types = [(name, d.type_of(_SHARD_COLUMN)), (time_, d.types[Type.LONG])]
         d.load(c, sql, types, pa.table({"name": [table], "begins": pa.array([begins], pa.int64())}))
 
-    def purged(self, aggregation: str, duration: AggDuration) -> int | None:
-        table, q = self._layout(aggregation).table(duration), self._dialect.quoted
+    def purged_before(self, aggregation: str, duration: AggDuration) -> int | None:
+        table, q = self._layout(aggregation).table(duration), self._dialect.quote_name
         sql = sa.text(f"SELECT begins FROM {q(PURGED)} WHERE name = :name")
         found = self._transaction(lambda c: c.execute(sql, {"name": table}).first(), reads=True)
         return None if found is None else int(found[0])
 
     def replace(self, aggregation: str, partials: Mapping[str, Sequence[pa.Table]], *, alone: bool = False) -> None:
-        layout, q = self._layout(aggregation), self._dialect.quoted
+        layout, q = self._layout(aggregation), self._dialect.quote_name
 
         def work(c: sa.Connection) -> None:
             for duration in layout.durations:
@@ -383,18 +383,18 @@ class SqlStore:
         rows = rows.sort_by([(x.name, "ascending") for x in layout.key])
         sets = [x for x in layout.columns if x.role == "set"]
         if sets:
-            rows = _encoded(rows if replaced else self._united(c, layout, duration, rows, sets), sets)
-        q = self._dialect.quoted
+            rows = _encode_sets(rows if replaced else self._unite_sets(c, layout, duration, rows, sets), sets)
+        q = self._dialect.quote_name
         columns = [(q(x.name), self._dialect.type_of(x)) for x in layout.columns]
         self._dialect.load(c, self._upsert(layout, layout.table(duration), replaced), columns, rows)
 
-    def _united(
+    def _unite_sets(
         self, c: sa.Connection, layout: TableLayout, duration: AggDuration, rows: pa.Table, sets: Sequence[StoredColumn]
     ) -> pa.Table:
         """`rows` with the sets that the table holds under their keys united with theirs."""
         times = rows.column(layout.time)
         low, high = pc.min(times).as_py(), pc.max(times).as_py()
-        q, key = self._dialect.quoted, layout.key
+        q, key = self._dialect.quote_name, layout.key
         names = ", ".join(q(x.name) for x in (*key, *sets))
         sql = f"SELECT {names} FROM {self._table(layout, duration)} WHERE {q(layout.time)} BETWEEN :low AND :high"
         held: dict[tuple[Any, ...], Sequence[Any]] = {}
@@ -405,7 +405,7 @@ class SqlStore:
         keys = list(zip(*(rows.column(x.name).to_pylist() for x in key), strict=True))
         for i, x in enumerate(sets):
             fresh = rows.column(x.name).to_pylist()
-            both = [_union([_decoded(held[k][i]), f]) if k in held else f for k, f in zip(keys, fresh, strict=True)]
+            both = [_union([_decode_set(held[k][i]), f]) if k in held else f for k, f in zip(keys, fresh, strict=True)]
             rows = rows.set_column(rows.column_names.index(x.name), x.name, pa.array(both, x.arrow))
         return rows
 
@@ -414,7 +414,7 @@ class SqlStore:
         d = self._dialect
         sets = []
         for c in layout.values:
-            name = d.quoted(c.name)
+            name = d.quote_name(c.name)
             was, now = d.was(table, name), d.now(name)
             if replaced:
                 merged = now
@@ -426,17 +426,17 @@ class SqlStore:
             elif c.role == "set":
                 merged = now
             elif c.role == "last":
-                latest = d.quoted(LAST_TIMESTAMP)
+                latest = d.quote_name(LAST_TIMESTAMP)
                 merged = f"CASE WHEN {d.now(latest)} >= {d.was(table, latest)} THEN {now} ELSE {was} END"
             else:
                 merged = d.greatest(was, now)
             sets.append((name, merged))
-        names, key = ([d.quoted(c.name) for c in columns] for columns in (layout.columns, layout.key))
+        names, key = ([d.quote_name(c.name) for c in columns] for columns in (layout.columns, layout.key))
         return d.upsert(table, names, key, sets)
 
     def _keep_errors(self, c: sa.Connection, app: str, errors: Sequence[ErrorRow]) -> None:
         if errors:
-            q = self._dialect.quoted
+            q = self._dialect.quote_name
             names = f"app, stream, ts, {q('values')}, reason"
             sql = f"INSERT INTO {q(ERRORS)} ({names}) VALUES (:app, :stream, :ts, :v, :r)"
             values = [
@@ -469,48 +469,32 @@ class SqlStore:
         columns = [c for c in layout.columns if not c.in_key or c.role == "time" or c in same]
         where = self._where(layout, bounds, groups)
         sets = [c for c in columns if c.role == "set"]
+        queries = [self._select(layout, per, where.sql, columns, same)]
+        if sets:
+            names = ", ".join(self._dialect.quote_name(x) for x in [layout.time, *(x.name for x in (*same, *sets))])
+            queries.append(f"SELECT {names} FROM {self._table(layout, per)} WHERE {where.sql}")
 
-        def work(c: sa.Connection) -> tuple[list[Any], list[Any]]:
-            sql = self._select(layout, per, where.sql, columns, same)
-            found = c.execute(sa.text(sql), where.values).fetchall()
-            if not sets:
-                return list(found), []
-            q = self._dialect.quoted
-            names = ", ".join(q(x) for x in [layout.time, *(x.name for x in (*same, *sets))])
-            each = f"SELECT {names} FROM {self._table(layout, per)} WHERE {where.sql}"
-            return list(found), list(c.execute(sa.text(each), where.values).fetchall())
+        def work(c: sa.Connection) -> list[list[Any]]:
+            return [list(c.execute(sa.text(sql), where.values).fetchall()) for sql in queries]
 
-        rows, set_rows = self._transaction(work, reads=True)
-        values = dict(zip((c.name for c in columns), zip(*rows, strict=True), strict=True)) if rows else {}
-        united = _united_by_key(set_rows, 1 + len(same), len(sets))
-        if rows:
-            keys = list(zip(values[layout.time], *(values[x.name] for x in same), strict=True))
-            for i, x in enumerate(sets):
-                values[x.name] = tuple(united[k][i] for k in keys)
-        out = pa.table(
-            [_array(c, values.get(c.name, ())) for c in columns],
-            schema=pa.schema([(c.name, c.arrow) for c in columns]),
-        )
-        order = [layout.time, *(x.name for x in same)]
-        out = out.sort_by([(n, "ascending") for n in order])
-        if groups.merged:
-            for c in layout.groups:
-                out = out.append_column(c.name, pa.nulls(out.num_rows, c.arrow))
-        return rows_from_store(layout, out)
+        rows, *of_sets = self._transaction(work, reads=True)
+        key = [layout.time, *(x.name for x in same)]
+        out = _table_of_rows(columns, key, rows, of_sets[0] if sets else ())
+        return rows_from_store(layout, _with_null_groups(out, layout) if groups.merged else out)
 
     def _where(self, layout: TableLayout, bounds: tuple[int, int], groups: GroupFilter) -> _Where:
         """The rows of a range of time and of some groups."""
-        time_ = self._dialect.quoted(layout.time)
+        time_ = self._dialect.quote_name(layout.time)
         low, high = (min(max(b, -(2**63)), 2**63 - 1) for b in bounds)
         parts, values = [f"{time_} >= :low", f"{time_} < :high"], {"low": low, "high": high}
         if layout.external:
             # What comes late is stored under a later AGG_TIMESTAMP, by which the table is ordered.
-            parts.append(f"{self._dialect.quoted(TIMESTAMP)} >= :low")
+            parts.append(f"{self._dialect.quote_name(TIMESTAMP)} >= :low")
         wanted = key_conditions(layout, groups)
         if wanted.null_mask:
-            parts.append(f"({self._dialect.quoted(NULL_KEYS)} & {wanted.null_mask}) = {wanted.null_bits}")
+            parts.append(f"({self._dialect.quote_name(NULL_KEYS)} & {wanted.null_mask}) = {wanted.null_bits}")
         for i, (name, value) in enumerate(wanted.equal):
-            parts.append(f"{self._dialect.quoted(name)} = :group_{i}")
+            parts.append(f"{self._dialect.quote_name(name)} = :group_{i}")
             values[f"group_{i}"] = value
         return _Where(" AND ".join(parts), values)
 
@@ -533,7 +517,7 @@ class SqlStore:
         self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: GroupFilter = EACH_GROUP
     ) -> Buckets:
         layout = self._layout(aggregation)
-        time_, table = self._dialect.quoted(layout.time), self._table(layout, per)
+        time_, table = self._dialect.quote_name(layout.time), self._table(layout, per)
         where, every = (self._where(layout, b, groups) for b in ((wanted.start, wanted.end), (-(2**63), 2**63 - 1)))
         order = "DESC" if wanted.latest else "ASC"
 
@@ -554,8 +538,8 @@ class SqlStore:
     def last_bucket(
         self, aggregation: str, per: AggDuration, shard: str, end: int, groups: GroupFilter = EACH_GROUP
     ) -> int | None:
-        layout = self._partitioned(aggregation)
-        q = self._dialect.quoted
+        layout = self._sharded_layout(aggregation)
+        q = self._dialect.quote_name
         where = self._where(layout, (-(2**63), end), groups)
         sql = sa.text(
             f"SELECT max({q(layout.time)}) FROM {self._table(layout, per)} WHERE {where.sql} AND {q(SHARD)} = :shard"
@@ -575,8 +559,8 @@ class SqlStore:
     ) -> list[Any]:
         layout = self._layout(aggregation)
         column = layout.groups[key]
-        name = self._dialect.quoted(column.name)
-        null = f"({self._dialect.quoted(NULL_KEYS)} & {1 << key})" if layout.marks_nulls else "0"
+        name = self._dialect.quote_name(column.name)
+        null = f"({self._dialect.quote_name(NULL_KEYS)} & {1 << key})" if layout.marks_nulls else "0"
         where = self._where(layout, (-(2**63), 2**63 - 1), groups)
         condition, values = where.sql, dict(where.values)
         if containing:
@@ -600,7 +584,7 @@ class SqlStore:
         same: Sequence[StoredColumn],
     ) -> str:
         """Rows merged by `same`; null for the sets, which are read apart."""
-        q = self._dialect.quoted
+        q = self._dialect.quote_name
         keys = ", ".join([q(layout.time), *(q(c.name) for c in same)])
         rows = f"{self._table(layout, per)} WHERE {where}"
         if any(c.role == "last" for c in columns):
@@ -610,12 +594,12 @@ class SqlStore:
                 f"(SELECT t.*, row_number() OVER (PARTITION BY {keys} ORDER BY {order}) AS latest_first "
                 f"FROM {self._table(layout, per)} t WHERE {where}) numbered"
             )
-        shown = [q(layout.time) if c.role == "time" else q(c.name) if c.in_key else self._merged(c) for c in columns]
+        shown = [q(layout.time) if c.role == "time" else q(c.name) if c.in_key else self._merge_sql(c) for c in columns]
         return f"SELECT {', '.join(shown)} FROM {rows} GROUP BY {keys}"
 
-    def _merged(self, c: StoredColumn) -> str:
+    def _merge_sql(self, c: StoredColumn) -> str:
         """The aggregate that merges a column over the rows of a bucket and group."""
-        name = self._dialect.quoted(c.name)
+        name = self._dialect.quote_name(c.name)
         if c.role in ("sum", "count"):
             return self._dialect.sum_longs(name) if c.type is Type.LONG else f"sum({name})"
         if c.role == "set":
@@ -624,13 +608,13 @@ class SqlStore:
             return self._dialect.only(f"CASE WHEN latest_first = 1 THEN {name} END", c.type)
         return f"{'min' if c.role == 'min' else 'max'}({name})"
 
-    def committed(self, app: str, run: str) -> int:
-        last = sa.text(f"SELECT max(batch) FROM {self._dialect.quoted(LEDGER)} WHERE app = :app AND run = :run")
+    def last_committed(self, app: str, run: str) -> int:
+        last = sa.text(f"SELECT max(batch) FROM {self._dialect.quote_name(LEDGER)} WHERE app = :app AND run = :run")
         found = self._transaction(lambda c: c.execute(last, {"app": app, "run": run}).scalar(), reads=True)
         return -1 if found is None else int(found)
 
     def errors(self, app: str) -> pa.Table:
-        q = self._dialect.quoted
+        q = self._dialect.quote_name
         sql = sa.text(f"SELECT id, stream, ts, {q('values')}, reason FROM {q(ERRORS)} WHERE app = :app ORDER BY id")
         rows = self._transaction(lambda c: c.execute(sql, {"app": app}).fetchall(), reads=True)
         texts = [(name, pa.string()) for name in ("values", "reason")]
@@ -638,11 +622,11 @@ class SqlStore:
         return pa.table([pa.array([r[i] for r in rows], f.type) for i, f in enumerate(schema)], schema=schema)
 
     def forget_errors(self, app: str, ids: Sequence[int]) -> None:
-        sql = sa.text(f"DELETE FROM {self._dialect.quoted(ERRORS)} WHERE app = :app AND id = :id")
+        sql = sa.text(f"DELETE FROM {self._dialect.quote_name(ERRORS)} WHERE app = :app AND id = :id")
         self._transaction(lambda c: c.execute(sql, [{"app": app, "id": i} for i in ids]))
 
     def trim_errors(self, app: str, most: int | None) -> int:
-        errors, dropped = self._dialect.quoted(ERRORS), self._dialect.quoted(DROPPED)
+        errors, dropped = self._dialect.quote_name(ERRORS), self._dialect.quote_name(DROPPED)
         whose = {"app": app}
 
         def work(c: sa.Connection) -> int:
@@ -668,19 +652,19 @@ class SqlStore:
         layout = self._layout(aggregation)
         if not layout.partitioned:
             return []
-        shard = self._dialect.quoted(SHARD)
+        shard = self._dialect.quote_name(SHARD)
         every = " UNION ALL ".join(f"SELECT {shard} FROM {self._table(layout, d)}" for d in layout.durations)
         sql = f"SELECT {shard}, count(*) FROM ({every}) held GROUP BY {shard}"
         rows: Sequence[Any] = self._transaction(lambda c: execute(c, sql).fetchall(), reads=True)
         return sorted((ShardRows(str(s), int(n)) for s, n in rows), key=lambda s: s.shard)
 
     def move_shard(self, aggregation: str, old: str, new: str) -> None:
-        layout = self._partitioned(aggregation)
+        layout = self._sharded_layout(aggregation)
         if old == new:
             return
 
         def work(c: sa.Connection) -> None:
-            q = self._dialect.quoted
+            q = self._dialect.quote_name
             for duration in layout.durations:
                 table = self._table(layout, duration)
                 names = ", ".join(q(x.name) for x in layout.columns)
@@ -690,7 +674,7 @@ class SqlStore:
                 values = list(zip(*rows, strict=True)) if rows else [()] * len(layout.columns)
                 arrays = [
                     pa.array([new] * len(rows), pa.string()) if x.role == "shard"
-                    else pa.array([_decoded(v) for v in column], x.arrow) if x.role == "set"
+                    else pa.array([_decode_set(v) for v in column], x.arrow) if x.role == "set"
                     else _array(x, column)
                     for x, column in zip(layout.columns, values, strict=True)
                 ]  # fmt: skip
@@ -699,16 +683,16 @@ class SqlStore:
         self._transaction(work)
 
     def delete_shard(self, aggregation: str, shard: str) -> None:
-        layout = self._partitioned(aggregation)
+        layout = self._sharded_layout(aggregation)
 
         def work(c: sa.Connection) -> None:
             for duration in layout.durations:
-                sql = f"DELETE FROM {self._table(layout, duration)} WHERE {self._dialect.quoted(SHARD)} = :shard"
+                sql = f"DELETE FROM {self._table(layout, duration)} WHERE {self._dialect.quote_name(SHARD)} = :shard"
                 c.execute(sa.text(sql), {"shard": shard})
 
         self._transaction(work)
 
-    def _partitioned(self, aggregation: str) -> TableLayout:
+    def _sharded_layout(self, aggregation: str) -> TableLayout:
         layout = self._layout(aggregation)
         if not layout.partitioned:
             raise StoreError(f"Aggregation '{aggregation}' is not partitioned by id; it has no shards.")
@@ -726,11 +710,11 @@ class _Where:
 _SHARD_COLUMN = StoredColumn(SHARD, "shard", Type.STRING)
 
 
-def said(error: sa.exc.SQLAlchemyError) -> str:
+def describe_sql_error(error: sa.exc.SQLAlchemyError) -> str:
     """What the driver says, in one line, without passwords."""
     cause = getattr(error, "orig", None) or error
     words = " ".join(str(cause).split())
-    return masked(words)
+    return mask_passwords(words)
 
 
 def _array(column: StoredColumn, values: Sequence[Any]) -> pa.Array:
@@ -754,16 +738,39 @@ def _union(sets: Iterable[Sequence[Any] | None]) -> list[Any] | None:
     return list(seen) if some else None
 
 
+def _table_of_rows(
+    columns: Sequence[StoredColumn], key: Sequence[str], rows: Sequence[Any], of_sets: Iterable[Any]
+) -> pa.Table:
+    """Rows of an aggregation in the order of their key. `of_sets`: the key and the sets of each row of the database,
+    which are united where several rows of it are one here."""
+    values = dict(zip((c.name for c in columns), zip(*rows, strict=True), strict=True)) if rows else {}
+    sets = [c.name for c in columns if c.role == "set"]
+    if rows:
+        united = _united_by_key(of_sets, len(key), len(sets))
+        keys = list(zip(*(values[name] for name in key), strict=True))
+        values |= {name: tuple(united[k][i] for k in keys) for i, name in enumerate(sets)}
+    arrays = [_array(c, values.get(c.name, ())) for c in columns]
+    table = pa.table(arrays, schema=pa.schema([(c.name, c.arrow) for c in columns]))
+    return table.sort_by([(name, "ascending") for name in key])
+
+
+def _with_null_groups(table: pa.Table, layout: TableLayout) -> pa.Table:
+    """Rows of all groups together, whose group columns are null."""
+    for c in layout.groups:
+        table = table.append_column(c.name, pa.nulls(table.num_rows, c.arrow))
+    return table
+
+
 def _united_by_key(rows: Iterable[Any], keys: int, sets: int) -> dict[tuple[Any, ...], list[list[Any] | None]]:
     found: dict[tuple[Any, ...], list[list[Any] | None]] = {}
     for row in rows:
         held = found.setdefault(tuple(row[:keys]), [None] * sets)
         for i in range(sets):
-            held[i] = _union([held[i], _decoded(row[keys + i])])
+            held[i] = _union([held[i], _decode_set(row[keys + i])])
     return found
 
 
-def _encoded(rows: pa.Table, sets: Sequence[StoredColumn]) -> pa.Table:
+def _encode_sets(rows: pa.Table, sets: Sequence[StoredColumn]) -> pa.Table:
     """`rows` with sets as JSON texts."""
     for x in sets:
         texts = [None if v is None else json.dumps(v) for v in rows.column(x.name).to_pylist()]
@@ -771,5 +778,5 @@ def _encoded(rows: pa.Table, sets: Sequence[StoredColumn]) -> pa.Table:
     return rows
 
 
-def _decoded(text: str | None) -> list[Any] | None:
+def _decode_set(text: str | None) -> list[Any] | None:
     return None if text is None else json.loads(text)

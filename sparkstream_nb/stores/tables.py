@@ -22,7 +22,7 @@ from .address import Database
 from .dialects import DIALECTS, READS, execute
 from .layout import StoredColumn
 from .patience import Patience
-from .sql import said, tried
+from .sql import describe_sql_error, run_transaction
 
 T = TypeVar("T")
 TURNS = "SPARKSTREAM_TABLE_TURNS"
@@ -59,12 +59,12 @@ class SqlTables:
         """Closes the connections."""
         self._engine.dispose()
 
-    def tried(self, work: Callable[[], T]) -> T:
+    def run_transaction(self, work: Callable[[], T]) -> T:
         """Runs `work`, which carries out a transaction, again from its beginning where the database was busy or gone.
 
         Raises StoreError where the database refuses, or stays away for longer than there is patience.
         """
-        return tried(work, str(self.database), self.dialect, self.patience)
+        return run_transaction(work, str(self.database), self.dialect, self.patience)
 
     def prepare(self) -> None:
         """Makes the tables that are missing. Raises StoreError for one that was made for something else."""
@@ -72,7 +72,7 @@ class SqlTables:
             with self._engine.connect() as c:
                 self.dialect = self.dialect.of_server(c)
         except sa.exc.SQLAlchemyError as e:
-            raise StoreError(f"The store {self.database} cannot be opened: {said(e)}") from None
+            raise StoreError(f"The store {self.database} cannot be opened: {describe_sql_error(e)}") from None
 
         def work() -> None:
             with self._engine.begin() as c:
@@ -80,10 +80,10 @@ class SqlTables:
                 for layout in self.layouts.values():
                     self._prepare(c, layout)
 
-        self.tried(work)
+        self.run_transaction(work)
 
     def _make_own(self, c: sa.Connection) -> None:
-        d, q = self.dialect, self.dialect.quoted
+        d, q = self.dialect, self.dialect.quote_name
         key = d.type_of(StoredColumn("name", "group", Type.STRING))
         execute(c, f"CREATE TABLE IF NOT EXISTS {q(TURNS)} (name {key} PRIMARY KEY)")
         execute(
@@ -96,7 +96,7 @@ class SqlTables:
                 c.execute(sa.text(f"INSERT INTO {q(TURNS)} VALUES (:name)"), {"name": layout.name})
 
     def _prepare(self, c: sa.Connection, layout: StoredTableLayout) -> None:
-        d, q = self.dialect, self.dialect.quoted
+        d, q = self.dialect, self.dialect.quote_name
         inspector, name = sa.inspect(c), d.stored_name(layout.name)
         if inspector.has_table(name):
             self._check(layout, {str(x["name"]): x["type"] for x in inspector.get_columns(name)},
@@ -167,7 +167,7 @@ class Turn:
         self._tables, self._dialect = tables, tables.dialect
         self._connection = engine.connect()
         self._began = self._connection.begin()
-        q = self._dialect.quoted
+        q = self._dialect.quote_name
         # In one order for all, so that no two wait for each other.
         turn = sa.text(f"SELECT name FROM {q(TURNS)} WHERE name = :name{self._dialect.for_update}")
         for name in sorted(x.name for x in tables.layouts.values()):
@@ -176,7 +176,7 @@ class Turn:
     def last(self, run: str, node: int) -> str | None:
         """The last micro-batch of a node whose changes are in the tables."""
         found = self._connection.execute(
-            sa.text(f"SELECT batch FROM {self._dialect.quoted(BATCHES)} WHERE run = :run AND node = :node"),
+            sa.text(f"SELECT batch FROM {self._dialect.quote_name(BATCHES)} WHERE run = :run AND node = :node"),
             {"run": run, "node": node},
         ).scalar()
         return None if found is None else str(found)
@@ -184,8 +184,8 @@ class Turn:
     def fetch(self, table: str, wanted: Sequence[Terms] | None) -> list[Values]:
         """The rows that fulfil any of `wanted`; all for None."""
         layout, d = self._tables.layouts[table], self._dialect
-        names = ", ".join(d.read(d.quoted(a.name), a.type) for a in layout.schema)
-        sql = f"SELECT {names} FROM {d.quoted(layout.name)}"
+        names = ", ".join(d.read(d.quote_name(a.name), a.type) for a in layout.schema)
+        sql = f"SELECT {names} FROM {d.quote_name(layout.name)}"
         convert = [_READ[a.type] for a in layout.schema]
         rows: list[Values] = []
         for where, values in [("", {})] if wanted is None else self._conditions(layout, wanted):
@@ -207,13 +207,13 @@ class Turn:
                 for t in terms:
                     values[f"v{len(values)}"] = t.value
                     op = "=" if t.op == "==" else t.op
-                    holding.append(f"{self._dialect.quoted(layout.schema[t.attr].name)} {op} :v{len(values) - 1}")
+                    holding.append(f"{self._dialect.quote_name(layout.schema[t.attr].name)} {op} :v{len(values) - 1}")
                 parts.append(" AND ".join(holding))
             yield f" WHERE {' OR '.join(parts)}", values
 
     def end(self, changes: Iterable[TableChanges], run: str, node: int, batch: str) -> None:
         """Writes changes, notes the batch, and commits."""
-        q = self._dialect.quoted
+        q = self._dialect.quote_name
         for c in changes:
             self._write(self._tables.layouts[c.table], c)
         key = {"run": run, "node": node, "batch": batch}
@@ -228,7 +228,7 @@ class Turn:
         self._connection.close()
 
     def _write(self, layout: StoredTableLayout, changes: TableChanges) -> None:
-        d, q, c = self._dialect, self._dialect.quoted, self._connection
+        d, q, c = self._dialect, self._dialect.quote_name, self._connection
         table = q(layout.name)
         if changes.gone and layout.key:
             where = " AND ".join(f"{q(layout.schema[a].name)} = :k{i}" for i, a in enumerate(layout.key))

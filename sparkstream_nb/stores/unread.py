@@ -30,7 +30,7 @@ def read_any_value(connection: Any) -> None:
 
     adapters = connection.adapters
 
-    def guarded(loader: Any) -> type[Loader]:
+    def guard_loader(loader: Any) -> type[Loader]:
         class Guarded(Loader):
             format = Format.TEXT
 
@@ -50,4 +50,4 @@ def read_any_value(connection: Any) -> None:
         for oid in (info.oid, info.array_oid):
             loader = adapters.get_loader(oid, Format.TEXT) if oid and info.name not in _PLAIN else None
             if loader is not None:
-                adapters.register_loader(oid, guarded(loader))
+                adapters.register_loader(oid, guard_loader(loader))

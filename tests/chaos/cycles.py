@@ -109,7 +109,7 @@ def main() -> None:
     began = time.monotonic()
     for cycle in range(1, arguments.cycles + 1):
         app.stop()
-        if arguments.anew:
+        if arguments.resets_per_chunk:
             app = deployed()
         app.send("S", [cycle])
         app.flush()

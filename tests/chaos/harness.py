@@ -40,8 +40,8 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "tests" / "chaos" / "victim.py"
 LATEST = 14.0
 """s after its beginning in which a program is hit; one that is not killed takes about as long."""
-KINDS = ("driver", "group", "jvm", "worker", "forks", "full disk", "torn line", "second process")
-_OF_SPARK = ("jvm", "worker", "forks")
+KINDS = ("driver", "group", "jvm", "worker", "host", "forks", "full disk", "torn line", "second process")
+_OF_SPARK = ("jvm", "worker", "host", "forks")
 """What is hit of Spark's: an app without it has only its own process."""
 KAFKA_KINDS = ("broker", "driver", "group", "jvm", "worker", "reader")
 KAFKA_LATEST = 45.0
@@ -109,7 +109,7 @@ class Chaos:
         if self.sparks.kind == "inline":
             kinds = tuple(k for k in kinds if k not in _OF_SPARK)
         elif self.sparks.kind != "local":  # elsewhere Spark starts its Python processes itself
-            kinds = tuple(k for k in kinds if k != "forks")
+            kinds = tuple(k for k in kinds if k not in ("host", "forks"))
         wanted = [kinds[i % len(kinds)] for i in range(kills)]
         self.random.shuffle(wanted)
         while wanted and self.report.missed < 3 * kills:
@@ -296,12 +296,17 @@ def _kind_of(process: psutil.Process) -> str:
         if "sparkstream_nb.runners.spark.forks" in words:
             parent = process.parent()
             own = parent is not None and "sparkstream_nb.runners.spark.forks" in " ".join(parent.cmdline())
-            return "worker" if own else "forks"
+            return ("host" if _is_host(process) else "worker") if own else "forks"
         if "sparkstream_nb.sources.kafka_process" in words:
             return "reader"
         if "pyspark" in words:
             return "worker"
     return ""
+
+
+def _is_host(process: psutil.Process) -> bool:
+    """True if a process listens as engine hosts do."""
+    return any(Path(c.laddr).name.startswith("h") for c in process.net_connections(kind="unix") if c.laddr)
 
 
 def main(words: list[str] | None = None) -> int:

@@ -330,7 +330,7 @@ def test_a_micro_batch_under_way_is_cancelled_within_two_seconds(run: Run, spark
     ended: list[float] = []
 
     def end() -> None:
-        while not (app._stream.planned() and told and told[-1].total):
+        while not (app._stream.next_unplanned() and told and told[-1].total):
             time.sleep(0.05)
         ended.append(time.perf_counter())
         if by == "stop":
@@ -371,7 +371,7 @@ def test_a_job_that_begins_while_its_app_is_stopped_is_cancelled_too(
     assert begun.wait(30)
     app.stop()
     feed.join()
-    assert app._stream.ended(20)
+    assert app._stream.wait_for_end(20)
     assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
     assert len(app.output("O")) == 0
 

@@ -142,12 +142,12 @@ def dying(call, before):
         die()
     return called
 if place == "aside":
-    folder.put_aside = dying(folder.put_aside, False)
+    folder.copy_to_trash = dying(folder.copy_to_trash, False)
 if place == "switched":
-    folder.Life.write = dying(folder.Life.write, False)
+    folder.AppRun.write = dying(folder.AppRun.write, False)
 if place == "opened":
     from sparkstream_nb.app.running import running
-    running.clear_up = dying(running.clear_up, False)
+    running.purge_dropped = dying(running.purge_dropped, False)
 deploy(t.STREAM + t.KEPT + t.ADDED, name="app", home=home, master=master())
 """
 

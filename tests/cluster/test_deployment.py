@@ -8,8 +8,11 @@ import inspect
 import pytest
 
 from sparkstream_nb.app import Deployment, deploy, get
-from sparkstream_nb.app.deployment.deployment import mode_of
+from sparkstream_nb.app.planning import plan_deployment
 from sparkstream_nb.errors import Misuse, SparkStreamError
+from sparkstream_nb.request import DeployRequest
+
+APP = "define stream S (v int); from S select v insert into O;"
 
 
 @pytest.mark.parametrize(
@@ -25,12 +28,13 @@ from sparkstream_nb.errors import Misuse, SparkStreamError
 def test_mode_and_number_of_nodes_follow_from_each_other(
     mode: str | None, nodes: int | None, found: tuple[str, int]
 ) -> None:
-    assert mode_of(mode, nodes) == found
+    planned = plan_deployment(DeployRequest(text=APP, mode=mode, nodes=nodes, master="inline"))
+    assert (planned.deployment.mode, planned.deployment.nodes) == found
 
 
 def test_a_wrong_mode_names_what_there_is() -> None:
     with pytest.raises(SparkStreamError) as wrong:
-        mode_of("activ-active", 2)
+        plan_deployment(DeployRequest(text=APP, mode="activ-active", nodes=2, master="inline"))
     assert str(wrong.value) == ("'activ-active' is not a deployment mode. Did you mean 'active-active'?")
 
 

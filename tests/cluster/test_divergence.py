@@ -24,7 +24,7 @@ from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.reports.lineage import events_of, held_of
 from sparkstream_nb.replay.replay import Merged, Nodes, Way
-from sparkstream_nb.replay.study import Input
+from sparkstream_nb.replay.study_tasks import Input
 
 EXAMPLES = int(os.environ.get("SPARKSTREAM_EXAMPLES", "40"))
 ALERT = st.builds(

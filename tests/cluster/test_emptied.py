@@ -46,7 +46,7 @@ def fill(store: Store, plan: Plan, shard: str) -> None:
 def emptied(deployment: Deployment, plan: Plan, trash: Path) -> list[str | None]:
     places = outside_stores(deployment, plan.aggregations.values(), trash)
     for place in places:
-        place.put_aside()
+        place.copy_to_trash()
     store = opened(deployment)
     said = [place.empty(store, lambda _: deployment.shard_ids) for place in places]
     store.close()
@@ -103,4 +103,4 @@ def test_nothing_goes_where_it_cannot_be_copied(tmp_path: Path) -> None:
     (tmp_path / "trash").write_text("")
     (place,) = outside_stores(deployment, PLAIN.aggregations.values(), tmp_path / "trash")
     with pytest.raises(StoreError, match=r"cannot be copied to .*: Not a directory\. Nothing was removed from it"):
-        place.put_aside()
+        place.copy_to_trash()

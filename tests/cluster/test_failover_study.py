@@ -16,7 +16,7 @@ from sparkstream_nb.app import App, FailoverStudy, Kill, Pair
 from sparkstream_nb.app.results.failover_study import Wanted, runs_of
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.lab.drawings.costs import svg
-from sparkstream_nb.replay.failover_study import FailoverCounts
+from sparkstream_nb.replay.failover_tasks import FailoverCounts
 
 START = 1_700_000_000_000
 APP = """

@@ -13,7 +13,7 @@ from sparkstream_nb.engine import warm
 def test_a_step_that_fails_is_told_and_the_deployment_goes_on(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(warm, "compiled", lambda: False)
+    monkeypatch.setattr(warm, "is_compiled", lambda: False)
     monkeypatch.setattr(first_use, "_NOTICES", {"no_such_module": "Doing it ...", "engine.warm": "Not done"})
     frontend.connect(None)
     first_use.prepare(["no_such_module", "engine.warm"])

@@ -12,7 +12,7 @@ import pytest
 
 from sparkstream_nb.app import attach, changes, deploy
 from sparkstream_nb.app.deployment.deployment import Deployment
-from sparkstream_nb.app.deployment.folder import Life, check_home, default_home, fingerprint, foreseen, open_folder
+from sparkstream_nb.app.deployment.folder import AppRun, check_home, default_home, fingerprint, foreseen, open_folder
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.journal.private import private_folder
 from sparkstream_nb.journal.routing import keys_apart
@@ -74,7 +74,7 @@ def test_state_of_another_clock_does_not_fit(change: dict[str, Any], reason: str
     assert said.startswith(f"The state was dropped: {reason}. It is in {tmp_path}")
 
 
-def opened(deployment: Deployment, text: str) -> tuple[Life, str]:
+def opened(deployment: Deployment, text: str) -> tuple[AppRun, str]:
     life, said = open_folder(deployment, compile_app(text))
     return life, said or ""
 
@@ -278,7 +278,7 @@ def test_what_was_dropped_in_part_is_kept(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_start_that_is_killed_leaves_a_folder_to_start_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan, deployment = compile_app(APP), replace(DEPLOYMENT, home=tmp_path)
-    monkeypatch.setattr(Life, "write", lambda *_: pytest.fail("killed"))
+    monkeypatch.setattr(AppRun, "write", lambda *_: pytest.fail("killed"))
     with pytest.raises(pytest.fail.Exception):
         open_folder(deployment, plan)
     monkeypatch.undo()

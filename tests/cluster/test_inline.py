@@ -273,6 +273,6 @@ def _seen(app: App, frame: pd.DataFrame, cut: int) -> dict[str, Any]:
         "errors": errors.sort_values(list(errors.columns), ignore_index=True),
         "table": sorted(row for row in app.query("from T select k, total").rows if row[0] != "query"),
         "journal": (sum(e.steps for e in entries), entries[-1].clock),
-        "ledger": app.store.committed(app.name, app._life.run) == app._progress.batch,
+        "ledger": app.store.last_committed(app.name, app._life.run) == app._progress.batch,
         "counts": (app.stats().events, {s: n for s, n in app._progress.rows.items() if n} != {}),
     }

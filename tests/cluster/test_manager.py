@@ -33,7 +33,7 @@ from sparkstream_nb.app.manager.manager import (
     Manager,
     checked_app,
 )
-from sparkstream_nb.app.manager.manager_command import ManagerOptions, running
+from sparkstream_nb.app.manager.manager_command import ManagerOptions, open_manager
 from sparkstream_nb.app.manager.manager_http import Credentials, ManagerServer, address_of
 from sparkstream_nb.app.results.answers import Stats
 from sparkstream_nb.errors import Misuse, SparkStreamError, StoreError
@@ -135,7 +135,8 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Client]]:
         def start(deployer: Deployer | None = None, **options: Any) -> Client:
             apps, log = StandIn(), list[str]()
             how = {"conf": [str(CONF)], "port": 0, "allow_env": ["ADMIN_PASSWORD"], **options}
-            return Client(stack.enter_context(running(ManagerOptions(**how), deployer or apps, log.append)), apps, log)
+            server = open_manager(ManagerOptions(**how), deployer or apps, log.append)
+            return Client(stack.enter_context(server), apps, log)
 
         yield start
 

@@ -22,7 +22,7 @@ from pyspark.errors.exceptions.base import PySparkException
 
 from sparkstream_nb.app import App
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
-from sparkstream_nb.recovery.care import Aside, Care, StepRange, Trying
+from sparkstream_nb.recovery.crash_bisection import Aside, CrashBisection, StepRange, Trying
 from sparkstream_nb.runners.spark import runner as stream
 from tests.profiles import one_of
 
@@ -166,7 +166,7 @@ def test_what_spark_refuses_once_it_is_asked_again(
     """A process that Spark had kept was killed, or a Connect server's was too slow."""
     app = run(APP)
     app.stop()
-    carried, asked = stream.carried, list[int]()
+    carried, asked = stream.start_frame, list[int]()
 
     def carried_at_last(*arguments: Any) -> Any:
         asked.append(1)
@@ -176,7 +176,7 @@ def test_what_spark_refuses_once_it_is_asked_again(
             spark._jvm.java.io.FileInputStream("/nowhere")  # Spark's own is "Stream closed"
         return carried(*arguments)
 
-    monkeypatch.setattr(stream, "carried", carried_at_last)
+    monkeypatch.setattr(stream, "start_frame", carried_at_last)
     app.send("S", ["a", 1], at=1)
     app.flush()
     assert len(asked) == 3
@@ -202,7 +202,7 @@ def _batch() -> InputBatch:
 
 
 def test_what_a_process_died_of_narrows_down_to_a_step() -> None:
-    care = Care(entries=(3, 9), suspects=StepRange(100, 1_000))
+    care = CrashBisection(entries=(3, 9), suspects=StepRange(100, 1_000))
     for size in (StepRange(200, 229), StepRange(203, 204)):
         care = care.after(Trying(size))
         assert care.aside == ((Aside(size),) if len(size) == 1 else ())
@@ -215,7 +215,7 @@ def test_a_log_that_spark_wrote_half_does_not_keep_an_app_from_starting(run: Cal
     """Spark refuses to plan its first micro-batch where its log of offsets has any file."""
     app = run("define stream S (v int); from S select v insert into O;")
     app.stop()
-    app._stream.ended()
+    app._stream.wait_for_end()
     (checkpoint,) = app.home.glob("life-*/checkpoint")
     for folder in checkpoint.iterdir():  # a slow machine may have carried out an empty micro-batch by then
         if folder.is_dir():

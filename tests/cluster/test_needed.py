@@ -111,8 +111,8 @@ def test_nothing_tells_the_difference(
     def all_of(plan: Plan) -> dict[str, range]:
         return {s: range(len(d.source.schema)) for s, d in plan.streams.items()}
 
-    monkeypatch.setattr(nodes, "needed", all_of)
-    monkeypatch.setattr(stateless, "needed", all_of)
+    monkeypatch.setattr(nodes, "needed_attributes", all_of)
+    monkeypatch.setattr(stateless, "needed_attributes", all_of)
     nodes._plans.clear()
     left_out[0] = 0
     assert told("whole") == lean

@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sparkstream_nb.app import attachable, deploy
+from sparkstream_nb.app import attachable
 from sparkstream_nb.app.attaching import attach, attachable_names
 from sparkstream_nb.app.config.record import DeploymentRecord
 from sparkstream_nb.app.deployment.deployment import Deployment
-from sparkstream_nb.app.deployment.folder import Life, default_home, former_life, open_folder
+from sparkstream_nb.app.deployment.folder import AppRun, default_home, former_life, open_folder
 from sparkstream_nb.app.deployment.owner import own
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.limits import Limits
 from sparkstream_nb.plan import compile_app
+from sparkstream_nb.request import DeployRequest, parameters
 from sparkstream_nb.retention import Retention
 from sparkstream_nb.simulation.faults import Kill, Slow
 from sparkstream_nb.simulation.resources import ResourceCluster, ResourceNode
 from sparkstream_nb.simulation.topology import Coordination, Pair
 
 APP = "define stream S (v int); from S select v insert into O;"
-NOTHING: dict[str, Any] = {
-    name: parameter.default for name, parameter in inspect.signature(deploy).parameters.items() if name != "text"
-}
 
 
 def record(text: str = APP, **asked: Any) -> DeploymentRecord:
     """The record as `app.json` gives it back."""
-    made = DeploymentRecord.of("app", {**NOTHING, "text": text, **asked})
-    life = Life("0123456789ab", "plan", 1, ("a",), (0,), "single", deployed=made)
+    made = DeploymentRecord.of("app", DeployRequest(text=text, **asked))
+    life = AppRun("0123456789ab", "plan", 1, ("a",), (0,), "single", deployed=made)
     return DeploymentRecord.read(json.loads(json.dumps(dataclasses.asdict(life)))["deployed"])
 
 
@@ -59,10 +56,11 @@ def test_a_record_deploys_the_same_again(tmp_path: Path, monkeypatch: pytest.Mon
         "limits": "characters=1MB",
     }
     text = APP + "-- ${K}"
-    found = record(text, **asked).deployment()
-    assert found["text"] == text
-    assert found["name"] == "app"
-    assert set(found) == {*NOTHING, "text"} - {"home", "fresh"}
+    kept = record(text, **asked)
+    assert set(kept.arguments) == {p.name for p in parameters()} - {"text", "name", "home", "fresh"}
+    request = kept.request(tmp_path)
+    assert (request.text, request.name, request.home, request.fresh) == (text, "app", tmp_path, False)
+    found = dataclasses.asdict(request) | {k: getattr(request, k) for k in ("pair", "resources", "faults", "retention")}
     assert found["conf"] == [str(tmp_path / "one.yaml"), str(tmp_path / "two.yaml")]
     assert found["store"] == str(tmp_path / "aggregations.duckdb")
     assert found["allow"] == [f"file={tmp_path / 'out'}", "kafka=localhost:9092"]
@@ -98,7 +96,7 @@ def test_the_token_of_a_spark_address_is_not_kept() -> None:
 def test_what_is_granted_shows_no_password() -> None:
     granted = record(
         allow=["http=http://h/x", "http=http://h/?token=abc"], allow_env=["A"], allow_scripts=True
-    ).granted()
+    ).describe_grants()
     assert granted == ["http=http://h/x", "http=http://h/?token=***", "environment variable A", "scripts"]
 
 
@@ -106,7 +104,7 @@ def deployed(name: str, home: Path | None = None) -> Path:
     """A folder as a deployment leaves it."""
     home = default_home(name) if home is None else home
     home.mkdir(parents=True)
-    made = DeploymentRecord.of(name, {**NOTHING, "text": APP})
+    made = DeploymentRecord.of(name, DeployRequest(text=APP))
     open_folder(Deployment(name, "single", "round_robin", ("node-1",), home, record=made), compile_app(APP))
     return home
 
@@ -145,7 +143,7 @@ def test_folders_that_cannot_be_attached(monkeypatch: pytest.MonkeyPatch, tmp_pa
     home = deployed("one", tmp_path / "one")
     with pytest.raises(Misuse, match=r"the app in .*one is 'one', not 'two'"):
         attach("two", home)
-    Life("0123456789ab", "plan", 1, ("a",), (0,), "single").write(home)
+    AppRun("0123456789ab", "plan", 1, ("a",), (0,), "single").write(home)
     with pytest.raises(Misuse, match="was deployed by an earlier version, which kept no record"):
         attach("one", home)
     assert [f.name for f in attachable(home)] == []

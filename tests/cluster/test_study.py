@@ -19,7 +19,7 @@ from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.nodes.tallies import Tally, tally
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.replay.replay import Way
-from sparkstream_nb.replay.study import RoutingOutcome
+from sparkstream_nb.replay.study_tasks import RoutingOutcome
 
 ROW = st.tuples(
     st.integers(0, 1), st.sampled_from(["a", "b", None]), st.sampled_from([1.0, 0.0, -0.0, float("nan"), None])

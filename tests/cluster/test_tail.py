@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from sparkstream_nb.app import App
-from sparkstream_nb.app.results.tail import LOOKED_AT, MOST_KEYS, StreamEnd, Tail, TailCursor, TailShape
+from sparkstream_nb.app.results.stream_tail import LOOKED_AT, MOST_KEYS, StreamEnd, Tail, TailCursor, TailShape
 from sparkstream_nb.errors import Misuse
 
 Run = Callable[..., App]

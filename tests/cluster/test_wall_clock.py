@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkstream_nb.app import deploy
-from sparkstream_nb.app.running.wall import Inlet, Tick, WallClock, WallTicker, next_tick
+from sparkstream_nb.app.running.wall import Tick, TickSink, WallClock, WallTicker, next_tick
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.journal.rows import NodeReport
 from sparkstream_nb.outputs.commit import Progress
@@ -129,7 +129,7 @@ def test_a_ticker_sends_what_is_due_and_waits_for_reports() -> None:
         reached[0] = clocks[-1]
         come.release()
 
-    inlet = Inlet(threading.RLock(), lambda: True, append, lambda: reached[0], (0,))
+    inlet = TickSink(threading.RLock(), lambda: True, append, lambda: reached[0], (0,))
     ticker = WallTicker(times.clock, progress, inlet)
 
     def committed(due: int | None) -> None:

@@ -21,7 +21,7 @@ from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.journal.checkpoints import CheckpointProgress
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.journal.journal import entries_from, segment
-from sparkstream_nb.journal.kept import missing
+from sparkstream_nb.journal.kept import list_missing
 
 OLDER = "older"
 APP = """
@@ -106,7 +106,7 @@ def test_what_is_missing_is_named_and_a_copy_goes_on(what: str, run: Callable[..
     (life,) = home.glob("life-*")
     for i in range(3):
         app.stop()
-        app._stream.ended()
+        app._stream.wait_for_end()
         shutil.rmtree(home / OLDER, ignore_errors=True)
         shutil.copytree(life / "checkpoint", home / OLDER)
         app.send("S", ["a", i], at=1000 * i)
@@ -239,8 +239,8 @@ def test_damaged_outputs_are_one_line(run: Callable[..., App], tmp_path: Path) -
 def test_a_file_of_what_is_done_may_be_gone(tmp_path: Path) -> None:
     lost_file(tmp_path)
     ((entry, after),) = entries_from(tmp_path / "inbox")
-    assert missing(tmp_path / "inbox", None) == [entry.file]
-    assert missing(tmp_path / "inbox", after) == []
+    assert list_missing(tmp_path / "inbox", None) == [entry.file]
+    assert list_missing(tmp_path / "inbox", after) == []
     reached = CheckpointProgress(planned=-1, done=-1, reached=0, state=False)
     with pytest.raises(Misuse, match=f"lacks the file {entry.file} and 1 more, with events that are not committed"):
         check_whole(tmp_path, Found(1, reached, -1, outputs=True, missing=[str(entry.file), "x"]))

@@ -12,7 +12,7 @@ import pytest
 
 from engine import bounds
 from sparkstream_nb.engine import warm
-from sparkstream_nb.engine.columnar.columns import Array, Column, Strings
+from sparkstream_nb.engine.columnar.columns import Array, Column, StringPool
 from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, RESET, ROOT_BITS, Clock, Rows, event_order
 from sparkstream_nb.engine.expressions import Context
 from sparkstream_nb.engine.select.steps import make_window
@@ -61,7 +61,7 @@ def test_every_window_has_a_case(name: str) -> None:
 class Events:
     """What a window under test gets: several events at once, at each of `STEPS` steps."""
 
-    strings: Strings = field(default_factory=Strings)
+    strings: StringPool = field(default_factory=StringPool)
     chosen: tuple[str, ...] = ("a", "b", "c", "d", "e")
 
     def rows(self, *, other: int = 0) -> Rows:
@@ -157,7 +157,7 @@ def test_resets_per_chunk(name: str) -> None:
     assert as_declared == DECLARATIONS[name].resets_per_chunk
     if as_declared:
         without = put_out(call(name), Events(), expired=False, resets=False)
-        assert without.anew
+        assert without.resets_per_chunk
         assert told(without) == told(rows)
         assert [c for c, _ in chunks(without)] == [c for c, _ in chunks(rows)]
 

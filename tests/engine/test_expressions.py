@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.engine.columnar.columns import Column, Strings
+from sparkstream_nb.engine.columnar.columns import Column, StringPool
 from sparkstream_nb.engine.expressions import Context, Env, Long, compile_condition, compile_expr
 from sparkstream_nb.engine.expressions.arithmetic import choose, compute
 from sparkstream_nb.engine.expressions.calendar import SUNDAY, field
 from sparkstream_nb.engine.expressions.dateformat import format_instant
-from sparkstream_nb.engine.expressions.numbertexts import number_texts
+from sparkstream_nb.engine.expressions.format_numbers import number_texts
 from sparkstream_nb.engine.expressions.objects import NULL, HashMap, walk
 from sparkstream_nb.engine.expressions.rowwise import rowwise
 from sparkstream_nb.engine.expressions.values import RowFailure, text
@@ -187,8 +187,8 @@ def equal(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
-def environment(rows: list[list[Any]], strings: Strings | None = None) -> Env:
-    strings = Strings() if strings is None else strings
+def environment(rows: list[list[Any]], strings: StringPool | None = None) -> Env:
+    strings = StringPool() if strings is None else strings
     columns = [Column.of(r.type, [row[i] for row in rows], strings) for i, r in enumerate(REFS)]
     stamps = np.arange(len(rows), dtype=np.int64)
     return Env(len(rows), strings, stamps, stamps + 100, lambda ref: columns[ref.attr])  # type: ignore[union-attr]
@@ -273,7 +273,7 @@ def test_what_a_function_says_of_a_text_is_asked_once_for_all_batches() -> None:
 
     call = Call(Type.STRING, "f", (ref("string1"), Const(Type.STRING, "!")))
     run = rowwise(shouted)(call, [compile_expr(a) for a in call.args], Context())
-    strings = Strings()
+    strings = StringPool()
     for texts, active in ((["a", "b", None, "a"], None), (["b", "c", "d"], [True, True, False]), (["d", "a"], None)):
         env = environment(rows_of(len(texts), string1=texts), strings)
         env.active = None if active is None else np.array(active)
@@ -349,8 +349,8 @@ def test_numbers_written_all_at_once_are_as_one_by_one(kind: Type, values: list[
     low, high = -(2 ** (BITS.get(kind, 64) - 1)), 2 ** (BITS.get(kind, 64) - 1) - 1
     if kind in BITS:
         values = [None if v is None or v != v else int(max(low, min(high, v))) for v in values]
-    column = Column.of(kind, values if kind is not Type.FLOAT else [v and single(v) for v in values], Strings())
-    told = column.to_list(Strings())
+    column = Column.of(kind, values if kind is not Type.FLOAT else [v and single(v) for v in values], StringPool())
+    told = column.to_list(StringPool())
     assert number_texts(column).to_pylist() == [None if v is None else text(kind, v) for v in told]
 
 
@@ -436,7 +436,7 @@ def test_maps_and_lists_are_copied_before_they_change() -> None:
 
 
 def test_maps_keep_their_kind_and_order_in_a_snapshot() -> None:
-    strings = Strings()
+    strings = StringPool()
     made = HashMap({"zebra": Long(1), "apple": NULL, "mango": [1.5, {"x": None}]})
     again = unpack(pack({"m": made}, strings), strings)["m"]
     assert type(again) is HashMap

@@ -15,7 +15,7 @@ from sparkstream_nb.engine.aggregators.base import AggregateInput
 from sparkstream_nb.engine.aggregators.deviations import StdDev
 from sparkstream_nb.engine.aggregators.distinct import DistinctCount
 from sparkstream_nb.engine.aggregators.extremes import Max, Min
-from sparkstream_nb.engine.columnar.columns import Column, Strings
+from sparkstream_nb.engine.columnar.columns import Column, StringPool
 from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, RESET
 from sparkstream_nb.types import Type
 
@@ -77,7 +77,7 @@ def _compare(type: Type, batches: list[Any], most: bool, expired: bool) -> None:
             shown, None, int(((shown >> kind) & 1).sum()),
         )  # fmt: skip
         given = [None if null is not None and null[i] else v for i, v in enumerate(values.tolist())]
-        out = aggregator.over((Column.of(type, given, Strings()),), feed).to_list(Strings())
+        out = aggregator.over((Column.of(type, given, StringPool()),), feed).to_list(StringPool())
         expected = [plain.after(*op) for op in zip(kind.tolist(), group.tolist(), given, strict=True)]
         assert out == [e for e, k in zip(expected, kind.tolist(), strict=True) if shown >> k & 1]
 

@@ -36,13 +36,13 @@ def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def inlined(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The loops that are inlined."""
     found: list[str] = []
-    made = jit._inlined
+    made = jit._inline_loop
 
     def noting(function: Any, fixed: Any) -> Any:
         found.append(function.__name__)
         return made(function, fixed)
 
-    monkeypatch.setattr(jit, "_inlined", noting)
+    monkeypatch.setattr(jit, "_inline_loop", noting)
     return found
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkstream_nb.engine.columnar.columns import Column, Strings
+from sparkstream_nb.engine.columnar.bucket_hash import line_of
+from sparkstream_nb.engine.columnar.columns import Column, StringPool
 from sparkstream_nb.engine.columnar.groups import IdTable, Keys
-from sparkstream_nb.engine.columnar.slots import line_of
 from sparkstream_nb.types import Type
 
 VALUES: dict[Type, Any] = {
@@ -30,7 +30,7 @@ def test_one_id_for_each_key(data: st.DataObject) -> None:
     instances = data.draw(st.booleans())
     row = st.tuples(*([st.integers(0, 3)] if instances else []), *(VALUES[t] for t in types))
     types = [Type.INT, *types] if instances else types
-    strings = Strings()
+    strings = StringPool()
     keys, known = Keys(types, strings, instances=instances), dict[Any, int]()
     for rows in data.draw(st.lists(st.lists(row, max_size=12), max_size=4)):
         columns = [Column.of(t, [r[i] for r in rows], strings) for i, t in enumerate(types)]
@@ -47,7 +47,7 @@ def test_one_id_for_each_key(data: st.DataObject) -> None:
 def test_ids_of_many_numbers() -> None:
     """The table grows several times, and is asked ahead of what comes when it is large."""
     values = np.random.default_rng(5).integers(-40_000, 40_000, 150_000)
-    keys, known = Keys([Type.LONG], Strings()), dict[int, int]()
+    keys, known = Keys([Type.LONG], StringPool()), dict[int, int]()
     for batch in np.split(values, [10, 1_000, 70_000]):
         expected = [known.setdefault(v, len(known)) for v in batch.tolist()]
         assert keys.ids([Column(Type.LONG, batch)]).tolist() == expected
@@ -79,7 +79,7 @@ def test_nearly_all_keys_lie_in_the_line_where_they_belong(keys: np.ndarray[Any,
 
 def test_ids_of_texts_are_not_always_codes() -> None:
     """As long as the texts of keys are all that come, and then no more."""
-    strings = Strings()
+    strings = StringPool()
     keys = Keys([Type.STRING], strings)
 
     def ids(*texts: str) -> list[int]:
@@ -96,7 +96,7 @@ def test_ids_of_texts_are_not_always_codes() -> None:
 @pytest.mark.parametrize("gap", [None, 70, 199])
 def test_ids_of_many_texts_come_in_their_order(gap: int | None) -> None:
     """In batches of several blocks, of which some bring new texts; at `gap` one comes that is no key before."""
-    strings, known, rng = Strings(), dict[int, int](), np.random.default_rng(1)
+    strings, known, rng = StringPool(), dict[int, int](), np.random.default_rng(1)
     keys = Keys([Type.STRING], strings)
     for batch in range(6):
         texts = rng.integers(0, 100 + 40 * batch, 200)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkstream_nb.engine.columnar.merging import merged
+from sparkstream_nb.engine.columnar.k_way_merge import merge_order
 
 RUN = st.lists(st.integers(-3, 12), max_size=12).map(lambda x: np.array(sorted(x), np.int64))
 
@@ -14,7 +14,7 @@ RUN = st.lists(st.integers(-3, 12), max_size=12).map(lambda x: np.array(sorted(x
 @settings(deadline=None)
 @given(st.lists(RUN, min_size=1, max_size=5))
 def test_as_a_stable_sort(runs: list[np.ndarray]) -> None:
-    order = merged(runs)
+    order = merge_order(runs)
     laid = np.concatenate(runs)
     assert order.tolist() == np.argsort(laid, kind="stable").tolist()
     assert laid[order].tolist() == sorted(laid.tolist())

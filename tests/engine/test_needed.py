@@ -18,9 +18,9 @@ from sparkstream_nb.engine.columnar.columns import Column, UnreadColumn, concat
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows, UnreadAttribute, taken
 from sparkstream_nb.errors import NotInThisBuild
-from sparkstream_nb.nodes.batches import between, concatenated
+from sparkstream_nb.nodes.batches import between, concat_columns
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.needed import needed
+from sparkstream_nb.plan.needed import needed_attributes
 from sparkstream_nb.plan.nodes import Plan
 from sparkstream_nb.types import Type
 
@@ -62,7 +62,7 @@ MORE = [
 
 def without(plan: Plan, batch: InputBatch) -> InputBatch:
     """The batch without the attributes that the plan does not need."""
-    read = needed(plan)
+    read = needed_attributes(plan)
     rows = {
         s: StreamRows(
             r.step, r.ts, [c if i in read[s] else UnreadAttribute(len(r.ts)) for i, c in enumerate(r.columns)]
@@ -127,7 +127,7 @@ def test_what_is_left_out_goes_through() -> None:
     assert InputBatch.from_bytes(batch.to_bytes()).rows["S"].columns[0] == out
     assert between(batch, 1, 3).rows["S"].columns[0] == UnreadAttribute(2)
     assert taken(out, np.array([1, 1, 4])) == UnreadAttribute(3)
-    assert concatenated([out, pa.array(["a"])]) == UnreadAttribute(6)
+    assert concat_columns([out, pa.array(["a"])]) == UnreadAttribute(6)
 
 
 def test_what_is_not_read_has_no_values() -> None:

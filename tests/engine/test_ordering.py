@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparkstream_nb.engine.columnar.columns import Column, Strings
-from sparkstream_nb.engine.columnar.ordering import ordered
+from sparkstream_nb.engine.columnar.columns import Column, StringPool
+from sparkstream_nb.engine.columnar.ordering import order_rows
 from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, RESET, Rows
 from sparkstream_nb.plan.nodes import OrderItem, Select
 from sparkstream_nb.types import Type
@@ -51,7 +51,7 @@ def _as_python(
 @pytest.mark.parametrize("longest", [3, 40, 400])
 def test_as_python_sorts(longest: int, mixed: bool) -> None:
     r = np.random.default_rng(longest + mixed)
-    strings = Strings()
+    strings = StringPool()
     for _ in range(40):
         sizes = r.integers(1, longest, 6)
         n = int(sizes.sum())
@@ -63,7 +63,7 @@ def test_as_python_sorts(longest: int, mixed: bool) -> None:
         select = Select((), order_by=tuple(OrderItem(a, d) for a, d in by), limit=limit, offset=offset)
         columns = [Column.of(t, v, strings) for t, v in zip(TYPES, values, strict=True)]
         none = np.zeros(n, np.int64)
-        order, cut = ordered(Rows(columns, none, none, np.repeat(np.arange(6) * 3, sizes), kind), select, strings)
+        order, cut = order_rows(Rows(columns, none, none, np.repeat(np.arange(6) * 3, sizes), kind), select, strings)
         expected: list[int] = []
         shorter = []
         for c, begin in enumerate(np.cumsum(sizes) - sizes):

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from profiles import examples
 from sparkstream_nb.engine.cases import run_case
-from sparkstream_nb.engine.columnar.columns import Column, Strings
+from sparkstream_nb.engine.columnar.columns import Column, StringPool
 from sparkstream_nb.engine.columnar.groups import Keys
 from sparkstream_nb.engine.columnar.javamap import string_hash, walk_order
 from sparkstream_nb.engine.columnar.jit import inlined, kernel
 from sparkstream_nb.engine.expressions.values import text as text_of
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.runtime.graph import OpNode, build
+from sparkstream_nb.engine.state.key_hash import TextKeys
 from sparkstream_nb.engine.state.snapshot import pack, unpack
-from sparkstream_nb.engine.state.texthash import TextKeys
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.types import Type
 
@@ -97,7 +97,7 @@ def test_a_helper_that_returns_early_is_refused() -> None:
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", None, "null"]), st.sampled_from([1, 2, None])), max_size=30))
 @settings(deadline=None)
 def test_key_ids_are_equal_where_the_keys_texts_are(rows: list[tuple[str | None, int | None]]) -> None:
-    strings = Strings()
+    strings = StringPool()
     keys = Keys([Type.STRING, Type.INT], strings)
     cut = len(rows) // 2
     ids = [
@@ -126,7 +126,7 @@ def test_javas_hashes_and_map_order() -> None:
 
 
 def test_a_snapshot_keeps_texts_not_codes() -> None:
-    here, there = Strings(), Strings()
+    here, there = StringPool(), StringPool()
     there.encode(["something", "else"])
     state = {"c": Column.of(Type.STRING, ["b", None, "a", "b"], here), "n": np.arange(3), "x": [1, 2.5, None, {"k"}]}
     blob = pack(state, here)
@@ -139,9 +139,9 @@ def test_a_snapshot_keeps_texts_not_codes() -> None:
 
 def test_a_snapshot_holds_plain_data_only() -> None:
     with pytest.raises(TypeError, match="no plain data"):
-        pack({"f": object()}, Strings())
+        pack({"f": object()}, StringPool())
     with pytest.raises(ValueError, match="not a node's state"):
-        unpack(b"something else", Strings())
+        unpack(b"something else", StringPool())
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_a_keyed_table_read_as_of_each_row_is_the_table_chunk_by_chunk(
 
 def test_texts_of_values_are_hashed_without_being_made() -> None:
     """`TextKeys` over columns of all types: Java's hash of the texts end to end, and one number per text."""
-    strings, r = Strings(), random.Random(1)
+    strings, r = StringPool(), random.Random(1)
     doubles = (0.0, -0.0, 1e-5, 0.001, 123456.789, 9999999.9, 1e7, 1e22, float("nan"), float("inf"), None)
     longs = (0, -1, 10**17, -(2**63), 2**63 - 1, None)
     texts = ("a", "", "é", "漢字", "😀x", "null", None)

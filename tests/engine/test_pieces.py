@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sparkstream_nb.engine.columnar.blocks import digest_of
-from sparkstream_nb.engine.columnar.columns import Column, Strings
-from sparkstream_nb.engine.state.pieces import LEAST, MOST, pieces
+from sparkstream_nb.engine.columnar.columns import Column, StringPool
+from sparkstream_nb.engine.state.content_chunking import LEAST, MOST, pieces
 from sparkstream_nb.engine.state.snapshot import pack, unpack
 from sparkstream_nb.types import Type
 
@@ -44,13 +44,13 @@ def test_a_part_that_grows_leaves_the_next_as_it_is() -> None:
 
 
 def test_codes_are_the_same_however_many_strings_there_are() -> None:
-    few, many = Strings(), Strings()
+    few, many = StringPool(), StringPool()
     many.encode([f"other {i}" for i in range(1000)])
     texts = ["b", None, "a", "b"]
     blobs = []
     for strings in (few, many):
         blob = pack(Column(Type.STRING, strings.encode(texts), None), strings)
-        again = unpack(blob, Strings())
+        again = unpack(blob, StringPool())
         assert len(again.values) == 4
         blobs.append(blob)
     assert blobs[0] == blobs[1]

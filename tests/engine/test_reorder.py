@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparkstream_nb.engine.columnar.columns import Column, Strings
+from sparkstream_nb.engine.columnar.columns import Column, StringPool
 from sparkstream_nb.engine.columnar.rows import EVENT_PHASE, ROOT_BITS, Clock, Rows
 from sparkstream_nb.engine.reorder import ReorderStep, step
 from sparkstream_nb.engine.state.snapshot import pack, unpack
@@ -191,7 +191,7 @@ class Fed:
 @pytest.mark.parametrize("parts", [1, 4])
 def test_as_the_model_in_all_cuts(adaptive: bool, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step, "_SMALL", 8)
-    r, strings, partitioned = Random(f"{adaptive}{parts}"), Strings(), parts > 1
+    r, strings, partitioned = Random(f"{adaptive}{parts}"), StringPool(), parts > 1
     for n in [30] * 150 + [300] * 20 + [6000]:
         timeout, drop = r.choice([-1, -1, 0, 70, 1000, 4000]), r.random() < 0.3
         most = r.choice([MOST, MOST, 0, 30, 2000])

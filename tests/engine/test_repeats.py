@@ -71,4 +71,4 @@ def test_repeated_circles_answer_as_events_one_by_one(case: Case) -> None:
 def test_which_circles_repeat(queries: str, repeats: bool) -> None:
     app = STREAMS + "@PrimaryKey('k') define table T (k string, v long); define stream M (k string, v long); " + queries
     node = NodeEngine(compile_app(app))
-    assert bool(node.graph.repeats) == repeats
+    assert bool(node.graph.fixpoints) == repeats

@@ -16,7 +16,7 @@ from sparkstream_nb.engine.aggregators.extremes import Max, Min
 from sparkstream_nb.engine.aggregators.running import RunningAggregate
 from sparkstream_nb.engine.aggregators.sums import Avg, CountAggregate, Sum
 from sparkstream_nb.engine.columnar.columns import DTYPES, Column
-from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, RESET, Pushed
+from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, RESET, FixedLagOps
 from sparkstream_nb.types import Type
 
 GROUPS = 3
@@ -116,7 +116,7 @@ def test_pushed_as_laid_out(which: list[int], lag: int, grouped: bool, batches: 
         first, n = len(values), len(batch)
         groups += [g for g, _ in batch]
         values += [v for _, v in batch]
-        ops = Pushed(first, n, min(n, max(lag - first, 0)), lag)
+        ops = FixedLagOps(first, n, min(n, max(lag - first, 0)), lag)
         args = [() if KINDS[k][0] is CountAggregate else (column(KINDS[k][1], values, None),) for k in which]
         feeds = []
         for _ in range(2):
@@ -149,7 +149,7 @@ def test_pushed_extremes_as_laid_out(
         first, n = len(values), len(batch)
         group += [g for g, _ in batch]
         values += [v + rise * (first + i) // 4 for i, (_, v) in enumerate(batch)]
-        ops = Pushed(first, n, min(n, max(lag - first, 0)), lag)
+        ops = FixedLagOps(first, n, min(n, max(lag - first, 0)), lag)
         ids = np.array(group if groups else [], np.int32)
         results = []
         for a, told in ((pushed, True), (laid_out, False)):
@@ -163,7 +163,7 @@ def test_pushed_extremes_as_laid_out(
 
 
 def test_what_a_full_window_does() -> None:
-    kind, pos = Pushed(5, 3, 1, 4).laid_out()
+    kind, pos = FixedLagOps(5, 3, 1, 4).laid_out()
     assert list(zip(kind.tolist(), pos.tolist(), strict=True)) == [
         (CURRENT, 5), (EXPIRED, 2), (CURRENT, 6), (EXPIRED, 3), (CURRENT, 7),
     ]  # fmt: skip

@@ -17,13 +17,13 @@ from sparkstream_nb import engine
 from sparkstream_nb.engine.cases import events, input_batch, run_case, whole
 from sparkstream_nb.engine.columnar import blocks
 from sparkstream_nb.engine.columnar.blocks import Blocks, Tracked, digest_of
-from sparkstream_nb.engine.columnar.columns import Array, Column, Strings
+from sparkstream_nb.engine.columnar.columns import Array, Column, StringPool
 from sparkstream_nb.engine.columnar.eventlog import EventLog
 from sparkstream_nb.engine.columnar.rows import Rows
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.patterns import pools
-from sparkstream_nb.engine.state import pieces
-from sparkstream_nb.engine.state.snapshot import saved, unpack
+from sparkstream_nb.engine.state import content_chunking as pieces
+from sparkstream_nb.engine.state.snapshot import save_parts, unpack
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.types import Type
 
@@ -108,9 +108,9 @@ class _Model:
 
     def save(self, n: int, at: int) -> None:
         low = min(n, len(self.want))
-        strings = Strings()
+        strings = StringPool()
         strings.encode([str(i) for i in range(100)])
-        parts = saved(self.log.saved(low, self.log.end), strings)
+        parts = save_parts(self.log.save_state(low, self.log.end), strings)
         assert parts is not None
         again = EventLog((Type.LONG, Type.STRING), parted=False)
         again.load(unpack(whole(parts), strings))
@@ -153,9 +153,9 @@ def test_who_has_another_state_has_it_saved_as_well() -> None:
     """A class that says what its state is says so of both forms, or of one alone."""
     for module in pkgutil.walk_packages(engine.__path__, "sparkstream_nb.engine."):
         for kind in vars(importlib.import_module(module.name)).values():
-            if isinstance(kind, type) and hasattr(kind, "saved") and hasattr(kind, "state"):
-                of = {name: next(c for c in kind.__mro__ if name in vars(c)) for name in ("saved", "state")}
-                assert of["saved"] is of["state"], kind
+            if isinstance(kind, type) and hasattr(kind, "save_state") and hasattr(kind, "state"):
+                of = {name: next(c for c in kind.__mro__ if name in vars(c)) for name in ("save_state", "state")}
+                assert of["save_state"] is of["state"], kind
 
 
 # -------------------------------------------------------------------------------------------------------- whole states

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.engine.columnar.columns import Strings
+from sparkstream_nb.engine.columnar.columns import StringPool
 from sparkstream_nb.engine.columnar.faults import ErrorObject, Undelivered
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import InputBatch, Outputs, StreamRows
@@ -55,7 +55,7 @@ def test_a_mapped_transport_property_makes_each_event_an_error() -> None:
 
 
 def test_a_snapshot_keeps_the_kind_of_an_error() -> None:
-    strings = Strings()
+    strings = StringPool()
     back = unpack(pack([Undelivered("a"), ErrorObject("b")], strings), strings)
     assert [(type(e), str(e)) for e in back] == [(Undelivered, "a"), (ErrorObject, "b")]
 

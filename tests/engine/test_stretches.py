@@ -14,7 +14,7 @@ from engine.test_noted_tables import STREAMS, reader, writer
 from profiles import examples
 from sparkstream_nb.engine.cases import run_case
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.runtime import stretches
+from sparkstream_nb.engine.runtime import batch_splitter as stretches
 from sparkstream_nb.plan import compile_app
 
 CONDITIONS = one_of("T.k == k", "T.v < v", "T.k == k and T.v > v", "T.g == g and T.k != k", "T.v == v")

@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkstream_nb.engine.columnar.columns import Strings
-from sparkstream_nb.engine.columnar.texts import TextTable
+from sparkstream_nb.engine.columnar.columns import StringPool
+from sparkstream_nb.engine.columnar.string_dictionary import StringDictionary
 
 # Short and long ones, of one beginning, and as many as make the tables grow.
 TEXTS = st.one_of(st.text(max_size=20), st.integers(0, 3000).map(lambda i: f"S{i:06d}" * (1 + i % 3)))
@@ -19,7 +19,7 @@ STEP = st.tuples(st.sampled_from(["python", "single", "arrow", "rows", "dictiona
 @settings(deadline=None)
 @given(st.lists(STEP, max_size=12))
 def test_every_text_has_one_code_whichever_way_it_comes(steps: list[tuple[str, list[str | None]]]) -> None:
-    strings, known = Strings(), dict[str, int]()
+    strings, known = StringPool(), dict[str, int]()
     for way, texts in steps:
         array = pa.array(texts, pa.string())
         if way == "python":
@@ -48,7 +48,7 @@ def test_every_text_has_one_code_whichever_way_it_comes(steps: list[tuple[str, l
 
 
 def test_many_texts_and_what_was_handed_out_stays() -> None:
-    strings = Strings()
+    strings = StringPool()
     names = pa.array([f"S{i:06d}" for i in range(30_000)])
     first = strings.to_arrow(strings.encode_arrow(names.slice(0, 10)))
     assert strings.encode_arrow(names).tolist() == list(range(30_000))
@@ -59,7 +59,7 @@ def test_many_texts_and_what_was_handed_out_stays() -> None:
 
 
 def test_half_a_character_is_a_text_of_its_own_and_leaves_as_java_writes_it() -> None:
-    strings = Strings()
+    strings = StringPool()
     half, mark = strings.code("\ud83d"), strings.code("?")
     assert strings.encode_arrow(pa.array(["?"])).tolist() == [mark]
     assert half != mark
@@ -71,7 +71,8 @@ def test_half_a_character_is_a_text_of_its_own_and_leaves_as_java_writes_it() ->
 
 
 def _same_key(text: bytes, begin: bytes) -> bytes:
-    """A text of two words that begins with the word `begin` and has the key of `text`, as `texts._hash` makes it."""
+    """A text of two words that begins with the word `begin` and has the key of `text`, as `string_dictionary._hash`
+    makes it."""
     high = 0xC2B2AE3D27D4EB4F
     first, second = np.frombuffer(text, np.uint64).tolist()
     mixed = []
@@ -88,7 +89,7 @@ def test_texts_that_are_alike_are_not_the_same() -> None:
     alike = [b"abcdefgh"[:n] + b"\0" * zeros for n in range(9) for zeros in range(9)]
     alike += [bytes([n]) * n for n in range(40)] + [b"abcdefghijklmno%c" % c for c in b"\0pqr"]
     alike += [_same_key(b"abcdefghijklmnop", b"%08d" % i) for i in range(50)]
-    table, known = TextTable(), dict[bytes, int]()
+    table, known = StringDictionary(), dict[bytes, int]()
     for size in (5, 20, 80, len(alike)):
         for nulls in (0, 0.2):
             picked = [alike[i] if rng.random() >= nulls else None for i in rng.integers(0, size, 1_000)]

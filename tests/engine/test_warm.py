@@ -61,7 +61,7 @@ def test_what_other_versions_compiled_goes(tmp_path: Path) -> None:
 from pathlib import Path
 from sparkstream_nb.engine.columnar import jit
 from sparkstream_nb.engine.columnar.arrays import *
-import sparkstream_nb.engine.columnar.slots
+import sparkstream_nb.engine.columnar.bucket_hash
 folder = next(iter(Path(loop.stats.cache_path) for loop in jit._DIGESTS))
 folder.mkdir(parents=True, exist_ok=True)
 live = sorted(jit.digests())[0]

@@ -11,9 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.engine.columnar.columns import ARROW, Array, Column, Strings, Texts, concat
+from sparkstream_nb.engine.columnar.columns import ARROW, Array, Column, StringPool, Texts, concat
 from sparkstream_nb.engine.expressions import Context, Env, compile_expr
-from sparkstream_nb.engine.expressions.asciitexts import ANYWHERE, BEGINNING, ENTIRE, matching, replaced, split_at
+from sparkstream_nb.engine.expressions.asciitexts import (
+    ANYWHERE,
+    BEGINNING,
+    ENTIRE,
+    match_pattern,
+    replace_matches,
+    split_at,
+)
 from sparkstream_nb.engine.expressions.functions.core import _uuids
 from sparkstream_nb.engine.expressions.javaregex import compile_java, replace, split
 from sparkstream_nb.engine.expressions.plainregex import never_empty, plain_regex
@@ -24,20 +31,20 @@ from sparkstream_nb.types import Type
 TEXT, INT, LONG, DOUBLE, BOOL = Type.STRING, Type.INT, Type.LONG, Type.DOUBLE, Type.BOOL
 
 
-def env_of(columns: Sequence[Column], strings: Strings, active: Array | None = None) -> Env:
+def env_of(columns: Sequence[Column], strings: StringPool, active: Array | None = None) -> Env:
     n = len(columns[0])
     stamps = np.arange(n, dtype=np.int64)
     return Env(n, strings, stamps, stamps, lambda ref: columns[ref.attr], active=active)  # type: ignore[union-attr]
 
 
-def answers(call: Call, columns: Sequence[Column], strings: Strings, active: Array | None = None) -> list[Any]:
+def answers(call: Call, columns: Sequence[Column], strings: StringPool, active: Array | None = None) -> list[Any]:
     """What `call` says of each row: (value, why it failed). It is asked as it is anywhere."""
     env = env_of(columns, strings, active)
     told = compile_expr(call)(env).to_list(strings)
     return [(None, env.reason(i)) if env.reason(i) is not None else (v, None) for i, v in enumerate(told)]
 
 
-def one_by_one(call: Call, columns: Sequence[Column], strings: Strings) -> list[Any]:
+def one_by_one(call: Call, columns: Sequence[Column], strings: StringPool) -> list[Any]:
     """The same by the functions on Python values, which few rows get."""
     assert MANY > 50
     parts = [[c.take(np.arange(i, min(i + 50, len(c)))) for c in columns] for i in range(0, len(columns[0]), 50)]
@@ -53,7 +60,7 @@ def same(one: list[Any], other: list[Any]) -> bool:
 
 def check(call: Call, values: Sequence[Sequence[Any]], kinds: Sequence[Type]) -> None:
     """`call` over columns of `values`: with codes, without, a part of the rows, and in two batches of one node."""
-    strings = Strings()
+    strings = StringPool()
     coded = [Column.of(k, v, strings) for k, v in zip(kinds, values, strict=True)]
     want = one_by_one(call, coded, strings)
     assert same(answers(call, coded, strings), want), call
@@ -151,11 +158,11 @@ def same_matches(p: str, rng: Random) -> None:
     given = ["", *("".join(rng.choices("abAB01-. _/:,]", k=rng.randrange(9))) for _ in range(40))]
     array, compiled = pa.array(given), compile_java(p)
     for form, method in ((ANYWHERE, "search"), (BEGINNING, "match"), (ENTIRE, "fullmatch")):
-        run = matching(form)(p)
+        run = match_pattern(form)(p)
         assert run is not None
         assert run(array)[0].to_pylist() == [getattr(compiled, method)(t) is not None for t in given]
     for count in (-1, 1):
-        again = replaced(count)(p, "<x>")
+        again = replace_matches(count)(p, "<x>")
         assert (again is not None) == never_empty(p)
         if again is not None:
             assert again(array)[0].to_pylist() == [replace(t, p, "<x>", max(count, 0)) for t in given]
@@ -223,7 +230,7 @@ def test_numbers_that_are_written_and_read(seed: int) -> None:
         ),
     ]
     for values in made:
-        strings = Strings()
+        strings = StringPool()
         column = Column(DOUBLE, values, r.random(n) < 0.1)
         for kind in (DOUBLE, Type.FLOAT):
             with np.errstate(all="ignore"):
@@ -330,7 +337,7 @@ def test_what_maps_and_lists_hold(call: Call) -> None:
 
 
 def test_texts_of_many_kinds_get_no_codes_until_somebody_asks() -> None:
-    strings, n = Strings(), 10_000
+    strings, n = StringPool(), 10_000
     column = Column.from_arrow(TEXT, pa.array([f"k{i}" for i in range(n)]), strings)
     assert column.many
     assert column.take(np.arange(n)[::-2]).to_list(strings)[:2] == ["k9999", "k9997"]
@@ -358,7 +365,7 @@ def test_javas_random_numbers_and_uuids() -> None:
         java, run = Java(seed), compile_expr(Call(DOUBLE, "math:rand", (Const(LONG, seed),)), Context())
         for n in (0, 3, 200):
             column = Column(LONG, np.zeros(n, np.int64))
-            told = run(env_of([column], Strings())).values.tolist()
+            told = run(env_of([column], StringPool())).values.tolist()
             assert told == [((java.bits(26) << 27) + java.bits(27)) * 2.0**-53 for _ in range(n)]
     told = _uuids(bytes(range(256)) * 4).to_pylist()
     assert [str(uuid.UUID(t)) for t in told] == told

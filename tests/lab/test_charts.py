@@ -29,7 +29,7 @@ from sparkstream_nb.lab.drawings.charts import (
     time_ticks,
 )
 from sparkstream_nb.lab.drawings.drawing import scales_of, svg
-from sparkstream_nb.lab.drawings.tables import Grid, text_of, when
+from sparkstream_nb.lab.drawings.text_tables import Grid, text_of, when
 from sparkstream_nb.lab.widgets import aggregation, choices
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import AggDuration
@@ -336,21 +336,21 @@ def test_several_group_by_attributes_and_values_that_are_typed(monkeypatch: pyte
     view = aggregation.AggregationView(reader, per="day")
     assert view.series().merged.tolist() == [15]
     assert [m["values"] for m in view._state()["keys"]][1] == [["1", "1"], ["2", "2"], ["3", "3"]]
-    view._received({"do": "key", "key": 0, "token": '"a"'})
+    view._handle_message({"do": "key", "key": 0, "token": '"a"'})
     assert (view.series().group, view.series().merged.tolist()) == ("k a", [3])
     assert view._state()["keys"][1]["values"] == [["1", "1"], ["2", "2"]]
-    view._received({"do": "key", "key": 1, "token": "2"})
+    view._handle_message({"do": "key", "key": 1, "token": "2"})
     assert (view.series().group, view.series().merged.tolist()) == ("a, 2", [2])
-    view._received({"do": "key", "key": 0, "token": ""})
+    view._handle_message({"do": "key", "key": 0, "token": ""})
     assert view.series().merged.tolist() == [2]
     monkeypatch.setattr(choices, "MOST_VALUES", 1)
-    view._received({"do": "key", "key": 1, "text": "x"})
+    view._handle_message({"do": "key", "key": 1, "text": "x"})
     assert "'x' is not a value of n, a number" in view._state()["failed"]
-    view._received({"do": "key", "key": 1, "text": ""})
-    view._received({"do": "suggest", "key": 0, "text": "<"})
+    view._handle_message({"do": "key", "key": 1, "text": ""})
+    view._handle_message({"do": "suggest", "key": 0, "text": "<"})
     menu = view._state()["keys"][0]
     assert (menu["typedIn"], menu["values"]) == (True, [['"<b>"', "<b>"]])
-    view._received({"do": "key", "key": 0, "text": "<b>"})
+    view._handle_message({"do": "key", "key": 0, "text": "<b>"})
     assert (view.series().merged.tolist(), view._state()["failed"]) == ([8], "")
     assert "<b>" not in view.html().split("</div>")[0].replace("<b>A</b>", "")
 

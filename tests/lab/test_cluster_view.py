@@ -21,7 +21,7 @@ from sparkstream_nb.app.views.cluster_view import (
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.lab.cluster_view import cluster_html, cluster_text, timeline_svg
 from sparkstream_nb.lab.drawings import cluster_map
-from sparkstream_nb.lab.widgets.cluster import ClusterView, said
+from sparkstream_nb.lab.widgets.cluster import ClusterView, describe_fault
 from sparkstream_nb.simulation.faults import Cut, Kill, Pause, Restart, Scenario
 from sparkstream_nb.simulation.groups import NodeGroups, groups_of
 from sparkstream_nb.simulation.timeline import Role
@@ -102,11 +102,11 @@ def test_what_can_be_done_follows_the_roles() -> None:
 def test_a_fault_and_what_followed_in_words() -> None:
     members = fed(BARE, 60)
     fault = members.cluster.act(Action("kill", A))
-    assert "waits for the clock. It comes to pass at 2024-06-01 10:00:59.001, and the clock is at" in said(
+    assert "waits for the clock. It comes to pass at 2024-06-01 10:00:59.001, and the clock is at" in describe_fault(
         members.cluster.snapshot(), fault
     )
     members.feed(60)
-    told = said(members.cluster.snapshot(), fault)
+    told = describe_fault(members.cluster.snapshot(), fault)
     assert told.startswith("kill node-1 at 2024-06-01 10:00:59.001: at once node-1 is down; 2")
     assert "events lost before it, 60 replayed" in told
 
@@ -170,20 +170,20 @@ def test_messages_of_a_page() -> None:
     view = ClusterView(members.cluster)
     drawn: list[dict[str, Any]] = []
     view._output.show = drawn.append  # type: ignore[method-assign]
-    view._received({"do": "here", "width": 700})
+    view._handle_message({"do": "here", "width": 700})
     assert json.loads(json.dumps(drawn[-1])) == drawn[-1]
     assert 'width="700"' in drawn[-1]["map"]
-    view._received({"do": "act", "kind": "kill", "node": A, "other": None})
+    view._handle_message({"do": "act", "kind": "kill", "node": A, "other": None})
     assert "waits for the clock" in drawn[-1]["said"]
-    view._received({"do": "act", "kind": "kill", "node": A, "other": None})
+    view._handle_message({"do": "act", "kind": "kill", "node": A, "other": None})
     assert drawn[-1]["failed"] == "kill node-1 at 1717236059001 ms: node-1 is down already"
-    view._received({"do": "stretch", "stretch": "last 2 min"})
+    view._handle_message({"do": "stretch", "stretch": "last 2 min"})
     assert (drawn[-1]["failed"], drawn[-1]["stretch"]) == ("", "last 2 min")
-    view._received({"do": "stretch", "stretch": "<b>"})
+    view._handle_message({"do": "stretch", "stretch": "<b>"})
     assert drawn[-1]["stretch"] == "all"
     buttons = drawn[-1]["nodes"][0]["actions"]
     assert [b["label"] for b in buttons] == ["Kill", "Restart", "Pause 30 s", "database", "clients", "node-2"]
-    view._received({"do": "gone"})
+    view._handle_message({"do": "gone"})
 
 
 def test_what_a_node_runs_has_room_in_its_box() -> None:

@@ -43,27 +43,28 @@ from sparkstream_nb.app import (
     repair,
 )
 from sparkstream_nb.app.attaching import Attachable, FoundApp
-from sparkstream_nb.app.audit.auditing import audited
+from sparkstream_nb.app.audit.auditing import audit_text
 from sparkstream_nb.app.config.record import DeploymentRecord
 from sparkstream_nb.app.removal import AppFolder, AppFolders
 from sparkstream_nb.app.results import frontend  # fmt: skip
 from sparkstream_nb.app.results.divergence import Truth
 from sparkstream_nb.app.results.failover_study import Wanted, runs_of
-from sparkstream_nb.app.results.tail import StreamEnd, TailShape
+from sparkstream_nb.app.results.stream_tail import StreamEnd, TailShape
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal.inbox import Inbox
-from sparkstream_nb.lab import display, rescheduled
+from sparkstream_nb.lab import display
+from sparkstream_nb.lab import rescheduled_shown as rescheduled
 from sparkstream_nb.nodes.distributed import Distributed, apps_of
 from sparkstream_nb.nodes.tallies import Tally
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.distributed.distribute import distribute
 from sparkstream_nb.plan.reports.graph import Graph, GraphNode
-from sparkstream_nb.replay.failover import outcome_of, truth_of
-from sparkstream_nb.replay.failover_study import FailoverCounts
+from sparkstream_nb.replay.failover_replay import outcome_of, truth_of
+from sparkstream_nb.replay.failover_tasks import FailoverCounts
 from sparkstream_nb.replay.replay import Nodes, Way
-from sparkstream_nb.replay.rescheduled import distributed_outcome
-from sparkstream_nb.replay.study import Input, RoutingOutcome
+from sparkstream_nb.replay.rescheduling_replay import distributed_outcome
+from sparkstream_nb.replay.study_tasks import Input, RoutingOutcome
 from sparkstream_nb.simulation.faults import Scenario
 from sparkstream_nb.simulation.groups import NodeGroups
 from sparkstream_nb.simulation.placements import RunSpan
@@ -221,11 +222,11 @@ SHOWN: list[tuple[Displayed, str, str]] = [
         "&lt;i&gt;",
     ),
     (
-        audited("<a>.siddhi", "define stream S (v int); from S[v > 1] select '<i>' as x insert into O;"),
+        audit_text("<a>.siddhi", "define stream S (v int); from S[v > 1] select '<i>' as x insert into O;"),
         "<a>.siddhi: nothing depends on the node that is not accepted\nline  element         on several nodes",
         "&lt;a&gt;.siddhi",
     ),
-    (AuditReport([audited("a", "from <i>")]), "a: line 1", "&lt;i&gt;"),
+    (AuditReport([audit_text("a", "from <i>")]), "a: line 1", "&lt;i&gt;"),
     (
         Attachable((FoundApp(Path("/home/<i>"), DeploymentRecord("<App>", ""), None),)), "free   /home/<i>\n1 app",
         "&lt;App&gt;",
@@ -373,4 +374,5 @@ def test_events_that_came_to_harm_have_times() -> None:
 def test_a_picture_names_all_leaders() -> None:
     assert rescheduled.lanes_of(moving()).head == "<App>: where its partial apps ran"
     spans = [RunSpan("leader", f"manager-{n}", at, at + 5) for at, n in enumerate((1, 1, 2, 1, 3, 4, 5))]
-    assert rescheduled._led(spans) == "; led by manager-1, then manager-2, then manager-1, then manager-3, then 2 more"
+    said = rescheduled._describe_leaders(spans)
+    assert said == "; led by manager-1, then manager-2, then manager-1, then manager-3, then 2 more"

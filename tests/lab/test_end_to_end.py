@@ -75,7 +75,7 @@ def test_the_stop_button_frees_the_kernel_within_two_seconds(shell: Any, line: A
     pressed: list[float] = []
 
     def press() -> None:
-        while not stream.planned():
+        while not stream.next_unplanned():
             time.sleep(0.05)
         pressed.append(time.perf_counter())
         os.kill(os.getpid(), signal.SIGINT)

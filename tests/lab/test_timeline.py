@@ -17,11 +17,11 @@ from sparkstream_nb.app.running.study import Study
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.lab.drawings import heatmap
-from sparkstream_nb.lab.drawings.timeline import svg, whole, worst
+from sparkstream_nb.lab.drawings.timeline_drawing import svg, whole, worst
 from sparkstream_nb.nodes.tallies import Tally
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.replay.replay import Nodes, Way
-from sparkstream_nb.replay.study import Input, RoutingOutcome
+from sparkstream_nb.replay.study_tasks import Input, RoutingOutcome
 
 SECONDS = 1_717_200_000_000 + 1000 * np.arange(6)
 SVG = "{http://www.w3.org/2000/svg}"
@@ -64,7 +64,7 @@ def test_a_stretch_of_time_and_outputs_that_share_a_mark(divergence: Divergence)
     far = replace(whole(divergence, "O"), end=int(SECONDS[-1]) + 10_000_000)
     lost = next(m for m in far.marks if m.verdict == "lost")
     assert len(lost.matches) == 5
-    assert far.told(lost, listed=1) == (
+    assert far.describe_mark(lost, listed=1) == (
         "5 × lost: one node has it, no node of these\n2024-06-01 00:00:01 to 2024-06-01 00:00:05\ns 3\n"
         "  split over 2 nodes: S[1] on a, S[2] on <b>\nand 4 more"
     )

@@ -27,7 +27,7 @@ from sparkstream_nb.errors import Misuse, SiddhiBindError
 from sparkstream_nb.lang.tree import Annotation, AnnotationElement
 from sparkstream_nb.nodes.distributed import Distributed, DistributedLane, apps_of
 from sparkstream_nb.plan.distributed.distribute import Split, distribute
-from sparkstream_nb.plan.distributed.placement import connected
+from sparkstream_nb.plan.distributed.placement import connected_streams
 from sparkstream_nb.plan.nodes import Partition, Plan, Query
 from sparkstream_nb.plan.query_parts import sources
 from sparkstream_nb.plan.shard_safety.safety_rules import tables_of
@@ -85,7 +85,7 @@ def bags(outputs: Iterable[Outputs]) -> Bags:
 def differing(case: Case) -> Iterator[str]:
     """What an app in parts puts out otherwise than one node; nothing where it cannot be divided."""
     made = app_and_events(case)
-    if made is None or connected(made[0], types=("inMemory",)):
+    if made is None or connected_streams(made[0], types=("inMemory",)):
         return
     plan, batch = divided(made[0]), one_by_one(made[1])
     try:

@@ -443,10 +443,10 @@ def test_members_that_are_restored_between_batches_are_the_pair(
     for m in members.values():
         assert replace(m.lane.counts, losing=whole.counts.losing) == whole.counts
         assert m.lane.report.taken == report.taken
-        assert MemberFigures.of(json.loads(json.dumps(m.figures().packed()))) == m.figures()
+        assert MemberFigures.of(json.loads(json.dumps(m.figures().as_dict()))) == m.figures()
 
 
-class Noting(NodeEngine):
+class Buffering(NodeEngine):
     """An engine that notes its clock as it was restored."""
 
     clocks: ClassVar[list[int]] = []
@@ -461,8 +461,8 @@ class Noting(NodeEngine):
 def test_a_state_is_made_of_the_events_that_the_report_says(run: tuple[Schedule, InputBatch, int]) -> None:
     """Each node's outputs are those of an engine that takes the events that its state holds, and then its own."""
     schedule, batch, seed = run
-    Noting.clocks.clear()
-    pair = PairLane(Scenario(schedule.pair, seed), lambda: Noting(STATEFUL), schedule.faults)
+    Buffering.clocks.clear()
+    pair = PairLane(Scenario(schedule.pair, seed), lambda: Buffering(STATEFUL), schedule.faults)
     models: dict[str, NodeEngine] = {}
     for i in range(len(batch.clock)):
         step = between(batch, i, i + 1)
@@ -475,7 +475,7 @@ def test_a_state_is_made_of_the_events_that_the_report_says(run: tuple[Schedule,
             model = models[takeover.node] = NodeEngine(STATEFUL)
             for n in numbers(takeover.held.without(takeover.replayed)):
                 model.step(between(batch, n, n + 1))
-            if takeover.revision is not None and (clock := Noting.clocks.pop(0)):
+            if takeover.revision is not None and (clock := Buffering.clocks.pop(0)):
                 model.step(InputBatch(np.array([clock], np.int64)))
             for n in numbers(takeover.replayed):
                 expected[takeover.node] += rows(model.step(between(batch, n, n + 1)))

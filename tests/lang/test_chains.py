@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from sparkstream_nb.lang.states import _PATTERN, _SEQUENCE, Kinds, _ChainRules, _starts
+from sparkstream_nb.lang.build_patterns import _PATTERN, _SEQUENCE, Kinds, _ChainRules, _starts
 
 PATTERN = {
     ("C", "C"): "C", ("P", "P"): "P",

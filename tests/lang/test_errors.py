@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparkstream_nb.errors import SiddhiSyntaxError, masked
+from sparkstream_nb.errors import SiddhiSyntaxError, mask_passwords
 from sparkstream_nb.lang.fixits import FIXITS
 from sparkstream_nb.lang.parser import parse, parse_expression, parse_on_demand
 from sparkstream_nb.lang.tree import Variable
@@ -16,7 +16,7 @@ S = "define stream S (k string, v int);\n"
 def refused(text: str, how=parse) -> SiddhiSyntaxError:
     with pytest.raises(SiddhiSyntaxError) as caught:
         how(text)
-    assert caught.value.source == masked(text)
+    assert caught.value.source == mask_passwords(text)
     return caught.value
 
 

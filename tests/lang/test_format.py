@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from sparkstream_nb.errors import SiddhiSyntaxError
-from sparkstream_nb.lang import layout
+from sparkstream_nb.lang import line_breaking as layout
 from sparkstream_nb.lang.format import format_text, read_tokens
 from sparkstream_nb.lang.parser import parse
 

@@ -37,7 +37,7 @@ import mutants  # noqa: E402
 ENGINE = ROOT / "sparkstream_nb" / "engine"
 AREAS = {
     "joins": ("joins/*.py",),
-    "tables": ("tables/*.py", "runtime/circles.py", "runtime/stretches.py"),
+    "tables": ("tables/*.py", "runtime/table_cycles.py", "runtime/batch_splitter.py"),
     "windows": ("windows/*.py",),
     "order": ("runtime/graph.py", "node.py"),
 }

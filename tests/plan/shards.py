@@ -82,7 +82,7 @@ class Rows:
     """A database that nodes share. Tables that no query writes have rows from the beginning, of the events' values."""
 
     def __init__(self, plan: Plan, batch: InputBatch) -> None:
-        self.tables = {t: d for t, d in plan.tables.items() if d.stored}
+        self.tables = {t: d for t, d in plan.tables.items() if d.is_stored}
         written = {q.output.target.id for q in plan.queries}
         values = _values(plan, batch)
         self.rows: dict[str, list[Values]] = {}

@@ -78,7 +78,7 @@ def test_other_names_are_mistakes(name: str, hint: str | None) -> None:
     ],
 )  # fmt: skip
 def test_connectors_name_their_extension(connector: str, gap: str, extension: str) -> None:
-    needed = gaps.needed(compile_app(connector + S + "from S select k insert into O;"))
+    needed = gaps.find_gaps(compile_app(connector + S + "from S select k insert into O;"))
     assert [(u.name, u.extension) for u in needed] == [(gap, extension)]
     with pytest.raises(NotInThisBuild, match=f"it belongs to WSO2's extension {extension}, which is not included"):
         gaps.refuse(compile_app(connector + S + "from S select k insert into O;"))
@@ -86,7 +86,7 @@ def test_connectors_name_their_extension(connector: str, gap: str, extension: st
 
 def test_tables_of_other_stores_have_indexes_of_theirs() -> None:
     app = "@store(type='mongodb', mongodb.uri='m') @Index('k', '{background:true}') define table T (k string);"
-    assert {u.name for u in gaps.needed(compile_app(app))} == {"store"}
+    assert {u.name for u in gaps.find_gaps(compile_app(app))} == {"store"}
 
 
 def test_a_name_of_no_namespace_has_no_owner() -> None:

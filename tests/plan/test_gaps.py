@@ -34,7 +34,7 @@ def test_what_runs_since_the_beginning_is_no_gap() -> None:
         from every (e1=S -> e2=S[v > e1.v]) within 1 sec select e1.k insert into Q;
     """
     )
-    assert gaps.needed(plan) == ()
+    assert gaps.find_gaps(plan) == ()
     gaps.refuse(plan)
 
 
@@ -43,7 +43,7 @@ def test_refusal_names_gap_and_place() -> None:
     plan = compile_app(
         S + "define function f[r] return int { return(1) };\nfrom S select f(v) as x insert into O;"
     )
-    assert {u.name for u in gaps.needed(plan)} == {"script:r"}
+    assert {u.name for u in gaps.find_gaps(plan)} == {"script:r"}
     with pytest.raises(NotInThisBuild, match="Declared gap 'script:r'") as caught:
         gaps.refuse(plan)
     assert caught.value.gap == "script:r"
@@ -68,7 +68,7 @@ def found(end: str, type_: str, option: str) -> list[str]:
     base = (SOURCES if end == "source" else SINKS)[type_]
     mapping = "keyvalue" if type_ in ("cdc", "prometheus") else "json"
     text = f"@{end}(type='{type_}', {base}, {option}, @map(type='{mapping}')) define stream S (v long);"
-    return [u.what for u in gaps.needed(compile_app(text))]
+    return [u.what for u in gaps.find_gaps(compile_app(text))]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reference import replay
-from sparkstream_nb.app.audit.auditing import AuditReport, as_json, as_sarif, audited
+from sparkstream_nb.app.audit.auditing import AuditReport, as_json, as_sarif, audit_text
 from sparkstream_nb.lab.display import html, text
 from sparkstream_nb.plan import compile_app, explain
 from sparkstream_nb.plan.shard_safety.known_faults import FAULTS, KnownFault, known_faults
@@ -71,7 +71,7 @@ def test_explain_notes_it() -> None:
 
 def test_audit_notes_it_and_does_not_fail() -> None:
     accepted = "@info(name='both', scale.out='accepted: one is enough')"
-    found = audited("a.siddhi", APP.replace("@info(name='both')", accepted))
+    found = audit_text("a.siddhi", APP.replace("@info(name='both')", accepted))
     report = AuditReport([found])
     assert report.exit_code == 0
     note = next(f for f in found.findings if f.level == "known-fault")

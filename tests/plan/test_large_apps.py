@@ -9,7 +9,7 @@ from types import FrameType
 import pytest
 
 from sparkstream_nb.errors import SiddhiSyntaxError
-from sparkstream_nb.lang.states import MOST_STATES
+from sparkstream_nb.lang.build_patterns import MOST_STATES
 from sparkstream_nb.plan import compile_app, explain
 
 S = "define stream S (k string, v int);\n"

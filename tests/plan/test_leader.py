@@ -20,9 +20,19 @@ from sparkstream_nb.engine.cases import input_batch
 from sparkstream_nb.engine.state.batch import InputBatch
 from sparkstream_nb.journal.entries import StepsEntry
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.distributed.leader import divided, led_by
+from sparkstream_nb.plan.distributed.leader import led_by, split_plan
 from sparkstream_nb.plan.nodes import Plan
-from sparkstream_nb.replay.replay import ONE, Merged, NodeReplay, Nodes, Recorded, Recording, Way, merged_rows, replayed
+from sparkstream_nb.replay.replay import (
+    ONE,
+    Merged,
+    NodeReplay,
+    Nodes,
+    Recorded,
+    Recording,
+    Way,
+    merged_rows,
+    replay_nodes,
+)
 
 from .shards import NODES, app_and_events, one_by_one
 
@@ -56,7 +66,7 @@ def bags(replays: Sequence[NodeReplay]) -> Bags:
 
 def stored(plan: Plan, replays: Sequence[NodeReplay], nodes: Nodes, way: Way) -> dict[str, Merged]:
     """The rows of the aggregations that are the leader's."""
-    parts = nodes.divided(way)
+    parts = nodes.split_plans(way)
     led = () if parts is None else parts.duty.aggregations
     return {a: merged_rows(replays, plan.aggregations[a], nodes) for a in led}
 
@@ -64,10 +74,10 @@ def stored(plan: Plan, replays: Sequence[NodeReplay], nodes: Nodes, way: Way) ->
 def differing(plan: Plan, batch: InputBatch, start: int) -> Iterator[str]:
     """What several nodes with a leader put out otherwise than one node."""
     events, nodes = recorded(plan, one_by_one(batch)), Nodes(plan, start, True, ())
-    truth = replayed(events, ONE, nodes)
+    truth = replay_nodes(events, ONE, nodes)
     for route in ROUTES:
         way = Way(NODES, route)
-        found = replayed(events, way, nodes)
+        found = replay_nodes(events, way, nodes)
         one, several = bags(truth), bags(found)
         for s in {*one, *several}:
             a, b = one.get(s, Counter()), several.get(s, Counter())
@@ -104,7 +114,7 @@ def test_a_leader_that_misses_a_query_is_found() -> None:
     steps = input_batch(plan, [["S", i, [i]] for i in range(6)])
     assert list(differing(plan, steps, 0)) == []
     events = recorded(plan, steps)
-    alone, none = (bags(replayed(events, way, Nodes(plan))) for way in (ONE, Way(NODES, "round_robin")))
+    alone, none = (bags(replay_nodes(events, way, Nodes(plan))) for way in (ONE, Way(NODES, "round_robin")))
     assert alone != none
     assert sum(c.total() for c in none.values()) == 6
 
@@ -132,7 +142,7 @@ def test_what_a_leader_takes_and_what_it_only_computes() -> None:
     plan = compile_app(APP)
     led = led_by(plan, "round_robin")
     assert led is not None
-    parts = divided(plan, led)
+    parts = split_plan(plan, led)
     assert led == ("sums", "more", "ticks", "known", "fill", "look")
     assert [q.name for q in parts.nodes.queries] == ["big"]
     assert [q.name for q in parts.leader.queries] == ["big", "sums", "more", "ticks", "known", "fill", "look"]

@@ -6,7 +6,7 @@ import pytest
 
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.distributed.placement import split
-from sparkstream_nb.plan.needed import needed
+from sparkstream_nb.plan.needed import needed_attributes
 
 STREAMS = """
 define stream S (a string, b int, c double, d long, e bool, f string);
@@ -78,7 +78,7 @@ CASES = {
 
 def names(app: str) -> tuple[str, str]:
     plan = compile_app(app)
-    found = needed(plan)
+    found = needed_attributes(plan)
     s, t = ("".join(plan.schema(x).names[i] for i in sorted(found[x])) for x in ("S", "T"))
     return s, t
 
@@ -102,4 +102,4 @@ def test_each_part_of_a_plan_has_its_own() -> None:
     plan = compile_app(STREAMS + queries)
     ahead, rest = split(plan)
     assert ahead is not None
-    assert (needed(ahead)["S"], needed(rest)["S"]) == ({0, 1}, {2})
+    assert (needed_attributes(ahead)["S"], needed_attributes(rest)["S"]) == ({0, 1}, {2})

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.shard_safety.safety import aggregation_safety, depending, routing
+from sparkstream_nb.plan.shard_safety.safety import aggregation_safety, dependent_queries, find_routing
 
 DEFINITIONS = """
 define stream S (k string, v int, ts long);
@@ -206,9 +206,9 @@ def test_routing_that_suits_all() -> None:
         from S select k, sum(v) as s group by k insert into O; from R select k, sum(w) as s group by k insert into P;
     """
     )
-    assert routing(q.safety for q in plan.queries) == {"S": "k", "R": "k"}
+    assert find_routing(q.safety for q in plan.queries) == {"S": "k", "R": "k"}
     plan = compile_app(DEFINITIONS + "from S select sum(v) as s insert into O;")
-    assert routing(q.safety for q in plan.queries) is None
+    assert find_routing(q.safety for q in plan.queries) is None
 
 
 def test_of_several_keys_that_of_the_routing_counts() -> None:
@@ -218,7 +218,7 @@ def test_of_several_keys_that_of_the_routing_counts() -> None:
         "@info(name='after') from every e1=O -> e2=O[k == e1.k] select e1.k as k insert into P;"
         "@info(name='one') from S#window.time(1 sec) select a, sum(v) as s group by a insert into Q;"
     )
-    assert depending(plan, "hash:k") == ["one"]
-    assert depending(plan, "hash:a") == ["after"]
-    assert depending(plan, "round_robin") == ["both", "after", "one"]
-    assert depending(plan, "hash:v") == ["both", "after", "one"]
+    assert dependent_queries(plan, "hash:k") == ["one"]
+    assert dependent_queries(plan, "hash:a") == ["after"]
+    assert dependent_queries(plan, "round_robin") == ["both", "after", "one"]
+    assert dependent_queries(plan, "hash:v") == ["both", "after", "one"]

@@ -36,7 +36,7 @@ def wrong(case: Case) -> list[str]:
     plan, batch = found
     if any(a.name.lower() in ("source", "sink") for s in plan.streams.values() for a in s.annotations):
         return []  # a topic reaches one node alone
-    if any(a.type is Type.OBJECT for t in plan.tables.values() if t.stored for a in t.source.schema):
+    if any(a.type is Type.OBJECT for t in plan.tables.values() if t.is_stored for a in t.source.schema):
         return []  # no database holds objects
     return [
         f"{case['id']} {q.name}: {q.safety} lost {list(lost)[:2]} spurious {list(spurious)[:2]}\n{case['app']}"

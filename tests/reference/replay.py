@@ -55,7 +55,7 @@ def needed(case: Case) -> frozenset[str]:
         plan = compile_app(case["app"], properties=case.get("properties", {}))
     except SiddhiError:
         return frozenset()
-    names.update(use.name for use in gaps.needed(plan))
+    names.update(use.name for use in gaps.find_gaps(plan))
     for step in case["feed"]:
         if isinstance(step, dict) and "query" in step:
             try:

@@ -76,7 +76,7 @@ def test_the_order_does_not_depend_on_the_reading(parts: dict[str, list[Message]
         if (found := alignment.take()) is not None:
             seen += names(found)
             reached |= found.reached
-        there = [*alignment.waiting().values(), len(seen), *map(len, left.values())]
+        there = [*alignment.waiting_by_partition().values(), len(seen), *map(len, left.values())]
         assert sum(there) == sum(map(len, parts.values()))
         if stops and data.draw(st.booleans()):  # another goes on where this one was
             alignment = Alignment(parts, lambda: None)
@@ -111,12 +111,12 @@ def test_a_partition_that_brings_nothing_is_given_up() -> None:
     alignment = Alignment("ab", lambda: None)
     alignment.behind({"a": 0})
     alignment.put(portion("a", [(0, [10])]))
-    alignment.waited(10 * PATIENCE)  # what reads it is not there yet
+    alignment.note_wait(10 * PATIENCE)  # what reads it is not there yet
     assert alignment.take() is None
     alignment.behind({"b": 3})
-    alignment.waited(PATIENCE / 2)
+    alignment.note_wait(PATIENCE / 2)
     assert alignment.take() is None
-    alignment.waited(PATIENCE / 2)
+    alignment.note_wait(PATIENCE / 2)
     found = alignment.take()
     assert found is not None
     assert names(found) == ["a:0"]
@@ -139,7 +139,7 @@ def test_a_partition_that_is_far_ahead_is_held() -> None:
     assert found is not None
     assert found.received == 10_001
     assert alignment.held() == frozenset()
-    assert alignment.waiting()["p001"] == 10_000
+    assert alignment.waiting_by_partition()["p001"] == 10_000
 
 
 def test_times_of_messages() -> None:

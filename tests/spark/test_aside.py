@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,16 @@ from sparkstream_nb.journal.journal import entries_from
 from sparkstream_nb.journal.results import QueryFailed
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.state_units import state_tokens, units_of
-from sparkstream_nb.recovery.care import DIED, Aside, Care, StepRange, Trying, WorkPlace, died, trying
+from sparkstream_nb.recovery.crash_bisection import (
+    DIED,
+    Aside,
+    CrashBisection,
+    StepRange,
+    Trying,
+    WorkPlace,
+    record_attempt,
+    take_last_attempt,
+)
 from sparkstream_nb.runners import node_work as nodes
 from sparkstream_nb.runners.node_spec import NodeSpec, NodeWork
 
@@ -34,7 +44,7 @@ define stream S (k string, o object);
 
 def spec_of(text: str) -> NodeSpec:
     plan = compile_app(text)
-    return NodeSpec.of(0, "node-1", plan, tokens=state_tokens(plan, units_of(plan)))
+    return NodeSpec(0, "node-1", pickle.dumps(plan), tokens=state_tokens(plan, units_of(plan)))
 
 
 def put_out(folder: Path, text: str, events: list[tuple[int, str, Any]]) -> tuple[dict[str, int], list[list[Any]]]:
@@ -128,16 +138,16 @@ def test_what_an_on_demand_query_raises_is_its_answer(monkeypatch: pytest.Monkey
 )
 def test_what_fails_with_events_is_written_down(error: BaseException, why: str | None, tmp_path: Path) -> None:
     (tmp_path / "marks").mkdir()
-    with pytest.raises(type(error)), trying(WorkPlace(tmp_path, "0"), Trying(StepRange(3, 4))):
+    with pytest.raises(type(error)), record_attempt(WorkPlace(tmp_path, "0"), Trying(StepRange(3, 4))):
         raise error
-    assert died(tmp_path) == (None if why is None else Trying(StepRange(3, 4), why=why))
-    assert died(tmp_path) is None
+    assert take_last_attempt(tmp_path) == (None if why is None else Trying(StepRange(3, 4), why=why))
+    assert take_last_attempt(tmp_path) is None
 
 
 def test_what_is_set_aside_is_kept_with_the_reason(tmp_path: Path) -> None:
-    care = Care(aside=(Aside(StepRange(3, 4), "TypeError: not so"), Aside(StepRange(9, 12))), asks=(7,))
+    care = CrashBisection(aside=(Aside(StepRange(3, 4), "TypeError: not so"), Aside(StepRange(9, 12))), asks=(7,))
     care.write(tmp_path)
-    assert Care.of(tmp_path) == care
+    assert CrashBisection.of(tmp_path) == care
     assert care.why(StepRange(3, 4)) == "TypeError: not so"
     assert care.why(StepRange(10, 12)) == DIED
     assert care.why(StepRange(4, 9)) is None

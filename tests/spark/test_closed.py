@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sparkstream_nb.errors import Misuse, SiddhiError, SparkStreamError, SparkUnavailable
-from sparkstream_nb.runners.spark.settings import check_master, closed
+from sparkstream_nb.runners.spark.settings import check_master, private_settings
 
 LISTENING = """
 import os, sys
@@ -69,12 +69,14 @@ def test_what_listens(tmp_path: Path) -> None:
 def test_sockets_are_in_a_folder_that_is_ours_and_whose_path_is_short(tmp_path: Path) -> None:
     folder = Path(tempfile.mkdtemp(dir="/tmp"))
     try:
-        assert [closed(m, folder) for m in ("spark://a:7077", "local-cluster[1,1,1024]", "local[x]")] == [{}] * 3
-        assert closed("local[2]", folder)["spark.python.unix.domain.socket.dir"] == str(folder)
+        for master in ("spark://a:7077", "local-cluster[1,1,1024]", "local[x]"):
+            assert private_settings(master, folder) == {}
+        assert private_settings("local[2]", folder)["spark.python.unix.domain.socket.dir"] == str(folder)
         long = folder / ("a" * 50)
         long.mkdir(mode=0o700)
         folder.chmod(0o755)
-        assert closed("local[2]", long) == closed("local[2]", folder) == {"spark.authenticate": "true"}
+        for place in (long, folder):
+            assert private_settings("local[2]", place) == {"spark.authenticate": "true"}
     finally:
         shutil.rmtree(folder)
 

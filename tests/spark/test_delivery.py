@@ -103,7 +103,7 @@ class Outputs:
         with self.progress.changed:
             self.progress.batch = batch
             self.progress.changed.notify_all()
-        self.merging.committed(batch, {"O": n})
+        self.merging.note_commit(batch, {"O": n})
 
     def setup(self, target: Any, on_error: str = "LOG", mapping: SinkMapping = CSV) -> SinkSetup:
         writer = MessageWriter(mapping, SCHEMA, target.templates)

@@ -64,7 +64,7 @@ def test_a_node_gets_its_part(
         parts: list[dict[int, rows.NodePart]] = [{} for _ in range(nodes)]
         for run in runs(found):
             own = pieces(folder, run, SCHEMAS, range(nodes), nodes)
-            for node, part in enumerate(division.divided(folder, range(nodes), own)):
+            for node, part in enumerate(division.divide_entries(folder, range(nodes), own)):
                 assert part is not None
                 assert rows.decode(rows.encode(part)) == part
                 parts[node][part.seq] = part
@@ -86,7 +86,7 @@ def test_parts_are_joined_up_to_a_size(tmp_path: Path, monkeypatch: pytest.Monke
     found = [e for e, _ in entries_from(tmp_path) if isinstance(e, EventsEntry)]
     own = {}
     for entry in found:
-        part = next(division.divided(tmp_path, [0], pieces(tmp_path, [entry], SCHEMAS, [0], 2)))
+        part = next(division.divide_entries(tmp_path, [0], pieces(tmp_path, [entry], SCHEMAS, [0], 2)))
         assert part is not None
         own[part.seq] = part
     joined = list(division.pieces_of(tmp_path, found, own))
@@ -105,5 +105,5 @@ def test_a_long_dictionary_stays_behind(tmp_path: Path, monkeypatch: pytest.Monk
     inbox = Inbox(tmp_path)
     inbox.append([inbox.batch(events, "round_robin")])
     found = [e for e, _ in entries_from(tmp_path) if isinstance(e, EventsEntry)]
-    parts = list(division.divided(tmp_path, range(20), pieces(tmp_path, found, SCHEMAS, range(20), 20)))
+    parts = list(division.divide_entries(tmp_path, range(20), pieces(tmp_path, found, SCHEMAS, range(20), 20)))
     assert all(p is not None and (tmp_path / p.file).stat().st_size < 20_000 for p in parts)

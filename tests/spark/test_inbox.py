@@ -128,7 +128,7 @@ def test_a_damaged_checkpoint_is_an_error_with_the_ways_out(log: bytes, tmp_path
     (tmp_path / "checkpoint" / "offsets").mkdir(parents=True)
     (tmp_path / "checkpoint" / "offsets" / "0").write_bytes(log)
     with pytest.raises(SparkStreamError, match=r"checkpoint/offsets/0 cannot be read: .* from a copy; fresh=True"):
-        SparkCheckpoint.of(tmp_path, None).reached()
+        SparkCheckpoint.of(tmp_path, None).read_progress()
 
 
 def test_large_batches_get_a_file_that_goes_when_spark_is_done_with_it(tmp_path: Path) -> None:

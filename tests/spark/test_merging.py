@@ -37,7 +37,7 @@ def written(outputs: OutputFiles, merging: Merging | None, batches: Sequence[Seq
         found = {"O": parts} if parts else {}
         outputs.write(batch, found)
         if merging is not None:
-            merging.committed(batch, {s: sum(p.rows for p in ps) for s, ps in found.items()})
+            merging.note_commit(batch, {s: sum(p.rows for p in ps) for s, ps in found.items()})
 
 
 def count(outputs: OutputFiles) -> int:
@@ -106,7 +106,7 @@ def test_a_merge_that_was_cut_off_repeats_nothing(tmp_path: Path, monkeypatch: p
     again = Merging(outputs, Retention())
     for batch in range(TOGETHER, 3 * TOGETHER):
         outputs.write(batch, {"O": [events(0, [batch])]})
-        again.committed(batch, {"O": 1})
+        again.note_commit(batch, {"O": 1})
     assert outputs.frame("O", NAMES, ALL)["step"].tolist() == [10 * s for s in range(3 * TOGETHER)]
     assert count(outputs) <= TOGETHER
 
@@ -117,7 +117,7 @@ def test_a_micro_batch_that_spark_repeats_is_there_once(tmp_path: Path) -> None:
     written(outputs, merging, [[events(0, [b])] for b in range(TOGETHER)])
     for _ in range(2):
         outputs.write(TOGETHER - 1, {"O": [events(0, [TOGETHER - 1])]})
-        merging.committed(TOGETHER - 1, {"O": 1})
+        merging.note_commit(TOGETHER - 1, {"O": 1})
     assert outputs.frame("O", NAMES, ALL)["step"].tolist() == [10 * s for s in range(TOGETHER)]
 
 
@@ -134,9 +134,9 @@ def test_the_oldest_outputs_go_and_are_counted(
         if batch < 50:
             for file in outputs.files("O"):
                 os.utime(file.path, (0, 0))
-        merging.committed(batch, {"O": 1})
+        merging.note_commit(batch, {"O": 1})
     left = outputs.frame("O", NAMES, ALL)["step"].tolist()
-    gone = outputs.dropped["O"]
+    gone = outputs.dropped_events["O"]
     assert 20 < gone < 100
     assert left == [10 * s for s in range(gone, 100)]
     if limit.outputs is not None:

@@ -18,7 +18,7 @@ from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import NotInThisBuild, SiddhiRuntimeError
 from sparkstream_nb.lang.parser import parse_on_demand
 from sparkstream_nb.outputs import retrieval
-from sparkstream_nb.outputs.reach import missed
+from sparkstream_nb.outputs.reach import find_missed
 from sparkstream_nb.outputs.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from sparkstream_nb.plan import bind_retrieval, compile_app, compile_retrieval
 from sparkstream_nb.plan.nodes import Plan
@@ -224,7 +224,7 @@ def test_what_within_does_not_reach(plan: Plan, tmp_path: Path) -> None:
     store = filled(tmp_path / "db", plan, {"a": [EVENTS[0]], "b": [EVENTS[6]]})
 
     def why(text: str, store: Store = store) -> str | None:
-        found = missed(plan, compile_retrieval(f"from TradeAggregation {text} select total", plan), store, now=TEN)
+        found = find_missed(plan, compile_retrieval(f"from TradeAggregation {text} select total", plan), store, now=TEN)
         return None if found is None else why_empty(found)
 
     assert why("within '2023-**-** **:**:**' per 'days'") is None

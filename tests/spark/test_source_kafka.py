@@ -237,7 +237,7 @@ def test_others_wait_a_while_for_one_without_a_leader(cluster: Cluster) -> None:
     while found is None and waited < 2 * PATIENCE:
         found, waited = reader.read(0.0), waited + 1.0
         assert reader._alignment is not None
-        reader._alignment.waited(1.0)
+        reader._alignment.note_wait(1.0)
     assert found is not None
     assert found.reached == {"t:0": 6}
     assert PATIENCE <= waited < PATIENCE + 3

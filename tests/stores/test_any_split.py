@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from profiles import examples
 from sparkstream_nb.engine.aggregation.stored import from_table, view
-from sparkstream_nb.engine.columnar.columns import Strings
+from sparkstream_nb.engine.columnar.columns import StringPool
 from sparkstream_nb.engine.expressions import Context
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.services import Services
@@ -102,7 +102,7 @@ def one_node(plan: Plan, events: list[Event]) -> dict[str, Counter[tuple[Any, ..
 
 
 def retrieved(plan: Plan, store: Store) -> dict[str, Counter[tuple[Any, ...]]]:
-    services = Services(Strings(), Context())
+    services = Services(StringPool(), Context())
     out = {}
     for d in DURATIONS:
         columns = view(from_table(plan.aggregations[A], store.read(A, d, *ALWAYS), services), services)

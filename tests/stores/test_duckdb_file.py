@@ -68,7 +68,7 @@ def test_a_log_in_which_nothing_is_yet_does_no_harm(tmp_path: Path) -> None:
     (tmp_path / "store.duckdb.wal").touch()
     for read_only in (True, False):
         store = DuckDBStore(tmp_path / "store.duckdb", read_only=read_only)
-        assert store.committed("a", "run") == 0
+        assert store.last_committed("a", "run") == 0
         store.close()
 
 

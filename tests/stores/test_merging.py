@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from profiles import examples
 from sparkstream_nb.engine.aggregation import from_table, merge_stored
 from sparkstream_nb.engine.aggregation.stored import to_table
-from sparkstream_nb.engine.columnar.columns import Strings
+from sparkstream_nb.engine.columnar.columns import StringPool
 from sparkstream_nb.engine.expressions import Context
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.services import Services
@@ -63,7 +63,7 @@ def filled(stores: Stores, kind: str, batches: list[dict[str, list[list[Any]]]])
 
 
 def engine_merge(plan: Any, rows: pa.Table, duration: Any) -> pa.Table:
-    services = Services(Strings(), Context())
+    services = Services(StringPool(), Context())
     merged = merge_stored(from_table(plan.aggregations[A], rows, services), services)
     return to_table(merged, duration, services).drop_columns(["duration"])
 

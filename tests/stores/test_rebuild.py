@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from sparkstream_nb.app.stored.rebuild import EventFile, finer_of, from_finer, from_log
+from sparkstream_nb.app.stored.rebuild_stored import EventFile, finer_of, from_finer, from_log
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.plan.nodes import DURATIONS, BatchClock, Plan
 from sparkstream_nb.stores import Store
@@ -79,9 +79,9 @@ def test_what_is_purged_is_not_made_anew(open_store: Open) -> None:
     store = open_store()
     filled(store, PURGED)
     last = EVENTS["node-1"][-1][3]
-    assert store.purged(A, "sec") is None
+    assert store.purged_before(A, "sec") is None
     store.commit("app", "run", 1, {}, clock=BatchClock(last, last, last + 20_000))
-    assert store.purged(A, "sec") == last + 20_000 - 120_000
+    assert store.purged_before(A, "sec") == last + 20_000 - 120_000
     late = partials_of(PURGED, [["a", 5.0, 5, NOON]])
     store.commit("app", "run", 2, {(A, "node-1"): late})
     right = held(store)
@@ -92,11 +92,11 @@ def test_what_is_purged_is_not_made_anew(open_store: Open) -> None:
     assert held(store) == right, "a clock that goes back purges nothing"
     store.commit("app", "run", 4, {}, clock=BatchClock(last, last + 20_000, last + 10**15))
     assert held(store)["sec"] == []
-    assert store.purged(A, "sec") == last + 10**15 - 120_000
+    assert store.purged_before(A, "sec") == last + 10**15 - 120_000
     assert held(store)["min"] == right["min"]
     store.drop(A)
     store.prepare(PURGED.aggregations.values())
-    assert store.purged(A, "sec") is None
+    assert store.purged_before(A, "sec") is None
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

@@ -128,10 +128,10 @@ def test_the_oldest_errors_go_first_and_are_counted(open_store: Open) -> None:
 
 def test_how_far_it_is_can_be_asked_before_anything_else(open_store: Open) -> None:
     store = open_store()
-    assert store.committed("app", "run") == -1
+    assert store.last_committed("app", "run") == -1
     assert store.errors("app").num_rows == 0
     store.commit("app", "run", 3, {})
-    assert store.committed("app", "run") == 3
+    assert store.last_committed("app", "run") == 3
     assert store.errors("app").num_rows == 0
 
 

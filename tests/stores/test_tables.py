@@ -16,7 +16,7 @@ from sparkstream_nb.errors import StoreError
 from sparkstream_nb.journal.checkpoints import LocalFiles
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.stored import TableChanges, Term, layout_of
-from sparkstream_nb.runners.tables import BatchOf, NodeTables, packed, with_tables
+from sparkstream_nb.runners.database_tables import BatchOf, NodeTables, pack_tables, with_tables
 from sparkstream_nb.stores.address import Database, Secret
 from sparkstream_nb.stores.dialects import DIALECTS
 from sparkstream_nb.stores.tables import SqlTables
@@ -60,7 +60,7 @@ def batch(database: Database, tmp_path: Path) -> Batch:
     """Runs a function over `NodeTables` as the micro-batch of a number."""
 
     def run(number: int, work: Callable[[NodeTables], Any], node: int = 0) -> Any:
-        blob = packed([(database, (KEYED, PLAIN))])
+        blob = pack_tables([(database, (KEYED, PLAIN))])
         return with_tables(blob, BatchOf("run", node, str(number)), LocalFiles(tmp_path), work)
 
     return run
@@ -106,7 +106,7 @@ def test_names_are_not_parameters(databases: Databases, tmp_path: Path, database
     definition = f"@primaryKey('100%d') define table Odd (`100%d` string, `{LIKE_A_PARAMETER}` int);"
     odd = table(STORE.format(", table.name='50%s'") + definition)
     SqlTables(database, [odd]).prepare()
-    blob = packed([(database, (odd,))])
+    blob = pack_tables([(database, (odd,))])
 
     def batch(number: int, work: Callable[[NodeTables], Any]) -> Any:
         return with_tables(blob, BatchOf("run", 0, str(number)), LocalFiles(tmp_path), work)

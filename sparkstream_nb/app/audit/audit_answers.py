@@ -28,7 +28,7 @@ class Measured:
         return sum(sum(v.values()) for v in self.queries.values())
 
     @property
-    def differing(self) -> int:
+    def differences(self) -> int:
         """The number of outputs and merged rows that differ."""
         lost = sum(n for v in self.queries.values() for verdict, n in v.items() if verdict != "same")
         return lost + sum(self.aggregations.values())
@@ -62,7 +62,7 @@ class Measurement:
 def measurement_text(m: Measured) -> str:
     """`3 nodes, round_robin: 4 differ from one node's (q: 3 lost, 1 spurious)`."""
     text = f"{'repaired, ' if m.repaired else ''}{m.nodes} nodes, {m.routing}: "
-    if not m.differing:
+    if not m.differences:
         return f"{text}{m.outputs:,} outputs, all as one node's"
     causes = []
     for query, verdicts in m.queries.items():
@@ -70,4 +70,4 @@ def measurement_text(m: Measured) -> str:
         if counts:
             causes.append(f"{query}: {', '.join(counts)}")
     causes += [f"{a}: {n:,} merged rows other" for a, n in m.aggregations.items() if n]
-    return f"{text}{m.differing:,} differ from one node's ({'; '.join(causes)})"
+    return f"{text}{m.differences:,} differ from one node's ({'; '.join(causes)})"

@@ -23,7 +23,7 @@ from ...plan.nodes import Plan
 from ...plan.query_parts import connector_type
 from ...plan.reports.repair import repairs
 from ...replay.replay import Nodes, Way
-from ...replay.study import Input
+from ...replay.study_tasks import Input
 from ..results.divergence import VERDICTS, Truth
 from ..running.app import check_feed
 from ..running.source_reading import AS_IT_IS
@@ -48,14 +48,14 @@ def measure(name: str, plan: Plan, feeds: FeedFiles, variables: Mapping[str, str
         inbox.close()
         try:
             ways = _replays(name, plan, [Way(n, "round_robin") for n in NODES], folder, repaired=False)
-            ways += _repaired(name, plan, folder, variables)
+            ways += _measure_repair(name, plan, folder, variables)
         except SparkStreamError as e:
             return Measurement(failure=str(e), rejected=rejected)
     return Measurement(ways, rejected=rejected)
 
 
 def _offline(plan: Plan) -> Plan:
-    """Without connections to other systems: the feed is what comes in, and nothing is published."""
+    """Disconnects an app from other systems: the feed is its only input, and nothing is published."""
 
     def kept(a: Annotation) -> bool:
         return a.name.lower() not in ("source", "sink") or connector_type(a, plan.properties).lower() == "inmemory"
@@ -64,7 +64,7 @@ def _offline(plan: Plan) -> Plan:
     return replace(plan, streams=streams)
 
 
-def _repaired(name: str, plan: Plan, folder: str, variables: Mapping[str, str]) -> list[Measured]:
+def _measure_repair(name: str, plan: Plan, folder: str, variables: Mapping[str, str]) -> list[Measured]:
     """The repaired app under the routing that most of its queries ask for, on the largest number of nodes."""
     text = repairs(plan, plan.text, variables).rewritten
     better = plan if text is None else compile_app(text, plan.properties, variables)

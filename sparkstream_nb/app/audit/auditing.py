@@ -78,7 +78,7 @@ class AuditReport(Displayed):
         return f"<AuditReport of {len(self.apps)} apps>"
 
 
-def audited(
+def audit_text(
     path: str,
     text: str,
     files: Sequence[NodeFile] = (),
@@ -89,7 +89,7 @@ def audited(
     deployment would. Those of `feeds` that it has streams for are measured; raises SparkStreamError for one that cannot
     be read."""
     try:
-        plan, open_ = Surroundings(variables or {}, files).compiled(text)
+        plan, open_ = Surroundings(variables or {}, files).compile_text(text)
     except SiddhiError as e:
         return AppAudit(path, error=e)
     values = taken(variables or {}, open_)

@@ -45,7 +45,7 @@ class Surroundings:
             return Surroundings(values)
         return Surroundings(values, node_files(conf, ("", HA, DISTRIBUTED), References(values, tuple(allow_env))))
 
-    def compiled(self, text: str) -> tuple[Plan, tuple[OpenName, ...]]:
+    def compile_text(self, text: str) -> tuple[Plan, tuple[OpenName, ...]]:
         """The plan of the first node, and the names that are left open. Raises `SiddhiError`, with the text, for an app
         that is wrong on any node."""
         if not self.files:
@@ -73,7 +73,7 @@ def check(
     """
     around = Surroundings.of(variables, conf, allow_env)
     try:
-        plan, open_ = around.compiled(text)
+        plan, open_ = around.compile_text(text)
         return Check(plan, None, lines_before, tuple(x.note(lines_before) for x in open_))
     except SiddhiError as error:
         return Check(None, error.below(lines_before), lines_before)
@@ -91,7 +91,7 @@ def explain(
     wrong. `conf` as in `check`; numbers of lines count the `lines_before` the text.
     """
     with _below(lines_before):
-        plan, open_ = Surroundings.of(variables, conf, allow_env).compiled(text)
+        plan, open_ = Surroundings.of(variables, conf, allow_env).compile_text(text)
         notes = "".join(f"note: {x.note(lines_before)}\n" for x in open_)
         return PlanText(explain_plan(plan, lines_before) + notes)
 
@@ -109,7 +109,7 @@ def repair(
     """
     with _below(lines_before):
         around = Surroundings.of(variables, conf, allow_env)
-        plan, open_ = around.compiled(text)
+        plan, open_ = around.compile_text(text)
         found = repairs(plan, text, taken(around.variables, open_))
         return RepairList(found, lines_before, tuple(x.note(lines_before) for x in open_))
 
@@ -126,7 +126,7 @@ def graph(
     """The graph of an app's text; with `mode` "distributed" that of its execution groups and topics. Nothing starts.
     Raises `SiddhiError` where the text is wrong, as `explain` does. `conf` as in `check`."""
     with _below(lines_before):
-        plan, open_ = Surroundings.of(variables, conf, allow_env).compiled(text)
+        plan, open_ = Surroundings.of(variables, conf, allow_env).compile_text(text)
         found = split_graph(plan, distribute(plan)) if mode == DISTRIBUTED else graph_of(plan)
         return AppGraph(found, tuple(x.note(lines_before) for x in open_))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from ... import argument_checks
 from ...connections.kafka_topics import make_topics
 from ...errors import Misuse, SiddhiError, shown
 from ...lang.parser import parse
@@ -16,7 +17,6 @@ from ...plan import compile_app
 from ...plan.distributed.distribute import Topic, distribute
 from ...plan.distributed.partial_texts import PartialText, partial_texts
 from ...sinks.kafka import TOPIC
-from ..config import given
 from ..config.grants import Grants, server_of
 from ..connectors.kafka_settings import servers_of
 from ..deploying import close_app, deploy
@@ -45,7 +45,7 @@ class SplitApp(Displayed):
     def write(self, folder: str | Path) -> list[Path]:
         """Writes the text of each app into a file `<name>.siddhi` of the folder, which is made, and returns the files.
         Raises `Misuse` where that cannot be."""
-        given.path("folder", folder)
+        argument_checks.check_path("folder", folder)
         out = []
         try:
             Path(folder).mkdir(parents=True, exist_ok=True)
@@ -115,10 +115,10 @@ def split(
 
     Raises SiddhiError for a wrong app and for what WSO2's manager refuses, `Misuse` for what topics cannot carry.
     """
-    given.a_text("text", text)
-    given.a_text("kafka", kafka)
-    given.name("name", name)
-    given.mapping("variables", variables)
+    argument_checks.require_str("text", text)
+    argument_checks.require_str("kafka", kafka)
+    argument_checks.check_name("name", name)
+    argument_checks.optional_str_map("variables", variables)
     brokers = [s.strip() for s in kafka.split(",") if s.strip()]
     if not brokers:
         raise Misuse(f"kafka is HOST:PORT, such as localhost:9092, not {shown(kafka)}")

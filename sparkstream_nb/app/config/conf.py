@@ -115,14 +115,15 @@ def node_files(
             )
     for node in nodes:
         if node.kind not in kinds:
-            kind = f"another kind of deployment ({_named(node.kind)}) than {_named(kinds[0])}"
+            kind = f"another kind of deployment ({_name_kind(node.kind)}) than {_name_kind(kinds[0])}"
             raise Misuse(f"{node.path} describes {kind}")
         if node.kind != nodes[0].kind and (HA not in kinds or DISTRIBUTED in (node.kind, nodes[0].kind)):
-            raise Misuse(f"{node.path} is of kind {_named(node.kind)}, and {nodes[0].path} of {_named(nodes[0].kind)}")
+            kind, of_first = _name_kind(node.kind), _name_kind(nodes[0].kind)
+            raise Misuse(f"{node.path} is of kind {kind}, and {nodes[0].path} of {of_first}")
     return nodes
 
 
-def _named(kind: str) -> str:
+def _name_kind(kind: str) -> str:
     return {"": "active-active", HA: "minimum HA", DISTRIBUTED: "fully distributed"}.get(kind, kind)
 
 
@@ -178,7 +179,7 @@ def _refs(path: Path, section: Mapping[str, Any], place: str) -> dict[str, str]:
         name = _text(path, name, f"name of entry {i + 1} of {place}")
         if ref.get("type") is not None:
             properties[f"{name}.type"] = _text(path, ref["type"], f"type of '{name}' in {place}")
-        for key, value in _mapping(path, ref.get("properties"), f"properties of '{name}' in {place}").items():
+        for key, value in _require_mapping(path, ref.get("properties"), f"properties of '{name}' in {place}").items():
             properties[f"{name}.{key}"] = _text(path, value, f"'{key}' of '{name}' in {place}")
     return properties
 
@@ -205,8 +206,8 @@ def _sources(path: Path, loaded: Mapping[str, Any]) -> dict[str, DataSource]:
 
 def _source(path: Path, name: str, given: Any) -> DataSource | None:
     """A data source by its definition; None where it is of another kind than databases."""
-    definition = _mapping(path, given, f"definition of {name}")
-    options = _mapping(path, definition.get("configuration"), f"configuration of {name}")
+    definition = _require_mapping(path, given, f"definition of {name}")
+    options = _require_mapping(path, definition.get("configuration"), f"configuration of {name}")
     if not options.get("jdbcUrl"):
         return None
     pool = options.get("maxPoolSize", 5)
@@ -240,7 +241,7 @@ def _path(within: str, name: str) -> str:
     return f"{within}: {name}" if within else name
 
 
-def _mapping(path: Path, value: Any, what: str) -> Mapping[str, Any]:
+def _require_mapping(path: Path, value: Any, what: str) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):

@@ -34,15 +34,15 @@ def is_manager(file: NodeFile) -> bool:
 
 def resources_of(files: Sequence[NodeFile], nodes: int | None = None) -> ResourceCluster:
     """The managers and resource nodes that deployment files describe; what they leave out is as servers have it. With
-    files of managers alone, there are so many resource `nodes` (by default two, or as many as the managers want) and a
-    receiver. Raises `Misuse`, with file and line, for figures that are impossible or that nodes do not share, and for
-    an address that two nodes listen at."""
+    files of managers alone, `nodes` is the number of resource nodes (by default two, or as many as the managers want),
+    and there is a receiver. Raises `Misuse`, with file and line, for figures that are impossible or that nodes do not
+    share, and for an address that two nodes listen at."""
     managers = [f for f in files if is_manager(f)]
     workers = [f for f in files if not is_manager(f)]
     if not managers:
-        raise Misuse(f"a fully distributed deployment has a manager, and {_listed(files)} of resource nodes")
+        raise Misuse(f"a fully distributed deployment has a manager, and {_list_files(files)} of resource nodes")
     _check_addresses(files)
-    figures = [_shared(managers, keys, default) for keys, default in _MANAGER_FIGURES.items()]
+    figures = [_require_same(managers, keys, default) for keys, default in _MANAGER_FIGURES.items()]
     names, coordination = tuple(f.shard_id for f in managers), Coordination(*figures[:3])
     beat, retries, minimum = figures[3:]
     if not workers:
@@ -57,12 +57,12 @@ def resources_of(files: Sequence[NodeFile], nodes: int | None = None) -> Resourc
         heartbeat=beat,
         retries=retries,
         minimum=minimum,
-        retry=_shared(workers, _RETRY, 10_000),
+        retry=_require_same(workers, _RETRY, 10_000),
         persist=_persist(workers),
     )
 
 
-def _listed(files: Sequence[NodeFile]) -> str:
+def _list_files(files: Sequence[NodeFile]) -> str:
     names = ", ".join(f.path.name for f in files)
     return f"{names} {'is' if len(files) == 1 else 'are'}"
 
@@ -84,10 +84,10 @@ def _persist(workers: Sequence[NodeFile]) -> int | None:
     if len(set(enabled)) > 1:
         file = workers[enabled.index(not enabled[0])]
         raise wrong_key(file, ("state.persistence", "enabled"), f"is not what it is in {workers[0].path}")
-    return _shared(workers, _PERSIST, 1) * 60_000 if enabled[0] else None
+    return _require_same(workers, _PERSIST, 1) * 60_000 if enabled[0] else None
 
 
-def _shared(files: Sequence[NodeFile], keys: tuple[str, ...], default: int) -> int:
+def _require_same(files: Sequence[NodeFile], keys: tuple[str, ...], default: int) -> int:
     """A figure that nodes have to agree on."""
     values = [_figure(f, keys, default) for f in files]
     for file, value in zip(files, values, strict=True):

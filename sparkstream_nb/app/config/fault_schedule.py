@@ -17,13 +17,13 @@ from ...simulation.resources import PartialApp, ResourceCluster
 from ...simulation.topology import Pair
 
 RATE = 2.0
-"""Random faults for each ten minutes, where nobody says how many."""
+"""Default number of random faults in ten minutes."""
 _SECOND, _MINUTE, _HOUR = 1_000, 60_000, 3_600_000
 _UNITS = {"ms": 1, "s": _SECOND, "sec": _SECOND, "second": _SECOND, "min": _MINUTE, "minute": _MINUTE, "hour": _HOUR}
 _KINDS = {"kill": Kill, "restart": Restart, "pause": Pause, "cut": Cut, "slow": Slow}
 
 
-def planned(
+def plan_faults(
     pairs: Sequence[Pair], faults: str | Path | Sequence[Fault] | None
 ) -> tuple[Sequence[Pair], tuple[Fault, ...], float]:
     """Pairs, the faults that happen to them (ms from the start on), and how many random ones come in ten minutes. An

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from ...errors import Misuse, StoreError, masked, nearest, shown
+from ... import argument_checks
+from ...errors import Misuse, StoreError, mask_passwords, nearest, shown
 from ...stores.address import FILE_OPTIONS, MEMORY, Database, from_jdbc
-from . import given
 
 SERVERS = ("kafka", "nats", "smtp", "tcp")
 """Kinds of grants that name a server as HOST:PORT."""
@@ -38,7 +38,7 @@ class NotAllowed(Misuse):
         self.option = option
         is_not = " is not" if target.startswith("what ") else ", which is not"  # "what X stands for" is no sentence
         added = f"Add --allow {shlex.quote(option)}, or allow=[{option!r}]"
-        super().__init__(f"{masked(target)}{is_not} allowed. {added}")
+        super().__init__(f"{mask_passwords(target)}{is_not} allowed. {added}")
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Url:
     def of(text: str, what: str) -> Url:
         """Parses an address. Raises `Misuse`, naming `what`, for other schemes, for user names or passwords in it, and
         for what servers and browsers read differently: backslashes, blanks, and `..` in any spelling."""
-        wrong = f"{what}: {shown(masked(text))}"
+        wrong = f"{what}: {shown(mask_passwords(text))}"
         if _UNSAFE.search(text):
             raise Misuse(f"{wrong} has a blank, a backslash or a control character in it")
         try:
@@ -130,7 +130,7 @@ class Grants:
         """The grants that `texts` name, each as KIND=WHAT. Raises `Misuse` for anything else."""
         if isinstance(texts, str):
             raise Misuse(f"allow is a list of texts such as ['file=/data/out'], not {shown(texts)}")
-        given.texts("allow", texts)
+        argument_checks.optional_str_list("allow", texts)
         folders: list[Path] = []
         urls: list[Url] = []
         servers: list[tuple[str, str, int]] = []
@@ -139,12 +139,13 @@ class Grants:
             kind, equals, what = text.partition("=")
             kind, what = kind.strip(), what.strip()
             if kind not in KINDS or not equals or not what:
-                message = f"allow: {shown(masked(text))} is not file=DIR, http=URL-PREFIX, kafka=HOST:PORT or {_JDBC}"
+                wrong = shown(mask_passwords(text))
+                message = f"allow: {wrong} is not file=DIR, http=URL-PREFIX, kafka=HOST:PORT or {_JDBC}"
                 message += "; nor smtp=HOST:PORT, tcp=HOST:PORT or nats=HOST:PORT"
                 raise Misuse(message if kind in KINDS else nearest(message, kind, KINDS))
             if kind == "file":
-                given.path("allow: file", what)
-                folders.append(_resolved(Path(what).expanduser(), "allow: file"))
+                argument_checks.check_path("allow: file", what)
+                folders.append(_resolve_path(Path(what).expanduser(), "allow: file"))
             elif kind == "http":
                 url = Url.of(what, "allow: http")
                 if "?" in what:
@@ -159,7 +160,7 @@ class Grants:
     def folder_of(self, path: Path, what: str, *, file: bool = False) -> Path:
         """The granted folder that `path` is in, or is, after symbolic links and `..`; `file`: it is a file. Raises
         NotAllowed, and `Misuse` where what was granted is the file itself."""
-        found = _resolved(path, what)
+        found = _resolve_path(path, what)
         for folder in self.folders:
             if found == folder and file:
                 granted = f"file={found} allows a folder of that name, not a file"
@@ -212,7 +213,7 @@ class Grants:
 
 def _database(text: str) -> Database:
     """The database of a grant. Raises `Misuse` for anything else."""
-    wrong = f"allow: jdbc={shown(masked(text))} is not {_JDBC}, or one of mysql or mariadb"
+    wrong = f"allow: jdbc={shown(mask_passwords(text))} is not {_JDBC}, or one of mysql or mariadb"
     try:
         found = from_jdbc(f"jdbc:{text.removeprefix('jdbc:')}")
     except StoreError:
@@ -234,7 +235,7 @@ def _host(database: Database) -> str:
     return f"[{database.host}]" if ":" in database.host else database.host
 
 
-def _resolved(path: Path, what: str) -> Path:
+def _resolve_path(path: Path, what: str) -> Path:
     try:
         return path.absolute().resolve()
     except (OSError, RuntimeError, ValueError):  # a loop of links, or a character that no path has
@@ -245,5 +246,5 @@ def server_of(text: str, what: str) -> tuple[str, int]:
     """Host and port of a server. Raises `Misuse`, naming `what`, for anything else."""
     found = _HOST_PORT.fullmatch(text)
     if found is None or not 0 < int(found["port"]) < 65_536:
-        raise Misuse(f"{what}: {shown(masked(text))} is not HOST:PORT, such as localhost:9092")
+        raise Misuse(f"{what}: {shown(mask_passwords(text))} is not HOST:PORT, such as localhost:9092")
     return found["host"].lower(), int(found["port"])

@@ -12,8 +12,8 @@ from ...plan.nodes import IdleClock
 class IdleTicker:
     """Calls `advance` whenever nothing was sent for the idle time, and again after each further one.
 
-    The idle time is that of this machine's clock, as in Siddhi's `TimestampGeneratorImpl`. `advance(ms)` moves the
-    app's clock by so much. It is called from a thread of the ticker's own.
+    The idle time is measured by this machine's clock, as in Siddhi's `TimestampGeneratorImpl`. `advance(ms)` moves the
+    app's clock forward. It is called from a thread of the ticker's own.
     """
 
     def __init__(self, clock: IdleClock, advance: Callable[[int], None]) -> None:

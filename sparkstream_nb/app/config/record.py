@@ -14,19 +14,15 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...errors import masked
+from ...errors import mask_passwords
 from ...limits import Limits
+from ...request import DeployRequest, Recorded, parameters
 from ...retention import Retention
 from ...simulation.faults import Fault, fault_of, members_of
 from ...simulation.resources import ResourceCluster, ResourceNode
 from ...simulation.topology import Coordination, Pair
 from ...stores.address import MEMORY
 
-_PLAIN = (
-    "nodes", "mode", "routing", "shard_ids", "allow_scripts", "allow_env", "rows_per_micro_batch", "start", "clock",
-    "timezone", "max_ahead", "alerts", "seed", "shared",
-)  # fmt: skip
-"""Arguments of `deploy` that are numbers, texts or lists of texts."""
 _SECRET_NAME = re.compile(r"(?i)pass(word|wd|phrase)?|pwd|secret|token|credential|api_?key")
 _TOKEN = re.compile(r"(?i);token=[^;]*")
 
@@ -37,8 +33,8 @@ class DeploymentRecord:
 
     `arguments` are those of `deploy` as JSON has them. `at`: when it was deployed (ms since 1970). `withheld`: the
     variables whose values are not kept, as they may be secrets. `scaled`: the shard ids since `App.scale` changed them
-    by their number, of an app with deployment files. `variable`: that of the notebook which holds the app, and
-    `lines_before` as `App` has it.
+    by their number, of an app with deployment files. `variable`: the notebook's variable that holds the app.
+    `lines_before`: as in `App`.
     """
 
     name: str
@@ -51,25 +47,25 @@ class DeploymentRecord:
     lines_before: int = 0
 
     @staticmethod
-    def of(name: str, asked: Mapping[str, Any]) -> DeploymentRecord:
-        """The record of a deployment under `name`; `asked` are the arguments of `deploy`, `start` in ms."""
-        text, variables = asked["text"], dict(asked["variables"] or {})
-        kept = {v: value for v, value in variables.items() if not _may_be_secret(v, text)}
+    def of(name: str, request: DeployRequest) -> DeploymentRecord:
+        """The record of a deployment under `name`; `start` of the request is in ms."""
+        r, variables = request, dict(request.variables or {})
+        kept = {v: value for v, value in variables.items() if not _may_be_secret(v, r.text)}
         arguments = {
-            **{key: _plain(asked[key]) for key in _PLAIN},
-            "master": None if asked["master"] is None else _TOKEN.sub("", asked["master"]),
-            "conf": _paths(asked["conf"]),
-            "store": _path(asked["store"]),
+            **{p.name: _plain(getattr(r, p.name)) for p in parameters() if p.recorded is Recorded.PLAIN},
+            "master": None if r.master is None else _TOKEN.sub("", r.master),
+            "conf": _paths(r.conf),
+            "store": _path(r.store),
             "variables": kept,
-            "allow": [_grant(text) for text in asked["allow"] or ()],
-            "pair": None if asked["pair"] is None else asdict(asked["pair"]),
-            "resources": None if asked["resources"] is None else asdict(asked["resources"]),
-            "faults": _faults(asked["faults"]),
-            "retention": asdict(Retention.of(asked["retention"])),
-            "limits": str(Limits.of(asked["limits"])),
+            "allow": [_grant(text) for text in r.allow or ()],
+            "pair": None if r.pair is None else asdict(r.pair),
+            "resources": None if r.resources is None else asdict(r.resources),
+            "faults": _faults(r.faults),
+            "retention": asdict(Retention.of(r.retention)),
+            "limits": str(Limits.of(r.limits)),
         }
         withheld = tuple(v for v in variables if v not in kept)
-        return DeploymentRecord(name, text, arguments, int(time.time() * 1000), withheld)
+        return DeploymentRecord(name, r.text, arguments, int(time.time() * 1000), withheld)
 
     @staticmethod
     def read(found: Mapping[str, Any]) -> DeploymentRecord:
@@ -77,27 +73,25 @@ class DeploymentRecord:
         lists = {k: None if found[k] is None else tuple(found[k]) for k in ("withheld", "scaled")}
         return DeploymentRecord(**{**found, **lists})
 
-    def deployment(self) -> dict[str, Any]:
-        """The arguments of `deploy` that deploy the same again, but for `home` and what is withheld.
+    def request(self, home: Path) -> DeployRequest:
+        """The request that deploys the same again in `home`, without the variables that are withheld.
 
         Raises KeyError and TypeError where the record was changed by hand.
         """
         a = dict(self.arguments)
         faults = a["faults"]
-        return {
-            **a,
-            "text": self.text,
-            "name": self.name,
+        converted = {
             "pair": None if a["pair"] is None else _pair(a["pair"]),
             "resources": None if a["resources"] is None else _resources(a["resources"]),
             "faults": [fault_of(f) for f in faults] if isinstance(faults, list) else faults,
             "retention": Retention(**a["retention"]),
         }
+        return DeployRequest(**{**a, **converted, "text": self.text, "name": self.name, "home": home})
 
-    def granted(self) -> list[str]:
+    def describe_grants(self) -> list[str]:
         """The app's permissions, in words that show no passwords."""
         a = self.arguments
-        out = [masked(grant) for grant in a["allow"]]
+        out = [mask_passwords(grant) for grant in a["allow"]]
         out += [f"environment variable {name}" for name in a["allow_env"]]
         return [*out, *(["scripts"] if a["allow_scripts"] else [])]
 
@@ -121,7 +115,7 @@ def _may_be_secret(variable: str, text: str) -> bool:
     if _SECRET_NAME.search(variable):
         return True
     mark = f"value-of-{variable}"
-    shown = masked(text.replace(f"${{{variable}}}", mark))
+    shown = mask_passwords(text.replace(f"${{{variable}}}", mark))
     return shown.count(mark) < max(1, text.count(f"${{{variable}}}"))
 
 

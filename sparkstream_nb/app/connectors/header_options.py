@@ -26,7 +26,7 @@ class Header:
     dynamic: bool
 
     @property
-    def fixed(self) -> str:
+    def fixed_value(self) -> str:
         """The value without what depends on the event."""
         return re.sub(r"\{\{[^{}]*\}\}", "", self.value)
 

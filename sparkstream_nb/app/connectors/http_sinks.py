@@ -41,7 +41,7 @@ class HttpGate:
             raise Misuse(f"{self.what}: the server in publisher.url cannot be a reference such as ${{sec:...}}")
         # No secret is looked up for an address that is not allowed.
         self.grants.check_url(written, f"{self.what} posts to")
-        url = self.grants.check_url(self._resolved(written), f"{self.what} posts to")
+        url = self.grants.check_url(self._resolve_url(written), f"{self.what} posts to")
         found = urlsplit(url.text)
         path = (found.path or "/") + (f"?{found.query}" if found.query else "")
         if not path.isascii():
@@ -62,12 +62,12 @@ class HttpGate:
         # The query may hold a key, and so may a path that has a reference.
         return url.base if "${" in written else url.base + (found.path or "/"), HttpTarget(place, self.calls)
 
-    def _resolved(self, text: str) -> str:
+    def _resolve_url(self, text: str) -> str:
         return self.references.resolve(text, self.what)
 
     def _headers(self, text: str) -> Iterator[Header]:
         for header in headers_of(text, OWN, self.references, self.what):
-            wrong = forbidden(header.fixed)
+            wrong = forbidden(header.fixed_value)
             if wrong is not None:
                 raise Misuse(f"{self.what}: the header {header.name} {wrong}")
             yield header
@@ -79,10 +79,10 @@ class HttpGate:
         if not user or not password:
             raise Misuse(f"{self.what}: basic.auth.username and basic.auth.password go together: give both")
         check_password(password, self.what, f"basic.auth.{KEPT_ELSEWHERE}")
-        user = self._resolved(user)
+        user = self._resolve_url(user)
         if ":" in user:
             raise Misuse(f"{self.what}: basic.auth.username cannot have a colon")
-        login = f"{user}:{self._resolved(password)}".encode()
+        login = f"{user}:{self._resolve_url(password)}".encode()
         return {"Authorization": f"Basic {base64.b64encode(login).decode()}"}
 
     def _oauth(self, options: Mapping[str, str]) -> OAuthPlace | None:
@@ -111,7 +111,7 @@ class HttpGate:
         server = HttpServer(url.scheme, url.host, url.port, self._timeout(options))
         return OAuthPlace(
             server, path, self._resolved_pair(client), self._resolved_pair(in_body), self._resolved_pair(user),
-            self._resolved(refresh), "" if scope == "default" else scope,
+            self._resolve_url(refresh), "" if scope == "default" else scope,
         )  # fmt: skip
 
     def _pair(self, options: Mapping[str, str], name: str, secret: str) -> tuple[str, str] | None:
@@ -125,7 +125,7 @@ class HttpGate:
         return first, second
 
     def _resolved_pair(self, pair: tuple[str, str] | None) -> tuple[str, str] | None:
-        return None if pair is None else (self._resolved(pair[0]), self._resolved(pair[1]))
+        return None if pair is None else (self._resolve_url(pair[0]), self._resolve_url(pair[1]))
 
     def _timeout(self, options: Mapping[str, str]) -> float:
         """In seconds."""

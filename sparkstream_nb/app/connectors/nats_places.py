@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from ...connections.nats_client import NatsServers
-from ...errors import Misuse, masked, shown
+from ...errors import Misuse, mask_passwords, shown
 from ...plan.query_parts import template_attributes
 from ...sinks.nats import SUBJECT, NatsPlace, NatsTarget
 from ...sinks.target import Target
@@ -58,7 +58,8 @@ class NatsGate:
         for text in options.get("server.urls", options.get("bootstrap.servers", _DEFAULT)).split(","):
             found = _URL.fullmatch(text.strip())
             if found is None:
-                raise Misuse(f"{self.what}: server.urls are nats://HOST:PORT, with commas, not {shown(masked(text))}")
+                wrong = shown(mask_passwords(text))
+                raise Misuse(f"{self.what}: server.urls are nats://HOST:PORT, with commas, not {wrong}")
             server = found["server"] + (found["port"] or ":4222")
             addresses.append(self.grants.check_server("nats", server, f"{self.what} {does}"))
         kind = options.get("auth.type", "").strip().lower()

@@ -132,7 +132,7 @@ class SourcePlans:
             decodes = None if files.mode == "parquet" else decoder(source.mapping, schema)
             return str(files.path) + ("/" if files.folder else ""), FilesReader(files, schema, decodes)
         if source.type == "cdc":
-            return _polled(given, source.mapping, schema, self._grants, self._references)
+            return _make_cdc_reader(given, source.mapping, schema, self._grants, self._references)
         if source.type == "tcp":
             tcp = _tcp(given, self._grants, f"{self._plan.name or 'SiddhiApp'}/{source.stream}")
             return f"tcp://localhost:{tcp.port}/{tcp.channel}", TcpReader(tcp, decoder(source.mapping, schema))
@@ -307,7 +307,7 @@ def _path(o: _SourceOptions, text: str) -> Path:
 # ---------------------------------------------------------------------------------------------------------------- cdc
 
 
-def _polled(
+def _make_cdc_reader(
     o: _SourceOptions, mapping: SourceMapping, schema: Schema, grants: Grants, references: References
 ) -> tuple[str, CdcReader]:
     from ...sources.cdc import CdcReader  # they load SQLAlchemy

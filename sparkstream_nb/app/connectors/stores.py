@@ -88,20 +88,20 @@ def prepare_tables(tables: Tables, patience: Patience) -> None:
             opened.close()
 
 
-def _named(definition: AggregationDef | TableDef) -> str:
+def _name_store(definition: AggregationDef | TableDef) -> str:
     return f"{definition.source.kind} '{definition.source.id}'"
 
 
 def open_store(
     own: Path | str, databases: Mapping[str, Database], patience: Patience, threads: int | None = None
 ) -> Store:
-    """The store of an app: `own` is a DuckDB file, which is read and written by so many `threads`. Raises StoreError
+    """The store of an app: `own` is a DuckDB file, which is read and written by `threads` threads. Raises StoreError
     where a database cannot be opened."""
     opened: dict[Database, Store] = {}
     try:
         for database in databases.values():
             if database not in opened:
-                opened[database] = _opened(database, patience)
+                opened[database] = _open_store(database, patience)
         base = DuckDBStore(own, threads=threads)
     except StoreError:
         for store in opened.values():
@@ -110,7 +110,7 @@ def open_store(
     return StoreSet(base, {name: opened[d] for name, d in databases.items()}) if opened else base
 
 
-def _opened(database: Database, patience: Patience) -> Store:
+def _open_store(database: Database, patience: Patience) -> Store:
     if database.kind == "duckdb":
         return DuckDBStore(database.name)
     from ...stores.sql import SqlStore  # it loads SQLAlchemy
@@ -136,7 +136,7 @@ class _Stores:
         if different is not None:
             raise _at(
                 self.plans[0], definition,
-                f"the nodes' @store of {_named(definition)} differ: {found[0]} and {different}",
+                f"the nodes' @store of {_name_store(definition)} differ: {found[0]} and {different}",
                 "All nodes of an active-active deployment write to one database.",
             )  # fmt: skip
         return found[0]
@@ -145,7 +145,7 @@ class _Stores:
         self, plan: Plan, node: NodeFile | None, definition: AggregationDef | TableDef, store: Annotation
     ) -> Database:
         options = {k.lower(): v for k, v in connector_options(store, plan.properties).items()}
-        what = f"@store of {_named(definition)}"
+        what = f"@store of {_name_store(definition)}"
         type_ = options.get("type", "")
         if type_.lower() != "rdbms":
             raise _at(plan, definition, f"{what} has type '{type_}', which this build cannot use", "Use type='rdbms'.")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...errors import Misuse, masked, shown
+from ...errors import Misuse, mask_passwords, shown
 from ...sinks.target import Target
 from ...sinks.tcp import TcpServer, TcpTarget
 from ..config.grants import Grants
@@ -30,7 +30,7 @@ class TcpGate:
             raise Misuse(f"{self.what}: url cannot have a reference such as ${{sec:...}} in it: it is shown")
         found = _URL.fullmatch(url)
         if found is None:
-            raise Misuse(f"{self.what}: url is tcp://HOST:PORT/CONTEXT, not {shown(masked(url))}")
+            raise Misuse(f"{self.what}: url is tcp://HOST:PORT/CONTEXT, not {shown(mask_passwords(url))}")
         host, port = self.grants.check_server("tcp", found["server"], f"{self.what} sends to")
         self._flag(options, "sync", False)
         place = TcpServer(

@@ -1,9 +1,9 @@
-"""An app that is deployed again with another text: what of its life goes on, and what begins anew.
+"""An app that is deployed again with another text: the parts of its run that continue, and those that start again.
 
 The life goes on with its journal, checkpoint, ledger, and positions of sources and sinks. All that came in is committed
-by the former app first (`pending`), so entries and micro-batches before the change are of the former app, those after
-it of the new one. Then `app.json` is replaced: that is the moment of the change. What has to be removed is in it too,
-and is removed when the app is opened, as often as a crash demands (`clear_up`).
+by the former app first (`has_pending`), so entries and micro-batches before the change are of the former app, those
+after it of the new one. Then `app.json` is replaced: that is the moment of the change. What has to be removed is in it
+too, and is removed when the app is opened, as often as a crash demands (`purge_dropped`).
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from ...stores.duckdb import forget_aggregations
 from ...system import put_in_place
 
 if TYPE_CHECKING:
-    from .folder import Life
+    from .folder import AppRun
 
 _MOST_NAMED = 12
 """Names of one kind in a sentence."""
 
 
-def pending(home: Path, life: Life) -> bool:
+def has_pending(home: Path, life: AppRun) -> bool:
     """True if anything that came in during a life is not committed: the app must not be changed before that."""
     folder = life.folder(home)
-    found = checkpoint_of(life.runner, folder, life.meeting).reached()
+    found = checkpoint_of(life.runner, folder, life.shared_folder).read_progress()
     return bool(
-        found.planned != found.done or entries_in(folder / "inbox") > found.reached or left(folder, life.meeting)
+        found.planned != found.done or entries_in(folder / "inbox") > found.reached or left(folder, life.shared_folder)
     )
 
 
-def changed(home: Path, former: Life, plan: Plan, schemas: Life) -> tuple[Life, UnitChanges]:
-    """The life of an app from its change to `plan` on, and what becomes of its units. `schemas` is a life that begins
+def plan_change(home: Path, former: AppRun, plan: Plan, schemas: AppRun) -> tuple[AppRun, UnitChanges]:
+    """The life of an app from its change to `plan` on, and the changes of its units. `schemas` is a life that begins
     with the plan. Raises `Misuse` where something that came in is not committed."""
-    if pending(home, former):
+    if has_pending(home, former):
         raise Misuse(
             f"{home} cannot go on with another app: some of what came in is not committed. Deploy the former app, let "
             "it finish (app.flush()), and deploy this one then; fresh=True (--fresh) begins anew"
         )
-    reached = checkpoint_of(former.runner, former.folder(home), former.meeting).reached()
+    reached = checkpoint_of(former.runner, former.folder(home), former.shared_folder).read_progress()
     number = former.change + 1
     found = unit_changes(former.units, plan, number)
     others = [s for s in {*former.schemas, *schemas.schemas} if former.schemas.get(s) != schemas.schemas.get(s)]
@@ -72,15 +72,15 @@ def changed(home: Path, former: Life, plan: Plan, schemas: Life) -> tuple[Life, 
     return life, found
 
 
-def put_aside(home: Path, former: Life, life: Life, place: Path) -> None:
+def copy_to_trash(home: Path, former: AppRun, life: AppRun, place: Path) -> None:
     """Copies into the trash, at `place`, what the change drops: the nodes' states, and the store if some of it goes."""
     shutil.copy2(home / "app.json", place / "app.json")  # first: copies that are cut short need not be kept
     kept = private_folder(place / f"life-{former.run}") / "checkpoint"
-    if former.meeting is not None:
+    if former.shared_folder is not None:
         try:
-            former.meeting.below("checkpoint").copy_to(kept)
+            former.shared_folder.below("checkpoint").copy_to(kept)
         except OSError as error:
-            raise former.meeting.unreached(error) from None
+            raise former.shared_folder.unreached_error(error) from None
     else:
         keep_checkpoint(former.runner, former.folder(home), kept)
     for name in ("store.duckdb", "store.duckdb.wal"):
@@ -88,9 +88,9 @@ def put_aside(home: Path, former: Life, life: Life, place: Path) -> None:
             shutil.copy2(home / name, place / name)
 
 
-def clear_up(home: Path, app: str, life: Life, *, own_store: bool) -> None:
-    """Removes what the last change of an app began anew: outputs of streams that have other attributes since, which go
-    to the trash, and aggregations of the app's own store. Again without effect."""
+def purge_dropped(home: Path, app: str, life: AppRun, *, own_store: bool) -> None:
+    """Removes what the last change of an app started again: outputs of streams that have other attributes since, which
+    go to the trash, and aggregations of the app's own store. Again without effect."""
     if not life.change:
         return
     outputs = OutputFiles(life.folder(home) / "outputs", life.shards)
@@ -107,7 +107,7 @@ def clear_up(home: Path, app: str, life: Life, *, own_store: bool) -> None:
         forget_aggregations(store, (app, f"{life.run}/change", life.change), life.fresh)
 
 
-def unsent_before(home: Path, former: Life, life: Life) -> int:
+def unsent_before(home: Path, former: AppRun, life: AppRun) -> int:
     """The number of unsent outputs of streams whose attributes change: they are not sent."""
     streams = {s for s in life.batches if life.batches[s] != former.batches.get(s)}
     return unsent(former.folder(home), streams)
@@ -146,10 +146,10 @@ def _lines(changes: UnitChanges) -> list[str]:
         ("New", changes.added),
         ("Dropped", changes.removed),
     )
-    return [f"{words}: {_listed(keys)}." for words, keys in fates if keys]
+    return [f"{words}: {_list_units(keys)}." for words, keys in fates if keys]
 
 
-def told(changes: UnitChanges, trash: Path, left: int) -> str:
+def describe_changes(changes: UnitChanges, trash: Path, left: int) -> str:
     """The fate of a changed app's state, in words."""
     out = ["The app was changed, and goes on where it was.", *_lines(changes)]
     if changes.changed or changes.bound or changes.removed:
@@ -161,7 +161,7 @@ def told(changes: UnitChanges, trash: Path, left: int) -> str:
     return " ".join(out)
 
 
-def _listed(keys: Sequence[str]) -> str:
+def _list_units(keys: Sequence[str]) -> str:
     """Units by kind: `queries a, b, table T`."""
     by_kind: dict[str, list[str]] = {}
     for key in keys:

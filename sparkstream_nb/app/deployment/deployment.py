@@ -13,14 +13,13 @@ from ...journal.shared import Shared
 from ...lang.tree import find_annotation
 from ...limits import Limits
 from ...nodes.distributed import Distributed
-from ...options import ALERTS, CLOCKS, DAY, MODES
 from ...plan.nodes import Plan
 from ...plan.stored import StoredTableLayout
+from ...request import ALERTS, CLOCKS, DAY
 from ...retention import Retention
 from ...runners.choice import Kind
 from ...simulation.groups import NodeGroups
 from ...stores.address import Database
-from ..config.conf import DISTRIBUTED
 from ..config.grants import Grants
 from ..config.record import DeploymentRecord
 from ..config.secrets import References
@@ -85,7 +84,7 @@ class Deployment:
 
 
 def playback(plan: Plan) -> bool:
-    """True if the app's clock is that of its events by its own words (`@app:playback`)."""
+    """True if the app asks for the clock of its events (`@app:playback`)."""
     return find_annotation(plan.annotations, "playback") is not None
 
 
@@ -96,43 +95,15 @@ def check_alerts(alerts: str) -> str:
     return alerts
 
 
-def check_clock(clock: str, mode: str, plan: Plan, start: int | None) -> str:
-    """Raises `Misuse` for anything but "virtual" and "wall", and for "wall" where time is simulated or set."""
-    if clock not in CLOCKS:
-        raise Misuse(nearest(f"clock='{clock}' is neither 'virtual' nor 'wall'", clock, CLOCKS))
-    if clock == "virtual":
-        return clock
-    if mode in (HA, SCALABLE, DISTRIBUTED):
-        raise Misuse(f"clock='wall' is not for mode {mode}, whose nodes are simulated in virtual time: leave clock out")
-    if playback(plan):
-        raise Misuse(
-            "clock='wall' contradicts @app:playback, by which events and nothing else move the clock: leave one of the "
-            "two out"
-        )
-    if start is not None:
-        raise Misuse("with clock='wall' the app's clock starts with the deployment: leave start out")
-    return clock
-
-
-def mode_of(mode: str | None, nodes: int | None) -> tuple[str, int]:
-    """The mode and the number of nodes, with their defaults. Raises `Misuse` where the two do not fit together."""
-    if nodes is None:
-        nodes = 2 if mode in (HA, SCALABLE) else 1
+def check_count(nodes: object) -> int:
+    """Raises `Misuse` for what is not a number of nodes."""
     if isinstance(nodes, bool) or not isinstance(nodes, int):
         raise Misuse(f"nodes must be a whole number, not {nodes!r}")
     if nodes < 1:
         raise Misuse(f"nodes must be 1 or more, not {nodes}")
     if nodes > MOST_NODES:
         raise Misuse(f"nodes is {MOST_NODES:,} at most, not {shown(nodes)}")
-    if mode is None:
-        return "active-active" if nodes > 1 else "single", nodes
-    if mode not in MODES:
-        raise Misuse(nearest(f"'{mode}' is not a deployment mode", mode, MODES))
-    if mode == "single" and nodes != 1:
-        raise Misuse(f"mode single has one node, not {nodes}: use mode active-active")
-    if mode == HA and nodes != 2:
-        raise Misuse(f"mode ha has two nodes, not {nodes}: use mode active-active")
-    return mode, nodes
+    return nodes
 
 
 def shards_of(shard_ids: Sequence[str] | None, nodes: int) -> tuple[str, ...]:

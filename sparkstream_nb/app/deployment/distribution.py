@@ -8,7 +8,7 @@ from ...errors import Misuse, shown
 from ...lang.tree import find_annotation
 from ...nodes.distributed import Distributed, apps_of
 from ...plan.distributed.distribute import distribute
-from ...plan.distributed.placement import connected
+from ...plan.distributed.placement import connected_streams
 from ...plan.nodes import Plan
 from ...simulation.resources import ResourceCluster, ResourceNode, ResourceScenario
 from ..config.conf import DISTRIBUTED, NodeFile
@@ -20,8 +20,8 @@ from .grouping import Trial
 def resource_cluster(
     files: Sequence[NodeFile], given: ResourceCluster | None, nodes: int | None, ids: Sequence[str] | None
 ) -> ResourceCluster:
-    """The managers and resource nodes: of deployment files, as `given`, or so many `nodes` with these `ids`. Raises
-    `Misuse` for arguments that do not fit together."""
+    """The managers and resource nodes: of deployment files, as `given`, or `nodes` resource nodes with these `ids`.
+    Raises `Misuse` for arguments that do not fit together."""
     if given is not None and not isinstance(given, ResourceCluster):
         raise Misuse(f"resources is a ResourceCluster, not {shown(given)}")
     named = given is not None or any(not is_manager(f) for f in files)
@@ -44,7 +44,7 @@ def resource_cluster(
 def distributed_for(plan: Plan, name: str, cluster: ResourceCluster, trial: Trial) -> Distributed:
     """The partial apps of the app `name` on a cluster, and what happens to that. Raises SiddhiBindError for what the
     manager refuses, `Misuse` for what is impossible here."""
-    in_memory = connected(plan, types=("inMemory",))
+    in_memory = connected_streams(plan, types=("inMemory",))
     for stream in (s for s in plan.streams if s in in_memory):
         raise Misuse(
             f"an inMemory source or sink is in one process, and stream '{stream}' has one: partial apps of a "

@@ -33,7 +33,7 @@ class OutsideStore:
     file: Path | None = None
     copy: Path | None = None
 
-    def put_aside(self) -> None:
+    def copy_to_trash(self) -> None:
         """Copies the file, which must not be open here. Raises StoreError where that cannot be done."""
         if self.file is None or self.copy is None:
             return

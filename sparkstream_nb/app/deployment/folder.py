@@ -31,7 +31,7 @@ from ...runners.choice import Kind
 from ...sinks.position import unsent
 from ...system import put_in_place, to_disk
 from ..config.record import DeploymentRecord
-from .changing import Changes, Fate, changed, put_aside, told, unsent_before
+from .changing import Changes, Fate, copy_to_trash, describe_changes, plan_change, unsent_before
 from .deployment import Deployment
 from .fed import NOTED
 from .owner import LOCK
@@ -45,7 +45,7 @@ MOST_CHARACTERS = 100
 
 
 @dataclass(frozen=True)
-class Life:
+class AppRun:
     """One lifetime of an app's state: `run` is its name, the other fields are what the state depends on.
 
     `shards`: the shard id of every node that there was, by its number from 0; the first `began` of them began. `over`:
@@ -54,11 +54,11 @@ class Life:
     nodes that take over, and their faults, as a text; None where there are none. `deployed`: what the app was deployed
     with, for `attach`; None in folders of earlier versions. The state does not depend on it.
 
-    `units`: those of the plan, by key, where the app may be changed and go on; empty where any change begins anew.
-    `schemas`: attributes and types by stream. `change`: how often the app was changed; the last time, when `changed`
-    entries had come in. `fresh`: the aggregations of the app's own store that began anew then. `entries` and `batches`:
-    where streams of another schema begin: entries that come in, and micro-batches of outputs. `aside`: the folder in
-    the trash that has what was there before the last change.
+    `units`: those of the plan, by key, where the app may be changed and go on; empty where any change starts from
+    nothing. `schemas`: attributes and types by stream. `change`: how often the app was changed; the last time, when
+    `changed` entries had come in. `fresh`: the aggregations of the app's own store that were emptied then. `entries`
+    and `batches`: where streams of another schema begin: entries that come in, and micro-batches of outputs. `aside`:
+    the folder in the trash that has what was there before the last change.
 
     `shared`: the address where Spark's machines and the app's owner meet; None where these see the app's folder.
     `runner`: what runs it, and has the checkpoint. `partitions`: the number of Spark partitions that hold its nodes;
@@ -90,7 +90,7 @@ class Life:
     partitions: int | None = field(default=None, compare=False)
 
     @property
-    def meeting(self) -> Shared | None:
+    def shared_folder(self) -> Shared | None:
         """The folder of this life at the shared address."""
         return None if self.shared is None else Shared(self.shared).below(self.run)
 
@@ -103,7 +103,7 @@ class Life:
         """The folder of inbox, checkpoint and outputs of this life."""
         return home / f"life-{self.run}"
 
-    def scaled(self, shard_ids: Sequence[str]) -> Life:
+    def with_nodes(self, shard_ids: Sequence[str]) -> AppRun:
         """This life going on with the nodes of `shard_ids`: those that it knows keep their numbers."""
         shards = (*self.shards, *(s for s in shard_ids if s not in self.shards))
         return replace(self, shards=shards, over=tuple(shards.index(s) for s in shard_ids))
@@ -177,7 +177,7 @@ def _is_life(path: Path) -> bool:
 
 
 def document_name(document: Path) -> str:
-    """The name of an app without one of its own in `document`, a notebook or a file: that of the file."""
+    """The name of an app that has none, from the name of its `document`, a notebook or a file."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", document.stem).strip("_-") or "app"
 
 
@@ -207,13 +207,13 @@ def fingerprint(plan: Plan) -> str:
     return hashlib.sha256(repr(relevant(plan)).encode()).hexdigest()[:24]
 
 
-def wanted_life(deployment: Deployment, plan: Plan, run: str, partitions: int | None = None) -> Life:
+def wanted_life(deployment: Deployment, plan: Plan, run: str, partitions: int | None = None) -> AppRun:
     """A life that begins with a deployment of `plan`."""
     d = deployment
     plain = tuple(range(d.nodes))
     shards = d.shard_ids if d.led is None else (*d.shard_ids, LEADER)
     groups = None if d.groups is None else repr(d.groups)
-    return Life(
+    return AppRun(
         run, fingerprint(plan), d.nodes, shards, plain, d.mode, d.start, d.timezone, d.led, groups, deployed=d.record,
         units=units_of(plan) if may_change(d) else {}, schemas=schemas_of(plan),
         shared=None if d.shared is None else d.shared.address, runner=d.runner,
@@ -221,7 +221,7 @@ def wanted_life(deployment: Deployment, plan: Plan, run: str, partitions: int | 
     )  # fmt: skip
 
 
-def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = None) -> tuple[Life, str | None]:
+def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = None) -> tuple[AppRun, str | None]:
     """Prepares the folder of an app: keeps the state in it if it fits, else empties it. A new state has
     `partitions` Spark partitions.
 
@@ -235,24 +235,24 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
     if (home / "app.json").exists():
         former, reason = None if d.fresh else _life_there(home), FRESH
         if former is not None:
-            wanted = replace(_wanted(d, plan, former, run), partitions=partitions)
+            wanted = replace(_plan_life(d, plan, former, run), partitions=partitions)
             becomes, reason = _fate(d, former, wanted, plan)
             same = replace(former, deployed=d.record)
             if becomes == "kept":
-                return _kept(home, replace(same, units=_renamed(former, plan)), d.shard_ids)
+                return _kept(home, replace(same, units=_match_renamed(former, plan)), d.shard_ids)
             if becomes == "changed" and not d.attached:
-                return _changed(d, same, wanted, plan)
+                return _continue_with_plan(d, same, wanted, plan)
         if d.attached:
             raise Misuse(
                 f"{d.name} cannot be attached: {reason}. Deploy it again as it is to be now; that says what becomes of "
                 "its state"
             )
         left = sum(unsent(life) for life in home.glob("life-*"))
-        meeting = None if former is None else former.meeting
+        meeting = None if former is None else former.shared_folder
         if meeting is not None:
             retire(meeting)
-        said = f"The state was dropped: {reason}. It is in {_dropped(home, run)}."
-        unfinished = [str(p) for p in sorted((home / "trash").iterdir()) if p.name != run and _unfinished(p)]
+        said = f"The state was dropped: {reason}. It is in {_move_to_trash(home, run)}."
+        unfinished = [str(p) for p in sorted((home / "trash").iterdir()) if p.name != run and _is_unfinished(p)]
         if unfinished:
             said += f" What a deployment that was ended had dropped is in {', '.join(unfinished)}."
         if meeting is not None:
@@ -264,14 +264,14 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
     return wanted, said
 
 
-def _wanted(deployment: Deployment, plan: Plan, former: Life, run: str) -> Life:
+def _plan_life(deployment: Deployment, plan: Plan, former: AppRun, run: str) -> AppRun:
     """The life that `deployment` would begin after `former`."""
     wanted = wanted_life(deployment, plan, run)
     # By the wall clock it goes on from where the clock is, wherever that began.
     return replace(wanted, start=former.start) if deployment.clock == "wall" else wanted
 
 
-def _fate(deployment: Deployment, former: Life, wanted: Life, plan: Plan) -> tuple[Fate, str]:
+def _fate(deployment: Deployment, former: AppRun, wanted: AppRun, plan: Plan) -> tuple[Fate, str]:
     """The fate of the state of `former`, and why it does not continue unchanged (empty if it does)."""
     reason = _difference(former, wanted)
     if reason is not None:
@@ -281,14 +281,14 @@ def _fate(deployment: Deployment, former: Life, wanted: Life, plan: Plan) -> tup
     return ("changed" if goes_on(deployment, former, plan) else "dropped"), CHANGED
 
 
-def _kept(home: Path, former: Life, shard_ids: Sequence[str]) -> tuple[Life, str]:
+def _kept(home: Path, former: AppRun, shard_ids: Sequence[str]) -> tuple[AppRun, str]:
     """The former life, with nodes added and removed if need be."""
     said = "The state was kept: the app means what it meant before."
     before = [former.shards[i] for i in former.over]
     if list(shard_ids) == before:
         former.write(home)  # other parameters may have changed
         return former, said
-    life = former.scaled(shard_ids)
+    life = former.with_nodes(shard_ids)
     life.write(home)
     return life, said + _nodes_changed(before, shard_ids)
 
@@ -304,7 +304,7 @@ def _nodes_changed(before: Sequence[str], now: Sequence[str]) -> str:
     return said
 
 
-def _means_the_same(former: Life, wanted: Life, plan: Plan) -> bool:
+def _means_the_same(former: AppRun, wanted: AppRun, plan: Plan) -> bool:
     """True if an app means what it meant before: also where the names of queries changed."""
     if former.plan != wanted.plan or not former.units or not wanted.units:
         return former.plan == wanted.plan
@@ -312,40 +312,40 @@ def _means_the_same(former: Life, wanted: Life, plan: Plan) -> bool:
     return former.schemas == wanted.schemas and not (found.added or found.changed or found.bound or found.removed)
 
 
-def _renamed(former: Life, plan: Plan) -> Mapping[str, KeptUnit]:
+def _match_renamed(former: AppRun, plan: Plan) -> Mapping[str, KeptUnit]:
     """The units of an app that means what it meant before, by their names now."""
     return unit_changes(former.units, plan, former.change + 1).units if former.units else {}
 
 
-def _changed(deployment: Deployment, former: Life, wanted: Life, plan: Plan) -> tuple[Life, str]:
+def _continue_with_plan(deployment: Deployment, former: AppRun, wanted: AppRun, plan: Plan) -> tuple[AppRun, str]:
     """The former life, which goes on with another plan."""
     home = deployment.home
-    life, units = changed(home, former, plan, wanted)
+    life, units = plan_change(home, former, plan, wanted)
     left = unsent_before(home, former, life)
     place = empty_trash(home, str(life.aside))
-    put_aside(home, former, life, place)
-    said = told(units, place, left)
+    copy_to_trash(home, former, life, place)
+    said = describe_changes(units, place, left)
     before = [former.shards[i] for i in former.over]
     if list(deployment.shard_ids) != before:
-        life = life.scaled(deployment.shard_ids)
+        life = life.with_nodes(deployment.shard_ids)
         said += _nodes_changed(before, deployment.shard_ids)
     life.write(home)
     return life, said
 
 
-def goes_on(deployment: Deployment, former: Life, plan: Plan) -> bool:
+def goes_on(deployment: Deployment, former: AppRun, plan: Plan) -> bool:
     """True if an app that is changed goes on with its life: where any state does, or sources have positions. Else
     nothing would be left of it but its clock."""
     return bool(deployment.sources) or unit_changes(former.units, plan, former.change + 1).keeps
 
 
-def life_to_change(deployment: Deployment, plan: Plan) -> Life | None:
+def life_to_change(deployment: Deployment, plan: Plan) -> AppRun | None:
     """The life that goes on with another plan when `deployment` is; None where there is none. Raises `Misuse` where the
     app's folder cannot be read."""
     if deployment.fresh or deployment.attached or not (deployment.home / "app.json").exists():
         return None
     former = former_life(deployment.home)
-    becomes, _ = _fate(deployment, former, _wanted(deployment, plan, former, former.run), plan)
+    becomes, _ = _fate(deployment, former, _plan_life(deployment, plan, former, former.run), plan)
     return former if becomes == "changed" else None
 
 
@@ -358,7 +358,7 @@ def foreseen(deployment: Deployment, plan: Plan) -> Changes:
     if d.fresh:
         return Changes(d.name, "dropped", FRESH)
     former = _life_there(d.home)
-    becomes, reason = _fate(d, former, _wanted(d, plan, former, former.run), plan)
+    becomes, reason = _fate(d, former, _plan_life(d, plan, former, former.run), plan)
     if becomes == "changed":
         return Changes(d.name, becomes, units=unit_changes(former.units, plan, former.change + 1))
     return Changes(d.name, becomes, reason or None)
@@ -379,7 +379,7 @@ _RUN = re.compile("[0-9a-f]{12}")
 _OWN_FILES = ("store.duckdb", "store.duckdb.wal", NOTED)
 
 
-def _dropped(home: Path, run: str) -> Path:
+def _move_to_trash(home: Path, run: str) -> Path:
     """Moves an app's own files into a folder of its trash, from which an earlier deployment's go. `app.json` is the
     last: a folder that is emptied in part is still known as the app's."""
     place = empty_trash(home, run)
@@ -402,19 +402,19 @@ def empty_trash(home: Path, run: str) -> Path:
     they dropped an app."""
     trash = home / "trash"
     for old in trash.iterdir() if trash.is_dir() else ():
-        if _RUN.fullmatch(old.name) and not _unfinished(old):
+        if _RUN.fullmatch(old.name) and not _is_unfinished(old):
             shutil.rmtree(old, ignore_errors=True)
     return private_folder(trash / run)
 
 
-def _unfinished(place: Path) -> bool:
+def _is_unfinished(place: Path) -> bool:
     """True if a folder in the trash has files of an app that was not dropped whole: its `app.json` comes last."""
     if not _RUN.fullmatch(place.name) or (place / "app.json").exists():
         return False
     return any(p.name in _OWN_FILES or _is_life(p) for p in place.iterdir())
 
 
-def _life_there(home: Path) -> Life:
+def _life_there(home: Path) -> AppRun:
     """`former_life`, which also raises `Misuse` if the life's folder is gone."""
     former = former_life(home)
     if not former.folder(home).is_dir():
@@ -422,7 +422,7 @@ def _life_there(home: Path) -> Life:
     return former
 
 
-def former_life(home: Path) -> Life:
+def former_life(home: Path) -> AppRun:
     """The life that `app.json` tells of. Raises `Misuse`, with the ways out, where it cannot be read."""
     try:
         found = _read(home)
@@ -437,7 +437,7 @@ def former_life(home: Path) -> Life:
         deployed = found.get("deployed")
         units = {key: KeptUnit(**unit) for key, unit in found.get("units", {}).items()}
         read = None if deployed is None else DeploymentRecord.read(deployed)
-        return Life(**{**found, **lists, "deployed": read, "units": units})
+        return AppRun(**{**found, **lists, "deployed": read, "units": units})
     except (OSError, ValueError, RecursionError, AttributeError, TypeError, KeyError):
         raise Misuse(
             f"{home / 'app.json'} cannot be read: it was cut off or changed. Put it back from a copy; fresh=True "
@@ -445,7 +445,7 @@ def former_life(home: Path) -> Life:
         ) from None
 
 
-def _difference(former: Life, wanted: Life) -> str | None:
+def _difference(former: AppRun, wanted: AppRun) -> str | None:
     """Why the former state does not fit, in words."""
     if former.plan != wanted.plan and not (former.units and wanted.units):
         return CHANGED
@@ -458,7 +458,7 @@ def _difference(former: Life, wanted: Life) -> str | None:
     if former.groups != wanted.groups:
         return "the groups of nodes, their figures, faults or seed changed"
     if former.led != wanted.led:
-        return f"the leader runs {_led(wanted)} now, and ran {_led(former)}"
+        return f"the leader runs {_describe_leaders(wanted)} now, and ran {_describe_leaders(former)}"
     if former.start != wanted.start:
         return f"the clock starts {_start(wanted.start)} now, and started {_start(former.start)}"
     if former.shared != wanted.shared:
@@ -471,7 +471,7 @@ def _difference(former: Life, wanted: Life) -> str | None:
 _RUNS = {"spark": "on Spark", "inline": "in one process (master='inline')"}
 
 
-def _led(life: Life) -> str:
+def _describe_leaders(life: AppRun) -> str:
     return ", ".join(life.led or ()) or "nothing"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import Misuse, shown
@@ -17,8 +17,8 @@ from ...simulation.resources import ResourceCluster
 from ...simulation.topology import Pair
 from ...types import Schema
 from ..config.conf import DISTRIBUTED, NodeFile
-from ..config.conf_pair import pair_of, pairs_of
-from ..config.fault_schedule import planned
+from ..config.conf_pair import pairs_of
+from ..config.fault_schedule import plan_faults
 from .deployment import HA, SCALABLE
 
 
@@ -69,7 +69,7 @@ class Layer:
     divided: Mapping[str, DividedStream]
 
     @property
-    def keyed(self) -> bool:
+    def is_keyed(self) -> bool:
         """True if there is one: else events go to nodes in turn."""
         return bool(self.divided) or self.routing != "round_robin"
 
@@ -88,36 +88,26 @@ class Layer:
         return tuple(out.items())
 
 
-def groups_for(
-    mode: str,
-    nodes: Sequence[str],
-    files: Sequence[NodeFile],
-    trial: Trial,
-    streams: Sequence[tuple[str, Distribution]],
-) -> NodeGroups | None:
-    """The groups of modes ha and scalable, which have the `nodes`, two each, and what happens to them; None in another
-    mode. Raises `Misuse` for arguments that do not fit together."""
-    if mode not in (HA, SCALABLE):
-        trial.refuse(f"modes {HA}, {SCALABLE} and {DISTRIBUTED}, and the mode is {mode}")
-        if files and files[0].kind == HA:
-            raise Misuse(f"{files[0].path} is of minimum HA: leave mode out, or give mode='{HA}'")
-        return None
+def check_no_groups(mode: str, files: Sequence[NodeFile], trial: Trial) -> None:
+    """Raises `Misuse` for what a mode without groups has no use for."""
+    trial.refuse(f"modes {HA}, {SCALABLE} and {DISTRIBUTED}, and the mode is {mode}")
+    if files and files[0].kind == HA:
+        raise Misuse(f"{files[0].path} is of minimum HA: leave mode out, or give mode='{HA}'")
+
+
+def pair_figures(mode: str, files: Sequence[NodeFile], trial: Trial) -> Pair:
+    """The figures of a pair where deployment files give none. Raises `Misuse` where arguments do not fit together."""
     trial.check(mode)
     if trial.pair is not None and not isinstance(trial.pair, Pair):
         raise Misuse(f"pair is a Pair, not {shown(trial.pair)}")
     if files and trial.pair is not None:
         raise Misuse("the deployment files give the figures of the pair: leave pair out")
-    figures = trial.pair or Pair()
-    if files:
-        pairs: Sequence[Pair] = [pair_of(files)] if mode == HA else pairs_of(files)
-    elif mode == HA:
-        pairs = [replace(figures, nodes=(nodes[0], nodes[1]))]
-    else:
-        pairs = [
-            replace(figures, nodes=(nodes[i], nodes[i + 1]), group=f"group-{i // 2 + 1}")
-            for i in range(0, len(nodes), 2)
-        ]
-    pairs, faults, rate = planned(pairs, trial.faults)
+    return trial.pair or Pair()
+
+
+def groups_for(pairs: Sequence[Pair], trial: Trial, streams: Sequence[tuple[str, Distribution]]) -> NodeGroups:
+    """The groups of two nodes each, and what happens to them. Raises `Misuse` for faults that are impossible."""
+    pairs, faults, rate = plan_faults(pairs, trial.faults)
     return groups_of(tuple(pairs), trial.seed, faults, rate=rate, streams=tuple(streams))
 
 

@@ -1,8 +1,8 @@
 """One owner of an app's folder: a lock that a process takes before it touches anything there.
 
 It is a lock of the open file (`system.lock`): it ends with the process, however that ends, and not when the process
-closes the file elsewhere, as whoever copies the folder does. Programs that are started do not inherit the file, and
-forked processes close it. The file says who holds the lock; on Windows others cannot read it meanwhile.
+closes the file elsewhere, as when the folder is copied. Programs that are started do not inherit the file, and forked
+processes close it. The file says who holds the lock; on Windows others cannot read it meanwhile.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Ownership:
                 self._file.close()
 
     def remove(self) -> None:
-        """Lets others have the folder, with the lock's file removed: before that is let go of, so that nobody takes it
-        in between; on Windows, which removes no open file, right after."""
+        """Lets others have the folder, with the lock's file removed: before the lock is released, so that no process
+        takes it in between; on Windows, which removes no open file, right after."""
         if WINDOWS:
             self.release()
         self._path.unlink(missing_ok=True)
@@ -71,8 +71,8 @@ def own(home: Path, app: str) -> Ownership:
                 if e.errno not in (errno.EACCES, errno.EAGAIN):
                     raise Misuse(f"{home} cannot be locked for app '{app}': {e.strerror}") from None
                 raise Misuse(
-                    f"{home} is in use by {_said(file)}: stop the app there, or end that process, or give another "
-                    "folder as home"
+                    f"{home} is in use by {_describe_owner(file)}: "
+                    "stop the app there, or end that process, or give another folder as home"
                 ) from None
         file.seek(0)
         file.truncate()
@@ -83,7 +83,7 @@ def own(home: Path, app: str) -> Ownership:
 
 
 def owner_of(home: Path) -> str | None:
-    """Who owns the folder `home`, in words; None where nobody does. Takes nothing and changes nothing."""
+    """Describes the owner of the folder `home`; None where it has none. Changes nothing."""
     path = home / LOCK
     if not path.exists():
         return None
@@ -92,12 +92,12 @@ def owner_of(home: Path) -> str | None:
             return "this process"
         try:
             with path.open(encoding="utf-8", errors="replace") as file:
-                return _said(file) if is_locked(file) else None
+                return _describe_owner(file) if is_locked(file) else None
         except OSError:
             return "another user"
 
 
-def _said(file: IO[str]) -> str:
+def _describe_owner(file: IO[str]) -> str:
     """Who has locked the folder, as its file says."""
     try:
         file.seek(0)
@@ -106,14 +106,14 @@ def _said(file: IO[str]) -> str:
         return "another process"
 
 
-def _forked() -> None:
+def _release_after_fork() -> None:
     """A forked process owns nothing: the file that it shares would hold the lock as long as it runs."""
     for _, file in _held.values():
         file.close()
     _held.clear()
 
 
-after_fork_in_child(_forked)
+after_fork_in_child(_release_after_fork)
 
 
 def same_folder(one: Path, other: Path) -> bool:

@@ -12,7 +12,7 @@ from ...plan.nodes import Plan
 from ...plan.shard_safety.safety import without
 from ..config.conf import NodeFile
 from ..connectors.stores import databases_of, tables_of
-from .deployment import Deployment, mode_of, shards_of
+from .deployment import Deployment, check_count, shards_of
 
 
 def wanted_ids(
@@ -26,10 +26,10 @@ def wanted_ids(
     if (nodes is None) == (shard_ids is None):
         raise Misuse("scale takes a number of nodes, or their shard ids")
     if shard_ids is not None:
-        mode_of("active-active", len(shard_ids))
+        check_count(len(shard_ids))
         return shards_of(shard_ids, len(shard_ids))
     assert nodes is not None
-    mode_of("active-active", nodes)
+    check_count(nodes)
     out, used = list(now[:nodes]), {*known, *now}
     while len(out) < nodes:
         new = _next(now[-1], used)
@@ -46,7 +46,7 @@ def _next(last: str, used: Collection[str]) -> str:
     return f"{stem}{max(numbers, default=1) + 1}"
 
 
-def scaled(
+def scale_deployment(
     deployment: Deployment, plans: Sequence[Plan], shard_ids: Sequence[str], files: Sequence[NodeFile] = ()
 ) -> tuple[Deployment, list[Plan]]:
     """The deployment with the nodes of `shard_ids`, and a plan for each. `files` are theirs, if they have any; a new

@@ -38,7 +38,7 @@ def check_whole(home: Path, found: Found) -> None:
             f"{home} has micro-batches that a Spark Connect server handed over and nobody has committed. Deploy the "
             "app at that server once more, and then at this master"
         )
-    lacking = _lacking(found)
+    lacking = _describe_lacking(found)
     if lacking is not None:
         raise not_whole(home, lacking)
 
@@ -51,7 +51,7 @@ def not_whole(home: Path, lacking: str) -> Misuse:
     )
 
 
-def _lacking(found: Found) -> str | None:
+def _describe_lacking(found: Found) -> str | None:
     spark, ledger = found.checkpoint, found.ledger
     if ledger is not None and ledger > spark.planned:
         lost = "its checkpoint is gone" if spark.planned < 0 else "its checkpoint is older than its store"

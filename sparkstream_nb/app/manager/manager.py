@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ... import argument_checks
 from ...engine.scripts import refuse_scripts
 from ...errors import Misuse, SiddhiBindError, SiddhiError, SparkStreamError, nearest
 from ...lang.tree import find_annotation
@@ -22,7 +23,6 @@ from ...plan.distributed.partial_apps import without_sources
 from ...plan.gaps import refuse
 from ...plan.nodes import Plan
 from ...plan.query_parts import connector_type
-from ..config import given
 from ..deploying import apps, close_app, get
 from ..results.answers import Stats
 from ..results.prometheus import prometheus_text
@@ -51,7 +51,7 @@ class NoSuchApp(Misuse):
 
 
 class NameTaken(Misuse):
-    """The name is that of an app which this request may not replace or remove."""
+    """The name belongs to an app which this request may not replace or remove."""
 
 
 class ManagerClosed(SparkStreamError):
@@ -63,7 +63,7 @@ class HostedApp:
     """A deployed app, as a `Deployer` tells of it.
 
     `state`: "running", "stopped" or "failed". `placement`: the node (several, with commas) of each app that it was
-    split into, by its name; empty where that is not known.
+    split into, by its name; empty where it is not known.
     """
 
     state: str
@@ -78,7 +78,7 @@ class Deployer(Protocol):
         ...
 
     def names(self) -> Sequence[str]:
-        """The names that are in use, whoever deployed them."""
+        """The names in use, by any deployer."""
         ...
 
     def get(self, name: str) -> HostedApp:
@@ -158,7 +158,7 @@ def checked_app(text: str, name: str | None = None, properties: Mapping[str, str
     called = plan.name or name
     if called is None:
         raise Misuse("the app has no name: begin it with @app:name('NAME')")
-    given.name("the app's name", called)
+    argument_checks.check_name("the app's name", called)
     if _IN_PATHS.search(called) or called == STATISTICS:
         raise Misuse(f"an app cannot be called '{called}': give it a name of letters, digits, - and _")
     try:
@@ -172,7 +172,7 @@ def checked_app(text: str, name: str | None = None, properties: Mapping[str, str
 
 
 def _refuse_too_many(text: str) -> None:
-    """Before it is parsed: a manager compiles what others send, and answers nobody meanwhile."""
+    """Checked before the text is parsed: while a manager compiles what others send, it answers no request."""
     count = sum(m[1] is not None for m in _STATEMENT_END.finditer(text))
     if count > MOST_STATEMENTS:
         raise Misuse(
@@ -233,7 +233,7 @@ class Manager:
     def put(self, app: CheckedApp, file: str | None = None) -> tuple[ManagedApp, bool]:
         """Deploys an app in place of one of its name that came the same way, if there is one; and whether it is new.
 
-        Raises `NameTaken` where the name is that of an app which came another way (`file`: see `ManagedApp`), and what
+        Raises `NameTaken` where the name belongs to an app which came another way (`file`: see `ManagedApp`), and what
         the deployer raises.
         """
         with self._lock:
@@ -255,11 +255,11 @@ class Manager:
 
     def get(self, name: str) -> ManagedApp:
         """An app by its name. Raises `NoSuchApp`."""
-        return self._managed(self._entry(name))
+        return self._describe_entry(self._entry(name))
 
     def all(self) -> list[ManagedApp]:
         """All apps, by name."""
-        return [self._managed(entry) for _, entry in sorted(dict(self._entries).items())]
+        return [self._describe_entry(entry) for _, entry in sorted(dict(self._entries).items())]
 
     def metrics(self) -> str:
         """The figures of all apps, as Prometheus reads them. Apps that are removed meanwhile are left out."""
@@ -270,7 +270,7 @@ class Manager:
         return prometheus_text(found)
 
     def close(self) -> None:
-        """Stops all apps, after that which is being deployed. What comes then is refused with `ManagerClosed`."""
+        """Stops all apps, after the one that is being deployed. Later requests are refused with `ManagerClosed`."""
         with self._lock:
             self._closed = True
             for name in list(self._entries):
@@ -285,7 +285,7 @@ class Manager:
                 self._entries.pop(app.name, None)  # its former version was stopped for this one
             raise
         entry = self._entries[app.name] = _ManagedApp(app, file)
-        return self._managed(entry)
+        return self._describe_entry(entry)
 
     def _stop(self, name: str) -> None:
         del self._entries[name]
@@ -298,7 +298,7 @@ class Manager:
             raise NoSuchApp(nearest(f"no app is called '{name}'", name, known))
         return known[name]
 
-    def _managed(self, entry: _ManagedApp) -> ManagedApp:
+    def _describe_entry(self, entry: _ManagedApp) -> ManagedApp:
         try:
             hosted = self._deployer.get(entry.app.name)
         except Misuse:  # it was stopped by hand, or is being replaced at this moment

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...errors import Misuse, masked
+from ...errors import Misuse, mask_passwords
 from ..config.conf import DISTRIBUTED
 from ..config.manager_conf import ManagerFile, deployment_files, read_manager
 from ..config.secrets import References
@@ -42,7 +42,7 @@ class ManagerOptions:
     allow_env: Sequence[str] = ()
 
 
-def distributed(files: Sequence[Path]) -> ClusterDeployer:
+def make_deployer(files: Sequence[Path]) -> ClusterDeployer:
     """The arguments with which the command deploys apps. They get no permissions: no scripts, no environment."""
     return ClusterDeployer(lambda text, name: deploy(text, name=name, mode=DISTRIBUTED, conf=list(files)))
 
@@ -52,7 +52,8 @@ def run_manager(options: ManagerOptions) -> int:
 
     The address is printed; what happens is logged to standard error. Raises `Misuse` before it listens.
     """
-    with ended_by_signals() as ended, running(options, distributed(deployment_files(options.conf)), _log) as server:
+    deployer = make_deployer(deployment_files(options.conf))
+    with ended_by_signals() as ended, open_manager(options, deployer, _log) as server:
         print(f"listening on {server.url}", flush=True)
         ended.wait()
         _log("ending: apps are being stopped")
@@ -60,7 +61,7 @@ def run_manager(options: ManagerOptions) -> int:
 
 
 @contextlib.contextmanager
-def running(options: ManagerOptions, deployer: Deployer, log: Log) -> Iterator[ManagerServer]:
+def open_manager(options: ManagerOptions, deployer: Deployer, log: Log) -> Iterator[ManagerServer]:
     """A manager that takes apps; they are stopped in the end. Raises `Misuse` for options that do not fit together."""
     file = read_manager(deployment_files(options.conf), References({}, tuple(options.allow_env)))
     address = address_of(LOOPBACK if options.host is None else options.host)
@@ -132,4 +133,4 @@ _printing = threading.Lock()
 
 def _log(line: str) -> None:
     with _printing:
-        print(masked(line), file=sys.stderr, flush=True)
+        print(mask_passwords(line), file=sys.stderr, flush=True)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from ...errors import Misuse, SiddhiError, SparkStreamError, masked, printable, shown
+from ...errors import Misuse, SiddhiError, SparkStreamError, mask_passwords, printable, shown
 from ...logins import Logins
 from ...serving import Answer, Listener, Request, ServerLimits
 from ..results.prometheus import CONTENT_TYPE
@@ -161,7 +161,7 @@ class _ManagerSite:
         return None
 
     def answer(self, request: Request) -> Answer:
-        return self._sent(request, _Asked(self.manager, request).answered(self.log))
+        return self._sent(request, _Asked(self.manager, request).answer_request(self.log))
 
     def refusal(self, request: Request | None, status: HTTPStatus, said: str) -> Answer:
         answer = _ManagerAnswer.of(status, status.phrase.lower(), said)
@@ -183,7 +183,7 @@ class _ManagerSite:
         if request.method != "GET" or answer.status is HTTPStatus.UNAUTHORIZED:
             said = answer.body.get("message", "") if isinstance(answer.body, dict) else ""
             line = f"{request.client}: {request.method} {request.target[:100]}: {answer.status.value}, {said}"
-            self.log(printable(masked(line.splitlines()[0])))  # what the client wrote stays within it
+            self.log(printable(mask_passwords(line.splitlines()[0])))  # what the client wrote stays within it
         return self._as_sent(answer)
 
     def _as_sent(self, answer: _ManagerAnswer) -> Answer:
@@ -200,7 +200,7 @@ class _Asked:
     manager: Manager
     request: Request
 
-    def answered(self, log: Log) -> _ManagerAnswer:
+    def answer_request(self, log: Log) -> _ManagerAnswer:
         """The answer, whatever is raised for it."""
         try:
             return self._answer()
@@ -222,7 +222,7 @@ class _Asked:
                 HTTPStatus.INTERNAL_SERVER_ERROR, "file processing error", str(e), code=_PROCESSING
             )
         except Exception:
-            log(printable(masked(traceback.format_exc())))
+            log(printable(mask_passwords(traceback.format_exc())))
             return _ManagerAnswer.of(
                 HTTPStatus.INTERNAL_SERVER_ERROR, "file processing error",
                 "the app was not deployed because of a fault in sparkstream: its log has more", code=_PROCESSING,
@@ -245,7 +245,7 @@ class _Asked:
                 return _ManagerAnswer(HTTPStatus.OK, self.manager.metrics(), {}, CONTENT_TYPE)
             case [root, word] if root == APPS and word == STATISTICS:
                 self._allow("GET")
-                return self._ok([_statistics(a) for a in self._wanted(asked)])
+                return self._ok([_statistics(a) for a in self._select_apps(asked)])
             case [root, name] if root == APPS and name:
                 return self._one(name)
             case [root, name, "status"] if root == APPS and name:
@@ -259,7 +259,7 @@ class _Asked:
     def _all(self, asked: Mapping[str, list[str]]) -> _ManagerAnswer:
         self._allow("GET", "POST", "PUT")
         if self.request.method == "GET":
-            return self._ok([a.app.name for a in self._wanted(asked)])
+            return self._ok([a.app.name for a in self._select_apps(asked)])
         app = self.manager.check(self._text())
         if self.request.method == "POST":
             made, new = self.manager.add(app), True
@@ -275,11 +275,11 @@ class _Asked:
         self._allow("GET", "DELETE")
         if self.request.method == "GET":
             found = self.manager.get(name)
-            return self._ok({"content": masked(found.app.text), **_details(found)})
+            return self._ok({"content": mask_passwords(found.app.text), **_details(found)})
         self.manager.remove(name)
         return self._ok({"type": "success", "message": f"app '{name}' is stopped and removed"})
 
-    def _wanted(self, asked: Mapping[str, list[str]]) -> list[ManagedApp]:
+    def _select_apps(self, asked: Mapping[str, list[str]]) -> list[ManagedApp]:
         """The apps, or those of them that run or do not (`isActive`)."""
         active = asked.get("isActive", [""])[-1].lower()
         return [a for a in self.manager.all() if not active or a.active == (active == "true")]

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from ...errors import Misuse, SparkStreamError, masked, printable
+from ...errors import Misuse, SparkStreamError, mask_passwords, printable
 from ...system import PLAINLY
 from .manager import MOST_BYTES, Manager, ManagerClosed, NameTaken, NoSuchApp
 
@@ -69,7 +69,7 @@ class WatchedDirectory:
             self._gone(name)
         for name, signature in sorted(found.items()):
             if self._seen.get(name) == signature and self._done.get(name) != signature:
-                self._changed(name, signature)
+                self._deploy_changed_file(name, signature)
         self._seen = found
 
     def _watch(self) -> None:
@@ -79,7 +79,7 @@ class WatchedDirectory:
             except ManagerClosed:
                 return
             except Exception:  # a fault of ours is said, and the other files go on
-                self._log(printable(masked(traceback.format_exc())))
+                self._log(printable(mask_passwords(traceback.format_exc())))
             if self._ended.wait(PAUSE):
                 return
 
@@ -103,7 +103,7 @@ class WatchedDirectory:
         self._said = {name: what for name, what in self._said.items() if name in listed}
         return found
 
-    def _changed(self, name: str, signature: Signature) -> None:
+    def _deploy_changed_file(self, name: str, signature: Signature) -> None:
         """Deploys a file's app. One whose name another app has is tried again; what else is wrong, when it changes."""
         try:
             text = self._text(name, signature)

@@ -71,7 +71,7 @@ class Result(Displayed):
     """The answer to an on-demand query: `columns` are (name, type) pairs, `rows` Python values, merged over shards.
 
     `by_shard` is the same by shard, SHARD_ID first; None if the query has no shards. `limit`: how many rows are
-    displayed; None: the front end's default. `hint`: why there are no rows, where that is known, or which buckets of an
+    displayed; None: the front end's default. `hint`: why there are no rows, if known, or which buckets of an
     aggregation the range cuts. `beside`: `by_shard` is displayed as well.
     """
 
@@ -100,8 +100,8 @@ class Result(Displayed):
 
 
 @dataclass(frozen=True)
-class Came:
-    """The number of events of a stream in all, and of those that are `gone`: no longer kept in the inbox."""
+class ArrivalCounts:
+    """The number of events of a stream in all, and of the `gone` ones: no longer kept in the inbox."""
 
     total: int
     gone: int
@@ -144,7 +144,7 @@ class Events(Displayed):
     stream: str
     frame: pd.DataFrame
     limit: int | None = None
-    came: Came | None = None
+    came: ArrivalCounts | None = None
     dropped: int = 0
     waiting: int = 0
 
@@ -187,7 +187,7 @@ class Errors(Displayed):
 @dataclass(frozen=True)
 class StateSize:
     """The contents of a query, table, window or aggregation on a node. `rows`: events of windows and joins, partial
-    matches of patterns, rows of tables; None where that is not counted."""
+    matches of patterns, rows of tables; None where they are not counted."""
 
     bytes: int
     rows: int | None = None
@@ -199,7 +199,7 @@ class NodeStats:
     the app; what the last micro-batch took (`ms`), the size of its state (`state_bytes`) and its `clock` (ms since
     1970) after that. The rate is None for nodes that pass all their work on to Spark's tasks, as it needs no state.
     `runs` is how the node works: "by operator", or event by event, "by chunk", and then why. `held`: what each query,
-    table, window and aggregation holds, by name, of those that hold something."""
+    table, window and aggregation holds, by name; empty ones are left out."""
 
     shard: str
     events: int
@@ -227,10 +227,10 @@ class PartStats:
 
 @dataclass(frozen=True)
 class DiskStats:
-    """The size of an app's folder in bytes: the `recording` of what came in, the `outputs` of derived streams, the
-    `state` of the nodes with what Spark keeps of the micro-batches, and the `store` of aggregations, tables and errors
-    where that is a file of the app's own. `retention` is how much is kept of the first two; `dropped` counts the events
-    by derived stream that are not kept any more."""
+    """The size of an app's folder in bytes: the `recording` of the input, the `outputs` of derived streams, the `state`
+    of the nodes with what Spark keeps of the micro-batches, and the `store` of aggregations, tables and errors if it is
+    a file of the app's own. `retention` is how much is kept of the first two; `dropped` counts the events by derived
+    stream that are not kept any more."""
 
     recording: int
     outputs: int
@@ -242,7 +242,7 @@ class DiskStats:
 
 @dataclass(frozen=True)
 class LiveStats:
-    """An app's figures as it goes on: `read` gives those of now; `follow` and `state` as in `Followed`."""
+    """The figures of a running app: `read` gives the present ones; `follow` and `state` as in `Followed`."""
 
     read: Callable[[], Stats]
     follow: Callable[[OnCommit], Callable[[], None]]
@@ -254,12 +254,12 @@ class Stats(Displayed):
     """The progress of an app.
 
     `clock`: the app's clock (ms since 1970; None before the first event), and `clock_kind` what moves it: "virtual" or
-    "wall" (see `deploy`). `events`: events and chunks that were sent.
-    `waiting`: entries of the inbox that are not committed yet. `micro_batches`: how many were committed. `outputs`
-    counts what each derived stream put out, `errors` what could not be taken, both since this process deployed the app.
-    `nodes`: by shard id, of those that a micro-batch has reached. `parts`: queries, tables, windows and aggregations.
-    `disk`: what the app's folder holds. `sinks`: how far those are that publish outside, one for each target.
-    `sources`: how far those are that read outside.
+    "wall" (see `deploy`). `events`: events and chunks that were sent. `waiting`: entries of the inbox that are not
+    committed yet. `micro_batches`: how many were committed. `outputs` counts what each derived stream put out, `errors`
+    what could not be taken, both since this process deployed the app. `nodes`: by shard id, of the nodes that a
+    micro-batch has reached. `parts`: queries, tables, windows and aggregations. `disk`: what the app's folder holds.
+    `sinks`: how far those are that publish outside, one for each target. `sources`: how far those are that read
+    outside.
 
     `came`: events that came in by stream, since the app began. `lag`: how many of them are not committed yet. `rates`
     and `times` of micro-batches, of which `recent` has the last. `faulty`: `errors` by stream, aggregation or sink.

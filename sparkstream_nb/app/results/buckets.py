@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...engine.aggregation import Stored, from_table, merge_stored, view
-from ...engine.columnar.columns import Strings
+from ...engine.columnar.columns import StringPool
 from ...engine.expressions import Context
 from ...engine.state.services import Services
 from ...outputs.open_buckets import closed_rows
@@ -101,8 +101,8 @@ class AggregationReader:
         settle: Callable[[], None],
         state: Callable[[], str] = always_running,
     ) -> None:
-        """`nodes` tells the deployment's shard ids, `zone` is that of the buckets. `settle` waits until what was sent
-        is committed; `follow` is `App.on_commit`, and `state` as in `Followed`."""
+        """`nodes` tells the deployment's shard ids, `zone` is the time zone of the buckets. `settle` waits until what
+        was sent is committed; `follow` is `App.on_commit`, and `state` as in `Followed`."""
         self.definition, self.source = definition, source
         self._nodes, self._store, self._zone = nodes, store, zone
         self._follow, self._settle, self.state = follow, settle, state
@@ -139,7 +139,7 @@ class AggregationReader:
             return BucketValues(found.starts, (), np.zeros((0, 0)), np.zeros(0), found.before, found.total)
         name, per = self.definition.id, query.per
         bounds = (int(found.starts[0]), int(found.starts[-1]) + 1)
-        services = Services(Strings(), Context())
+        services = Services(StringPool(), Context())
         nodes = tuple(self._nodes())
         if self.definition.partitioned:
             table = self._store.read_by_shard(name, per, *bounds, groups)
@@ -201,7 +201,7 @@ class AggregationReader:
 
 
 def merges_groups(definition: AggregationDef, name: str) -> bool:
-    """True if a selected value means something over all groups: it is made of aggregates alone, without group-by
+    """True if a selected value means something over all groups: it consists of aggregates alone, without group-by
     attributes and without the latest value of a plain attribute."""
     keys = len(definition.select.group_by)
     output = next(item for item in definition.output if item.name == name)

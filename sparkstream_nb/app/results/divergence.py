@@ -21,8 +21,8 @@ from ...journal.routing import Route
 from ...plan.distributed.leader import LEADER
 from ...plan.nodes import Plan
 from ...plan.reports.lineage import LINEAGE, events_of, held_of
-from ...replay.replay import ONE, Merged, NodeReplay, Nodes, Recording, Way, merged_rows, replayed
-from ...replay.study import Input
+from ...replay.replay import ONE, Merged, NodeReplay, Nodes, Recording, Way, merged_rows, replay_nodes
+from ...replay.study_tasks import Input
 from .frontend import Displayed
 
 Verdict = Literal["same", "lost", "spurious", "late", "duplicated"]
@@ -84,11 +84,11 @@ def match(truth: Sequence[Alert], found: Sequence[Alert]) -> list[Match]:
     `duplicated`: one more of an output that the truth has. `spurious`: the truth has none. `lost`: no node has it.
     """
     out: list[Match] = []
-    left_true, left_found = _paired(truth, found, lambda a: (a.times, a.identity, a.origin), "same", out)
-    left_true, left_found = _paired(left_true, left_found, lambda a: (a.times, a.identity), "same", out)
+    left_true, left_found = _pair_outputs(truth, found, lambda a: (a.times, a.identity, a.origin), "same", out)
+    left_true, left_found = _pair_outputs(left_true, left_found, lambda a: (a.times, a.identity), "same", out)
     known_true = [a for a in left_true if a.origin is not None]
     known_found = [a for a in left_found if a.origin is not None]
-    rest_true, rest_found = _paired(known_true, known_found, lambda a: (a.identity, a.origin), "late", out)
+    rest_true, rest_found = _pair_outputs(known_true, known_found, lambda a: (a.identity, a.origin), "late", out)
     left_true = [*(a for a in left_true if a.origin is None), *rest_true]
     left_found = [*(a for a in left_found if a.origin is None), *rest_found]
     had = {(a.times, a.identity) for a in truth}
@@ -100,7 +100,7 @@ def match(truth: Sequence[Alert], found: Sequence[Alert]) -> list[Match]:
     return sorted(out, key=lambda m: _place(m.alert))
 
 
-def _paired(
+def _pair_outputs(
     truth: Sequence[Alert], found: Sequence[Alert], key: Any, verdict: Verdict, out: list[Match]
 ) -> tuple[list[Alert], list[Alert]]:
     """Pairs outputs with equal keys, in order of time; what is left of both."""
@@ -149,7 +149,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why an output is what it is: the events that it was made of, or would have been. Of those that an aggregate
+    """Why an output is what it is: the events that it was made of, or would have been. Of the events that an aggregate
     `held` (how many), the first and the last few."""
 
     reason: str
@@ -200,7 +200,7 @@ class Divergence(Displayed):
         return Origins(self.truth.recording, self.way, self.shards)
 
     def rerouted(self, nodes: int, routing: str) -> Divergence:
-        """The same input over so many nodes under another routing."""
+        """The same input over another number of nodes, or under another routing."""
         Route.parse(routing, nodes, self.truth.recording.schemas)
         return self.truth.against(Way(nodes, routing))
 
@@ -215,9 +215,9 @@ class Divergence(Displayed):
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """A row for each output: query, verdict, timestamp (ms; that of the truth where it has it), node, values, cause
-        (a `Cause`; None for `same`)."""
-        return self._listed((s, m) for s, matches in self.matches.items() for m in matches)
+        """A row for each output: query, verdict, timestamp (ms; the truth's where it has the output), node, values,
+        cause (a `Cause`; None for `same`)."""
+        return self._list_matches((s, m) for s, matches in self.matches.items() for m in matches)
 
     @property
     def differences(self) -> int:
@@ -227,9 +227,9 @@ class Divergence(Displayed):
     def first_differences(self, most: int) -> pd.DataFrame:
         """The first rows of `frame` that are not the same."""
         differing = ((s, m) for s, matches in self.matches.items() for m in matches if m.verdict != "same")
-        return self._listed(islice(differing, most))
+        return self._list_matches(islice(differing, most))
 
-    def _listed(self, matches: Iterable[tuple[str, Match]]) -> pd.DataFrame:
+    def _list_matches(self, matches: Iterable[tuple[str, Match]]) -> pd.DataFrame:
         rows = []
         for stream, m in matches:
             node = None if m.found is None or m.found.node is None else self.shards[m.found.node]
@@ -240,7 +240,7 @@ class Divergence(Displayed):
 
     @property
     def aggregations(self) -> pd.DataFrame:
-        """The number of merged rows of each aggregation in all durations, and of those that differ from one node's."""
+        """The number of merged rows of each aggregation in all durations, and how many differ from one node's."""
         rows = [[a, check.rows, len(check.differing)] for a, check in self.merged.items()]
         return pd.DataFrame(rows, columns=["aggregation", "rows", "differing"])
 
@@ -250,7 +250,7 @@ class Divergence(Displayed):
         return self.differences > 0 or any(check.differing for check in self.merged.values())
 
     def cause(self, m: Match) -> Cause:
-        """Why an output is not that of the truth."""
+        """The reason why an output differs from the truth's."""
         alert = m.true if m.verdict == "lost" else m.found
         assert alert is not None
         if alert.made_of is None:
@@ -300,7 +300,7 @@ class Origins:
         return Origin(stream, ts, self.shards[self._node(number)], tuple(values))
 
     def _node(self, number: int) -> int:
-        for i, item in enumerate(self.recording.recorded):
+        for i, item in enumerate(self.recording.recorded_events):
             for stream, first in item.first.items():
                 if first <= number < first + len(item.batch.rows[stream].ts):
                     if i not in self._nodes:
@@ -328,12 +328,12 @@ class Truth:
         """Raises SparkStreamError where the recording's beginning is not kept any more."""
         self.app, self.source, self.nodes, self.shards = app, source, nodes, shards
         self.recording = source.read()
-        self._traced = nodes.traced(every=self.recording.events <= FEW_EVENTS)
-        self._own = self._replayed(ONE)
+        self._traced = nodes.with_tracing(every=self.recording.events <= FEW_EVENTS)
+        self._own = self._replay_outputs(ONE)
 
     def against(self, way: Way) -> Divergence:
         """The divergence of nodes that take the recording in a `way`."""
-        plan, own, found = self.nodes.plan, self._own, self._replayed(way)
+        plan, own, found = self.nodes.plan, self._own, self._replay_outputs(way)
         here = [s for s in plan.streams if s in own.plain or s in found.plain]
         untraced = [s for s in here if not (_same(own, s) and _same(found, s))]
         matches = {}
@@ -354,8 +354,8 @@ class Truth:
         names = list(own) if way.nodes == len(own) else [f"node-{i + 1}" for i in range(way.nodes)]
         return names if self.nodes.led is None else [*names, LEADER]
 
-    def _replayed(self, way: Way) -> _ReplayedOutputs:
-        plain, traced = (replayed(self.recording, way, n) for n in (self.nodes, self._traced))
+    def _replay_outputs(self, way: Way) -> _ReplayedOutputs:
+        plain, traced = (replay_nodes(self.recording, way, n) for n in (self.nodes, self._traced))
         merged = {a: merged_rows(plain, d, self.nodes) for a, d in self.nodes.plan.aggregations.items()}
         return _ReplayedOutputs(
             _alerts(plain, self.nodes.plan, way), _alerts(traced, self._traced.plan, way), merged

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ...nodes.pair import Loss, Takeover
 from ...nodes.tallies import Tally
-from ...replay.failover import FailoverOutcome
+from ...replay.failover_replay import FailoverOutcome
 from ...simulation.groups import NodeGroups
 from ...simulation.timeline import Happening, gap_before
 from .against_one import AgainstOneNode
@@ -18,7 +18,7 @@ from .against_one import AgainstOneNode
 
 @dataclass(frozen=True)
 class TakenOver:
-    """A takeover: the node, when (ms), how long (ms) nobody was active before (None: it was the first start, or the
+    """A takeover: the node, when (ms), how long (ms) no node was active before (None: it was the first start, or the
     other one was active until then), from which revision (ms; None: an empty state), and how many events it replayed,
     its state lacks, and its state has twice."""
 

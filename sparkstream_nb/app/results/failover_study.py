@@ -11,12 +11,12 @@ from typing import Any
 
 import pandas as pd
 
+from ... import argument_checks
 from ...errors import Misuse, nearest, shown
-from ...replay.failover_study import FailoverCounts
+from ...replay.failover_tasks import FailoverCounts
 from ...simulation.faults import Fault, Kill, Scenario
 from ...simulation.topology import Coordination, Pair
-from ..config import given
-from ..config.fault_schedule import planned
+from ..config.fault_schedule import plan_faults
 from .frontend import Displayed
 
 MOST_RUNS = 100_000
@@ -48,8 +48,8 @@ class FailoverStudy(Displayed):
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """A row for each setting and seed: the figures that vary, seed, takeovers, gap (ms in which nobody was active),
-        events_lost, events_twice, and outputs: lost, spurious, duplicated, of how many (outputs)."""
+        """A row for each setting and seed: the figures that vary, seed, takeovers, gap (ms in which no node was
+        active), events_lost, events_twice, and outputs: lost, spurious, duplicated, of how many (outputs)."""
         rows = [{**r.setting, "seed": r.scenario.seed, **asdict(f)} for r, f in zip(self.runs, self.found, strict=True)]
         return pd.DataFrame(rows)
 
@@ -100,7 +100,7 @@ def runs_of(pair: Pair, wanted: Wanted, length: int) -> tuple[list[str], list[St
             raise Misuse(f"{name} has no value to try")
         varied[name] = listed
     if isinstance(wanted.seeds, int):
-        given.whole("seeds", wanted.seeds, 1)
+        argument_checks.optional_int("seeds", wanted.seeds, 1)
     seeds = list(range(wanted.seeds)) if isinstance(wanted.seeds, int) else list(wanted.seeds)
     settings = [dict(zip(varied, values, strict=True)) for values in product(*varied.values())]
     if not seeds or len(seeds) * len(settings) > MOST_RUNS:
@@ -122,7 +122,7 @@ def _scenario(pair: Pair, faults: str | Sequence[Fault], seed: Any, length: int)
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise Misuse(f"a seed is a whole number, not {shown(seed)}")
     if faults != "kill":
-        (changed,), made, rate = planned([pair], faults)
+        (changed,), made, rate = plan_faults([pair], faults)
         return Scenario(changed, seed, made, rate)
     # The same moment under every setting, so that these can be compared.
     return Scenario(pair, seed, (Kill(random.Random(f"kill {seed}").randint(1, max(1, length)), pair.nodes[0]),))

@@ -9,16 +9,16 @@ from typing import Any
 
 from ...journal.inbox import Inbox
 from ...outputs.commit import Progress
-from ...outputs.outputs import dropped
+from ...outputs.outputs import dropped_events
 from ...plan.distributed.leader import Parts
 from ...plan.distributed.placement import idle, split
 from ...plan.nodes import Plan
 from ...retention import Retention
-from ..deployment.folder import Life
+from ..deployment.folder import AppRun
 from .answers import DiskStats, NodeStats, PartStats, StateSize, Stats
 
 
-def disk_of(home: Path, life: Life, retention: Retention) -> DiskStats:
+def disk_of(home: Path, life: AppRun, retention: Retention) -> DiskStats:
     """The size of an app's folder."""
     folder = life.folder(home)
     return DiskStats(
@@ -27,7 +27,7 @@ def disk_of(home: Path, life: Life, retention: Retention) -> DiskStats:
         state=_bytes(folder / "checkpoint"),
         store=sum(_size(file) for file in home.glob("store.duckdb*")),
         retention=retention,
-        dropped=dict(dropped(folder / "outputs")),
+        dropped=dict(dropped_events(folder / "outputs")),
     )
 
 
@@ -46,7 +46,9 @@ RECENT = 60
 """Micro-batches whose figures `Stats.recent` has, at most."""
 
 
-def stats_of(app: str, plan: Plan, state: str, life: Life, inbox: Inbox, progress: Progress, disk: DiskStats) -> Stats:
+def stats_of(
+    app: str, plan: Plan, state: str, life: AppRun, inbox: Inbox, progress: Progress, disk: DiskStats
+) -> Stats:
     """The progress of `app`, in `state`, with the nodes that `life` has now and its `inbox`. The caller holds
     `progress.changed`."""
     p, position = progress, inbox.position

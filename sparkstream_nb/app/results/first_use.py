@@ -35,7 +35,7 @@ def prepare(steps: Sequence[str]) -> None:
 
     If a step fails, its error is shown and the deployment goes on: a loop is then compiled when it is first used.
     """
-    if not steps or warm.compiled():
+    if not steps or warm.is_compiled():
         return
     for module in steps:
         current().notice(_NOTICES[module])

@@ -127,5 +127,5 @@ def connect(front_end: FrontEnd | None) -> None:
 
 
 def current() -> FrontEnd:
-    """The front end that is connected, or what there is without one."""
+    """The front end that is connected, or the plain one."""
     return _current

@@ -7,7 +7,7 @@ import numpy as np
 from ...engine.aggregation import within_range
 from ...engine.aggregation.calendar import PLURAL
 from ...errors import SiddhiRuntimeError
-from ...outputs.reach import CutBucket, Missed, cut_by, cuts, missed
+from ...outputs.reach import CutBucket, Missed, cut_by, cuts, find_missed
 from ...plan.binding.inputs import per_duration
 from ...plan.nodes import Const, JoinInput, Plan, Retrieval
 from ...stores import Store
@@ -21,7 +21,7 @@ def hint_of(plan: Plan, retrieval: Retrieval, store: Store, *, now: int, empty: 
     found = cuts(plan, retrieval, lambda per, a, b: store.count(id_, per, (a, b), most=1) > 0, now=now)
     if found:
         return "; ".join(map(what_is_cut, found))
-    unreached = missed(plan, retrieval, store, now=now) if empty else None
+    unreached = find_missed(plan, retrieval, store, now=now) if empty else None
     return None if unreached is None else why_empty(unreached)
 
 

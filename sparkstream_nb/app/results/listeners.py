@@ -20,7 +20,7 @@ def always_running() -> str:
 
 @dataclass(frozen=True)
 class Followed:
-    """An app as a view follows it. `follow` calls back after commits, and returns what ends that. `state` is that of
+    """An app as a view follows it. `follow` calls back after commits, and returns what ends that. `state` is as in
     `App`, or "closed" where the app was deployed again or all apps were stopped."""
 
     app: str

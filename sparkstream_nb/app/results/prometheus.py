@@ -179,14 +179,14 @@ def _sinks(s: Stats) -> Iterator[tuple[AppMetric, Iterable[Sample]]]:
 
 def _block(metric: AppMetric, samples: Iterable[Sample]) -> str:
     name = f"sparkstream_{metric.name}"
-    lines = [f"# HELP {name} {_escaped(metric.help)}", f"# TYPE {name} {metric.type}"]
+    lines = [f"# HELP {name} {_escape_text(metric.help)}", f"# TYPE {name} {metric.type}"]
     for s in samples:
-        labels = ",".join(f'{key}="{_escaped(value, quotes=True)}"' for key, value in s.labels.items())
+        labels = ",".join(f'{key}="{_escape_text(value, quotes=True)}"' for key, value in s.labels.items())
         lines.append(f"{name}{s.suffix}{{{labels}}} {_number(s.value)}")
     return "\n".join(lines) + "\n"
 
 
-def _escaped(text: str, quotes: bool = False) -> str:
+def _escape_text(text: str, quotes: bool = False) -> str:
     text = text.replace("\\", "\\\\").replace("\n", "\\n")
     return text.replace('"', '\\"') if quotes else text
 

@@ -52,7 +52,7 @@ class _Value:
 def group_reasons(reasons: Mapping[str, int], time: str | None = None) -> list[ReasonGroup]:
     """Group `reasons` (row counts by reason): the event times first, as all rows hang on their format, then the most
     frequent group. A row counts in each group that it has a fault of. Values of the wrong type in one column form a
-    group, which shows the most frequent value of those that are most alike. `time` says what a time looks like by
+    group, which shows the most frequent one of the most similar values. `time` says what a time looks like by
     default."""
     groups: dict[tuple[str, str], list[_Value]] = {}
     alone: list[ReasonGroup] = []
@@ -70,7 +70,7 @@ def group_reasons(reasons: Mapping[str, int], time: str | None = None) -> list[R
         else:
             words = f"{where} {what}: {len(values):,} values, such as {example}"
         missing = len(values) == 1 and example == "null"
-        group = ReasonGroup(total, words if missing else f"{words}{_fitting(what, values, time)}")
+        group = ReasonGroup(total, words if missing else f"{words}{_suggest_format(what, values, time)}")
         (timed if what.startswith(_NO_TIME) else alone).append(group)
     return [g for groups_ in (timed, alone) for g in sorted(groups_, key=lambda group: (-group.count, group.words))]
 
@@ -99,7 +99,7 @@ def _as_argument(text: str) -> tuple[bool, str]:
     return text.startswith("-"), text
 
 
-def _fitting(what: str, values: Sequence[_Value], time: str | None) -> str:
+def _suggest_format(what: str, values: Sequence[_Value], time: str | None) -> str:
     """The expected format of a value, and the options that let others fit, to be appended to a reason."""
     if what == _NO_TIME:
         return f"; {time or _BY_DEFAULT} (--time-format and --time-zone say otherwise)"

@@ -90,9 +90,11 @@ class Replayed:
         return "\n".join(lines)
 
 
-def chosen(known: Errors, errors: pd.DataFrame | Sequence[int] | None, streams: Mapping[str, Schema]) -> list[Rejected]:
+def select_errors(
+    known: Errors, errors: pd.DataFrame | Sequence[int] | None, streams: Mapping[str, Schema]
+) -> list[Rejected]:
     """The errors that are to be sent again: all of streams, those of some ids, or the rows of a frame. Raises `Misuse`
-    for others than there are, and for what came in on no stream."""
+    for unknown ids, and for errors whose events came in on no stream."""
     frame = known.frame
     if isinstance(errors, pd.DataFrame):
         missing = {"stream", "timestamp", "values"} - set(errors.columns)
@@ -130,9 +132,9 @@ def _time_of(id: int, at: Any) -> int | None:
     return milliseconds(int(plain) if isinstance(plain, float) else plain, f"the timestamp of error {id}")
 
 
-def again(error: Rejected, schema: Schema, given: ReplayContext) -> InputBatch:
-    """An error as an event of its stream, or as those of its message; one without a time has that of now. Raises
-    SparkStreamError where its values do not fit."""
+def to_events(error: Rejected, schema: Schema, given: ReplayContext) -> InputBatch:
+    """An error as an event of its stream, or as the events of its message; one without a time gets the present time.
+    Raises SparkStreamError where its values do not fit."""
     at = given.now if error.at is None else error.at
     if isinstance(error.values, dict):
         _check_event(error.values)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...nodes.distributed import Distributed
 from ...nodes.tallies import Tally
-from ...replay.rescheduled import DistributedOutcome
+from ...replay.rescheduling_replay import DistributedOutcome
 from ...simulation.placements import RunSpan, run_spans
 from ...simulation.timeline import Happening
 from .against_one import AgainstOneNode
@@ -21,7 +21,7 @@ from .against_one import AgainstOneNode
 class Move:
     """A partial app begins on a node at `at` (ms), after `gap` ms in which no node ran it (None: another one did until
     then, or still does), from a revision (ms; None: an empty state). How many events it processed `again`, found
-    `waiting` in its topics, and how many of those that had been processed its state is `missing`."""
+    `waiting` in its topics, and how many processed events its state is `missing`."""
 
     app: str
     node: str

@@ -1,4 +1,4 @@
-"""Reads the ends of an app's streams: of outputs from their files, of what comes in from the inbox."""
+"""Reads the ends of an app's streams: outputs from their files, inputs from the inbox."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...outputs.arrivals import InboxReader
 from ...outputs.commit import Progress
 from ...outputs.outputs import OutputFiles
-from .tail import MOST_KEYS, StreamEnd
+from .stream_tail import MOST_KEYS, StreamEnd
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class OutputEnds:
 
 @dataclass(frozen=True)
 class ArrivalEnds:
-    """The end of what came in on a stream. `arrived` tells how many events came in so far, `reader` gives a reader of
+    """The end of an input stream. `arrived` tells how many events came in so far, `reader` gives a reader of
     the inbox, which is another after the app was scaled."""
 
     reader: Callable[[], InboxReader]

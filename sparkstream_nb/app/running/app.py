@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from ... import argument_checks
 from ...engine.expressions import Context
 from ...engine.scripts import scripts_of
 from ...engine.state.batch import InputBatch, RetrievalAnswer
@@ -27,16 +28,15 @@ from ...plan.reports.repair import repairs
 from ...plan.reports.split_graph import split_graph
 from ...sources.feed_check import check_source
 from ...types import Type
-from ..config import given
 from ..results import frontend
-from ..results.answers import SHARD, Came, Errors, Events, LiveStats, Result, Stats, frame_of
+from ..results.answers import SHARD, ArrivalCounts, Errors, Events, LiveStats, Result, Stats, frame_of
 from ..results.buckets import ALWAYS, AggregationReader, InputStream
 from ..results.figures import disk_of, stats_of
 from ..results.frontend import View
 from ..results.hints import hint_of, what_is_cut
-from ..results.rejected import ReplayContext, Replayed, again, chosen, errors_of
+from ..results.rejected import ReplayContext, Replayed, errors_of, select_errors, to_events
 from ..results.stream_ends import ArrivalEnds, OutputEnds
-from ..results.tail import StreamEnds, Tail, TailShape
+from ..results.stream_tail import StreamEnds, Tail, TailShape
 from ..results.text_answers import AppGraph, PlanText, RepairList
 from .replays import ReplayedApp
 from .source_reading import AS_IT_IS, Reading
@@ -63,15 +63,15 @@ class App(ReplayedApp):
         duration that is open on each node. Raises SiddhiError, with a caret, for a wrong query.
         """
         self._check_open()
-        given.a_text("the query", text)
-        given.whole("limit", limit, 0)
+        argument_checks.require_str("the query", text)
+        argument_checks.optional_int("limit", limit, 0)
         retrieval = compile_retrieval(text, self.plan)
         if self.deployment.groups is not None:
             return self._of_groups(retrieval, text, limit)
         if retrieval.source is not None and retrieval.source.kind == "aggregation" and retrieval.output is None:
             self.flush()
             now = self._now()
-            answer = _merged(retrieve(self.plan, retrieval, self.store, now=now, as_wso2=as_wso2), limit)
+            answer = _merge_answers(retrieve(self.plan, retrieval, self.store, now=now, as_wso2=as_wso2), limit)
             return replace(answer, hint=hint_of(self.plan, retrieval, self.store, now=now, empty=not len(answer)))
         if retrieval.shared:
             self.flush()  # one node answers, and the others may take their turn with the table later
@@ -81,7 +81,7 @@ class App(ReplayedApp):
             return Result(first.columns, first.rows, limit=limit)
         answers = {self._life.shards[n]: a for n, a in self._ask(rows_wanted(text), among).items()}
         context = self._context()
-        return _merged(merge_nodes(retrieval, answers, context, self._now()), limit)
+        return _merge_answers(merge_nodes(retrieval, answers, context, self._now()), limit)
 
     def _context(self) -> Context:
         """The context for evaluating a select over several nodes' rows."""
@@ -97,7 +97,7 @@ class App(ReplayedApp):
 
     def _ask(self, text: str, among: Sequence[int]) -> dict[int, RetrievalAnswer]:
         """Puts a query to all nodes in its place among the events; the answers of those `among` them, by node."""
-        answers = self._asked(text)
+        answers = self._ask_nodes(text)
         out: dict[int, RetrievalAnswer] = {}
         for node in among:
             answer = answers[node]
@@ -106,22 +106,22 @@ class App(ReplayedApp):
             out[node] = answer
         return out
 
-    def _asked(self, text: str) -> dict[int, RetrievalAnswer | QueryFailed]:
+    def _ask_nodes(self, text: str) -> dict[int, RetrievalAnswer | QueryFailed]:
         with self._lock:
             self.start()
             seq = self._inbox.append([Ask(text=text)])
-        with self._cancelling():
+        with self._cancel_on_interrupt():
             self._stream.wait(seq)
         with self._progress.changed:
             return self._progress.answers.pop(seq)
 
     def _of_groups(self, retrieval: Retrieval, text: str, limit: int | None) -> Result:
         """The answer of the active node; of several groups, the select over the rows of all of their active nodes."""
-        if not self._divided(retrieval) or retrieval.output is not None:
+        if not self._is_divided(retrieval) or retrieval.output is not None:
             first = next(iter(self._active(text).values()))
             return Result(first.columns, first.rows, limit=limit, hint=self._cut_in_groups(retrieval))
         found = merge_nodes(retrieval, self._active(rows_wanted(text)), self._context(), self._now())
-        return replace(_merged(found, limit), hint=self._cut_in_groups(retrieval))
+        return replace(_merge_answers(found, limit), hint=self._cut_in_groups(retrieval))
 
     def _cut_in_groups(self, retrieval: Retrieval) -> str | None:
         """The hint about an aggregation that active nodes have in their memory."""
@@ -135,7 +135,7 @@ class App(ReplayedApp):
 
         return "; ".join(map(what_is_cut, cuts(self.plan, retrieval, holds, now=self._now()))) or None
 
-    def _divided(self, retrieval: Retrieval) -> bool:
+    def _is_divided(self, retrieval: Retrieval) -> bool:
         """True if several nodes of groups have a part each of what a retrieval asks for."""
         groups = self.deployment.groups
         if isinstance(groups, Distributed):
@@ -149,12 +149,12 @@ class App(ReplayedApp):
         groups = self.deployment.groups
         assert groups is not None
         if isinstance(groups, Distributed):
-            found = {self._life.shards[n]: a for n, a in self._asked(text).items()}
+            found = {self._life.shards[n]: a for n, a in self._ask_nodes(text).items()}
             failed = next((a.message for a in found.values() if isinstance(a, QueryFailed)), None)
             if failed is not None:
                 raise SiddhiRuntimeError(failed)
             return {n: a for n, a in found.items() if isinstance(a, RetrievalAnswer)}
-        answers = {self._life.shards[n]: a for n, a in self._asked(text).items() if n in self._life.over}
+        answers = {self._life.shards[n]: a for n, a in self._ask_nodes(text).items() if n in self._life.over}
         out: dict[str, RetrievalAnswer] = {}
         for pair in groups.pairs:
             own = [(n, answers[n]) for n in pair.nodes]
@@ -182,7 +182,7 @@ class App(ReplayedApp):
         if self.deployment.groups is not None:
             return self._in_memory(name, per, bounds)
         wanted = select_all(self.plan, name, per, bounds)  # type: ignore[arg-type]
-        found = _merged(retrieve(self.plan, wanted, self.store, now=self._now()))
+        found = _merge_answers(retrieve(self.plan, wanted, self.store, now=self._now()))
         frame = found.frame
         if found.by_shard is not None:
             return frame, found.by_shard
@@ -226,7 +226,7 @@ class App(ReplayedApp):
         return frontend.current().view(reader, per=per, measure=measure)
 
     def _input_of(self, aggregation: AggregationDef) -> InputStream:
-        """The stream that an aggregation reads; where that is derived, the app's first defined stream."""
+        """The stream that an aggregation reads; for a derived one, the app's first defined stream."""
         defined = [s for s, d in self.plan.streams.items() if d.kind == "defined"]
         own = aggregation.input.source.id
         stream = own if own in defined or not defined else defined[0]
@@ -235,7 +235,7 @@ class App(ReplayedApp):
         return InputStream(self.name, stream, self.schemas[stream], time)
 
     def _aggregation(self, name: str) -> None:
-        given.a_text("name", name)
+        argument_checks.require_str("name", name)
         if name not in self.plan.aggregations:
             raise Misuse(nearest(f"{self.name} has no aggregation '{name}'", name, self.plan.aggregations))
 
@@ -243,22 +243,22 @@ class App(ReplayedApp):
         """The outputs of a derived stream so far; only the `last` events if given. Events that were sent before are
         waited for, but not a feed in the background, nor anything where the app is stopped: `waiting` counts those.
 
-        Of a stream that no query writes to: what came in, the last 1,000 events or the `last` so many. How much of the
+        Of a stream that no query writes to: its input, the `last` events (by default 1,000). How much of the
         past is kept is the deployment's `retention`; what is not is counted. `limit` is how many rows to show. Raises
         `Misuse` for an unknown stream.
         """
-        given.whole("last", last, 0)
-        given.whole("limit", limit, 0)
+        argument_checks.optional_int("last", last, 0)
+        argument_checks.optional_int("limit", limit, 0)
         if self._only_comes_in(stream):
             found = self._arrivals().last(stream, ARRIVALS if last is None else last)
-            return Events(self.name, stream, found.frame, limit, Came(found.total, found.gone))
+            return Events(self.name, stream, found.frame, limit, ArrivalCounts(found.total, found.gone))
         if self.state == "running":
             self._settle_briefly()
         arrived = self._inbox.arrived
         waiting = arrived.total - arrived.through(self._progress.last)
         with self._outputs.tidying:
             frame = self._outputs.frame(stream, self._schema(stream).names, self._progress.batch, last)
-            gone = 0 if last is not None and len(frame) >= last else self._outputs.dropped.get(stream, 0)
+            gone = 0 if last is not None and len(frame) >= last else self._outputs.dropped_events.get(stream, 0)
         return Events(self.name, stream, frame, limit, dropped=gone, waiting=waiting)
 
     def tail(
@@ -272,12 +272,12 @@ class App(ReplayedApp):
     ) -> Tail:
         """The end of a stream; in a notebook its display follows the stream, as far as that is committed.
 
-        The `last` so many events, the `newest` of them first or last; or, of so many values of the attribute `latest`,
-        the latest event each; or the attribute `number` of the newest event. Raises `Misuse` for names that there are
-        not.
+        The `last` events (how many), the `newest` of them first or last; or the latest event of each value of the
+        attribute `latest`, of `last` values; or the attribute `number` of the newest event. Raises `Misuse` for names
+        that there are not.
         """
         self._check_open()
-        given.whole("last", last, 1)
+        argument_checks.optional_int("last", last, 1)
         schema = self._schema(stream)
         if latest is not None and number is not None:
             raise Misuse("a tail shows the latest event of each key or one number: give latest or number, not both")
@@ -321,16 +321,16 @@ class App(ReplayedApp):
         """Sends rows, events and messages of `errors` once more, and takes them off the list.
 
         `errors`: their ids, or rows of `errors.frame`, whose values and timestamps may have been edited; by default all
-        that came in on a stream. An event keeps its time; one without has that of the app's clock, which the answer
-        says. Values that are texts are read as by a feed with `decimal` and `missing`. Those whose values do not fit
-        their stream stay on the list, and the answer says why. Raises `Misuse`, before anything is sent, for an id that
-        is not there, and a timestamp or values of another kind. Where the process ends in between, they are sent and
-        still on the list.
+        that came in on a stream. An event keeps its time; one without gets the time of the app's clock, which the
+        answer says. Values that are texts are read as by a feed with `decimal` and `missing`. Those whose values do not
+        fit their stream stay on the list, and the answer says why. Raises `Misuse`, before anything is sent, for an id
+        that is not there, and a timestamp or values of another kind. Where the process ends in between, they are sent
+        and still on the list.
         """
         self._check_open()
         written = ValueFormat.of(decimal, missing)
         with self._lock:
-            wanted = chosen(self.errors, errors, self.schemas)
+            wanted = select_errors(self.errors, errors, self.schemas)
             sources = self.deployment.sources
             messages_of = (lambda name: None) if sources is None else sources.messages_of
             reached = self._inbox.position.clock if self._wall is None else None
@@ -340,7 +340,7 @@ class App(ReplayedApp):
             left: dict[int, str] = {}
             for error in wanted:
                 try:
-                    events[error.id] = again(error, self.schemas[error.stream], given_again)
+                    events[error.id] = to_events(error, self.schemas[error.stream], given_again)
                 except SparkStreamError as e:
                     left[error.id] = str(e)
             if events:
@@ -407,8 +407,8 @@ class App(ReplayedApp):
             self._stop_clock()
             self._end_feeds()
             self._stop_sources()
-            if not self._finished() and not self._stream.active:
-                self._stream.ended()
+            if not self._is_finished() and not self._stream.active:
+                self._stream.wait_for_end()
                 self._stream.start()
         self._commit_all()
         if self._sinks is not None:  # outputs of a stream whose attributes change are not sent later
@@ -416,21 +416,21 @@ class App(ReplayedApp):
             self._sinks.drain(_DRAIN_SECONDS)
             self._commit_all()  # what a sink could not deliver may come in again
         end = clock.monotonic() + seconds
-        while not self._finished():  # Spark notes what is done after its commit
+        while not self._is_finished():  # Spark notes what is done after its commit
             if clock.monotonic() > end or not self._stream.active:
                 raise SparkStreamError(f"{self.name}: Spark did not finish its last micro-batch")
             clock.sleep(0.02)
         self.stop()
 
-    def _finished(self) -> bool:
+    def _is_finished(self) -> bool:
         """True if Spark is done with all that came in."""
-        spark = self._stream.checkpoint.reached()
+        spark = self._stream.checkpoint.read_progress()
         return spark.planned == spark.done and spark.reached == self._inbox.position.seq
 
     def _commit_all(self) -> None:
         last = self._inbox.position.seq - 1
         if self._progress.last < last:
-            with self._cancelling():
+            with self._cancel_on_interrupt():
                 self._stream.wait(last)
 
     def note(self, line: str) -> None:
@@ -439,7 +439,7 @@ class App(ReplayedApp):
 
     @property
     def logs(self) -> list[str]:
-        """The last lines that `#log` and `log` sinks wrote, and what there is to know of the deployment files."""
+        """The last lines that `#log` and `log` sinks wrote, and notes on the deployment files."""
         return list(self._progress.logs)
 
 
@@ -450,7 +450,7 @@ def check_feed(plan: Plan, stream: str, source: Any, reading: Reading = AS_IT_IS
     check_source(source, reading.shape(stream, plan.schema(stream)))
 
 
-def _merged(found: Retrieved, limit: int | None = None) -> Result:
+def _merge_answers(found: Retrieved, limit: int | None = None) -> Result:
     read = found.read_by_shard
     by_shard = None if read is None else (lambda: frame_of(read()))
     return Result(found.merged.columns, found.merged.rows, by_shard, limit)

@@ -1,4 +1,4 @@
-"""Feeds: a source is read, its entries go into the app's inbox, and what becomes of them is watched.
+"""Feeds: reads a source, puts its entries into the app's inbox, and follows them until they are committed.
 
 A feed that a person waits for goes into the inbox all at once. One in the background goes in slices, the next when the
 last one is committed: so it can be paused and stopped, other events and queries come in between, and several feeds
@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 class FeedTarget:
     """The interface of an app, as a feed uses it. `start` starts the app if it does not run, `append` puts entries into
     the inbox, and `now` is the time (ms) of the next event without one; these three are called with `lock` held. Such
-    events of a feed are `apart` ms apart. `by_arrival`: the elements of the app for which the time of arrival
+    events of a feed are `spacing_ms` ms apart. `by_arrival`: the elements of the app for which the time of arrival
     matters."""
 
     name: str
@@ -64,16 +64,17 @@ class FeedTarget:
     append: Callable[[Sequence[Entry]], None]
     now: Callable[[], int]
     marks: Marks
-    apart: int = 1
+    spacing_ms: int = 1
     by_arrival: ByArrival = NOTHING
 
     def after(self, now: int, events: int) -> int | None:
-        """The time (ms) after so many events without one, the first at `now`; None: that of the clock then."""
-        return now + self.apart * events if self.apart else None
+        """The time (ms) that follows a number of events without one, the first at `now`; None: the time of the clock
+        then."""
+        return now + self.spacing_ms * events if self.spacing_ms else None
 
-    def tagged(self) -> contextlib.AbstractContextManager[None]:
+    def tag_tasks(self) -> contextlib.AbstractContextManager[None]:
         """Marks the tasks started inside, for `App.interrupt`. Raises SparkStreamError where Spark has ended."""
-        return self.session.tagged(self.tag)
+        return self.session.tag_tasks(self.tag)
 
     @property
     def tag(self) -> str:
@@ -117,7 +118,7 @@ class Loaded:
 def load(target: FeedTarget, request: FeedRequest) -> Loaded:
     """Reads a feed and puts it in order of event time. Raises SparkStreamError for a source that is no feed."""
     folder, shape, mirror = target.inbox.folder, request.shape, target.stream.job.mirror
-    with target.tagged():
+    with target.tag_tasks():
         typed = feeds.read_feed(
             request.source, shape, folder, target.session, request.limit, nodes=target.nodes,
             shared=None if mirror is None else mirror.shared,
@@ -131,7 +132,7 @@ def load(target: FeedTarget, request: FeedRequest) -> Loaded:
         notes = [*notes, *typed.doubts.words(shape.written.zone)]
         if request.stopped:
             notes.append(f"{target.name} was stopped, and runs again.")
-        return Loaded(typed, highest, feeds.reasons(typed, folder), notes, shape.written.expected(), shape.kept)
+        return Loaded(typed, highest, feeds.reasons(typed, folder), notes, shape.written.example(), shape.kept)
     except SparkStreamError:
         feeds.discard(typed, folder)
         raise
@@ -140,11 +141,11 @@ def load(target: FeedTarget, request: FeedRequest) -> Loaded:
 def _of_times(target: FeedTarget, shape: feeds.Shape, typed: feeds.FeedOnDisk, highest: Array) -> list[str]:
     """Notes on the times of a feed's events, where the time of their arrival matters and is another one."""
     concerned, reached = target.by_arrival, target.inbox.position.clock
-    if not concerned or not target.apart or not typed.rows:
+    if not concerned or not target.spacing_ms or not typed.rows:
         return []
     if shape.time is None:
-        came = f"the events are {target.apart} ms apart, from {utc(target.now())} on"
-        return [f"No column of times was given (--time, time=): {came}. That matters to {_named(concerned.all)}."]
+        came = f"the events are {target.spacing_ms} ms apart, from {utc(target.now())} on"
+        return [f"No column of times was given (--time, time=): {came}. That matters to {_list_names(concerned.all)}."]
     late = 0 if reached is None else feeds.rows_before(typed, target.inbox.folder, highest, reached)
     if reached is None or not late:
         return []
@@ -152,13 +153,13 @@ def _of_times(target: FeedTarget, shape: feeds.Shape, typed: feeds.FeedOnDisk, h
     note = f"{what} earlier than the app's clock, which is at {utc(reached)}."
     if concerned.aggregations:
         return [
-            f"{note} {_named(concerned.aggregations)} counts them as of then; an aggregation with `aggregate by` "
+            f"{note} {_list_names(concerned.aggregations)} counts them as of then; an aggregation with `aggregate by` "
             "counts them where they belong."
         ]
-    return [f"{note} {_named(concerned.queries)} takes them after what came before."]
+    return [f"{note} {_list_names(concerned.queries)} takes them after what came before."]
 
 
-def _named(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more
 
@@ -230,7 +231,7 @@ def feed(
         target.start()
     loaded = load(target, request)
     if request.followed:
-        loaded.typed = feeds.unshared(loaded.typed, target.inbox.folder)
+        loaded.typed = feeds.with_own_files(loaded.typed, target.inbox.folder)
     account.read(loaded)
     most = 1 if request.followed else max(1, len(loaded.typed.chunks))
     start, at = None, 0
@@ -239,7 +240,7 @@ def feed(
         with target.lock:
             now = target.now() if start is None else start
             entries = feeds.entries(
-                part.typed, request.shape, target.inbox, request.route, part.highest, now, target.apart
+                part.typed, request.shape, target.inbox, request.route, part.highest, now, target.spacing_ms
             )
             if entries:
                 try:
@@ -384,7 +385,7 @@ class Feed(Displayed):
     def _run(self) -> None:
         state: FeedState = "failed"
         try:
-            state = "done" if self._feed() else "stopped"
+            state = "done" if self._run_slices() else "stopped"
         except SparkStreamError as error:
             if self._stopping:
                 state = "stopped"
@@ -402,19 +403,19 @@ class Feed(Displayed):
         with self._changed:
             self._final = final
             if state != "failed":
-                self._report = self._account.report() if self._account.loaded else self._nothing(final)
+                self._report = self._account.report() if self._account.loaded else self._empty_report(final)
             self._state = state
             self._changed.notify_all()
         self._tell(now=True)
         self._watching.clear()
 
-    def _nothing(self, final: FeedProgress) -> FeedReport:
+    def _empty_report(self, final: FeedProgress) -> FeedReport:
         return FeedReport(self.app, self.stream, 0, 0, final.seconds)
 
-    def _feed(self) -> bool:
+    def _run_slices(self) -> bool:
         """Puts slice after slice into the app; False where it was stopped before the last one."""
         loaded = load(self._target, self._request)
-        loaded.typed = feeds.unshared(loaded.typed, self._target.inbox.folder)
+        loaded.typed = feeds.with_own_files(loaded.typed, self._target.inbox.folder)
         with self._changed:
             self._account.read(loaded)
             self._state = "running"
@@ -431,7 +432,7 @@ class Feed(Displayed):
                 now = self._target.now() if start is None else start
                 entries = feeds.entries(
                     part.typed, self._request.shape, self._target.inbox, self._request.route, part.highest, now,
-                    self._target.apart,
+                    self._target.spacing_ms,
                 )  # fmt: skip
                 if not entries:
                     return True

@@ -6,22 +6,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ... import argument_checks
 from ...errors import Misuse, SparkStreamError, shown
 from ...journal.entries import FaultEntry
 from ...journal.routing import Route
 from ...journal.rows import NodeReport
 from ...nodes.distributed import Distributed
-from ...replay.failover import items_of, outcome_of, span_of, truth_of
-from ...replay.failover_study import failovers
+from ...replay.failover_replay import items_of, outcome_of, span_of, truth_of
+from ...replay.failover_tasks import failovers
 from ...replay.replay import NOT_KEPT, Nodes, Way, planned_faults
-from ...replay.rescheduled import distributed_outcome
-from ...replay.study import Input
+from ...replay.rescheduling_replay import distributed_outcome
+from ...replay.study_tasks import Input
 from ...simulation.faults import Fault, members_of
 from ...simulation.groups import NodeGroups
 from ...simulation.placements import run_spans
 from ...simulation.resource_manager import simulate_resources
 from ...simulation.topology import Pair
-from ..config import given
 from ..deployment.deployment import HA, MOST_NODES
 from ..results.divergence import Divergence, Truth
 from ..results.failover import Failover
@@ -42,10 +42,10 @@ class ReplayedApp(RunningApp):
     def divergence(self, nodes: int | None = None, routing: str | None = None) -> Divergence:
         """The nodes' outputs, compared with one node that takes the same events in the same order.
 
-        With `nodes` or `routing`: what so many nodes would have put out under that routing. Every output is the same,
-        lost, spurious, late or duplicated, and what is not the same has its cause: the events that it was made of, and
-        the nodes that they went to. What came in is replayed here, without Spark. Raises SparkStreamError where its
-        beginning is not kept any more, or a table is in a database.
+        With `nodes` or `routing`: what that number of nodes would have put out under that routing. Every output is the
+        same, lost, spurious, late or duplicated, and what is not the same has its cause: the events that it was made
+        of, and the nodes that they went to. The input is replayed here, without Spark. Raises SparkStreamError where
+        its beginning is not kept any more, or a table is in a database.
         """
         if self.deployment.groups is not None and nodes is None and routing is None:
             raise Misuse(f"{self.name} has mode {self.mode}: failover() holds what its nodes put out against one node")
@@ -56,7 +56,7 @@ class ReplayedApp(RunningApp):
         """The nodes of an app in mode ha, scalable or distributed, to be looked at, killed, restarted, paused and cut
         off. Raises `Misuse` in other modes."""
         groups = self._groups()
-        journal = FaultJournal(self._told, self._add_fault, self._lock)
+        journal = FaultJournal(self._fault_status, self._add_fault, self._lock)
         adapter: ClusterAdapter = (
             ResourceAdapter(groups) if isinstance(groups, Distributed) else PairAdapter(self.name, groups)
         )
@@ -69,7 +69,7 @@ class ReplayedApp(RunningApp):
     def _state_for_views(self) -> str:
         return "closed" if self.closed else self.state
 
-    def _told(self) -> FaultStatus:
+    def _fault_status(self) -> FaultStatus:
         self._check_open()
         try:
             first, faults = planned_faults(self._inbox.folder, self.schemas)
@@ -96,7 +96,7 @@ class ReplayedApp(RunningApp):
         groups = self.deployment.groups
         if not isinstance(groups, Distributed):
             return {}
-        told = self._told()
+        told = self._fault_status()
         start = 0 if told.first is None else told.first
         now = max(start, told.clock or start)
         happenings = simulate_resources(groups.scenario, start=start, until=now, more=tuple(told.faults)).happenings
@@ -104,16 +104,16 @@ class ReplayedApp(RunningApp):
         return {a.name: [s.node for s in spans if s.app == a.name] for a in groups.scenario.apps}
 
     def failover(self) -> Failover | DistributedFailover:
-        """The outputs of mode ha, scalable or distributed, compared with one node that takes every event
-        and never fails: who took over when, which events were lost or processed twice, which outputs are lost, spurious
-        or duplicated.
+        """The outputs of mode ha, scalable or distributed, compared with one node that takes every event and never
+        fails: who took over when, which events were lost or processed twice, which outputs are lost, spurious or
+        duplicated.
 
-        What came in is replayed here, without Spark. Raises `Misuse` in other modes, SparkStreamError where the
-        beginning of what came in is not kept any more.
+        The input is replayed here, without Spark. Raises `Misuse` in other modes, SparkStreamError where the beginning
+        of the input is not kept any more.
         """
         groups, nodes = self._groups(), self._replayed_nodes()
         self.flush()
-        items = items_of(self._recorded().read(), self.plan)
+        items = items_of(self._read_input().read(), self.plan)
         if isinstance(groups, Distributed):
             found = distributed_outcome(items, groups, nodes, truth_of(items, nodes))
             return DistributedFailover(self.name, self._writers_of_streams(), groups, found)
@@ -134,7 +134,7 @@ class ReplayedApp(RunningApp):
 
         `seeds`: how many, or which. `faults`: "kill" (the active node dies at a moment that the seed chooses), or as in
         `deploy`. `figures`: the values to try of what a `Pair` has: heartbeat, retries, poll, persist (ms), revisions,
-        queue, balancer; others are those of the app's pair, or the servers' own. What came in so far is replayed; or
+        queue, balancer; others are those of the app's pair, or the servers' own. The input so far is replayed; or
         `feed`, frames or files by stream, put in order by `time` as in `feed`; `reading` says more of how they are read
         (`Reading(time="at", decimal=",")`). An app of any mode can be studied.
         Raises `Misuse` for impossible figures, SparkStreamError as `failover` and `feed` do.
@@ -163,7 +163,7 @@ class ReplayedApp(RunningApp):
     def _way(self, nodes: int | None, routing: str | None) -> Way:
         if nodes is None and routing is None:
             return Way(len(self._life.shards))
-        given.whole("nodes", nodes, 1, MOST_NODES)
+        argument_checks.optional_int("nodes", nodes, 1, MOST_NODES)
         count = self.nodes if nodes is None else nodes
         Route.parse(routing or self.routing, count, self.schemas)
         return Way(count, routing or self.routing)
@@ -173,12 +173,12 @@ class ReplayedApp(RunningApp):
         self._check_open()
         nodes = self._replayed_nodes()
         self.flush()
-        source = self._recorded()
+        source = self._read_input()
         if self._known_truth is None or self._known_truth.source != source:
             self._known_truth = Truth(self.name, source, nodes, self._life.shards)
         return self._known_truth
 
-    def _recorded(self) -> Input:
+    def _read_input(self) -> Input:
         """The app's recorded input since it began. Raises SparkStreamError where it was another app for a part of
         that."""
         if self._life.change:
@@ -189,7 +189,7 @@ class ReplayedApp(RunningApp):
         return Input(str(self._inbox.folder), self.schemas, self._life.began, self._inbox.position.seq - 1)
 
     def _replayed_nodes(self) -> Nodes:
-        stored = [t.source.id for t in self.plan.tables.values() if t.stored]
+        stored = [t.source.id for t in self.plan.tables.values() if t.is_stored]
         if stored:
             raise SparkStreamError(
                 f"{self.name} cannot be replayed: table '{stored[0]}' is in a database, and what it held at each time "
@@ -207,18 +207,18 @@ class ReplayedApp(RunningApp):
         time: str | None = None,
         reading: Reading | None = None,
     ) -> Study:
-        """Outputs on other numbers of nodes under other routings: the numbers of those that are lost, spurious or
-        duplicated against one node's, for every combination, computed by one Spark job.
+        """Outputs on other numbers of nodes under other routings: the numbers of lost, spurious and duplicated ones
+        against one node's, for every combination, computed by one Spark job.
 
         `routings`: by default round robin, random, each input stream to one node, and by each attribute that could be a
-        key. What came in so far is replayed; or `feed`, frames or files by stream, put in order by `time` as in `feed`;
+        key. The input so far is replayed; or `feed`, frames or files by stream, put in order by `time` as in `feed`;
         `reading` says more of how they are read (`Reading(time="at", decimal=",")`).
         A study is without a leader: it tells what needs one. Raises `Misuse` for an impossible combination,
         SparkStreamError as `divergence` and `feed` do.
         """
         self._check_open()
         for count in [nodes] if isinstance(nodes, int | str) else (nodes := list(nodes)):
-            given.whole("nodes", count, 1, MOST_NODES)
+            argument_checks.optional_int("nodes", count, 1, MOST_NODES)
         replayed = replace(self._replayed_nodes(), led=None)
         return study(self._target, replayed, self._material(feed, time, reading), nodes, routings)
 
@@ -237,7 +237,7 @@ class ReplayedApp(RunningApp):
             )
         if feed is None:
             self.flush()
-            return Material(self._recorded(), f"{self._life.run} {self._inbox.position.seq}")
+            return Material(self._read_input(), f"{self._life.run} {self._inbox.position.seq}")
         if not isinstance(feed, Mapping):
             raise Misuse(f"feed is a dict of frames or files by stream, not {shown(feed)}")
         for stream in feed:

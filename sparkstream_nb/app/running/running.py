@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import threading
 import time as clock
 import uuid
@@ -15,13 +16,14 @@ from typing import Any, Literal, Self, overload
 
 import numpy as np
 
+from ... import argument_checks
 from ...engine.state.batch import InputBatch, StreamRows
 from ...errors import Misuse, SparkStreamError, nearest, shown
 from ...ingest.ingest import columns_of, too_late
 from ...interrupts import deferred, interruptible
 from ...journal.entries import Entry, Reject
 from ...journal.inbox import Inbox, Ticket
-from ...journal.kept import JournalRetention, clear_unnamed, missing
+from ...journal.kept import JournalRetention, clear_unnamed, list_missing
 from ...journal.marks import Marks
 from ...journal.mirror import Mirror
 from ...journal.planning import ROWS_PER_TRIGGER
@@ -29,8 +31,7 @@ from ...journal.private import private_folder
 from ...journal.results import error_lines, errors_of
 from ...journal.routing import Route, assign
 from ...nodes.distributed import Distributed
-from ...options import DAY
-from ...outputs.commit import Commit, ErrorLimit, Progress
+from ...outputs.commit import AfterCommit, Commit, ErrorLimit, Progress
 from ...outputs.last_reports import LastReports
 from ...outputs.merging import Merging
 from ...outputs.outputs import OutputFiles
@@ -39,11 +40,12 @@ from ...plan.distributed import placement
 from ...plan.distributed.leader import LEADER, Parts
 from ...plan.nodes import Plan
 from ...plan.state_units import state_tokens
+from ...request import DAY
+from ...runners.database_tables import pack_tables
 from ...runners.node_spec import NodeSpec
 from ...runners.protocol import Job, Session
 from ...runners.spark.handover import left
 from ...runners.stream import Stream
-from ...runners.tables import packed
 from ...sinks.delivery import DeliverySource
 from ...sinks.target import OutputPlace
 from ...sources.feed_check import check_source
@@ -53,17 +55,16 @@ from ...stores.address import MEMORY
 from ...stores.patience import Patience
 from ...stores.protocol import ErrorRow
 from ...types import Schema
-from ..config import given
 from ..config.conf import node_files
 from ..config.idle import IdleTicker
 from ..connectors.sinks import Deliveries
 from ..connectors.stores import open_store, prepare_tables
-from ..deployment.changing import clear_up
+from ..deployment.changing import purge_dropped
 from ..deployment.deployment import Deployment, milliseconds
 from ..deployment.emptied import outside_stores
-from ..deployment.folder import Life
+from ..deployment.folder import AppRun
 from ..deployment.owner import Ownership
-from ..deployment.scaling import scaled, wanted_ids
+from ..deployment.scaling import scale_deployment, wanted_ids
 from ..deployment.whole import Found, check_whole
 from ..results import frontend
 from ..results.answers import FeedReport, Sent
@@ -76,7 +77,7 @@ from .feeding import Feed
 from .sent import row_of
 from .source_reading import Reading
 from .undelivered import FaultStreams
-from .wall import WALL, Inlet, WallClock, WallTicker
+from .wall import WALL, TickSink, WallClock, WallTicker
 
 _LOOK_SECONDS = 0.1
 _TRIED_SECONDS = 0.5
@@ -98,7 +99,12 @@ class RunningApp(Displayed):
     _intakes: Intakes | None = None
 
     def __init__(
-        self, deployment: Deployment, plans: Sequence[Plan], life: Life, session: Session, redeployed: str | None = None
+        self,
+        deployment: Deployment,
+        plans: Sequence[Plan],
+        life: AppRun,
+        session: Session,
+        redeployed: str | None = None,
     ) -> None:
         """`plans`: one for each node. `redeployed`: what became of the state of an earlier deployment."""
         self.redeployed = redeployed
@@ -111,17 +117,17 @@ class RunningApp(Displayed):
         self._open(deployment, plans, life)
         clear_unnamed(self._inbox.folder)  # here: nothing feeds the app yet
 
-    def _open(self, deployment: Deployment, plans: Sequence[Plan], life: Life) -> None:
+    def _open(self, deployment: Deployment, plans: Sequence[Plan], life: AppRun) -> None:
         """Opens the app's files, with the nodes that it has from now on."""
         self.deployment, self._plans, self.plan, self._life = deployment, list(plans), plans[0], life
         self._parts = Parts(plans[0], deployment.led)
         self.schemas: dict[str, Schema] = {s: d.source.schema for s, d in self.plan.streams.items()}
         self._stopped = False
         self._known_truth: Truth | None = None
-        clear_up(self.home, self.name, self._life, own_store=deployment.store is None)
+        purge_dropped(self.home, self.name, self._life, own_store=deployment.store is None)
         self.store = self._open_store()
         prepare_tables(deployment.tables, Patience(tell=self._progress.say))
-        tables = packed(deployment.tables.items()) if deployment.tables else b""
+        tables = pack_tables(deployment.tables.items()) if deployment.tables else b""
         tokens = state_tokens(self.plan, life.units) if life.units else None
         self.warnings = [
             *self.emptied,
@@ -138,13 +144,13 @@ class RunningApp(Displayed):
         except SparkStreamError:
             self.store.close()
             raise
-        self._mirror = self._mirrored(deployment, life)
+        self._mirror = self._open_mirror(deployment, life)
         self._outputs = OutputFiles(folder / "outputs", life.shards)
         by_shard = dict(zip(self.shard_ids, plans, strict=True))
         # A node that was removed is still there for what was sent before.
         specs = [
-            NodeSpec.of(
-                i, s, self._parts.own(by_shard.get(s, plans[0]), leads=i == life.leader),
+            NodeSpec(
+                i, s, pickle.dumps(self._parts.own(by_shard.get(s, plans[0]), leads=i == life.leader)),
                 scripts=deployment.allow_scripts, index=i, count=life.began, start=deployment.start, tables=tables,
                 duty=self._parts.duty if i == life.leader else None, groups=deployment.groups, limits=deployment.limits,
                 tokens=tokens,
@@ -154,10 +160,10 @@ class RunningApp(Displayed):
         merging = Merging(self._outputs, deployment.retention)
         self._reports = None if deployment.groups is None else LastReports(folder / "nodes.json")
         self._error_limit = ErrorLimit(self.store, self.name, deployment.retention.errors, self._progress)
+        after = AfterCommit(merging, self._reports, self._error_limit, self._inbox.folder, self._inbox.arrived)
         commit = Commit(
-            self.name, life.run, life.shards, self.store, self._outputs, self._progress, self.plan,
-            merging=merging, reports=self._reports, arrived=self._inbox.arrived, limit=self._error_limit,
-            shared=None if self._mirror is None else self._mirror.shared, inbox=self._inbox.folder,
+            self.name, life.run, life.shards, self.store, self._outputs, self._progress, self.plan, after,
+            shared=None if self._mirror is None else self._mirror.shared,
         )  # fmt: skip
         try:
             job = Job(
@@ -170,9 +176,9 @@ class RunningApp(Displayed):
             self._inbox.close()
             self.store.close()
             raise
-        self._inbox.tell = self._stream.runner.arrived
+        self._inbox.tell = self._stream.runner.notify_arrival
         self._check_whole(folder)
-        self._progress.batch, self._progress.last = self._stream.committed()
+        self._progress.batch, self._progress.last = self._stream.last_commit()
         if not self._progress.rows:  # those of an earlier process
             self._progress.rows = self._outputs.totals()
             self._progress.faulty = Counter(self.store.errors(self.name)["stream"].to_pylist())
@@ -183,14 +189,14 @@ class RunningApp(Displayed):
         self._target = feeding.FeedTarget(
             self.name, self.nodes, self._inbox, self._stream, self._session, self._lock,
             self.start, self._append, self._now,
-            self._marks(), apart=1 if self._wall is None else 0, by_arrival=ByArrival.of(self.plan),
+            self._marks(), spacing_ms=1 if self._wall is None else 0, by_arrival=ByArrival.of(self.plan),
         )  # fmt: skip
         self._intakes = self._sources()
         self._ticker = self._ticks()
 
-    def _mirrored(self, deployment: Deployment, life: Life) -> Mirror | None:
+    def _open_mirror(self, deployment: Deployment, life: AppRun) -> Mirror | None:
         """The mirror of the inbox at a shared address, if there is one."""
-        shared = life.meeting
+        shared = life.shared_folder
         if shared is None:
             return None
         retention, progress = deployment.retention, self._progress
@@ -204,7 +210,7 @@ class RunningApp(Displayed):
             return WallTicker(
                 self._wall,
                 self._progress,
-                Inlet(
+                TickSink(
                     lock=self._lock,
                     running=lambda: self._stream.active and not self._stopped,
                     append=lambda clocks: self._inbox.append([self._tick(*clocks)]),
@@ -220,7 +226,7 @@ class RunningApp(Displayed):
         if not self.deployment.sinks:
             return None
         run = self._life.run
-        begin = max(self._progress.batch, self.store.committed(self.name, run)) + 1
+        begin = max(self._progress.batch, self.store.last_committed(self.name, run)) + 1
         fault = FaultStreams(self._lock, self._inbox, self._life, self.routing)
         source = DeliverySource(self._outputs, self._progress, self._keep_errors, fault, folder / "sinks")
         try:
@@ -246,7 +252,7 @@ class RunningApp(Displayed):
             with self._progress.changed:
                 self._progress.errors += len(rows)
                 self._progress.faulty.update(r.stream for r in rows)
-            self._error_limit.added(len(rows))
+            self._error_limit.count_added(len(rows))
 
     def _marks(self) -> Marks:
         """The progress of nodes and tasks within a micro-batch."""
@@ -268,17 +274,17 @@ class RunningApp(Displayed):
         """The contents of the app's folder. Raises SparkStreamError where the checkpoint or the journal cannot be
         read."""
         checkpoint, entries = self._stream.checkpoint, self._inbox.position.seq
-        spark = checkpoint.reached()
+        spark = checkpoint.read_progress()
         # A Connect server is ahead of the store until the owner has taken in what was handed over.
         known = self.deployment.store != MEMORY and self._stream.runner.commits_here
-        ledger = self.store.committed(self.name, self._life.run) if known else None
+        ledger = self.store.last_committed(self.name, self._life.run) if known else None
         outputs = folder / "outputs"
         if spark.done < 0:
             private_folder(outputs)
         whole = entries >= spark.reached
-        gone = missing(self._inbox.folder, checkpoint.done_offset()) if whole else ()
-        handed = ledger is not None and ledger < spark.done and bool(left(folder, self._life.meeting))
-        return Found(entries, spark, ledger, outputs.is_dir(), gone, handed, self._outputs.lacking())
+        gone = list_missing(self._inbox.folder, checkpoint.done_offset()) if whole else ()
+        handed = ledger is not None and ledger < spark.done and bool(left(folder, self._life.shared_folder))
+        return Found(entries, spark, ledger, outputs.is_dir(), gone, handed, self._outputs.describe_lacking())
 
     def _open_store(self) -> Store:
         """The store of the aggregations; emptied where one that is not in the app's folder is to be fresh."""
@@ -287,7 +293,7 @@ class RunningApp(Displayed):
         trash = self.home / "trash" / self._life.run
         outside = outside_stores(d, aggregations.values(), trash) if d.fresh else ()
         for place in outside:
-            place.put_aside()
+            place.copy_to_trash()
         threads = 1 if self._session.cores == 1 else None  # for work on one core a second thread only costs
         store = open_store(self.home / "store.duckdb" if d.store is None else d.store, d.databases, patience, threads)
         self.emptied = [said for place in outside if (said := place.empty(store, self._writers)) is not None]
@@ -362,7 +368,7 @@ class RunningApp(Displayed):
         with self._lock:
             self._check_open()
             if self._stopped:
-                self._stream.ended()  # it may still be busy ending what was stopped
+                self._stream.wait_for_end()  # it may still be busy ending what was stopped
             if not self._stream.active:
                 self._target.marks.clear()
             self._stream.start()
@@ -408,7 +414,7 @@ class RunningApp(Displayed):
                 self._sinks.stop()
             if not self._stream.stop():
                 return {}
-            seq = max(self._stream.planned(), self._progress.last + 1)
+            seq = max(self._stream.next_unplanned(), self._progress.last + 1)
             with contextlib.nullcontext() if self._mirror is None else self._mirror.taking_back(seq):
                 retracted = self._inbox.take_back(seq)
             for feed in ended:
@@ -450,7 +456,7 @@ class RunningApp(Displayed):
     def close(self) -> None:
         """Lets go of the files of a stopped app. It is of no use afterwards, and says so."""
         self._closed = True
-        self._stream.ended()
+        self._stream.wait_for_end()
         for feed in self.feeds.values():
             feed.join()
         self._listeners.clear()
@@ -477,13 +483,13 @@ class RunningApp(Displayed):
         """Changes the number of nodes of a running active-active deployment, and returns the app.
 
         `nodes`: how many there are from now on; the last ones go, new ones get the next shard ids. Or `shard_ids`, or
-        the deployment files `conf` of all nodes. What was sent before is committed with the nodes of then. The state of
-        nodes that stay goes on; of those that go, what was stored stays; one that comes back under its shard id goes on
-        where it left off. Raises `Misuse` for an app on a single node, or ids that do not differ.
+        the deployment files `conf` of all nodes. Events that were sent before are committed with the former nodes.
+        Nodes that stay keep their state; what removed nodes stored is kept, and a node that comes back under its shard
+        id continues where it left off. Raises `Misuse` for an app on a single node, or ids that do not differ.
         """
         if self.mode != "active-active":
             raise Misuse(f"{self.name} has mode {self.mode}; deploy it with mode='active-active' to scale it")
-        given.texts("shard_ids", shard_ids)
+        argument_checks.optional_str_list("shard_ids", shard_ids)
         files = () if conf is None else tuple(node_files(conf, references=self.deployment.references))
         ids = [f.shard_id for f in files] if files else shard_ids
         wanted = wanted_ids(self.shard_ids, self._life.shards, nodes, ids)
@@ -493,15 +499,15 @@ class RunningApp(Displayed):
             return self
         if any(feed.active for feed in self.feeds.values()):
             raise Misuse(f"{self.name} has feeds in the background: stop them, or wait for them, before it is scaled")
-        deployment, plans = scaled(self.deployment, self._plans, wanted, files)
+        deployment, plans = scale_deployment(self.deployment, self._plans, wanted, files)
         Route.parse(deployment.routing, len(wanted))
         with self._lock, deferred():
             with interruptible():
                 self.flush()
             self.stop()
-            self._stream.ended()
+            self._stream.wait_for_end()
             self._close_files()
-            life = self._life.scaled(wanted)
+            life = self._life.with_nodes(wanted)
             if life.deployed is not None:
                 life = replace(life, deployed=life.deployed.with_nodes(wanted, conf))
             life.write(self.home)
@@ -530,21 +536,21 @@ class RunningApp(Displayed):
 
     def flush(self) -> None:
         """Waits until everything sent is committed. Raises SparkStreamError where the app failed."""
-        with self._cancelling():
+        with self._cancel_on_interrupt():
             self._settle(None)
 
     def drain(self, seconds: float = 30.0) -> int:
         """Waits as `flush` does, and then until the sinks have delivered all outputs, so long at most; returns how many
         are still to be sent. They are sent later, also after the app was stopped and started again."""
-        given.number("seconds", seconds)
+        argument_checks.check_number("seconds", seconds)
         self.flush()
-        with self._cancelling():
+        with self._cancel_on_interrupt():
             return 0 if self._sinks is None else self._sinks.drain(seconds)
 
     def catch_up(self, seconds: float = 60.0) -> bool:
         """Waits until the sources have read what is there, and all of it is committed, so long at most; whether they
         have. Raises SparkStreamError where the app failed."""
-        given.number("seconds", seconds)
+        argument_checks.check_number("seconds", seconds)
         self.start()
         began = clock.monotonic()
         while not (self._intakes is None or self._intakes.caught_up(began)):
@@ -553,7 +559,7 @@ class RunningApp(Displayed):
                 return False
             with self._progress.changed:
                 self._progress.changed.wait(min(left, _LOOK_SECONDS))
-        with self._cancelling():
+        with self._cancel_on_interrupt():
             last, left = self._inbox.position.seq - 1, began + seconds - clock.monotonic()
             return self._stream.wait(last, timeout=max(left, 0.0))
 
@@ -570,13 +576,13 @@ class RunningApp(Displayed):
             return
         self.start()
         end = clock.monotonic() + _SETTLE_SECONDS
-        with self._cancelling():
+        with self._cancel_on_interrupt():
             while not self._stream.wait(last, timeout=1.0):
                 if self._progress.batch > batch or clock.monotonic() > end:
                     return
 
     @contextlib.contextmanager
-    def _cancelling(self) -> Iterator[None]:
+    def _cancel_on_interrupt(self) -> Iterator[None]:
         """Ctrl-C and a notebook's Stop button inside cancel what is done for the app; events that were sent stay.
 
         Where feeds run in the background, they end the waiting alone.
@@ -585,10 +591,10 @@ class RunningApp(Displayed):
             yield
         except KeyboardInterrupt as stop:
             if not any(f.active for f in self.feeds.values()):
-                self._interrupted(stop)
+                self._stop_and_report(stop)
             raise
 
-    def _interrupted(self, stop: KeyboardInterrupt) -> None:
+    def _stop_and_report(self, stop: KeyboardInterrupt) -> None:
         """Stops the app, and says with the interrupt what was taken back."""
         retracted = self.interrupt()
         if retracted:
@@ -651,12 +657,12 @@ class RunningApp(Displayed):
             times = np.full(len(rows), ts, np.int64)
             batch = InputBatch(times[:1], {stream: StreamRows(np.zeros(len(rows), np.int64), times, columns)})
             self.start()
-            taking = self._taking(batch, route)
+            taking = self._taking_nodes(batch, route)
             ticket = self._put([self._inbox.batch(batch, route)])
         self._inbox.settle(ticket)  # without the lock: others put more in meanwhile, for the next wait
         return replace(sent, nodes=taking)
 
-    def _taking(self, batch: InputBatch, route: str) -> tuple[str, ...]:
+    def _taking_nodes(self, batch: InputBatch, route: str) -> tuple[str, ...]:
         """The shard ids of the nodes that take a batch which comes in next; none where nodes take turns."""
         if self.deployment.groups is not None:
             return ()
@@ -756,19 +762,20 @@ class RunningApp(Displayed):
         Python's `strptime` takes it, or "s", "ms", "us" or "ns" for numbers since 1970 (default: ms, or ISO 8601).
         `time_zone`: that of times that name none (default: UTC). Of a time that its clocks showed twice the first is
         taken; one that they left out is as much later as they went forward. `route` overrides the routing. `limit`:
-        only the first so many rows. `columns` maps attributes to source columns, or lists these in the attributes'
-        order. Of texts, `decimal=","` reads numbers such as 1.234,5, and `missing` are those that mean null, besides an
-        empty cell. Rows that do not fit are counted, and as many as `retention` says are kept in `errors`. `progress`
-        is called when the reading begins, and then several times a second until all is committed; by default the front
-        end shows how far the feed is. With `background` the call returns at once: a `Feed`, which can be paused,
-        stopped and waited for. Raises `Misuse` for an unknown stream, SparkStreamError for a source that is no feed.
+        only this many rows, the first ones. `columns` maps attributes to source columns, or lists these in the
+        attributes' order. Of texts, `decimal=","` reads numbers such as 1.234,5, and `missing` are those that mean
+        null, besides an empty cell. Rows that do not fit are counted, and as many as `retention` says are kept in
+        `errors`. `progress` is called when the reading begins, and then several times a second until all is committed;
+        by default the front end shows how far the feed is. With `background` the call returns at once: a `Feed`, which
+        can be paused, stopped and waited for. Raises `Misuse` for an unknown stream, SparkStreamError for a source that
+        is no feed.
         """
         schema = self._schema(stream)
-        given.whole("limit", limit, 0)
+        argument_checks.optional_int("limit", limit, 0)
         if progress is not None and not callable(progress):
             raise Misuse(f"progress is a function, not {shown(progress)}")
         if isinstance(source, str | Path):
-            given.path("the feed", source)
+            argument_checks.check_path("the feed", source)
         reading = Reading(time, time_format, time_zone, columns, decimal, missing)
         d = self.deployment
         shape = reading.shape(stream, schema)
@@ -780,15 +787,15 @@ class RunningApp(Displayed):
         if background:
             return feeding.start_feed(self._target, request)
         if progress is not None:
-            return self._feed(request, progress)
+            return self._feed_request(request, progress)
         with contextlib.closing(frontend.current().progress()) as display:
-            return self._feed(request, display)
+            return self._feed_request(request, display)
 
-    def _feed(self, request: feeding.FeedRequest, progress: OnProgress) -> FeedReport:
+    def _feed_request(self, request: feeding.FeedRequest, progress: OnProgress) -> FeedReport:
         try:
             return feeding.feed(self._target, request, self._settle, progress)
         except KeyboardInterrupt as stop:
-            self._interrupted(stop)
+            self._stop_and_report(stop)
             raise
 
     def _now(self) -> int:
@@ -803,7 +810,7 @@ class RunningApp(Displayed):
         return None if most is None else int(clock.time() * 1000) + most
 
     def _schema(self, stream: str) -> Schema:
-        given.a_text("stream", stream)
+        argument_checks.require_str("stream", stream)
         if stream not in self.schemas:
             raise Misuse(nearest(f"{self.name} has no stream '{stream}'", stream, self.schemas))
         return self.schemas[stream]

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ... import argument_checks
 from ...types import Schema
-from ..config import given
 from .sent import source_columns
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ class Reading:
         from ...sources.feeds import Shape  # what only says how a feed is read loads nothing heavy
 
         for what in ("time", "time_format", "time_zone", "decimal"):
-            given.text(what, getattr(self, what))
-        given.texts("missing", self.missing)
+            argument_checks.optional_str(what, getattr(self, what))
+        argument_checks.optional_str_list("missing", self.missing)
         if isinstance(self.columns, Mapping):
-            given.mapping("columns", self.columns)
+            argument_checks.optional_str_map("columns", self.columns)
         else:
-            given.texts("columns", self.columns)
+            argument_checks.optional_str_list("columns", self.columns)
         return Shape(
             stream,
             schema,

@@ -19,7 +19,7 @@ from ...journal.routing import Route
 from ...nodes.tallies import Tally
 from ...plan.nodes import Plan
 from ...replay.replay import Nodes, Way
-from ...replay.study import Input, RoutingOutcome, studied
+from ...replay.study_tasks import Input, RoutingOutcome, run_study
 from ...sources import feeds
 from ...sources.feed_check import check_source
 from ...types import Schema, Type
@@ -222,8 +222,8 @@ def study(
     for r in tried:
         Route.parse(r, min(numbers), given.source.schemas)
     ways = [Way(n, r) for n in numbers for r in dict.fromkeys(tried)]
-    with target.tagged():
-        outcomes = studied(target.session, given.source, nodes, ways, given.key)
+    with target.tag_tasks():
+        outcomes = run_study(target.session, given.source, nodes, ways, given.key)
     streams = {s for o in outcomes for s in o.tallies}
     writers = {
         s: ", ".join(q.name for q in nodes.plan.queries if q.output.target.id == s) for s in nodes.plan.streams

@@ -14,7 +14,7 @@ from ...journal.inbox import Inbox
 from ...sinks.delivery import SinkSetup
 from ...sinks.messages import attribute_columns
 from ...sinks.target import OutputPlace
-from ..deployment.folder import Life
+from ..deployment.folder import AppRun
 
 _PATIENCE = 0.2
 """Seconds for which a sink waits for the app, before it looks whether it is to end."""
@@ -22,7 +22,7 @@ _PATIENCE = 0.2
 
 @dataclass(frozen=True)
 class FaultStreams:
-    """Puts events into the app's inbox, for the node that put them out; `lock` is that of the inbox.
+    """Puts events into the app's inbox, for the node that put them out; `lock` is the inbox's.
 
     An entry of the journal has the sink and the place of its events, and the journal's position the last place of each
     sink. So a sink that was cut off between the entry and the note of its own position, and does the same again, finds
@@ -31,7 +31,7 @@ class FaultStreams:
 
     lock: threading.RLock
     inbox: Inbox
-    life: Life
+    life: AppRun
     routing: str
 
     def __call__(self, setup: SinkSetup, place: OutputPlace, events: pa.Table, reason: str) -> bool:

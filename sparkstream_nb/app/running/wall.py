@@ -86,7 +86,7 @@ def next_tick(reached: int | None, reports: Iterable[NodeReport]) -> Tick | None
 
 
 @dataclass(frozen=True)
-class Inlet:
+class TickSink:
     """The interface of an app, as a ticker uses it. `lock` is held while `running` is asked and `append` puts steps
     with these clocks (ms) into the inbox; `reached` is the app's clock with all that is in the inbox, `nodes` are those
     that take it."""
@@ -105,7 +105,7 @@ class WallTicker:
     the app did not run.
     """
 
-    def __init__(self, clock: WallClock, progress: Progress, inlet: Inlet) -> None:
+    def __init__(self, clock: WallClock, progress: Progress, inlet: TickSink) -> None:
         self.clock, self._progress, self._inlet = clock, progress, inlet
         self._ending: threading.Event | None = None
         self._begun = False
@@ -133,7 +133,7 @@ class WallTicker:
             self._progress.changed.notify_all()
 
     def seconds(self) -> float | None:
-        """Seconds until a tick is to be sent; None: nobody knows before the next report."""
+        """Seconds until a tick is to be sent; None: not known before the next report."""
         tick, reached = self._next(), self._inlet.reached()
         if tick is None:
             return None

@@ -66,7 +66,7 @@ class LinkState(Enum):
 @dataclass(frozen=True)
 class Link:
     """A link between two ends: nodes, or a node and what is outside of the cluster, as "database". `until`:
-    when a cut ends (ms). `source`: the end that sends events over it now; `note`: what there is to know of it."""
+    when a cut ends (ms). `source`: the end that sends events over it now; `note`: a remark on it."""
 
     a: str
     b: str
@@ -123,7 +123,7 @@ class ClusterState:
     """The state that an adapter gives. Times are ms by the app's clock.
 
     `start` and `clock`: when the first event came, and the last one that is committed; None before there was any.
-    `spans`: which role each node had when. `log`: what came to pass after the start, in order. `lost_between`: spans of
+    `spans`: which role each node had when. `log`: what happened after the start, in order. `lost_between`: spans of
     time (both ends included) in which events were lost. `ahead`: faults that wait for the clock, in order.
     """
 

@@ -45,8 +45,8 @@ class FaultJournal:
 class Cluster(Displayed):
     """The nodes of an app in mode ha, scalable or distributed, and the faults that they are given; `App.cluster`.
 
-    A notebook shows the nodes, and buttons for what can be done to them. A fault comes to pass when the app's clock
-    reaches its time, which is ms since 1970, a datetime or an ISO text; without one it comes right after what came in.
+    A notebook shows the nodes, and buttons for what can be done to them. A fault happens when the app's clock reaches
+    its time, which is ms since 1970, a datetime or an ISO text; without a time it happens right after the latest input.
     It stays in the app's journal, so that it repeats.
     """
 
@@ -65,7 +65,7 @@ class Cluster(Displayed):
         return pd.DataFrame(rows, columns=["at", "what"])
 
     def snapshot(self) -> ClusterSnapshot:
-        """Nodes, links, counts and what came to pass, when what was sent is committed."""
+        """Nodes, links, counts and past faults, once all that was sent is committed."""
         return self.reader.read_settled()
 
     def still(self) -> ClusterSnapshot:
@@ -98,8 +98,8 @@ class Cluster(Displayed):
             self._take(Cut(self._time(first), a, b, milliseconds(end, "during")))
 
     def act(self, action: Action) -> Fault:
-        """Does what a button says, right after what came in; a pause or a cut lasts `LASTING` ms. Returns the fault.
-        Raises `Misuse` as the other methods."""
+        """Does what a button says, right after the latest input; a pause or a cut lasts `LASTING` ms. Returns the
+        fault. Raises `Misuse` as the other methods."""
         with self._journal.lock:
             fault = _meant(action, self._time(None))
             self._take(fault)
@@ -125,7 +125,7 @@ class Cluster(Displayed):
             raise Misuse(f"{fault} at {fault.at} ms: the app's clock is at {told.clock} ms already")
         if self._groups.random:
             raise Misuse("the faults of this app are random: deploy it with a schedule to add to it")
-        if told.first is None and self._groups.planned:
+        if told.first is None and self._groups.has_planned_faults:
             raise Misuse("the app's faults begin with its first event: send one, then add others")
         self._groups.check(told.first or 0, fault.at, (*told.faults, fault))
         self._journal.add(fault)

@@ -89,10 +89,10 @@ class _PairState:
             queue = None
             if role is Role.PASSIVE or (figures is not None and figures.queued):
                 queue = Queue(0 if figures is None else figures.queued, self.pair.queue)
-            until = max((f.until for f in self._lasting(Pause) if name in f.nodes), default=None)
+            until = max((f.until for f in self._lasting_faults(Pause) if name in f.nodes), default=None)
             yield ClusterNode(name, self.pair.group, role, runs, queue, tuple(self._actions(name)), until)
 
-    def _lasting(self, kind: type[Pause | Cut | Slow]) -> Iterator[Pause | Cut | Slow]:
+    def _lasting_faults(self, kind: type[Pause | Cut | Slow]) -> Iterator[Pause | Cut | Slow]:
         """The faults of a kind that have begun and not ended."""
         return (f for f in self.faults if isinstance(f, kind) and f.at <= self.now < f.until)
 
@@ -109,12 +109,12 @@ class _PairState:
                 is_down, is_up = waits[Kill, node], ""
             elif isinstance(fault, Restart):
                 is_down, is_up = "", waits[Restart, node]
-        paused = f"{node} stands still" if any(node in f.nodes for f in self._lasting(Pause)) else ""
+        paused = f"{node} stands still" if any(node in f.nodes for f in self._lasting_faults(Pause)) else ""
         yield Action("kill", node, None, never or is_down)
         yield Action("restart", node, None, never or is_up)
         yield Action("pause", node, None, never or is_down or paused or waits.get((Pause, node), ""))
         for end in (DATABASE, CLIENTS, self.pair.peer(node)):
-            cut = any({*f.nodes} == {node, end} for f in self._lasting(Cut))
+            cut = any({*f.nodes} == {node, end} for f in self._lasting_faults(Cut))
             refused = f"{node} is cut off from {end}" if cut else waits.get((Cut, *sorted((node, end))), "")
             yield Action("cut", node, end, never or refused)
 
@@ -132,11 +132,11 @@ class _PairState:
             yield self._link(node, CLIENTS)
 
     def _link(self, a: str, b: str) -> Link:
-        until = max((f.until for f in self._lasting(Cut) if {*f.nodes} == {a, b}), default=None)
+        until = max((f.until for f in self._lasting_faults(Cut) if {*f.nodes} == {a, b}), default=None)
         if until is not None:
             return Link(a, b, LinkState.CUT, until)
         down = any(self.role(n) is Role.DOWN for n in (a, b) if n in self.pair.nodes)
-        slow = [f for f in self._lasting(Slow) if {*f.nodes} == {a, b} and isinstance(f, Slow)]
+        slow = [f for f in self._lasting_faults(Slow) if {*f.nodes} == {a, b} and isinstance(f, Slow)]
         note = f"slower by {max(f.by for f in slow) / 1000:g} s" if slow else ""
         return Link(a, b, LinkState.DOWN if down else LinkState.UP, note=note)
 
@@ -169,11 +169,11 @@ class _PairState:
                     kind = LogKind.ELECTION
                 case Active():
                     kind, counts = LogKind.TAKEOVER, takeovers.get((h.node, h.at))
-                    text = text if counts is None else f"{text}: {_told(counts)}"
+                    text = text if counts is None else f"{text}: {_describe_takeover(counts)}"
             yield LogLine(h.at, text, kind, node, self.pair.group)
 
 
-def _told(t: TakeoverCounts) -> str:
+def _describe_takeover(t: TakeoverCounts) -> str:
     """The cost of a takeover, in words."""
     words = [f"{_events(t.lost)} lost before it", f"{t.replayed:,} replayed"]
     words += [f"{t.missing:,} missing from its state"] if t.missing else []

@@ -134,11 +134,11 @@ class _Resources:
     def _nodes(self) -> Iterator[ClusterNode]:
         for name in (*self.cluster.managers, *self.cluster.nodes):
             group = _MANAGERS if name in self.cluster.managers else _WORKERS
-            until = max((f.until for f in self._lasting(Pause) if name in f.nodes), default=None)
+            until = max((f.until for f in self._lasting_faults(Pause) if name in f.nodes), default=None)
             runs = tuple(self._runs.get(name, ()))
             yield ClusterNode(name, group, self._role(name), runs, None, tuple(self._actions(name)), until)
 
-    def _lasting(self, kind: type[Pause | Cut]) -> Iterator[Pause | Cut]:
+    def _lasting_faults(self, kind: type[Pause | Cut]) -> Iterator[Pause | Cut]:
         """The pauses, or cuts, that have begun and not ended."""
         return (f for f in self.faults if isinstance(f, kind) and f.at <= self.now < f.until)
 
@@ -154,17 +154,22 @@ class _Resources:
             is_down, is_up = waits[Kill], ""
         if Restart in waits:
             is_down, is_up = "", waits[Restart]
-        paused = f"{node} stands still" if any(node in f.nodes for f in self._lasting(Pause)) else ""
+        paused = f"{node} stands still" if any(node in f.nodes for f in self._lasting_faults(Pause)) else ""
         yield Action("kill", node, None, never or is_down)
         yield Action("restart", node, None, never or is_up)
         yield Action("pause", node, None, never or is_down or paused or waits.get(Pause, ""))
-        ends = [DATABASE] if node in self.cluster.managers else [MANAGERS, DATABASE]
-        ends += [CLIENTS] if node in self.cluster.receivers else []
-        for end in ends:
-            meant = {*self.cluster.managers} if end == MANAGERS else {end}
-            cut = any(node in f.nodes and meant & {*f.nodes} for f in self._lasting(Cut))
-            refused = f"{node} is cut off from {end}" if cut else waits.get(Cut, "")
+        for end in self._ends_of_links(node):
+            refused = f"{node} is cut off from {end}" if self._is_cut(node, end) else waits.get(Cut, "")
             yield Action("cut", node, end, never or refused)
+
+    def _ends_of_links(self, node: str) -> list[str]:
+        """The other ends of a node's links, which can be cut."""
+        ends = [DATABASE] if node in self.cluster.managers else [MANAGERS, DATABASE]
+        return [*ends, CLIENTS] if node in self.cluster.receivers else ends
+
+    def _is_cut(self, node: str, end: str) -> bool:
+        meant = {*self.cluster.managers} if end == MANAGERS else {end}
+        return any(node in f.nodes and meant & {*f.nodes} for f in self._lasting_faults(Cut))
 
     # ---------------------------------------------------------------------------------------- links, groups, topics
 
@@ -179,7 +184,7 @@ class _Resources:
             yield self._link(manager, DATABASE)
 
     def _link(self, a: str, b: str) -> Link:
-        until = max((f.until for f in self._lasting(Cut) if {*f.nodes} == {a, b}), default=None)
+        until = max((f.until for f in self._lasting_faults(Cut) if {*f.nodes} == {a, b}), default=None)
         if until is not None:
             return Link(a, b, LinkState.CUT, until)
         known = (*self.cluster.managers, *self.cluster.nodes)

@@ -27,16 +27,16 @@ from ..state.services import Services
 from .calendar import EARLIEST, LATEST, Calendar, parse_time
 from .partials import (
     PartialRows,
-    counted,
+    count_rows,
     empty_part,
     extreme,
-    gathered,
+    gather_sets,
     group_rows,
     join_parts,
     latest_rows,
     merge,
     part_bytes,
-    summed,
+    sum_values,
 )
 from .stored import Stored, keeps_last, to_table, view
 
@@ -94,7 +94,7 @@ class AggregationOp:
         if env.failed is not None:
             source = self.definition.input.source
             columns = list(rows.columns[: len(source.schema)])
-            self.services.failed(self.definition.id, source.id, env, columns, rows.root)
+            self.services.route_failed(self.definition.id, source.id, env, columns, rows.root)
             keep = np.flatnonzero(~env.failed)
             if len(keep) == 0:
                 return
@@ -120,7 +120,7 @@ class AggregationOp:
             times = env.clock()
         else:
             column = self._by(env)
-            times = column.values if column.type is Type.LONG else self._parsed(column.values, env)
+            times = column.values if column.type is Type.LONG else self._parse_times(column.values, env)
             if column.null is not None and column.null.any():
                 env.fail(column.null, "the event has no time to aggregate by")
         if len(times) and (times.min() < EARLIEST or times.max() > LATEST):
@@ -129,7 +129,7 @@ class AggregationOp:
             times = np.where(outside, 0, times)
         return times
 
-    def _parsed(self, codes: Array, env: Env) -> Array:
+    def _parse_times(self, codes: Array, env: Env) -> Array:
         """Times of texts, each distinct text read once."""
         strings = self.services.strings
         if len(self._times) < len(strings):
@@ -175,17 +175,17 @@ class AggregationOp:
         for b in self.definition.base:
             column = None if b.arg is None else values[b.arg]
             if b.kind == "count":
-                columns.append(counted(column, ids, n))
+                columns.append(count_rows(column, ids, n))
                 continue
             assert column is not None
             if b.kind == "sum":
-                columns.append(summed(column, b.type, ids, n))
+                columns.append(sum_values(column, b.type, ids, n))
             elif b.kind in ("min", "max"):
                 columns.append(extreme(column, b.kind == "max", ids, n))
             elif b.kind == "set":
                 _, once = group_rows(key_numbers(column, self.services.strings), ids)
                 found = column.take(once).to_list(self.services.strings)
-                columns.append(gathered(found, ids[once], n))
+                columns.append(gather_sets(found, ids[once], n))
             else:
                 assert latest is not None
                 columns.append(column.take(latest))
@@ -199,7 +199,8 @@ class AggregationOp:
         tables = []
         for d, parts in self._fresh.items():
             if parts:
-                tables.append(to_table(self._stored(merge(join_parts(parts), self.definition.base)), d, self.services))
+                rows = self._to_stored(merge(join_parts(parts), self.definition.base))
+                tables.append(to_table(rows, d, self.services))
                 self._fresh[d] = []
         return pa.concat_tables(tables) if tables else None
 
@@ -207,10 +208,10 @@ class AggregationOp:
         """The rows of `per` whose buckets begin in start ≤ t < end (ms), by time. Needs `keep`."""
         if not self.keep:
             raise ValueError(f"aggregation '{self.definition.id}' keeps nothing in the node: read its store")
-        part = self._kept[per].merged()
+        part = self._kept[per].merge_rows()
         inside = np.flatnonzero((part.bucket >= start) & (part.bucket < end))
         order = inside[np.argsort(part.bucket[inside], kind="stable")]
-        return self._stored(part.take(order))
+        return self._to_stored(part.take(order))
 
     def purge(self, due: int) -> None:
         """Deletes the buckets that the purge of time `due` (ms) does not keep."""
@@ -218,7 +219,7 @@ class AggregationOp:
         for d, kept in self._kept.items():
             begins = self.definition.retention.begins(d, due)
             if begins is not None:
-                part = kept.merged()
+                part = kept.merge_rows()
                 keep = np.flatnonzero(part.bucket >= begins)
                 if len(keep) < len(part):
                     kept.leave(keep)
@@ -227,7 +228,7 @@ class AggregationOp:
         """As `read`, in the columns of the aggregation's schema: AGG_TIMESTAMP, then the selected names."""
         return view(self.read(per, start, end), self.services)
 
-    def _stored(self, part: PartialRows) -> Stored:
+    def _to_stored(self, part: PartialRows) -> Stored:
         keys = [] if self._keys is None else [c.take(part.group) for c in self._keys.columns()]
         return Stored(self.definition, part.bucket, keys, part.columns, part.last)
 
@@ -244,7 +245,7 @@ class AggregationOp:
         return {
             "keys": None if self._keys is None else self._keys.state(),
             "running": [a.state() for _, a, _ in self._running],
-            "kept": {d: _plain(k.merged()) for d, k in self._kept.items()} if self.keep else {},
+            "kept": {d: _plain(k.merge_rows()) for d, k in self._kept.items()} if self.keep else {},
             "fresh": {d: [_plain(p) for p in parts] for d, parts in self._fresh.items()},
         }
 
@@ -278,9 +279,9 @@ class _DurationRows:
         self.parts.append(part)
         self.waiting += len(part)
         if self.waiting > max(4096, 2 * len(self.parts[0])):
-            self.merged()
+            self.merge_rows()
 
-    def merged(self) -> PartialRows:
+    def merge_rows(self) -> PartialRows:
         if len(self.parts) > 1:
             self.parts = [merge(join_parts(self.parts), self.definition.base)]
             self.waiting = 0
@@ -288,7 +289,7 @@ class _DurationRows:
 
     def leave(self, index: Array) -> None:
         """Drops all rows but those at `index`."""
-        self.parts = [self.merged().take(index)]
+        self.parts = [self.merge_rows().take(index)]
 
 
 def _plain(part: PartialRows) -> dict[str, Any]:

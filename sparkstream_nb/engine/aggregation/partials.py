@@ -201,7 +201,7 @@ def group_rows(bucket: Array, group: Array) -> tuple[Array, Array]:
     return out, _assign(bucket, group, out)
 
 
-def summed(column: Column, type: Type, ids: Array, n: int) -> Column:
+def sum_values(column: Column, type: Type, ids: Array, n: int) -> Column:
     """Sums per id as `type`: LONG for int and long (wrapping), DOUBLE for float and double; null for none."""
     total = np.zeros(n, DTYPES[type])
     has = np.zeros(n, np.bool_)
@@ -218,14 +218,14 @@ def extreme(column: Column, greatest: bool, ids: Array, n: int) -> Column:
     return Column(column.type, best, None if has.all() else ~has)
 
 
-def counted(column: Column | None, ids: Array, n: int) -> Column:
+def count_rows(column: Column | None, ids: Array, n: int) -> Column:
     """How many rows per id; those where `column` is not null, if there is one."""
     out = np.zeros(n, np.int64)
     _count(_NO_NULLS if column is None or column.null is None else column.null, ids, out)
     return Column(Type.LONG, out)
 
 
-def gathered(values: Sequence[Any], ids: Array, n: int) -> Column:
+def gather_sets(values: Sequence[Any], ids: Array, n: int) -> Column:
     """The set of the `values` (hashable) of each id."""
     order = np.argsort(ids, kind="stable")
     ordered = [values[i] for i in order.tolist()]
@@ -233,7 +233,7 @@ def gathered(values: Sequence[Any], ids: Array, n: int) -> Column:
     return _sets([frozenset(ordered[a:b]) for a, b in pairwise(ends)])
 
 
-def collected(sets: Sequence[frozenset[Any]], ids: Array, n: int) -> Column:
+def unite_sets(sets: Sequence[frozenset[Any]], ids: Array, n: int) -> Column:
     """The union of the sets of each id."""
     found: list[list[frozenset[Any]]] = [[] for _ in range(n)]
     for k, v in zip(ids.tolist(), sets, strict=True):
@@ -267,11 +267,11 @@ def merge(part: PartialRows, base: Sequence[BaseColumn]) -> PartialRows:
     columns = []
     for b, c in zip(base, part.columns, strict=True):
         if b.kind in ("sum", "count"):
-            columns.append(summed(c, b.type, ids, n))
+            columns.append(sum_values(c, b.type, ids, n))
         elif b.kind in ("min", "max"):
             columns.append(extreme(c, b.kind == "max", ids, n))
         elif b.kind == "set":
-            columns.append(collected(c.values.tolist(), ids, n))
+            columns.append(unite_sets(c.values.tolist(), ids, n))
         else:
             assert latest is not None
             columns.append(c.take(latest))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...plan.nodes import AggregationDef
-from ..columnar.columns import Strings
+from ..columnar.columns import StringPool
 from ..expressions import Context
 from ..state.services import Services
 from .calendar import Calendar
@@ -40,7 +40,7 @@ def storable(
     """
     if not unfit(partials):
         return partials, []
-    services, calendar = Services(Strings(), Context()), Calendar(zone)
+    services, calendar = Services(StringPool(), Context()), Calendar(zone)
     kept: Stored | None = None
     tables, left = [], []
     for duration in definition.durations:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ...plan.nodes import Agg
 from ...types import Type
-from ..columnar.columns import Strings
+from ..columnar.columns import StringPool
 from .base import Aggregator
 from .collected import COLLECTED, UnionSet
 from .deviations import StdDev
@@ -38,7 +38,7 @@ AGGREGATORS: dict[str, Callable[[tuple[Type, ...], bool], Aggregator]] = {
 """Aggregator by its key in `plan.functions.AGGREGATORS`."""
 
 
-def make_aggregator(node: Agg, sliding: bool, strings: Strings, *, grouped: bool = False) -> Aggregator:
+def make_aggregator(node: Agg, sliding: bool, strings: StringPool, *, grouped: bool = False) -> Aggregator:
     """The aggregator of `node`. `sliding`: rows of its query expire one by one, or expired rows are output. `grouped`:
     it has a state per group or partition instance, which Siddhi drops when it is empty.
     """

@@ -12,7 +12,7 @@ from ...types import Type
 from ..columnar.arrays import grown
 from ..columnar.columns import Array, Column, Mask
 from ..columnar.jit import AHEAD, FAR, inlined, kernel, prefetch
-from ..columnar.rows import EXPIRED, RESET, Pushed
+from ..columnar.rows import EXPIRED, RESET, FixedLagOps
 
 NO_MASK = np.zeros(0, np.bool_)
 NO_KIND = np.zeros(0, np.int8)
@@ -35,7 +35,7 @@ class AggregateInput:
     The value after an op is output if the op's type is in the bit mask `shown`. `slot` (int64) is the output row of
     each such op; None: consecutive rows. The last value of an output row wins. `size` is the number of output rows.
 
-    `pushed`: defines the ops instead of `kind` and `pos`, until `lay_out` computes these; CURRENT ops are shown.
+    `fixed_lag`: defines the ops instead of `kind` and `pos`, until `lay_out` computes these; CURRENT ops are shown.
     """
 
     n: int
@@ -48,13 +48,13 @@ class AggregateInput:
     shown: int = EVERY
     slot: Array | None = None
     size: int = -1
-    pushed: Pushed | None = None
+    fixed_lag: FixedLagOps | None = None
 
     def lay_out(self) -> None:
-        """Computes `kind` and `pos` from `pushed`, for loops that do not support it."""
-        if self.pushed is not None:
-            self.kind, self.pos = self.pushed.laid_out()
-            self.pushed = None
+        """Computes `kind` and `pos` from `fixed_lag`, for loops that do not support it."""
+        if self.fixed_lag is not None:
+            self.kind, self.pos = self.fixed_lag.laid_out()
+            self.fixed_lag = None
 
     @staticmethod
     def of(kind: Array | None, group: Array, groups: int, part: Array | None = None) -> AggregateInput:
@@ -188,14 +188,14 @@ class Aggregator(Protocol):
         ...
 
     pushes: bool
-    """True if `over` supports a feed with `pushed`."""
+    """True if `over` supports a feed with `fixed_lag`."""
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
         """The final value of each of the `groups`, as `over` of a new aggregator gives for CURRENT events of the groups
         `group`, numbered by first occurrence. The aggregator's state afterwards is undefined."""
         ...
 
-    def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
+    def find_refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
         """The rows whose arguments raise an error, and the reason; None if there are none. They must not be passed to
         `run`."""
         ...
@@ -234,7 +234,7 @@ class Base:
         n = len(group)
         return self.over(args, AggregateInput(n, None, group, groups, None, 1, None, EVERY, group, groups))
 
-    def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
+    def find_refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
         return None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columnar.columns import Array, Column, Mask, Strings
+from ..columnar.columns import Array, Column, Mask, StringPool
 from ..columnar.rows import CURRENT, EXPIRED, RESET
 from ..expressions.jsontext import JsonError, read_smart, write_gson
 from ..expressions.objects import HashMap, same
@@ -25,7 +25,7 @@ class ObjectAggregate(Base):
 
     result = Type.OBJECT
 
-    def __init__(self, args: tuple[Type, ...], sliding: bool, strings: Strings) -> None:
+    def __init__(self, args: tuple[Type, ...], sliding: bool, strings: StringPool) -> None:
         self.types, self.sliding, self.strings = args, sliding, strings
         self.held: dict[int, dict[int, Any]] = {}
         """Partition instance → group → state."""
@@ -99,11 +99,11 @@ class UnionSet(ObjectAggregate):
     stays
     at one (`UnionSetAttributeAggregatorExecutor.processRemove`), until a group's set is empty."""
 
-    def __init__(self, args: tuple[Type, ...], sliding: bool, strings: Strings, grouped: bool) -> None:
+    def __init__(self, args: tuple[Type, ...], sliding: bool, strings: StringPool, grouped: bool) -> None:
         super().__init__(args, sliding, strings)
         self.grouped = grouped
 
-    def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
+    def find_refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
         return not_of(args[0], set, "unionSet takes sets")
 
     def empty(self) -> list[Any]:
@@ -152,7 +152,7 @@ class ListCollect(ObjectAggregate):
 class ListMerge(ListCollect):
     """`list:merge(list[, is.distinct])`: an expired list takes all its elements out, however often they are in."""
 
-    def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
+    def find_refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
         return not_of(args[0], list, "list:merge takes lists")
 
     def add(self, state: list[Any], args: tuple[Any, ...]) -> None:
@@ -166,7 +166,7 @@ class ListMerge(ListCollect):
 class MapCollect(ObjectAggregate):
     """`map:collect(key, value)`."""
 
-    def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
+    def find_refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
         if args[0].type is not Type.OBJECT:
             return None
         mask = np.fromiter((isinstance(v, list | dict | set) for v in args[0].values.tolist()), np.bool_, len(args[0]))
@@ -191,7 +191,7 @@ class MapCollect(ObjectAggregate):
 class MapMerge(MapCollect):
     """`map:merge(map)`."""
 
-    def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
+    def find_refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
         return not_of(args[0], dict, "map:merge takes maps")
 
     def add(self, state: HashMap, args: tuple[Any, ...]) -> None:
@@ -253,7 +253,7 @@ class JsonGroup(ObjectAggregate):
 
     result = Type.STRING
 
-    def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
+    def find_refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
         bad = np.zeros(len(args[0]), np.bool_)
         for i, v in enumerate(args[0].to_list(self.strings)):
             try:
@@ -309,7 +309,7 @@ def _object(value: Any) -> Any:
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "/": "\\/", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-def _quoted(value: str) -> str:
+def _quote_json(value: str) -> str:
     out = []
     for c in value:
         if c in _ESCAPES:
@@ -326,15 +326,15 @@ def write_smart(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, str):
-        return _quoted(value)
+        return _quote_json(value)
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_quoted(object_text(k))}:{write_smart(v)}" for k, v in value.items()) + "}"
+        return "{" + ",".join(f"{_quote_json(object_text(k))}:{write_smart(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(write_smart, value)) + "]"
     return object_text(value)
 
 
-COLLECTED: dict[str, Callable[[tuple[Type, ...], bool, Strings], ObjectAggregate]] = {
+COLLECTED: dict[str, Callable[[tuple[Type, ...], bool, StringPool], ObjectAggregate]] = {
     "list:collect": ListCollect,
     "list:merge": ListMerge,
     "map:collect": MapCollect,

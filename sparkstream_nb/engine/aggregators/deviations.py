@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columnar.arrays import lined, wider
+from ..columnar.arrays import aligned_zeros, wider
 from ..columnar.columns import Array, Column
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, EXPIRED
@@ -53,7 +53,7 @@ TRUSTED = 2.0**30
 
 
 @inlined
-def _moved(v: Any, had: Any, sign: Any, cells: Array, a: Any) -> None:
+def _move_group(v: Any, had: Any, sign: Any, cells: Array, a: Any) -> None:
     """Adds a value to the group whose words begin at `a` and that `had` so many, or takes it away (`sign`): Welford's
     algorithm, with a total that does not lose what it rounds off. Values are far from the base by the same when they
     come and when they go."""
@@ -198,7 +198,7 @@ def _deviations(
                 elif count == 1 and k == CURRENT:
                     cells[a + BASE] = v
                 else:
-                    _moved(v, count - sign, sign, cells, a)
+                    _move_group(v, count - sign, sign, cells, a)
                     if k == EXPIRED and not cells[a + SQUARES] >= TRUSTED * cells[a + ERROR] and ends[2 * a + LAST] > 0:
                         _anew(values, after, cells, ends, a)
         c: Any = words[a + COUNT] + words[a + ODD]
@@ -218,7 +218,7 @@ _GROWING, _LEAVING = Loops(_deviations, leaves=False), Loops(_deviations, leaves
 
 
 @kernel
-def _gathered(first: Array, values: Array, after: Array, out: Array, size: Array) -> int:
+def _gather_by_group(first: Array, values: Array, after: Array, out: Array, size: Array) -> int:
     """Writes the values of each group to `out`, in their order, and how many they are to `size`; returns how many there
     are in all."""
     n = 0
@@ -265,7 +265,7 @@ class StdDev(Grouped):
         """Room for so many groups."""
         have = len(self.cells) >> SHIFT
         if have < groups:
-            cells = lined(max(groups, wider(have), 16) << SHIFT, np.float64)
+            cells = aligned_zeros(max(groups, wider(have), 16) << SHIFT, np.float64)
             cells[: len(self.cells)] = self.cells
             self.cells = cells
 
@@ -273,7 +273,7 @@ class StdDev(Grouped):
         """The values that may leave, group after group, and how many of each group these are: `UNKNOWN` as there."""
         first = self.cells.view(np.int32)[FIRST :: 2 << SHIFT].astype(np.int64)
         values, size = np.empty(self.used), np.minimum(first, 0)
-        n = _gathered(first, self.values, self.after, values, size)
+        n = _gather_by_group(first, self.values, self.after, values, size)
         return values[:n], size
 
     def _keep(self, values: Array, size: Array, room: int = 0) -> None:

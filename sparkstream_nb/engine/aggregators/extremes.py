@@ -12,7 +12,7 @@ from ...types import Type
 from ..columnar.arrays import fill_at, grown
 from ..columnar.columns import DTYPES, Array, Column
 from ..columnar.jit import eight_equal, eight_greater, eight_less, either, inlined, kernel, ones_above, prefetch
-from ..columnar.rows import CURRENT, EXPIRED, RESET, Pushed
+from ..columnar.rows import CURRENT, EXPIRED, RESET, FixedLagOps
 from .base import (
     NO_MASK,
     AggregateInput,
@@ -174,9 +174,9 @@ def _pushed_extremes(
     sign: int, grouped: bool, begin: int, used: int, values: Array, at: int, n: int, free: int, lag: int, group: Array,
     ahead: int, queue: Array, pool: Array, out: Array,
 ) -> tuple[int, int]:  # fmt: skip
-    """As `_extremes` over the ops of `rows.Pushed`, from its event `begin` on: values after CURRENT rows, of which none
-    is null. What comes and what goes stand apart here, as it is known which is next. Returns (events done, what of the
-    pool is taken)."""
+    """As `_extremes` over the ops of `rows.FixedLagOps`, from its event `begin` on: values after CURRENT rows, of which
+    none is null. What comes and what goes stand apart here, as it is known which is next. Returns (events done, what of
+    the pool is taken)."""
     one, two, near, zero = np.uint64(1), np.uint64(2), np.uint64(_NEAR), np.uint64(0)
     for j in range(begin, n):
         i = np.uint64(at + j)
@@ -323,9 +323,9 @@ class Min(Grouped):
         out, null = np.empty(feed.size + 1, self.dtype), np.empty(feed.size + 1, np.bool_)
         if self.sliding:
             self.queue = grown(self.queue, 4 * feed.groups)
-            if feed.pushed is not None:
+            if feed.fixed_lag is not None:
                 if feed.slot is None and column.null is None and not len(self.epoch):
-                    return self._pushed(values, feed.pushed, feed)
+                    return self._run_pushed(values, feed.fixed_lag, feed)
                 feed.lay_out()
             done, made, holes = 0, 0, False
             while done < feed.n:
@@ -344,7 +344,7 @@ class Min(Grouped):
         shown = shown_column(self.type, out, null if holes else None)
         return Column(self.type, shown.values.astype(DTYPES[self.type], copy=False), shown.null)
 
-    def _pushed(self, values: Array, ops: Pushed, feed: AggregateInput) -> Column:
+    def _run_pushed(self, values: Array, ops: FixedLagOps, feed: AggregateInput) -> Column:
         out, ahead, done = np.empty(ops.n, self.dtype), feed.ahead(self.words), 0
         loop = _pushed_loop(self.sign, len(feed.group) > 0, ahead > 0)
         while done < ops.n:

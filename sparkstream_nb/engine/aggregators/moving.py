@@ -32,7 +32,7 @@ LEFT = 2
 
 
 @inlined
-def _moved(what: int, values: Array, i: Any, sign: Any, real: Array, whole: Array, at: Any) -> Any:
+def _move_total(what: int, values: Array, i: Any, sign: Any, real: Array, whole: Array, at: Any) -> Any:
     """Adds a value to a total or takes it away. Returns what tells whether the total is beyond what is exact."""
     bits = np.uint64(0)
     if what == WHOLE:
@@ -62,13 +62,13 @@ def _all_moved(
     what0: int, what1: int, what2: int, what3: int, values0: Array, values1: Array, values2: Array, values3: Array,
     i: Any, sign: Any, real: Array, whole: Array, at: Any,
 ) -> Any:  # fmt: skip
-    """`_moved` for all of a row."""
-    far = _moved(what0, values0, i, sign, real, whole, at)
-    bits = _moved(what1, values1, i, sign, real, whole, at + np.uint64(1))
+    """`_move_total` for all of a row."""
+    far = _move_total(what0, values0, i, sign, real, whole, at)
+    bits = _move_total(what1, values1, i, sign, real, whole, at + np.uint64(1))
     far |= bits
-    bits = _moved(what2, values2, i, sign, real, whole, at + np.uint64(2))
+    bits = _move_total(what2, values2, i, sign, real, whole, at + np.uint64(2))
     far |= bits
-    bits = _moved(what3, values3, i, sign, real, whole, at + np.uint64(3))
+    bits = _move_total(what3, values3, i, sign, real, whole, at + np.uint64(3))
     return far | bits
 
 
@@ -131,14 +131,15 @@ def together(
     return kernel(_together, shift=shift, placed=placed, kinds=kinds, by_pos=by_pos, grouped=grouped, **fixed)
 
 
-def _pushing(
+def _push_ops(
     shift: int, near: bool, what0: int, what1: int, what2: int, what3: int, first: int, n: int, free: int, lag: int,
     group: Array, ahead: int, count: Array, real: Array, whole: Array, values0: Array, values1: Array, values2: Array,
     values3: Array, out0: Array, out1: Array, out2: Array, out3: Array,
 ) -> int:  # fmt: skip
-    """As `_together`, over the ops of `rows.Pushed`; the values after CURRENT rows are output. An event that expires
-    was added before, so its group has a row. Separate loops for add and remove, without values that are not output,
-    take half the time per row. Groups of expiring events are not prefetched if they are still cached (`near`)."""
+    """As `_together`, over the ops of `rows.FixedLagOps`; the values after CURRENT rows are output. An event that
+    expires was added before, so its group has a row. Separate loops for add and remove, without values that are not
+    output, take half the time per row. Groups of expiring events are not prefetched if they are still cached (`near`).
+    """
     far: Any = np.uint64(0)
     turn = max(n - ahead, free)
     for pushes, begin, end, soon in ((0, 0, free, 0), (1, free, turn, ahead), (1, turn, n, 0)):
@@ -167,10 +168,10 @@ def _pushing(
 
 
 @cache
-def pushing(shift: int, asks: bool, near: bool, *what: int) -> Callable[..., int]:
-    """`_pushing` for these aggregates; if it does not ask for anything ahead, `ahead` is not given."""
+def compile_push(shift: int, asks: bool, near: bool, *what: int) -> Callable[..., int]:
+    """`_push_ops` for these aggregates; if it does not ask for anything ahead, `ahead` is not given."""
     fixed = {f"what{k}": w for k, w in enumerate(what)} | ({} if asks else {"ahead": 0})
-    return kernel(_pushing, shift=shift, near=near, **fixed)
+    return kernel(_push_ops, shift=shift, near=near, **fixed)
 
 
 def _of_one_group(
@@ -206,7 +207,7 @@ def of_one_group(what: int, kinds: bool, by_pos: bool) -> Callable[..., tuple[in
 def _pushing_of_one_group(
     what: int, first: int, n: int, free: int, lag: int, count: int, total: Array, values: Array, out: Array
 ) -> tuple[int, int]:
-    """As `_of_one_group` over the ops of `rows.Pushed`."""
+    """As `_of_one_group` over the ops of `rows.FixedLagOps`."""
     far: Any = np.uint64(0)
     t = total[0]
     for j in range(n):

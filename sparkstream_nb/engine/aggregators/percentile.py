@@ -105,7 +105,7 @@ class Percentile(Grouped):
         self.start, self.room, self.size = (np.zeros(0, np.int64) for _ in range(3))
         self._begin()
 
-    def refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
+    def find_refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
         return null_rows(args[0], "math:percentile takes no null")
 
     def run(

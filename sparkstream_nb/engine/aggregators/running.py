@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columnar.arrays import Array, lined, wider
+from ..columnar.arrays import Array, aligned_zeros, wider
 from ..columnar.blocks import Blocks, Tracked
 from ..columnar.columns import Column
 from .base import AggregateInput, Grouped
@@ -27,8 +27,8 @@ from .moving import (
     NOTHING,
     REAL,
     WHOLE,
+    compile_push,
     of_one_group,
-    pushing,
     pushing_of_one_group,
     together,
     undone,
@@ -70,7 +70,7 @@ class Cells:
     def split(self) -> None:
         """Switches to a separate count for each aggregate."""
         if self._counts is None and self.size > 1:
-            self._counts = lined(len(self._words), np.int64)
+            self._counts = aligned_zeros(len(self._words), np.int64)
             self._rows(self._counts)[:, 1:] = self._rows(self._words)[:, :1]
             self._blocks[1].forget()
 
@@ -100,14 +100,14 @@ class Cells:
 
     def touch(self, feed: AggregateInput) -> None:
         """The groups of the ops of `feed` are written."""
-        if not self._blocks[0].spared(feed.n) | self._blocks[1].spared(feed.n):
+        if not self._blocks[0].can_spare(feed.n) | self._blocks[1].can_spare(feed.n):
             return
         group = feed.group
         if len(group) == 0:
             group = np.zeros(1, np.int64)
-        elif feed.pushed is not None:
-            first, end = feed.pushed.first, feed.pushed.first + feed.pushed.n
-            gone = slice(first + feed.pushed.free - feed.pushed.lag, end - feed.pushed.lag)
+        elif feed.fixed_lag is not None:
+            first, end = feed.fixed_lag.first, feed.fixed_lag.first + feed.fixed_lag.n
+            gone = slice(first + feed.fixed_lag.free - feed.fixed_lag.lag, end - feed.fixed_lag.lag)
             group = np.concatenate([group[gone], group[first:end]])
         elif feed.pos is not None:
             group = group[feed.pos]
@@ -117,7 +117,7 @@ class Cells:
         for blocks in self._blocks:
             blocks.touch(groups.astype(np.int64) << self.shift)
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         """All of it, saved by change."""
         arrays = self._words, self._counts
         words, counts = (
@@ -126,7 +126,7 @@ class Cells:
         return {"words": words, "counts": counts}
 
     def load(self, state: dict[str, Any]) -> None:
-        """The inverse of `saved`."""
+        """The inverse of `save_state`."""
         words, counts = state["words"], state["counts"]
         self._words = _more(words, len(words))
         self._counts = None if counts is None else _more(counts, len(counts))
@@ -141,7 +141,7 @@ class Cells:
 
 
 def _more(words: Array, n: int) -> Array:
-    out = lined(n, np.int64)
+    out = aligned_zeros(n, np.int64)
     out[: len(words)] = words
     return out
 
@@ -178,8 +178,8 @@ class RunningAggregate(Grouped):
         count = {"count": counts, "epoch": self.epoch, "era": self.eras}
         return count if self.what == COUNT else {"total": totals.view(self.dtype), **count}
 
-    def saved(self) -> dict[str, Any]:
-        cells = self.cells.saved() if self.at == 0 else None
+    def save_state(self) -> dict[str, Any]:
+        cells = self.cells.save_state() if self.at == 0 else None
         return {"cells": cells, "exact": self.exact, "epoch": self.epoch, "era": self.eras}
 
     def load(self, state: dict[str, Any]) -> None:
@@ -261,7 +261,7 @@ def _run(
     size = feed.size + 1
     values = [columns[0].values if columns else _NO_VALUES for columns in args]
     outs: list[Array] = [np.empty(size, a.dtype) for a in members]
-    none = None if feed.pushed is not None else np.empty(size, np.uint8)
+    none = None if feed.fixed_lag is not None else np.empty(size, np.uint8)
     if len(feed.group) or feed.slot is not None:
         far = _by_group(cells, members, values, feed, none, outs)
     else:
@@ -297,10 +297,10 @@ def _by_group(
         what[a.at - first], given[a.at - first], out[a.at - first] = a.what, v, o
     words = cells.counts(first), cells.totals(first, np.float64), cells.totals(first, np.int64)
     asked = {name: n for name, n in (("ahead", feed.ahead(1 << cells.shift)), ("reach", feed.reach)) if n}
-    if feed.pushed is not None:
-        p = feed.pushed
+    if feed.fixed_lag is not None:
+        p = feed.fixed_lag
         ahead = [asked["ahead"]] if "ahead" in asked else []
-        return pushing(cells.shift, bool(ahead), bool(ahead) and p.lag <= NEAR, *what)(
+        return compile_push(cells.shift, bool(ahead), bool(ahead) and p.lag <= NEAR, *what)(
             p.first, p.n, p.free, p.lag, feed.group, *ahead, *words, *given, *out
         )
     n, kind, pos, group, _, slot, shown = feed.arrays
@@ -320,8 +320,8 @@ def _of_one_group(
     far, after = 0, 0
     for a, v, out in zip(members, values, outs, strict=True):
         total, before = cells.totals(a.at, a.dtype), int(count[0])
-        if feed.pushed is not None:
-            p = feed.pushed
+        if feed.fixed_lag is not None:
+            p = feed.fixed_lag
             more, after = pushing_of_one_group(a.what)(p.first, p.n, p.free, p.lag, before, total, v, out)
         else:
             n, kind, pos, *_, shown = feed.arrays

@@ -18,7 +18,7 @@ def wider(have: int) -> int:
     return 2 * have if have < 1 << 16 else have + have // 2 & ~3
 
 
-def lined(n: int, dtype: Any) -> Array:
+def aligned_zeros(n: int, dtype: Any) -> Array:
     """`n` zeros of eight bytes each, aligned to a cache line."""
     words = np.zeros(n + 7, dtype)
     first = -(words.ctypes.data // 8) % 8

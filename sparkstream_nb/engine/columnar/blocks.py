@@ -50,7 +50,7 @@ class Blocks:
         """Elements of a block."""
         self._digests: dict[int, str] = {}
 
-    def spared(self, n: int) -> bool:
+    def can_spare(self, n: int) -> bool:
         """True if `n` writes may leave blocks that are known as they are; else all are taken for written, as they may
         well be in all."""
         if n > 4 * len(self._digests):
@@ -59,7 +59,7 @@ class Blocks:
 
     def touch(self, places: Array) -> None:
         """The elements with these absolute numbers were written."""
-        if self.spared(len(places)):
+        if self.can_spare(len(places)):
             for k in np.unique(places // self.per).tolist():
                 self._digests.pop(k, None)
 

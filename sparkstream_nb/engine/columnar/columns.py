@@ -1,6 +1,6 @@
 """Columns: the memory layout of values inside a node.
 
-A column is a numpy array and a null mask. Strings are int32 codes of the node's dictionary (`Strings`), so that
+A column is a numpy array and a null mask. Strings are int32 codes of the node's dictionary (`StringPool`), so that
 grouping, joining and comparing strings are integer work; objects (lists, maps, sets) are a numpy object array.
 
 | type | `values.dtype` | at null positions |
@@ -24,7 +24,7 @@ from ...types import Type
 from .arrays import Array as Array
 from .arrays import Mask as Mask
 from .arrays import arrow_of
-from .strings import Strings as Strings
+from .string_pool import StringPool as StringPool
 
 DTYPES: dict[Type, np.dtype[Any]] = {
     Type.STRING: np.dtype(np.int32),
@@ -71,7 +71,7 @@ class Column:
         """The null mask, made if there is none."""
         return np.zeros(len(self), np.bool_) if self.null is None else self.null
 
-    def joined(self, others: Sequence[Column]) -> Column | None:
+    def try_concat(self, others: Sequence[Column]) -> Column | None:
         """The concatenation of this column and the others if it is possible without gathering values; else None."""
         return None
 
@@ -91,7 +91,7 @@ class Column:
         return Column(type, values, np.ones(n, np.bool_))
 
     @staticmethod
-    def constant(type: Type, value: Any, n: int, strings: Strings) -> Column:
+    def constant(type: Type, value: Any, n: int, strings: StringPool) -> Column:
         """`value` `n` times (None: nulls)."""
         if value is None:
             return Column.all_null(type, n)
@@ -102,7 +102,7 @@ class Column:
         return Column(type, np.full(n, strings.code(value) if type is Type.STRING else value, DTYPES[type]))
 
     @staticmethod
-    def of(type: Type, values: Sequence[Any], strings: Strings) -> Column:
+    def of(type: Type, values: Sequence[Any], strings: StringPool) -> Column:
         """A column of Python values; None is null. INT and LONG wrap as in Java."""
         n = len(values)
         null = np.fromiter((v is None for v in values), np.bool_, n)
@@ -120,7 +120,7 @@ class Column:
         return Column(type, data, null if null.any() else None)
 
     @staticmethod
-    def from_arrow(type: Type, array: pa.Array | pa.ChunkedArray, strings: Strings) -> Column:
+    def from_arrow(type: Type, array: pa.Array | pa.ChunkedArray, strings: StringPool) -> Column:
         """A column over an Arrow array of `ARROW[type]`; zero copy for numbers without nulls.
 
         OBJECT columns take any Arrow array, as Python values.
@@ -145,11 +145,11 @@ class Column:
         """True if this is a string column without codes in which nearly all values are distinct (see `Texts`)."""
         return False
 
-    def texts(self, strings: Strings) -> pa.Array:
+    def texts(self, strings: StringPool) -> pa.Array:
         """An Arrow string array of texts. Where `strings.halves` is true afterwards, some may not be what they are."""
         return strings.to_arrow(self.values).dictionary_decode()
 
-    def to_arrow(self, strings: Strings) -> pa.Array:
+    def to_arrow(self, strings: StringPool) -> pa.Array:
         """An Arrow array: for strings a dictionary array, or a string array if they are `many`; else `ARROW[type]`.
         Raises TypeError for OBJECT, which has no Arrow type."""
         if self.type is Type.STRING:
@@ -158,7 +158,7 @@ class Column:
             raise TypeError("an object column has no Arrow form")
         return arrow_of(self.values, ARROW[self.type], self.null)
 
-    def to_list(self, strings: Strings) -> list[Any]:
+    def to_list(self, strings: StringPool) -> list[Any]:
         """Python values, None for null."""
         if self.type is Type.STRING:
             return list(strings.decode(self.values))
@@ -192,7 +192,7 @@ class Texts(Column):
 
     __slots__ = ("_array", "_codes", "_many", "_strings")
 
-    def __init__(self, array: pa.Array, strings: Strings, *, many: bool | None = None) -> None:
+    def __init__(self, array: pa.Array, strings: StringPool, *, many: bool | None = None) -> None:
         """`many` None: a sample is to tell."""
         self.type = Type.STRING
         self.null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
@@ -217,7 +217,7 @@ class Texts(Column):
             self._many = self._array.type == pa.string() and nearly_distinct(self._array)
         return self._many
 
-    def texts(self, strings: Strings) -> pa.Array:
+    def texts(self, strings: StringPool) -> pa.Array:
         return self._array if self.many else super().texts(strings)
 
     def take(self, index: Array) -> Column:
@@ -233,16 +233,16 @@ class Texts(Column):
             return super().slice(a, b)
         return Texts(self._array.slice(a, b - a), self._strings, many=self._many)
 
-    def joined(self, others: Sequence[Column]) -> Column | None:
+    def try_concat(self, others: Sequence[Column]) -> Column | None:
         texts = [o for o in others if isinstance(o, Texts) and o.many]
         if not self.many or len(texts) < len(others):
             return None
         return Texts(pa.concat_arrays([t._array for t in (self, *texts)]), self._strings, many=True)
 
-    def to_arrow(self, strings: Strings) -> pa.Array:
+    def to_arrow(self, strings: StringPool) -> pa.Array:
         return self._array if self.many else super().to_arrow(strings)
 
-    def to_list(self, strings: Strings) -> list[Any]:
+    def to_list(self, strings: StringPool) -> list[Any]:
         return list(self._array.to_pylist()) if self.many else super().to_list(strings)
 
 
@@ -345,7 +345,7 @@ def concat(parts: Sequence[Column]) -> Column:
         return parts[0]
     if any(isinstance(p, UnreadColumn) for p in parts):
         return UnreadColumn(parts[0].type, sum(map(len, parts)))
-    joined = parts[0].joined(parts[1:])
+    joined = parts[0].try_concat(parts[1:])
     if joined is not None:
         return joined
     null = None

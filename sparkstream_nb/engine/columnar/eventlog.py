@@ -18,7 +18,7 @@ _OWN = 4
 """Who holds a buffer that is its log's alone: the log, a list of all its buffers, a loop over that, and who asks."""
 
 
-def _widened(array: Array, low: int, end: int, size: int) -> Array:
+def _widen_array(array: Array, low: int, end: int, size: int) -> Array:
     """Room for `size`: what lies between `low` and `end`, and whatever there is behind it."""
     out = np.empty(size, array.dtype)
     out[: end - low] = array[low:end]
@@ -86,11 +86,11 @@ class EventLog:
             return
         self.capacity = size
         if self.timed:
-            self.ts = _widened(self.ts, low, end, size)
+            self.ts = _widen_array(self.ts, low, end, size)
         if self.parted:
-            self.part = _widened(self.part, low, end, size)
-        self._values = [_widened(v, low, end, size) for v in self._values]
-        self._null = [None if m is None else _widened(m, low, end, size) for m in self._null]
+            self.part = _widen_array(self.part, low, end, size)
+        self._values = [_widen_array(v, low, end, size) for v in self._values]
+        self._null = [None if m is None else _widen_array(m, low, end, size) for m in self._null]
         self.end = end - low
 
     def _buffers(self) -> list[Array]:
@@ -214,7 +214,7 @@ class EventLog:
         ts = self.ts[index] if self.timed else np.zeros(len(index), np.int64)
         return {"columns": self.columns(index), "ts": ts, "part": part}
 
-    def saved(self, a: int, b: int) -> dict[str, Any]:
+    def save_state(self, a: int, b: int) -> dict[str, Any]:
         """The events at the positions a ≤ i < b as plain data that is saved by change. `load` takes it as well."""
         if not self._blocks:
             sizes = [size for v in self._values for size in (v.itemsize, 1)]
@@ -224,7 +224,7 @@ class EventLog:
         self._saved_to = max(self._saved_to, self.base + b)
         *blocks_, ts, part = self._blocks
 
-        def tracked(blocks: Blocks, array: Array) -> Tracked:
+        def track_array(blocks: Blocks, array: Array) -> Tracked:
             return Tracked.of(blocks, self.base + a, array[a:b])
 
         columns = []
@@ -232,12 +232,12 @@ class EventLog:
             if t is Type.OBJECT:
                 columns += self.between(a, b)[i : i + 1]
                 continue
-            null = None if m is None else tracked(blocks_[2 * i + 1], m)
-            columns.append(Column(t, tracked(blocks_[2 * i], v), null))  # type: ignore[arg-type]
+            null = None if m is None else track_array(blocks_[2 * i + 1], m)
+            columns.append(Column(t, track_array(blocks_[2 * i], v), null))  # type: ignore[arg-type]
         return {
             "columns": columns, "n": b - a, "first": self.base + a,
-            "ts": tracked(ts, self.ts) if self.timed else None,
-            "part": tracked(part, self.part) if self.parted else None,
+            "ts": track_array(ts, self.ts) if self.timed else None,
+            "part": track_array(part, self.part) if self.parted else None,
         }  # fmt: skip
 
     def touch_ts(self, positions: Array) -> None:

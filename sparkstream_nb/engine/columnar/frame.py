@@ -17,8 +17,9 @@ EventTime = Callable[[EventRef], Column]
 class LazyRows:
     """Rows without their columns (see `Rows`), and `resolve`, which gives the column that a reference names.
 
-    `event_time` gives the timestamps of whole events, where there are several in a row. `passing` and `anew` are
-    those of the rows, `places` the position of each attribute among their columns (None: they are the same).
+    `event_time` gives the timestamps of whole events, where there are several in a row. `window_ops` and
+    `resets_per_chunk` are those of the rows, `places` the position of each attribute among their columns (None: they
+    are the same).
     """
 
     ts: Array
@@ -28,9 +29,9 @@ class LazyRows:
     part: Array | None
     resolve: Resolver
     event_time: EventTime | None = None
-    passing: WindowOps | None = None
+    window_ops: WindowOps | None = None
     places: dict[int, int] | None = None
-    anew: bool = False
+    resets_per_chunk: bool = False
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -43,18 +44,18 @@ class LazyRows:
             *order_at(self.root, self.chunk, index),
             None if self.kind is None else self.kind[index],
             None if self.part is None else self.part[index],
-            cached(lambda ref: whole(ref).take(index)),
+            cache_columns(lambda ref: whole(ref).take(index)),
             None if time is None else lambda ref: time(ref).take(index),
-            anew=self.anew,
+            resets_per_chunk=self.resets_per_chunk,
         )
 
     def event(self, attr: int) -> Column:
         """An attribute of the events that pass the window, by position."""
-        assert self.passing is not None
-        return self.passing.columns.events[attr if self.places is None else self.places[attr]]
+        assert self.window_ops is not None
+        return self.window_ops.columns.events[attr if self.places is None else self.places[attr]]
 
 
-def cached(resolve: Resolver) -> Resolver:
+def cache_columns(resolve: Resolver) -> Resolver:
     """`resolve` that computes each column once."""
     known: dict[Ref | EventRef, Column] = {}
 
@@ -75,5 +76,6 @@ def frame_of(rows: Rows, places: dict[int, int] | None = None) -> LazyRows:
         return rows.columns[ref.attr if places is None else places[ref.attr]]
 
     return LazyRows(
-        rows.ts, rows.root, rows.chunk, rows.kind, rows.part, resolve, None, rows.passing, places, rows.anew
-    )
+        rows.ts, rows.root, rows.chunk, rows.kind, rows.part, resolve, None, rows.window_ops, places,
+        rows.resets_per_chunk,
+    )  # fmt: skip

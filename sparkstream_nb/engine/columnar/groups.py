@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from .arrays import grown, lined
-from .columns import Array, Column, Strings
+from .arrays import aligned_zeros, grown
+from .bucket_hash import BLOCK, enter, found, keys_for, keys_of, larger, line_of
+from .columns import Array, Column, StringPool
 from .eventlog import EventLog
 from .jit import kernel, prefetch
 from .rows import Rows
-from .slots import BLOCK, enter, found, keys_for, keys_of, larger, line_of
 
 _NULL_KEY = np.int64(-(2**63))
 
@@ -72,7 +72,8 @@ def _hash_ids(
     fresh: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Ids of values from `begin` on through a table whose numbers are ids, with `_ID`; stops where that is to grow.
-    Goes by blocks, as `texts._encode`; half of `lines` has room for one. Returns (values done, new ids so far).
+    Goes by blocks, as `string_dictionary._encode`; half of `lines` has room for one. Returns (values done, new ids so
+    far).
     """
     last = np.uint64(len(slots) - 1)
     most = keys_for(len(slots))
@@ -117,7 +118,7 @@ class IdTable:
 
     def __init__(self) -> None:
         self.size = 0
-        self._slots = lined(128, np.uint64)
+        self._slots = aligned_zeros(128, np.uint64)
         self._lines = np.empty(2 * BLOCK, np.uint64)
 
     def assign(self, values: Array) -> tuple[Array, Array]:
@@ -141,7 +142,7 @@ class IdTable:
         self.assign(np.asarray(state["keys"], np.int64))
 
 
-def _codes(column: Column, strings: Strings) -> Array:
+def _codes(column: Column, strings: StringPool) -> Array:
     """Codes of texts, those of null as of the text 'null'."""
     if column.null is None:
         return column.values
@@ -149,7 +150,7 @@ def _codes(column: Column, strings: Strings) -> Array:
     return out
 
 
-def key_numbers(column: Column, strings: Strings) -> Array:
+def key_numbers(column: Column, strings: StringPool) -> Array:
     """int64[n]: equal numbers for values that are equal as group-by keys."""
     t, v = column.type, column.values
     if t is Type.STRING:
@@ -170,7 +171,7 @@ _HALF = 33
 
 
 @kernel
-def _paired(left: Array, right: Array, out: Array) -> None:
+def _pair_numbers(left: Array, right: Array, out: Array) -> None:
     """One number for each pair of a number that is at least 0 and below 2^31, and one of `_HALF` bits."""
     for i in range(len(out)):
         out[i] = np.int64(left[i]) << _HALF | np.int64(right[i])
@@ -180,7 +181,7 @@ class Keys:
     """Dense ids for tuples of column values; stores the values of every id as columns. `instances`: the first column is
     the number of a partition instance."""
 
-    def __init__(self, types: Sequence[Type], strings: Strings, *, instances: bool = False) -> None:
+    def __init__(self, types: Sequence[Type], strings: StringPool, *, instances: bool = False) -> None:
         self.types = tuple(types)
         self.strings = strings
         self.size = 0
@@ -208,7 +209,7 @@ class Keys:
                 out, first = self._singles[0].assign(out)
             for i, table in enumerate(self._pairs, 1):
                 pair = np.empty(n, np.int64)
-                _paired(out, self._number(i, columns[i]), pair)
+                _pair_numbers(out, self._number(i, columns[i]), pair)
                 out, first = table.assign(pair)
         if len(first):
             self._log.append(Rows([c.take(first) for c in columns], first, first, first))
@@ -247,8 +248,8 @@ class Keys:
     def state(self) -> dict[str, Any]:
         return {"values": self.columns()}
 
-    def saved(self) -> dict[str, Any]:
-        return {"values": self._log.saved(0, self.size)["columns"]}
+    def save_state(self) -> dict[str, Any]:
+        return {"values": self._log.save_state(0, self.size)["columns"]}
 
     def load(self, state: dict[str, Any]) -> None:
         self.__init__(self.types, self.strings, instances=self._instances)  # type: ignore[misc]

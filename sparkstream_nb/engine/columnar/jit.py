@@ -112,14 +112,14 @@ high64 = cast(Callable[[Any, Any], Any], intrinsic(_high64))
 """`high64(one, other)` in a compiled loop: the upper half of the product of two numbers (uint64)."""
 
 
-def _fused(context: Any, one: Any, other: Any, term: Any) -> Any:
+def _emit_fma(context: Any, one: Any, other: Any, term: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.fma(*args)
 
     return types.float64(types.float64, types.float64, types.float64), code
 
 
-fused = cast(Callable[[Any, Any, Any], Any], intrinsic(_fused))
+fused = cast(Callable[[Any, Any, Any], Any], intrinsic(_emit_fma))
 """`fused(one, other, term)` in a compiled loop: one * other + term (doubles), rounded once."""
 
 
@@ -172,7 +172,7 @@ number_of_five = cast(Callable[[Any, Any, Any], Any], intrinsic(_number_of_five)
 
 
 def _eight(relation: str) -> Callable[..., Any]:
-    def typed(context: Any, array: Any, index: Any, value: Any) -> Any:
+    def load_typed(context: Any, array: Any, index: Any, value: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             lanes = _vector(context, builder, signature.args[0], args[0], args[1], 8)
             compare = builder.fcmp_ordered if isinstance(array.dtype, types.Float) else builder.icmp_signed
@@ -181,7 +181,7 @@ def _eight(relation: str) -> Callable[..., Any]:
 
         return types.uint64(array, types.uint64, array.dtype), code
 
-    return cast(Callable[..., Any], intrinsic(typed))
+    return cast(Callable[..., Any], intrinsic(load_typed))
 
 
 eight_equal, eight_greater, eight_less = _eight("=="), _eight(">"), _eight("<")
@@ -243,7 +243,7 @@ def inlined(function: F) -> F:
     right side of an assignment to one name. It still runs as plain Python. Raises TypeError for a helper of another
     shape.
     """
-    node = _parsed(function)
+    node = _parse_function(function)
     returns = [n for n in ast.walk(node) if isinstance(n, ast.Return)]
     if len(returns) > 1 or (returns and node.body[-1] is not returns[0]):
         raise TypeError(f"{function.__name__}: an inlined helper returns once, at its end")
@@ -257,7 +257,7 @@ def kernel(function: Callable[..., object], **fixed: bool | int) -> Callable[...
     kept = _place(function, fixed) if _is_ours(function) else None
     made = None if kept is None else _read(kept, function)
     if made is None:
-        made = _inlined(function, fixed)
+        made = _inline_loop(function, fixed)
         if kept is not None:
             _write(kept, made)
     if made.code is None:
@@ -289,8 +289,8 @@ class _InlinedLoop:
         return {**function.__globals__, **{own: getattr(sys.modules[m], n) for own, (m, n) in self.known.items()}}
 
 
-def _inlined(function: Callable[..., object], fixed: Mapping[str, bool | int]) -> _InlinedLoop:
-    node = _parsed(function)
+def _inline_loop(function: Callable[..., object], fixed: Mapping[str, bool | int]) -> _InlinedLoop:
+    node = _parse_function(function)
     names = {n: f for n, f in function.__globals__.items() if _is_inlined(f)}
     if fixed:
         node.args.args = [a for a in node.args.args if a.arg not in fixed]
@@ -313,12 +313,12 @@ def _digest(
     numba's cache looks only at the file that the loop stands in, so that the loop's name must tell the rest.
     """
     names = sorted({n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & known.keys())
-    used = {name: said for name in names if (said := _said(known[name])) is not None}
+    used = {name: said for name in names if (said := _describe_value(known[name])) is not None}
     parts = [ast.unparse(node), *(f"{name}={said}" for name, said in used.items())]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16], origins, used
 
 
-def _said(value: Any) -> str | None:
+def _describe_value(value: Any) -> str | None:
     """What a digest says of a constant, or of another compiled loop; None of anything else."""
     if isinstance(value, int | float | str | tuple | np.generic):
         return repr(value)
@@ -362,7 +362,7 @@ def _read(kept: Path, function: Callable[..., object]) -> _InlinedLoop | None:
         code, digest, known, used = marshal.loads(kept.read_bytes())
         made = _InlinedLoop(code, digest, known, used)
         names = made.names_for(function)
-        return made if all(_said(names[name]) == said for name, said in used.items()) else None
+        return made if all(_describe_value(names[name]) == said for name, said in used.items()) else None
     except (OSError, ValueError, EOFError, TypeError, KeyError, AttributeError):
         return None
 
@@ -381,7 +381,7 @@ def _is_inlined(f: object) -> bool:
         return False
 
 
-def _parsed(function: Callable[..., object]) -> ast.FunctionDef:
+def _parse_function(function: Callable[..., object]) -> ast.FunctionDef:
     lines, first = inspect.getsourcelines(function)
     tree = ast.parse(textwrap.dedent("".join(lines)))
     ast.increment_lineno(tree, first - 1)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from .columns import Array, Column, Mask, Strings, concat
+from .columns import Array, Column, Mask, StringPool, concat
 
 
 class LazyObjectColumn(Column):
@@ -23,7 +23,7 @@ class LazyObjectColumn(Column):
 
     def __init__(
         self, kind: type, keys: tuple[Any, ...], make: Callable[..., Any] | None, parts: Sequence[Column],
-        strings: Strings, null: Mask | None = None,
+        strings: StringPool, null: Mask | None = None,
     ) -> None:  # fmt: skip
         self.type, self.null = Type.OBJECT, null
         self.kind, self.keys, self.make, self.parts = kind, keys, make, parts
@@ -41,7 +41,7 @@ class LazyObjectColumn(Column):
                 self._values[i] = v
         return self._values
 
-    def to_list(self, strings: Strings) -> list[Any]:
+    def to_list(self, strings: StringPool) -> list[Any]:
         values = [p.to_list(strings) for p in self.parts]
         return values[0] if self.make is None else list(map(self.make, *values))
 
@@ -51,7 +51,7 @@ class LazyObjectColumn(Column):
     def slice(self, a: int, b: int) -> Column:
         return self._over([p.slice(a, b) for p in self.parts], None if self.null is None else self.null[a:b])
 
-    def joined(self, others: Sequence[Column]) -> Column | None:
+    def try_concat(self, others: Sequence[Column]) -> Column | None:
         alike = [o for o in others if isinstance(o, LazyObjectColumn) and (o.make, o.keys) == (self.make, self.keys)]
         if len(alike) < len(others):
             return None

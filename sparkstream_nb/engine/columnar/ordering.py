@@ -10,7 +10,7 @@ import numpy as np
 
 from ...plan.nodes import Select
 from ...types import Type
-from .columns import Array, Column, Strings
+from .columns import Array, Column, StringPool
 from .jit import inlined, kernel
 from .rows import CURRENT, EXPIRED, Rows
 
@@ -122,7 +122,7 @@ def _stay(order: Array, starts: Array, kind: Array, offset: int, limit: int, cut
     return n, cuts
 
 
-def ordered(rows: Rows, select: Select, strings: Strings) -> tuple[Array, Array]:
+def order_rows(rows: Rows, select: Select, strings: StringPool) -> tuple[Array, Array]:
     """(the rows that stay, in their order; the chunks that lost rows to `limit`, but not all). Equal chunks lie
     together.
 
@@ -147,7 +147,7 @@ def ordered(rows: Rows, select: Select, strings: Strings) -> tuple[Array, Array]
     return order[:left], chunk[starts[cut[:cuts]]]
 
 
-def _keys(column: Column, descending: bool, strings: Strings) -> list[Array]:
+def _keys(column: Column, descending: bool, strings: StringPool) -> list[Array]:
     """Arrays that sort, first one first, as the column does: nulls come last either way."""
     values = column.values
     if column.type is Type.STRING:

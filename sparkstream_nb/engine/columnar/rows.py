@@ -20,7 +20,7 @@ import numpy as np
 from ...types import Type
 from .columns import Array, Column, Mask, SelectionView, concat, take_columns, writable
 from .jit import kernel
-from .merging import merged
+from .k_way_merge import merge_order
 
 ROOT_BITS = 16
 EVENT_PHASE = (1 << ROOT_BITS) - 1
@@ -37,7 +37,7 @@ others. Only windows that are looked into put them out."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pushed:
+class FixedLagOps:
     """The operations of a full `length` window of `lag` events: each of `n` events from position `first` on is added
     (CURRENT), and just before it the event `lag` positions earlier is removed (EXPIRED). The first `free` events remove
     none."""
@@ -71,16 +71,16 @@ def _lay_out(first: int, n: int, free: int, lag: int, kind: Array, pos: Array) -
 @dataclass(slots=True)
 class WindowOps:
     """The window's stream of add and remove operations, for the aggregates: event types `kind` (int8) over `columns`;
-    `part` is the partition instance of each event in `columns` (None outside partitions). With `apart`, the rows beside
-    it are the CURRENT operations only, in order; else they are the operations. With `pushed`, the operations are given
-    by it, and `kind` and the positions of `columns` are empty.
+    `part` is the partition instance of each event in `columns` (None outside partitions). With `ops_only`, the rows
+    beside it are the CURRENT operations only, in order; else they are the operations. With `fixed_lag`, the operations
+    are given by it, and `kind` and the positions of `columns` are empty.
     """
 
     columns: SelectionView
     kind: Array
     part: Array | None
-    apart: bool
-    pushed: Pushed | None = None
+    ops_only: bool
+    fixed_lag: FixedLagOps | None = None
 
 
 @dataclass(slots=True)
@@ -88,8 +88,8 @@ class Rows:
     """`n` rows. `kind` None means that all are CURRENT; `part` is the partition instance of each row, None outside.
 
     Shapes: every array has length n; `ts` int64 ms, `root` int64, `chunk` int64, `kind` int8, `part` int32.
-    `passing` is the window's stream of add and remove operations, set only on rows that come straight from a window.
-    With `anew`, aggregates restart with each chunk, and all rows are CURRENT.
+    `window_ops` is the window's stream of add and remove operations, set only on rows that come straight from a window.
+    With `resets_per_chunk`, aggregates restart with each chunk, and all rows are CURRENT.
     """
 
     columns: Sequence[Column]
@@ -98,8 +98,8 @@ class Rows:
     chunk: Array
     kind: Array | None = None
     part: Array | None = None
-    passing: WindowOps | None = None
-    anew: bool = False
+    window_ops: WindowOps | None = None
+    resets_per_chunk: bool = False
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -123,13 +123,13 @@ class Rows:
 
     def pick(self, places: Sequence[int]) -> Rows:
         """The same rows with only the columns at `places`."""
-        held, passing = self.columns, self.passing
+        held, passing = self.columns, self.window_ops
         columns = held.pick(places) if isinstance(held, SelectionView) else [held[p] for p in places]
         if passing is not None:
-            whole = columns if not passing.apart else passing.columns.pick(places)
+            whole = columns if not passing.ops_only else passing.columns.pick(places)
             assert isinstance(whole, SelectionView)
-            passing = WindowOps(whole, passing.kind, passing.part, passing.apart, passing.pushed)
-        return Rows(columns, self.ts, self.root, self.chunk, self.kind, self.part, passing, self.anew)
+            passing = WindowOps(whole, passing.kind, passing.part, passing.ops_only, passing.fixed_lag)
+        return Rows(columns, self.ts, self.root, self.chunk, self.kind, self.part, passing, self.resets_per_chunk)
 
     def alike(self, other: Rows) -> bool:
         """True if both are equal bit by bit (so 0.0 and -0.0 differ, and a NaN equals itself)."""
@@ -219,7 +219,7 @@ def in_order(parts: Sequence[tuple[int, Rows]]) -> Rows:
     rows = concat_rows(runs)
     if len(parts) == 1:
         return rows
-    rows = rows.take(merged([r.root for r in runs]))
+    rows = rows.take(merge_order([r.root for r in runs]))
     rows.chunk = chunk_numbers(rows.chunk)
     return rows
 
@@ -266,7 +266,7 @@ def steps_of(roots: Sequence[Array], base: int) -> Array:
 
 
 @kernel
-def _clocked(root: Array, base: int, now: Array, out: Array) -> None:
+def _write_clock_times(root: Array, base: int, now: Array, out: Array) -> None:
     for i in range(len(root)):
         out[i] = now[(root[i] >> ROOT_BITS) - base]
 
@@ -298,7 +298,7 @@ class Clock:
     def at(self, root: Array) -> Array:
         """The clock (ms) for rows with these roots."""
         out = np.empty(len(root), np.int64)
-        _clocked(root, self.base, self.now, out)
+        _write_clock_times(root, self.base, self.now, out)
         return out
 
     @property

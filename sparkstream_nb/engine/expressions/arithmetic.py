@@ -23,7 +23,7 @@ def is_constant(values: Array) -> bool:
     return values.strides == (0,)
 
 
-def repeats(column: Column) -> bool:
+def is_constant_column(column: Column) -> bool:
     """As `is_constant`, of a column; lazy columns are not."""
     return type(column) is Column and is_constant(column.values)
 

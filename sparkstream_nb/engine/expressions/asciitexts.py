@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...plan.nodes import Call, Const
-from ..columnar.columns import Array, Column, Mask, Strings, Texts
+from ..columnar.columns import Array, Column, Mask, StringPool, Texts
 from ..columnar.jit import kernel
-from ..columnar.texts import text_buffers
+from ..columnar.string_dictionary import text_buffers
 from .plainregex import never_empty, plain_regex
 from .rowwise import Whole
 from .textjoin import join_texts
@@ -59,7 +59,7 @@ def over_text(call: Call, text: int, function: Callable[..., Callable[[pa.Array]
     if apply is None:
         return None
 
-    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+    def whole(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
         texts = columns[text].texts(strings)
         if strings.halves and not columns[text].many:
             return None
@@ -132,7 +132,7 @@ def _literal(pattern: str) -> bool:
     return all(c.isalnum() or c in " !\"#%&',-/:;<=>@_`~" for c in pattern)
 
 
-def replaced(count: int) -> Callable[[str, str], Callable[[pa.Array], Answer] | None]:
+def replace_matches(count: int) -> Callable[[str, str], Callable[[pa.Array], Answer] | None]:
     """`str:replaceAll` (count -1), `str:replaceFirst` (1)."""
 
     def function(pattern: str, replacement: str) -> Callable[[pa.Array], Answer] | None:
@@ -144,7 +144,7 @@ def replaced(count: int) -> Callable[[str, str], Callable[[pa.Array], Answer] | 
     return function
 
 
-def matching(form: str) -> Callable[..., Callable[[pa.Array], Answer] | None]:
+def match_pattern(form: str) -> Callable[..., Callable[[pa.Array], Answer] | None]:
     """True if strings match a pattern, which replaces `{}` in `form`."""
 
     def function(pattern: str, *start: int) -> Callable[[pa.Array], Answer] | None:
@@ -159,10 +159,10 @@ def matching(form: str) -> Callable[..., Callable[[pa.Array], Answer] | None]:
 ANYWHERE, BEGINNING, ENTIRE = "(?:{})", r"\A(?:{})", r"\A(?:{})\z"
 
 
-def concatenated(call: Call) -> Whole | None:
+def concat_strings(call: Call) -> Whole | None:
     """`str:concat`, of any strings."""
 
-    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+    def whole(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
         n = len(columns[0])
         parts = [str(a.value) if isinstance(a, Const) else c for a, c in zip(call.args, columns, strict=True)]
         texts = join_texts(parts, n, strings)

@@ -22,7 +22,7 @@ def within(limits: Limits, function: Callable[..., Any]) -> Callable[..., Any]:
     """`function`, which raises Failure where it answers a text that is too long, or an object that is nested too
     deep."""
 
-    def checked(*args: Any) -> Any:
+    def call_checked(*args: Any) -> Any:
         value = function(*args)
         if isinstance(value, str):
             check_text(len(value), limits)
@@ -30,7 +30,7 @@ def within(limits: Limits, function: Callable[..., Any]) -> Callable[..., Any]:
             _check_depth(value, limits.nesting)
         return value
 
-    return checked
+    return call_checked
 
 
 def _check_depth(value: Any, most: int) -> None:

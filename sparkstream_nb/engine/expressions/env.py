@@ -11,7 +11,7 @@ import numpy as np
 
 from ...limits import Limits
 from ...plan.nodes import Agg, EventRef, Expr, Ref
-from ..columnar.columns import Array, Column, Mask, Strings
+from ..columnar.columns import Array, Column, Mask, StringPool
 
 Script = Callable[[list[Any]], Any]
 """A function of `define function`: takes the arguments of one row as Python values, answers one; may raise."""
@@ -32,7 +32,7 @@ class Env:
     """
 
     n: int
-    strings: Strings
+    strings: StringPool
     ts: Array
     now: Array | Callable[[], Array]
     resolve: Callable[[Ref | EventRef], Column]

@@ -31,7 +31,7 @@ from ...plan.nodes import (
 )
 from ...types import Type
 from ..columnar.columns import DTYPES, Column, Mask
-from .arithmetic import COMPARISON, as_type, common_type, compute, either, repeats
+from .arithmetic import COMPARISON, as_type, common_type, compute, either, is_constant_column
 from .checks import within
 from .env import Context, Env, Evaluator
 from .functions import FUNCTIONS
@@ -50,7 +50,7 @@ def compile_expr(expr: Expr, context: Context | None = None) -> Evaluator:
     def evaluate(env: Env) -> Column:
         with np.errstate(all="ignore"):
             column = inner(env)
-        if repeats(column) and len(column) != 1:  # callers may hand the array on to compiled code
+        if is_constant_column(column) and len(column) != 1:  # callers may hand the array on to compiled code
             return Column(column.type, column.values.copy(), column.null)
         return column
 

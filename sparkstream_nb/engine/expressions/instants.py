@@ -13,12 +13,12 @@ import numpy as np
 
 from ...plan.nodes import Call, Const
 from ...types import Type
-from ..columnar.columns import DTYPES, Array, Column, Mask, Strings, Texts
+from ..columnar.columns import DTYPES, Array, Column, Mask, StringPool, Texts
 from ..columnar.jit import inlined, kernel
-from ..columnar.texts import string_array
+from ..columnar.string_dictionary import string_array
 from .calendar import DAY, MONTHS_OF, STEPS, days_of
 from .dateformat import MONTHS, WEEKDAYS, FormatPart, parts_of
-from .numbertexts import number_texts
+from .format_numbers import number_texts
 from .rowwise import Whole
 from .values import RowFailure
 
@@ -41,7 +41,7 @@ def _left(*columns: Column, far: int = _FAR) -> Mask:
 def days_between(call: Call) -> Whole | None:
     """`time:dateDiff`: whole days, counted toward zero."""
 
-    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+    def whole(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
         a, b = columns[:2]
         distance = a.values - b.values
         days = distance // DAY
@@ -100,14 +100,14 @@ def _add_months(instants: Array, months: Array, first: int, last: int, left: Mas
         out[i] = then
 
 
-def shifted(sign: int, call: Call) -> Whole | None:
+def shift_dates(sign: int, call: Call) -> Whole | None:
     """`time:dateAdd` (sign 1) and `time:dateSub` (-1) of milliseconds, which return strings."""
     if len(call.args) != 3 or not isinstance(call.args[2], Const):
         return None
     unit = str(call.args[2].value)
     unit = unit if sign > 0 else unit.upper()
 
-    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+    def whole(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
         instants, amounts = columns[:2]
         left = _left(instants) | _left(amounts)
         by = (sign * amounts.values.astype(np.int64)).astype(np.int32).astype(np.int64)
@@ -153,14 +153,14 @@ def _fields(instants: Array, unit: int, first: int, last: int, left: Mask, out: 
             out[i] = rest // 1000 % 60
 
 
-def extracted(call: Call) -> Whole | None:
+def extract_field(call: Call) -> Whole | None:
     """`time:extract` of milliseconds; not weeks."""
     unit = call.args[1]
     if call.args[0].type is not Type.LONG or not isinstance(unit, Const) or str(unit.value).upper() not in _UNITS:
         return None
     number = _UNITS.index(str(unit.value).upper())
 
-    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+    def whole(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
         left, out = _left(columns[0]), np.zeros(len(columns[0]), DTYPES[call.type])
         _fields(np.ascontiguousarray(columns[0].values), number, _FIRST, _LAST, left, out)
         return Column(call.type, out), left
@@ -285,7 +285,7 @@ def _format(
         ends[i + 1] = at
 
 
-def formatted(call: Call) -> Whole | None:
+def format_dates(call: Call) -> Whole | None:
     """`time:dateFormat` of milliseconds by a constant pattern."""
     if len(call.args) != 2 or not isinstance(call.args[1], Const):
         return None
@@ -294,7 +294,7 @@ def formatted(call: Call) -> Whole | None:
     except (RowFailure, KeyError):
         return None
 
-    def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+    def whole(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
         n, left = len(columns[0]), _left(columns[0])
         ends, data = np.zeros(n + 1, np.int32), np.empty(program.size * n + 1, np.uint8)
         instants = np.ascontiguousarray(columns[0].values)

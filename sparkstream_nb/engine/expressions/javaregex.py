@@ -94,7 +94,7 @@ class _Translator:
         self.last = 0
         """The pieces of what was read last."""
 
-    def failed(self, why: str) -> RowFailure:
+    def make_failure(self, why: str) -> RowFailure:
         return RowFailure(f"{self.named} {why}")
 
     def peek(self, text: str) -> bool:
@@ -102,19 +102,19 @@ class _Translator:
 
     def take(self) -> str:
         if self.at >= len(self.text):
-            raise self.failed("ends too early")
+            raise self.make_failure("ends too early")
         self.at += 1
         return self.text[self.at - 1]
 
     def run(self) -> str:
         if len(self.text) > MOST_CHARACTERS:
-            raise self.failed(f"has {len(self.text):,} characters: at most {MOST_CHARACTERS:,} are compiled")
+            raise self.make_failure(f"has {len(self.text):,} characters: at most {MOST_CHARACTERS:,} are compiled")
         out, size = [], 0
         while self.at < len(self.text):
             out.append(self.one())
             size += len(out[-1])
             if size > 4 * MOST_CHARACTERS:
-                raise self.failed("is too long")
+                raise self.make_failure("is too long")
         return "".join(out)
 
     def weigh(self, pieces: int) -> None:
@@ -122,13 +122,13 @@ class _Translator:
         self.pieces[-1] += pieces
         self.last = pieces
         if self.pieces[-1] > MOST_PIECES:
-            raise self.failed(f"repeats too much: at most {MOST_PIECES:,} pieces are compiled")
+            raise self.make_failure(f"repeats too much: at most {MOST_PIECES:,} pieces are compiled")
 
-    def opened(self) -> None:
+    def open_group(self) -> None:
         """A group begins."""
         self.pieces.append(0)
         if len(self.pieces) > MOST_NESTED:
-            raise self.failed("is nested too deep")
+            raise self.make_failure("is nested too deep")
 
     def one(self) -> str:
         """The next piece, group, end of a group or quantifier."""
@@ -150,10 +150,10 @@ class _Translator:
         """A quantifier in braces, the first of which was read."""
         match = regex.compile(r"(\d+)(,(\d*))?\}").match(self.text, self.at)
         if match is None:
-            raise self.failed("has an illegal repetition")
+            raise self.make_failure("has an illegal repetition")
         digits = [match[1], match[3] or match[1]]
         if max(map(len, digits)) > 10 or max(map(int, digits)) > _HIGHEST or int(digits[0]) > int(digits[1]):
-            raise self.failed(f"has an illegal repetition range, {{{_shown(match[0])}")
+            raise self.make_failure(f"has an illegal repetition range, {{{_shown(match[0])}")
         self.at = match.end()
         self.weigh(self.last * (max(int(match[1]), 1) - 1))
         return f"{{{match[0]}"
@@ -197,38 +197,38 @@ class _Translator:
         flags = self.flags[-1]
         if not self.peek("?"):
             self.flags.append(flags)
-            self.opened()
+            self.open_group()
             return "("
         if match := regex.compile(r"\?([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])").match(self.text, self.at):
             on, off, end = match.group(1), match.group(2) or "", match.group(3)
             if set(on + off) - _FLAGS:
-                raise self.failed("has an unknown inline modifier")
+                raise self.make_failure("has an unknown inline modifier")
             self.at = match.end()
             new = (flags | set(on)) - set(off)
             if end == ")":
                 self.flags[-1] = new
                 return ""
             self.flags.append(new)
-            self.opened()
+            self.open_group()
             return "(?:"
         for lead in ("?=", "?!", "?<=", "?<!", "?>"):
             if self.peek(lead):
                 self.at += len(lead)
                 self.flags.append(flags)
-                self.opened()
+                self.open_group()
                 return "(" + lead
         if match := regex.compile(r"\?<([a-zA-Z][a-zA-Z0-9]*)>").match(self.text, self.at):
             self.at = match.end()
             self.flags.append(flags)
-            self.opened()
+            self.open_group()
             return f"(?P<{match.group(1)}>"
-        raise self.failed("has an unknown group")
+        raise self.make_failure("has an unknown group")
 
     def escape(self) -> str:
         """An escape outside a class."""
         c = self.take()
         if c == "Q":
-            body = self.quoted()
+            body = self.read_quoted()
             self.weigh(len(body))
             self.last = 1
             return "".join(regex.escape(ch, special_only=False) for ch in body)
@@ -242,13 +242,13 @@ class _Translator:
             if match := regex.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>").match(self.text, self.at):
                 self.at = match.end()
                 return f"(?P={match.group(1)})"
-            raise self.failed("has a \\k that is not followed by '<name>'")
+            raise self.make_failure("has a \\k that is not followed by '<name>'")
         if c in "123456789":
             return f"(?:\\{c})"
         inside = self.set_escape(c)
         return inside if inside.startswith("\\") and len(inside) == 2 else f"[{inside}]"
 
-    def quoted(self) -> str:
+    def read_quoted(self) -> str:
         end = self.text.find("\\E", self.at)
         body = self.text[self.at :] if end < 0 else self.text[self.at : end]
         self.at = len(self.text) if end < 0 else end + 2
@@ -267,7 +267,7 @@ class _Translator:
         if c == "x" and self.peek("{"):
             match = regex.compile(r"\{0*([0-9a-fA-F]{1,6})\}").match(self.text, self.at)
             if match is None or int(match[1], 16) > 0x10FFFF:
-                raise self.failed("has an illegal or unclosed \\x{...}")
+                raise self.make_failure("has an illegal or unclosed \\x{...}")
             self.at = match.end()
             return _code(int(match[1], 16))
         if c == "x":
@@ -277,13 +277,13 @@ class _Translator:
         if c == "0":
             match = regex.compile(r"[0-3]?[0-7]{1,2}").match(self.text, self.at)
             if match is None:
-                raise self.failed("has an illegal octal escape")
+                raise self.make_failure("has an illegal octal escape")
             self.at = match.end()
             return _code(int(match.group(), 8))
         if c == "c":
             return _code(ord(self.take()) ^ 64)
         if c.isascii() and c.isalpha():
-            raise self.failed(f"has an unknown escape \\{c}")
+            raise self.make_failure(f"has an unknown escape \\{c}")
         return "\\" + c if not c.isalnum() else c
 
     def number(self, length: int, kind: str) -> int:
@@ -291,13 +291,13 @@ class _Translator:
         self.at += length
         if len(digits) == length and all(d in "0123456789abcdefABCDEF" for d in digits):
             return int(digits, 16)
-        raise self.failed(f"has an illegal \\{kind} escape")
+        raise self.make_failure(f"has an illegal \\{kind} escape")
 
     def property(self, negated: bool) -> str:
         if self.peek("{"):
             end = self.text.find("}", self.at)
             if end < 0:
-                raise self.failed("has an unclosed character family")
+                raise self.make_failure("has an unclosed character family")
             name, self.at = self.text[self.at + 1 : end], end + 1
         else:
             name = self.take()
@@ -309,12 +309,12 @@ class _Translator:
             try:
                 regex.compile(inside)
             except regex.error:
-                raise self.failed(f"has an unknown character property '{_shown(name)}'") from None
+                raise self.make_failure(f"has an unknown character property '{_shown(name)}'") from None
         return f"[{'^' if negated else ''}{inside}]"
 
     def char_class(self, depth: int = 1) -> str:
         if depth > MOST_NESTED:
-            raise self.failed("is nested too deep")
+            raise self.make_failure("is nested too deep")
         out = ["["]
         if self.peek("^"):
             self.at += 1
@@ -333,9 +333,9 @@ class _Translator:
             elif c == "\\":
                 e = self.take()
                 if e == "Q":
-                    out.append("".join("\\" + ch if not ch.isalnum() else ch for ch in self.quoted()))
+                    out.append("".join("\\" + ch if not ch.isalnum() else ch for ch in self.read_quoted()))
                 elif e in "bB":
-                    raise self.failed(f"has \\{e} inside a class")
+                    raise self.make_failure(f"has \\{e} inside a class")
                 else:
                     out.append(self.set_escape(e))
             elif c == "-" and not self.peek("]") and out[-1] not in ("[", "^"):
@@ -364,7 +364,7 @@ class _Compiled:
             if found is not None:
                 self._kept.move_to_end(pattern)
                 return found[0]
-        compiled, weight = _compiled(pattern)
+        compiled, weight = _compile_pattern(pattern)
         with self._lock:
             if pattern not in self._kept:
                 self._kept[pattern] = compiled, weight
@@ -377,7 +377,7 @@ class _Compiled:
 _COMPILED = _Compiled()
 
 
-def _compiled(pattern: str) -> tuple[Any, int]:
+def _compile_pattern(pattern: str) -> tuple[Any, int]:
     """A pattern compiled, and its weight: its characters and pieces, and something for itself."""
     translator = _Translator(pattern)
     try:
@@ -386,9 +386,9 @@ def _compiled(pattern: str) -> tuple[Any, int]:
     except RowFailure:
         raise
     except RecursionError:
-        raise translator.failed("is nested too deep") from None
+        raise translator.make_failure("is nested too deep") from None
     except Exception as e:  # what the package cannot compile, it says in several ways
-        raise translator.failed(f"is not a regular expression: {getattr(e, 'msg', e)}") from None
+        raise translator.make_failure(f"is not a regular expression: {getattr(e, 'msg', e)}") from None
     return compiled, 400 + len(pattern) + len(translated) + translator.pieces[0]
 
 
@@ -398,7 +398,7 @@ def compile_java(pattern: str) -> Any:
     return _COMPILED.of(pattern)
 
 
-def limited(match: Callable[..., _T], *args: Any) -> _T:
+def match_in_time(match: Callable[..., _T], *args: Any) -> _T:
     """`match(*args)` of the `regex` package under the time limit."""
     try:
         return match(*args, timeout=LIMIT)
@@ -444,7 +444,9 @@ def expand(match: Any, replacement: str) -> str:
 def replace(source: str, pattern: str, replacement: str, count: int = 0) -> str:
     """`String.replaceAll`; with `count` 1 `String.replaceFirst`."""
     compiled = compile_java(pattern)
-    return limited(lambda timeout: str(compiled.sub(lambda m: expand(m, replacement), source, count, timeout=timeout)))
+    return match_in_time(
+        lambda timeout: str(compiled.sub(lambda m: expand(m, replacement), source, count, timeout=timeout))
+    )
 
 
 def split(source: str, pattern: str) -> list[str]:
@@ -462,7 +464,7 @@ def split(source: str, pattern: str) -> list[str]:
             last = m.end()
         return [*out, source[last:]] if last else [source]
 
-    parts = limited(cut)
+    parts = match_in_time(cut)
     if len(parts) > 1:
         while parts and not parts[-1]:
             parts.pop()

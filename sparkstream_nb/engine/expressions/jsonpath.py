@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from .javaregex import compile_java, limited
+from .javaregex import compile_java, match_in_time
 from .objects import same
 from .values import RowFailure
 
@@ -119,7 +119,7 @@ def _parts(text: str, path: str) -> tuple[Part, ...]:
             out.append(Wildcard())
             at = match.end()
         elif match := re.compile(r"\[\s*\?\s*\(").match(text, at):
-            end = _closing(text, match.end() - 1)
+            end = _find_closing(text, match.end() - 1)
             close = re.compile(r"\s*\]").match(text, end + 1) if end >= 0 else None
             if close is None:
                 break
@@ -132,7 +132,7 @@ def _parts(text: str, path: str) -> tuple[Part, ...]:
     return tuple(out)
 
 
-def _closing(text: str, start: int) -> int:
+def _find_closing(text: str, start: int) -> int:
     """Where the parenthesis opened at `start` closes; -1 if it does not."""
     depth, quote = 0, ""
     for i in range(start, len(text)):
@@ -337,7 +337,7 @@ class _JsonCondition:
             if kind != "regex":
                 raise self.error()
             pattern = compile_java("(?i)" + text[1:-2] if text.endswith("i") else text[1:-1])
-            return lambda v, d: isinstance(left(v, d), str) and limited(pattern.fullmatch, left(v, d)) is not None
+            return lambda v, d: isinstance(left(v, d), str) and match_in_time(pattern.fullmatch, left(v, d)) is not None
         right = self.operand()
         return lambda v, d: _compare(op, left(v, d), right(v, d))
 

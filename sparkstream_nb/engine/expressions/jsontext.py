@@ -48,7 +48,7 @@ class _JsonReader:
         if c == "[":
             return self.array()
         if c in ("'", '"') and c:
-            return self.quoted()
+            return self.read_quoted()
         return self.bare(stops)
 
     def object(self) -> dict[Any, Any]:
@@ -64,7 +64,7 @@ class _JsonReader:
                 continue
             if not c:
                 raise JsonError("an object is not closed")
-            key = self.quoted() if c in "'\"" else self.word(":=" if self.org else ":")
+            key = self.read_quoted() if c in "'\"" else self.word(":=" if self.org else ":")
             c = self.space()
             if c != ":" and not (self.org and c == "="):
                 raise JsonError(f"no value after the name '{key}'")
@@ -100,7 +100,7 @@ class _JsonReader:
             elif c != "]":
                 raise JsonError("a comma or a closing bracket is missing")
 
-    def quoted(self) -> str:
+    def read_quoted(self) -> str:
         quote = self.text[self.at]
         self.at += 1
         out: list[str] = []

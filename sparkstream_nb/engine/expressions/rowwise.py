@@ -19,11 +19,11 @@ from ...limits import Limits
 from ...plan.nodes import Call, Const
 from ...types import Type
 from ..columnar.arrays import grown
-from ..columnar.columns import Array, Column, Mask, Strings, Texts, concat
-from ..columnar.texts import text_buffers
+from ..columnar.columns import Array, Column, Mask, StringPool, Texts, concat
+from ..columnar.string_dictionary import text_buffers
 from .checks import reason_of, within
+from .distinct_rows import distinct, number_codes
 from .env import Context, Env, Evaluator
-from .kinds import distinct, numbered
 from .values import box
 
 Builder = Callable[[Call, Sequence[Evaluator], Context], Evaluator]
@@ -32,7 +32,7 @@ Builder = Callable[[Call, Sequence[Evaluator], Context], Evaluator]
 Plain = Callable[..., Any]
 """A function on Python values, None for null; answers None for null; raises `Failure` to fail the row."""
 
-Whole = Callable[[Sequence[Column], Strings], tuple[Column, Mask | None] | None]
+Whole = Callable[[Sequence[Column], StringPool], tuple[Column, Mask | None] | None]
 """The same function over whole columns: its results, and the rows that it leaves to the plain form (None: no row).
 None: it leaves all rows."""
 
@@ -43,10 +43,10 @@ MANY = 100
 def rowwise(function: Plain, whole: Callable[[Call], Whole | None] | None = None) -> Builder:
     """A builder for a function whose answer depends on its arguments alone. `whole` gives the whole-column form of a
     call, if there is one."""
-    return typed(lambda call: function, whole)
+    return rowwise_typed(lambda call: function, whole)
 
 
-def typed(make: Callable[[Call], Plain], whole: Callable[[Call], Whole | None] | None = None) -> Builder:
+def rowwise_typed(make: Callable[[Call], Plain], whole: Callable[[Call], Whole | None] | None = None) -> Builder:
     """As `rowwise`, for a function that depends on the types or constants of the call."""
 
     def build(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
@@ -66,7 +66,7 @@ def _whole_within(limits: Limits, whole: Whole | None) -> Whole | None:
     if whole is None:
         return None
 
-    def bounded(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+    def call_within(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
         found = whole(columns, strings)
         if found is None or not isinstance(found[0], Texts) or not found[0].many:
             return found
@@ -77,27 +77,27 @@ def _whole_within(limits: Limits, whole: Whole | None) -> Whole | None:
         long = pc.greater(pc.utf8_length(texts), limits.characters).fill_null(False).to_numpy(zero_copy_only=False)
         return found[0], long if left is None else left | long
 
-    return bounded
+    return call_within
 
 
-def boxed(function: Plain, whole: Callable[[Call], Whole | None] | None = None) -> Builder:
+def rowwise_boxed(function: Plain, whole: Callable[[Call], Whole | None] | None = None) -> Builder:
     """As `rowwise`, for a function over objects: longs and floats arrive boxed (`Long`, `Float`)."""
-    return typed(lambda call: boxing(function, call), whole)
+    return rowwise_typed(lambda call: box_arguments(function, call), whole)
 
 
-def boxing(function: Plain, call: Call) -> Plain:
+def box_arguments(function: Plain, call: Call) -> Plain:
     """Wraps `function` so that it boxes its arguments."""
     special = [(i, a.type) for i, a in enumerate(call.args) if a.type in (Type.LONG, Type.FLOAT)]
     if not special:
         return function
 
-    def unboxed(*args: Any) -> Any:
+    def call_unboxed(*args: Any) -> Any:
         values = list(args)
         for i, kind in special:
             values[i] = box(kind, values[i])
         return function(*values)
 
-    return unboxed
+    return call_unboxed
 
 
 def eager(kernel: Callable[[list[Column], Env, Call], Column]) -> Builder:
@@ -117,7 +117,7 @@ def apply(
     `known` is its cache, if it has one string argument."""
 
     def ask(columns: Sequence[Column], n: int) -> Asked:
-        return asked(function, columns, n, type, env.strings, whole)
+        return call_by_row(function, columns, n, type, env.strings, whole)
 
     if env.active is not None and not env.active.all():
         rows = np.flatnonzero(env.active)
@@ -141,7 +141,7 @@ Asked = tuple[Column, dict[str, list[int]]]
 
 
 def _apply(
-    columns: Sequence[Column], ask: Callable[[Sequence[Column], int], Asked], strings: Strings, n: int,
+    columns: Sequence[Column], ask: Callable[[Sequence[Column], int], Asked], strings: StringPool, n: int,
     known: _Answers | None, swift: bool,
 ) -> tuple[Column, dict[str, Array]]:  # fmt: skip
     """The answers for `n` rows, and by message the rows that failed. `swift`: to ask costs no more than to look for
@@ -157,8 +157,8 @@ def _apply(
     return out, where
 
 
-def asked(
-    function: Plain, columns: Sequence[Column], n: int, type: Type, strings: Strings, whole: Whole | None = None
+def call_by_row(
+    function: Plain, columns: Sequence[Column], n: int, type: Type, strings: StringPool, whole: Whole | None = None
 ) -> Asked:  # fmt: skip
     """Calls `function` for each of `n` rows except those that `whole` handles."""
     found = whole(columns, strings) if whole is not None and n >= MANY else None
@@ -167,7 +167,7 @@ def asked(
         if left is None or not left.any():
             return answers, {}
         rows = np.flatnonzero(left)
-        others, failed = asked(function, [c.take(rows) for c in columns], len(rows), type, strings)
+        others, failed = call_by_row(function, [c.take(rows) for c in columns], len(rows), type, strings)
         return _put(answers, left, others, strings), {m: rows[i].tolist() for m, i in failed.items()}
     values: list[Any] = []
     failed = {}
@@ -181,7 +181,7 @@ def asked(
     return Column.of(type, values, strings), failed
 
 
-def _put(column: Column, rows: Mask, others: Column, strings: Strings) -> Column:
+def _put(column: Column, rows: Mask, others: Column, strings: StringPool) -> Column:
     """`column` with `others` in its `rows`."""
     if column.many:
         texts = others.texts(strings)
@@ -198,14 +198,14 @@ class _Answers:
 
     def __init__(self, which: int) -> None:
         self.which = which
-        self._strings: Strings | None = None
+        self._strings: StringPool | None = None
         self._places = np.zeros(0, np.int32)
         """By code plus one, as null has an answer too: its place in `_answers`, -1 before there is one."""
         self._answers: Column | None = None
         self._failed: dict[str, list[int]] = {}
 
     def over(
-        self, columns: Sequence[Column], ask: Callable[[Sequence[Column], int], Asked], strings: Strings
+        self, columns: Sequence[Column], ask: Callable[[Sequence[Column], int], Asked], strings: StringPool
     ) -> tuple[Column, dict[str, list[int]], Array]:  # fmt: skip
         """(answers, by message those that are failures, the place among the answers of each row's)."""
         if self._strings is not strings:
@@ -213,7 +213,7 @@ class _Answers:
             self._places = np.zeros(0, np.int32)
         codes, had = columns[self.which].values, 0 if self._answers is None else len(self._answers)
         self._places = grown(self._places, len(strings) + 1, -1)
-        first, places = numbered(codes, 1, self._places, had)
+        first, places = number_codes(codes, 1, self._places, had)
         if len(first) or self._answers is None:
             answers, failed = ask([c.take(first) for c in columns], len(first))
             coded = Column(answers.type, answers.values, answers.null)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..columnar.columns import Array, Column, Strings
+from ..columnar.columns import Array, Column, StringPool
 from ..columnar.jit import kernel, load64, store64
-from ..columnar.texts import string_array, text_buffers
+from ..columnar.string_dictionary import string_array, text_buffers
 
 _MOST_BYTES = 2**31 - 1
 _NO_CODES = np.zeros(0, np.int32)
@@ -47,7 +47,7 @@ def _lay(data: Array, begins: Array, sizes: Array, ends: Array, out: Array) -> N
         ends[i + 1] = at
 
 
-def join_texts(parts: Sequence[Column | str], n: int, strings: Strings) -> pa.Array | None:
+def join_texts(parts: Sequence[Column | str], n: int, strings: StringPool) -> pa.Array | None:
     """The concatenation of `parts` for each of `n` rows; nulls are empty. Invalid if `strings.halves` is true
     afterwards; None if the result is too long for one array."""
     begins, sizes = np.empty((len(parts), n), np.int64), np.empty((len(parts), n), np.int32)

@@ -83,7 +83,7 @@ def type_of(value: Any) -> Type:
 # ---------------------------------------------------------------------------------------------------------- to text
 
 
-def _floating(digits: str, exponent: int, negative: bool) -> str:
+def _format_float(digits: str, exponent: int, negative: bool) -> str:
     """Java's form of 0.d1d2d3... * 10**exponent: plain from 10**-3 to 10**7, else with `E`."""
     if -3 < exponent <= 7:
         if exponent <= 0:
@@ -117,12 +117,13 @@ def double_text(value: float) -> str:
     """`Double.toString`, in the shortest form that reads back (as since JDK 19)."""
     if 1e-3 <= abs(value) < 1e7:  # Python writes these as Java does
         return repr(float(value))
-    return _special(value) or _floating(*_digits(np.format_float_scientific(value, unique=True, trim="-")))
+    return _special(value) or _format_float(*_digits(np.format_float_scientific(value, unique=True, trim="-")))
 
 
 def float_text(value: float) -> str:
     """`Float.toString` of a value that is a 32-bit float."""
-    return _special(value) or _floating(*_digits(np.format_float_scientific(np.float32(value), unique=True, trim="-")))
+    text = np.format_float_scientific(np.float32(value), unique=True, trim="-")
+    return _special(value) or _format_float(*_digits(text))
 
 
 _TEXTS: Mapping[Type, Callable[[Any], str]] = {

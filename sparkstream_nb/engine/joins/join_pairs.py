@@ -134,7 +134,7 @@ class Pairs:
         _gather(self.op, self.place, ops.side, ops.row, s, own.view(size), held.view(size), fill, out.view(size))
         return out
 
-    def _missing(self, s: int) -> Array:
+    def _find_unmatched(self, s: int) -> Array:
         out: Array = (self.ops.side[self.op] != s) & (self.place < 0)
         return out
 
@@ -142,7 +142,7 @@ class Pairs:
         """The column that a reference names; for a whole event a BOOL column that is null where there is none."""
         s = ref.slot
         if isinstance(ref, EventRef):
-            return Column(Type.BOOL, np.ones(len(self.op), np.bool_), self._missing(s))
+            return Column(Type.BOOL, np.ones(len(self.op), np.bool_), self._find_unmatched(s))
         i, log = self.attrs[s].index(ref.attr), self.contents.logs[s]
         own, held_null = self.ops.sides[s].columns[i], log.null_mask(i)
         values = self._values(s, own.values, log.values(i), -1 if ref.type is Type.STRING else 0)
@@ -151,11 +151,11 @@ class Pairs:
             held = np.zeros(log.capacity, np.bool_) if held_null is None else held_null
             null = self._values(s, own.nulls(), held, 1)
         elif len(self.place) and self.place.min() < 0:
-            null = self._missing(s)
+            null = self._find_unmatched(s)
         return Column(ref.type, values, null if null is not None and null.any() else None)
 
     def times(self, ref: EventRef) -> Column:
         """Timestamps of the events of a side, null where an outer join has none."""
-        s, missing = ref.slot, self._missing(ref.slot)
+        s, missing = ref.slot, self._find_unmatched(ref.slot)
         values = self._values(s, self.ops.sides[s].ts, self.contents.logs[s].ts, 0)
         return Column(Type.LONG, values, missing if missing.any() else None)

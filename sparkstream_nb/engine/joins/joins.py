@@ -17,7 +17,7 @@ from ...plan import nodes
 from ...plan.nodes import EventRef, Expr, Ref
 from ...types import Type, promote
 from ..columnar.columns import DTYPES, Array, Column, Mask, concat
-from ..columnar.frame import LazyRows, Resolver, cached
+from ..columnar.frame import LazyRows, Resolver, cache_columns
 from ..columnar.groups import Keys
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows, each_alone, one_by_one
 from ..columnar.timers import earliest
@@ -27,7 +27,7 @@ from ..select.selector import Selected
 from ..select.steps import InputSteps, select_exprs, slot_attrs
 from ..state.saving import Form, by_change, plain
 from ..state.services import Services
-from ..windows import entering
+from ..windows import entering_rows
 from .join_contents import Contents, without
 from .join_pairs import Ops, Pairs
 from .lookups import AggregationLookup
@@ -150,12 +150,12 @@ class JoinOp:
 
     # ------------------------------------------------------------------------------------------------------ running
 
-    def passing(self, stream: str, rows: Rows, clock: Clock) -> Mask:
-        """Which rows of an input pass the first filters of a side (`InputSteps.passing`)."""
+    def passing_rows(self, stream: str, rows: Rows, clock: Clock) -> Mask:
+        """Which rows of an input pass the first filters of a side (`InputSteps.passing_rows`)."""
         out = np.zeros(len(rows), np.bool_)
         for side, steps in zip(self.sides, self.steps, strict=True):
             if steps is not None and side.source.id == stream:
-                out |= steps.passing(rows, clock)
+                out |= steps.passing_rows(rows, clock)
         return out
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> LazyRows:
@@ -208,7 +208,7 @@ class JoinOp:
     def _side(self, s: int, steps: InputSteps, rows: Rows, clock: Clock) -> Rows:
         """The rows after a side's window; their last column is the serial number."""
         if self.sides[s].source.kind == "window":
-            return steps.named(rows)
+            return steps.pick_columns(rows)
         n = len(rows)
         serial = np.arange(self._serial[s], self._serial[s] + n, dtype=np.int64)
         if not self.lookups:  # nobody looks an event up by it
@@ -242,7 +242,7 @@ class JoinOp:
         ]
         none = [c.null for c in columns if c.null is not None]
         if env.failed is not None:
-            self.services.failed(self.query, self.sides[s].source.id, env, list(rows.columns[:-1]))
+            self.services.route_failed(self.query, self.sides[s].source.id, env, list(rows.columns[:-1]))
             none.append(env.failed)
         if self._by_part:
             columns.insert(0, Column(Type.INT, rows.parts()))
@@ -277,7 +277,7 @@ class JoinOp:
         held = self._contents
         for s in (0, 1):  # not at the end of a call: its frame reads the contents when the select asks
             held.compact(s)
-        slot = ops.in_order(self._entered(0, left), self._entered(1, right))
+        slot = ops.in_order(self._add_entering(0, left), self._add_entering(1, right))
         stamped = any(kind is not None for kind in self._stamps)
         probed = np.full(len(ops) if stamped else 0, -1, np.int64)
         size = 1 if self._keys is None else self._keys.size
@@ -294,7 +294,7 @@ class JoinOp:
             none = np.empty(0, np.int64)
             found = [(np.concatenate([none, *(x for x, _ in found)]), np.concatenate([none, *(x for _, x in found)]))]
         op, place = found[0]
-        op, place = self._ranked(side, op, place)
+        op, place = self._rank_pairs(side, op, place)
         frame = self._frame(ops, op, place)
         self._group = ops.group
         self._keep_times(frame, side, kinds, probed)
@@ -311,17 +311,17 @@ class JoinOp:
     def _pairs(self, ops: Ops, op: Array, place: Array) -> Pairs:
         return Pairs(ops, self._contents, self._attrs, op, place)
 
-    def _entered(self, s: int, rows: Rows) -> Array:
+    def _add_entering(self, s: int, rows: Rows) -> Array:
         """Adds what enters a side's contents; returns the rows' slots there."""
         if not self._holds(s):
             return np.full(len(rows), -1, np.int64)
-        fresh = rows.take(entering(rows))
+        fresh = rows.take(entering_rows(rows))
         width = len(self._attrs[s])
         rank = fresh.columns[width].values if len(rows.columns) > width + 1 else None
         self._contents.add(s, fresh.with_columns(fresh.columns[:width]), rank)
         return self._contents.slots(s, rows.columns[-1].values)
 
-    def _ranked(self, side: Array, op: Array, place: Array) -> tuple[Array, Array]:
+    def _rank_pairs(self, side: Array, op: Array, place: Array) -> tuple[Array, Array]:
         """The pairs in the order in which the windows hold what was found."""
         held = self._contents
         if not any(len(r) for r in held.rank):
@@ -359,14 +359,14 @@ class JoinOp:
         ops, op = pairs.ops, pairs.op
         now = lambda: clock.at(ops.root[op])  # noqa: E731
         env = Env(
-            len(op), self.services.strings, ops.ts[op], now, cached(pairs.resolve), tables=self.services.in_table,
-            event_time=pairs.times,
+            len(op), self.services.strings, ops.ts[op], now, cache_columns(pairs.resolve),
+            tables=self.services.in_table, event_time=pairs.times,
         )  # fmt: skip
         assert self._rest is not None
         result = self._rest(env)
         mask = result.values if result.null is None else result.values & ~result.null
         if env.failed is not None:
-            self.services.failed(self.query, self.sides[0].source.id, env, [])
+            self.services.route_failed(self.query, self.sides[0].source.id, env, [])
             mask = mask & ~env.failed
         return np.flatnonzero(mask)
 
@@ -393,7 +393,7 @@ class JoinOp:
             op, place = op[by_op], place[by_op]
         pairs = self._pairs(ops, op, place)
         part = None if ops.sides[0].part is None and ops.sides[1].part is None else ops.parts()[op]
-        return LazyRows(ops.ts[op], ops.root[op], op, kinds[op], part, cached(pairs.resolve), pairs.times)
+        return LazyRows(ops.ts[op], ops.root[op], op, kinds[op], part, cache_columns(pairs.resolve), pairs.times)
 
     # ------------------------------------------------------------------------------------- tables and aggregations
 
@@ -407,7 +407,7 @@ class JoinOp:
         env = self._env(s, probes, clock)
         at, place = lookup.find(env, probes.root)
         if env.failed is not None:
-            self.services.failed(self.query, self.sides[s].source.id, env, list(probes.columns[:-1]))
+            self.services.route_failed(self.query, self.sides[s].source.id, env, list(probes.columns[:-1]))
         op = at if probing is None else probing[at]
         extra = np.empty(0, np.int64)
         if kinds is not None and self.triggers[s] and self._last == EXPIRED:
@@ -458,7 +458,7 @@ class JoinOp:
         part = None if rows.part is None else rows.part if each else rows.part[op]
         ts, root = (rows.ts, rows.root) if each else (rows.ts[op], rows.root[op])
         kind = None if kinds is None else kinds[op]
-        return LazyRows(ts, root, op, kind, part, cached(resolve), times)
+        return LazyRows(ts, root, op, kind, part, cache_columns(resolve), times)
 
     # -------------------------------------------------------------------------------------------------------- state
 
@@ -492,7 +492,7 @@ class JoinOp:
     def state(self) -> dict[str, Any]:
         return self._state(plain)
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         return self._state(by_change)
 
     def _state(self, form: Form) -> dict[str, Any]:

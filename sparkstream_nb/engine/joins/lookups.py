@@ -82,7 +82,7 @@ class AggregationLookup:
         )
         rows = np.concatenate(at).astype(np.int64) if at else np.empty(0, np.int64)
         places = np.concatenate(place).astype(np.int64) if place else np.empty(0, np.int64)
-        return self._matching(env, rows, places)
+        return self._find_pairs(env, rows, places)
 
     def _read(self, key: tuple[object, ...]) -> tuple[list[Column], tuple[int, int]]:
         """The buckets, and the bounds of their range."""
@@ -93,7 +93,7 @@ class AggregationLookup:
         d = self.aggregation.definition
         return list(self.aggregation.rows(duration_of(str(per), d.id, d.durations), start, end)), (start, end)
 
-    def _matching(self, env: Env, at: Array, place: Array) -> tuple[Array, Array]:
+    def _find_pairs(self, env: Env, at: Array, place: Array) -> tuple[Array, Array]:
         if self._on is None or len(at) == 0:
             return at, place
         slot, columns = self.slot, self._columns

@@ -12,22 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .memory import (
-    FAILED,
-    FAILURE,
-    N_VALUE,
-    P_SIZE,
-    SLOW,
-    WORDS,
-    XK,
-    XM,
-    XN,
-    XP,
-    XQ,
-    XS,
-    XW,
-    XZ,
-)  # fmt: skip
+from .machine_memory import FAILED, FAILURE, N_VALUE, P_SIZE, SLOW, WORDS, XK, XM, XN, XP, XQ, XS, XW, XZ  # fmt: skip
 from .partials import find_event
 from .pointers import Reals, Words, called, compiled, pool, reals, unit
 
@@ -148,7 +133,7 @@ def _math(function: int, V: Words, F: Reals, s: int, a_real: int, b_real: int) -
 
 
 @unit
-def passes(X: Words, p: int, e: int, g: int, cell: int, q: int) -> int:
+def interpret_filter(X: Words, p: int, e: int, g: int, cell: int, q: int) -> int:
     """1 if event `g` passes the filter of processor `p` together with the earlier events of partial `e`, else 0. The
     program of the filter is at `q` (-1: none)."""
     P = pool(X, XP)

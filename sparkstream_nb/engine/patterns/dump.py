@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .machine import append_new, splice_new
-from .memory import (
+from .machine_memory import (
     ACTIVE,
     BORN,
     C_COUNT,

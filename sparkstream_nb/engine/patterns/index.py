@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .memory import (
+from .machine_memory import (
     B_BOUND,
     B_HEAD,
     B_SIZE,

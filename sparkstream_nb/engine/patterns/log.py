@@ -15,7 +15,7 @@ import numpy as np
 from ...types import Type
 from ..columnar.blocks import Blocks, Tracked
 from ..columnar.columns import DTYPES, Array, Column, Mask
-from .memory import FAILURE
+from .machine_memory import FAILURE
 from .program import Derived
 
 FIRST = 2
@@ -68,7 +68,7 @@ class GrowingColumn:
         """Bytes of the rows."""
         return self.n * (self._values.itemsize + 1)
 
-    def saved(self, values: Blocks, null: Blocks) -> dict[str, Any]:
+    def save_state(self, values: Blocks, null: Blocks) -> dict[str, Any]:
         """All rows, saved by change; what is known of both arrays as they were saved is given."""
         rows: Column = Column(self.type, self._values[: self.n])
         if self.type is not Type.OBJECT:
@@ -76,7 +76,7 @@ class GrowingColumn:
         return {"rows": rows, "null": Tracked.of(null, 0, self._null[: self.n]), "full": self.full}
 
     def load(self, state: dict[str, Any]) -> None:
-        """The inverse of `saved`."""
+        """The inverse of `save_state`."""
         self._values, self._null, self.full = state["rows"].values, state["null"], state["full"]
         self.n = len(self._null)
 
@@ -203,29 +203,29 @@ class PatternLog:
         self._blocks.clear()
         return new
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         """All that is in the log, also what partials do not refer to, saved by change."""
         n = self.n
 
-        def tracked(what: Any, array: Array) -> Tracked:
+        def track_array(what: Any, array: Array) -> Tracked:
             return Tracked.of(self._known(what, array.itemsize), 0, array[:n])
 
-        words: list[Any] = [tracked(("words", i), self.words[i]) for i in range(self.width)]
+        words: list[Any] = [track_array(("words", i), self.words[i]) for i in range(self.width)]
         for i, d in enumerate(self.derived):
             if d.expr.type is Type.STRING:
                 words[i] = Column(Type.STRING, words[i])
         kept = [
-            c.saved(self._known((key, 0), c.itemsize), self._known((key, 1), 1))
+            c.save_state(self._known((key, 0), c.itemsize), self._known((key, 1), 1))
             for key, c in sorted(self.columns.items())
         ]
-        several = None if self.row is None else [tracked("row", self.row), tracked("stream", self.stream)]
+        several = None if self.row is None else [track_array("row", self.row), track_array("stream", self.stream)]
         return {
-            "times": tracked("times", self.times), "several": several, "words": words, "kept": kept,
-            "null": [tracked(("null", i), self.null[i]) for i in range(self.width)], "stored": list(self.stored),
+            "times": track_array("times", self.times), "several": several, "words": words, "kept": kept,
+            "null": [track_array(("null", i), self.null[i]) for i in range(self.width)], "stored": list(self.stored),
         }  # fmt: skip
 
     def load_saved(self, state: dict[str, Any]) -> None:
-        """The inverse of `saved`."""
+        """The inverse of `save_state`."""
         self.clear()
         self.times, self.n = state["times"], len(state["times"])
         if state["several"] is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from ..columnar.jit import AHEAD
 from ..columnar.rows import EVENT_PHASE, ROOT_BITS
 from .machine import clear_pending, splice_new
-from .memory import (
+from .machine_memory import (
     ABSENT,
     ACTIVE,
     AT,
@@ -118,7 +118,7 @@ from .memory import (
 from .partials import FAR, drop_partial, is_expired
 from .pointers import Words, ask, call1, call2, call3, call5, called, compiled, entry, header, pool, unit
 from .process import NONE_LEFT, start_again
-from .states import has_room, has_room_for_event, init, is_blank_start, keep_blank_start
+from .processors import has_room, has_room_for_event, init, is_blank_start, keep_blank_start
 
 DONE, NEED_ROOM, NEED_MUCH, NEED_ROWS, NEED_EVENTS, NEED_VERDICTS, NEED_CLOCK, NEED_REPORT = range(8)
 """How `run` comes back: finished; or memory for partials, for `NEEDED` of them, for matches, for their events; or

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .memory import (
+from .machine_memory import (
     DRAINING,
     E_REFS,
     E_TIME,

@@ -10,13 +10,13 @@ import numpy as np
 
 from ...plan.nodes import EventRef, Ref
 from ...types import Type
-from ..columnar.columns import Array, Column, Strings
-from ..columnar.frame import LazyRows, cached
+from ..columnar.columns import Array, Column, StringPool
+from ..columnar.frame import LazyRows, cache_columns
 from ..columnar.rows import Rows
 from ..expressions import Float, Long
-from .layout import PatternLayout
 from .log import Key, PatternLog
-from .memory import EMPTY_EVENT, NO_EVENT
+from .machine_layout import PatternLayout
+from .machine_memory import EMPTY_EVENT, NO_EVENT
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class Partials:
     the kept columns."""
 
     layout: PatternLayout
-    strings: Strings
+    strings: StringPool
     first: Array
     count: Array
     events: Array
@@ -36,7 +36,7 @@ class Partials:
 
     @staticmethod
     def over(
-        layout: PatternLayout, strings: Strings, log: PatternLog, first: Array, count: Array, events: Array
+        layout: PatternLayout, strings: StringPool, log: PatternLog, first: Array, count: Array, events: Array
     ) -> Partials:
         """Slots that refer to the current contents of `log`."""
         return Partials(layout, strings, first, count, events, log.row, log.times, dict(log.columns))
@@ -50,7 +50,7 @@ class Partials:
         p = self.layout.slots[ref.slot]
         first, index = self.first[p], ref.index
         back = int(own == ref.slot)
-        if not self.layout.processors[p].counted:
+        if not self.layout.processors[p].is_counted:
             absent = index is not None and (index.offset > 0 or (index.from_last and back))
             return np.zeros(len(first), np.int64) if absent else first
         count = self.count[p]
@@ -75,7 +75,7 @@ class Partials:
             return Column(Type.BOOL, np.zeros(len(numbers), np.bool_), numbers == NO_EVENT)
         p = self.layout.slots[ref.slot]
         column = self.columns[self.key(ref.slot, ref.attr)]
-        if own < 0 and ref.index is None and self.layout.processors[p].counted:
+        if own < 0 and ref.index is None and self.layout.processors[p].is_counted:
             return self._lists(column, p)
         numbers = self.numbers(ref, own)
         out: Column = column.take(self._rows(numbers))
@@ -142,7 +142,7 @@ class Matches:
     def frame(self) -> LazyRows:
         """The matches as the input of a select."""
         return LazyRows(
-            self.ts, self.root, self.chunk, self.kind, self.part, cached(self.column), self.slots.event_time
+            self.ts, self.root, self.chunk, self.kind, self.part, cache_columns(self.column), self.slots.event_time
         )
 
     def send(self, rows: Rows) -> Rows:
@@ -163,13 +163,13 @@ class Matches:
         rows.ts, rows.kind = self.sent.ts[match], self.sent.kind[match]
         rows = rows.with_columns([c.take(np.where(values < 0, np.arange(len(match)), values)) for c in rows.columns])
         if (partial[1:] <= partial[:-1]).any():
-            order, group = _linked(partial, group, rows.root)
+            order, group = _link_matches(partial, group, rows.root)
             rows = rows.take(order)
         rows.chunk = group
         return rows
 
 
-def _linked(partial: Array, group: Array, root: Array) -> tuple[Array, Array]:
+def _link_matches(partial: Array, group: Array, root: Array) -> tuple[Array, Array]:
     """Which rows are sent when partials match more than once under a root, and the group of each.
 
     Siddhi's `ComplexEventChunk` is a linked list through the partials themselves: a partial that matches again leaves

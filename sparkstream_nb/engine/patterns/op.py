@@ -27,16 +27,16 @@ from ..columnar.rows import Clock, Rows
 from ..expressions import Env, compile_condition, compile_expr
 from ..state.saving import Form, by_change, plain
 from ..state.services import Services
-from . import memory as m
-from .layout import lay_out, table
+from . import machine_memory as m
+from .between_runs import candidates
 from .log import Key, PatternLog
 from .loop import DONE, NEED_EVENTS, NEED_MUCH, NEED_REPORT, NEED_ROOM, NEED_ROWS, run
+from .machine_layout import lay_out, table
 from .matches import Matches, Partials, SentMatches, attribute_key
 from .pools import Pools
+from .processors import FREE_TRIES
 from .program import Filters
-from .states import FREE_TRIES
 from .timed import run_timed
-from .upkeep import candidates
 
 TRIM_FROM = 4096
 """The log is trimmed when it holds this many events, and twice as many as after the last trim."""
@@ -76,7 +76,8 @@ class StateOp:
         kept = self._kept(e for x in asked for e in walk(x))
         self.log = PatternLog(len(self.inputs), filters.derived, self._special(), kept)
         self.pools = Pools(self.layout, filters, self.log)
-        self._clocked = any(isinstance(x, Call | ScriptCall | InTable) for d in filters.everything for x in walk(d))
+        expressions = filters.all_expressions
+        self._clocked = any(isinstance(x, Call | ScriptCall | InTable) for d in expressions for x in walk(d))
         self._whole: bool | None = None
         self._trim_at = TRIM_FROM
         self._begun = 0  # partition instances that were seen here
@@ -179,9 +180,9 @@ class StateOp:
             if status == DONE:
                 return
             if status == NEED_ROOM:
-                pools.need((4 * n + 8) * (FREE_TRIES * n + 1))
+                pools.reserve_records((4 * n + 8) * (FREE_TRIES * n + 1))
             elif status == NEED_MUCH:
-                pools.need(int(x[m.NEEDED]))
+                pools.reserve_records(int(x[m.NEEDED]))
             elif status == NEED_ROWS:
                 out = pools.array(m.XO)
                 more = np.empty((len(out), 2 * out.shape[1]), np.int64)
@@ -217,7 +218,7 @@ class StateOp:
                 columns = [*r.columns, *(Column.all_null(t, len(r)) for t in self._appended[p])]
                 env = self._row_env(r, now, columns)
                 if self._current[p]:
-                    mask = _passing(self._current[p], env)
+                    mask = _passing_rows(self._current[p], env)
                     if env.failed is not None:
                         self._reason = env.reasons[-1][1]
                     if place is None:
@@ -263,7 +264,7 @@ class StateOp:
         columns = [c.take(one) for c in r.columns]
         env = self._row_env(r.take(one), clock.at(r.root[one]), columns)
         env.fail(np.ones(1, np.bool_), self._reason)
-        self.services.failed(self.query, self.inputs[stream], env, columns, r.root[one])
+        self.services.route_failed(self.query, self.inputs[stream], env, columns, r.root[one])
 
     def _judge(self, merged: _Merged, clock: Clock) -> None:
         """Evaluates what only Python can, for one event and all partials that it may meet, and leaves the verdicts in
@@ -286,7 +287,7 @@ class StateOp:
         first, count, events = slots.copy(), (slots != 0).astype(np.int64), np.empty(0, np.int64)
         first[:, p], count[:, p] = g, 1
         for q, processor in enumerate(self.layout.processors):
-            if processor.counted:
+            if processor.is_counted:
                 chains: list[int] = []
                 for k, chain in enumerate(slots[:, q].tolist()):
                     start = len(chains)
@@ -304,7 +305,7 @@ class StateOp:
             np.full(len(cells), clock.at(merged.root[i : i + 1])[0]), lambda ref: view.resolve(ref, own),
             tables=self.services.in_table, event_time=lambda ref: view.event_time(ref, own),
         )  # fmt: skip
-        N[cells + m.N_VALUE] = _passing(self._slow[p], env)
+        N[cells + m.N_VALUE] = _passing_rows(self._slow[p], env)
         pools.touch(m.XN, cells + m.N_VALUE)
         if env.failed is not None:
             self._reason = env.reasons[-1][1]
@@ -337,7 +338,7 @@ class StateOp:
         """Plain data from which `load` restores an operator that continues exactly as this one."""
         return self._state(plain)
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         """As `state`, with all of the machine's memory, saved by change."""
         return {**self._state(by_change), "trim": self._trim_at}
 
@@ -368,10 +369,10 @@ class StateOp:
     @property
     def rows(self) -> int:
         """Partial matches that wait at a state."""
-        return self.pools.waiting
+        return self.pools.waiting_matches
 
 
-def _passing(conditions: Sequence[Callable[[Env], Mask]], env: Env) -> Array:
+def _passing_rows(conditions: Sequence[Callable[[Env], Mask]], env: Env) -> Array:
     """uint8[n]: which rows fulfil all conditions; `FAILURE` where the first that does not hold failed."""
     mask = conditions[0](env)
     for condition in conditions[1:]:

@@ -7,7 +7,7 @@ their linked `StreamEvent`s, so that an event added through one is seen through 
 
 from __future__ import annotations
 
-from .memory import (
+from .machine_memory import (
     C_COUNT,
     C_EVENT,
     C_FREE,

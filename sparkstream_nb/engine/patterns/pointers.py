@@ -20,7 +20,7 @@ from numba.core import datamodel
 from numba.extending import intrinsic, lower_builtin, register_model
 
 from ..columnar.jit import ask_for
-from .memory import OCTETS, REGISTERS, TOLD, TOLD_SHIFT, TOLD_SIZE, WRITTEN
+from .machine_memory import OCTETS, REGISTERS, TOLD, TOLD_SHIFT, TOLD_SIZE, WRITTEN
 
 
 class Pointer(types.CPointer):
@@ -137,12 +137,12 @@ _STAMP = _package_stamp()
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compiles a function over pointers that is inlined into its callers: a call costs more than most such
     functions."""
-    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
+    return _compile_uncached(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
 
 
 def called(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compiles a function over pointers that is not inlined, because it is long or rarely called."""
-    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return _compile_uncached(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def _form(arguments: int) -> tuple[Any, ...]:
@@ -178,10 +178,10 @@ def unit(function: Callable[..., int]) -> Unit:
 
 def entry(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compiles a function that Python calls."""
-    return _compiled(function)
+    return _compile_uncached(function)
 
 
-def _compiled(function: Callable[..., Any], **options: bool) -> Callable[..., Any]:
+def _compile_uncached(function: Callable[..., Any], **options: bool) -> Callable[..., Any]:
     """numba's cache looks at a function's own file only; here a change of any counts."""
     dispatcher: Any = cast(Any, njit)(cache=True, **options)(function)
     dispatcher._cache._cache_file._source_stamp = _STAMP

@@ -9,19 +9,19 @@ import numpy as np
 from ..columnar.arrays import grown
 from ..columnar.blocks import Blocks, Tracked
 from ..columnar.columns import Array
-from . import memory as m
-from .check import passes
+from . import machine_memory as m
+from .between_runs import begin_parts, forget_parts, mark_events, reindex, renumber_events
+from .check import interpret_filter
 from .dump import dump_machine, measure, restore_machine
 from .index import enter_index, index_key, leave_index, look
-from .layout import PatternLayout, listed, receivers, selecting
 from .log import PatternLog
 from .loop import birth, proceed, timers_wait, write_chains
 from .machine import notify_at
+from .machine_layout import PatternLayout, end_list, receivers, selecting_streams
 from .partials import FAR, drop_chain, in_chain, remove_last_event
 from .pointers import Unit
 from .process import after_absent_logical, process
-from .program import Filters
-from .states import (
+from .processors import (
     add_any,
     add_every,
     came,
@@ -32,7 +32,7 @@ from .states import (
     reset_state,
     update_state,
 )
-from .upkeep import begin_parts, forget_parts, mark_events, reindex, renumber_events
+from .program import Filters
 
 _FREE = (
     (m.XE, m.E_FREE, m.E_LEFT, m.E_TIME),
@@ -51,14 +51,14 @@ _SAVED = sorted((*(f for _, f, _, _ in _FREE), *(left for _, _, left, _ in _FREE
 def functions(layout: PatternLayout, filters: Filters) -> dict[int, Unit]:
     """The compiled functions that the machine of a pattern can call, by their places in the header."""
     kinds, table = {p.kind for p in layout.processors}, filters.table
-    passed_over = any(p.counted and p.least == 0 for p in layout.processors)
+    passed_over = any(p.is_counted and p.least == 0 for p in layout.processors)
     again = any(p.every >= 0 or p.within_every >= 0 for p in layout.processors)
     has = {
         m.F_ROWS: (proceed, True),
         m.F_BIRTH: (birth, True),
         m.F_PROCESS: (process, True),
         m.F_UPDATE: (update_state, True),
-        m.F_PASSES: (passes, filters.general or bool((table[:, m.SLOW] != 0).any())),
+        m.F_PASSES: (interpret_filter, filters.general or bool((table[:, m.SLOW] != 0).any())),
         m.F_ENTER: (enter_index, bool((table[:, m.KEYS] >= 0).any())),
         m.F_LOOK: (look, bool((table[:, m.KEYS] >= 0).any())),
         m.F_KEY: (index_key, bool((table[:, m.KEY_COUNT] > 0).any())),
@@ -97,9 +97,10 @@ class Pools:
             m.XP: filters.table, m.XQ: np.array([*filters.codes, 0], np.int64),
             m.XK: np.array([*filters.constants, 0], np.int64), m.XS: np.zeros(128, np.int64),
             m.XM: np.zeros(128, np.uint8),
-            m.M_INIT: listed(layout.inits), m.M_RESET: listed(layout.resets), m.M_UPDATE: listed(layout.updates),
-            m.M_STARTUP: listed(layout.startup), m.M_TIMERS: listed(layout.timers), m.M_STARTS: listed(layout.starts),
-            m.M_STREAM: receivers(layout), m.M_SELECTS: selecting(layout),
+            m.M_INIT: end_list(layout.inits), m.M_RESET: end_list(layout.resets), m.M_UPDATE: end_list(layout.updates),
+            m.M_STARTUP: end_list(layout.startup), m.M_TIMERS: end_list(layout.timers),
+            m.M_STARTS: end_list(layout.starts),
+            m.M_STREAM: receivers(layout), m.M_SELECTS: selecting_streams(layout),
         }  # fmt: skip
         self._blocks = {at: Blocks(8) for at in sorted(m.TOLD)}
         """What is known of pools as they were saved."""
@@ -120,7 +121,7 @@ class Pools:
         x[m.WITHIN] = -1 if self.layout.input.within is None else self.layout.input.within
         x[m.SEQUENCE] = self.layout.sequence
         x[m.START_N], x[m.TIMERS] = len(self.layout.starts), len(self.layout.timers)
-        x[m.CHAINS] = sum(p.counted for p in self.layout.processors)
+        x[m.CHAINS] = sum(p.is_counted for p in self.layout.processors)
         x[m.NEXT_DUE] = FAR
         x[m.O_SIZE] = m.O_SLOTS + self.n * (2 if x[m.CHAINS] else 1)
         self.hold(m.XV, np.zeros(self.n, np.int64))
@@ -139,7 +140,7 @@ class Pools:
     def hold(self, at: int, array: Array) -> None:
         """Makes `array` the pool whose address is at `at` of the header. Of one that is `TOLD` it is by `zeros`."""
         if at in m.TOLD and len(array) and len(self._held.get(at, ())):
-            told(array)[:] |= told(self._held[at])
+            flags_of(array)[:] |= flags_of(self._held[at])
         self._held[at] = array
         self.header[at] = array.ctypes.data
 
@@ -164,7 +165,7 @@ class Pools:
         self.header[left] += len(added)
         self.hold(at, pool)
 
-    def need(self, records: int) -> None:
+    def reserve_records(self, records: int) -> None:
         """Makes every pool have more than `records` free records, and `R` as much room."""
         x = self.header
         for at, _, left, _ in _FREE:
@@ -237,7 +238,7 @@ class Pools:
     def begin(self, parts: Array, times: Array) -> None:
         """Starts the instances that have not started, in order; `times` int64: when each was made (ms)."""
         if len(parts):
-            self.need((4 * self.n + 8) * len(parts))
+            self.reserve_records((4 * self.n + 8) * len(parts))
             begin_parts(self.header.ctypes.data, np.ascontiguousarray(parts, np.int64), times[parts])
 
     def forget(self, parts: Array) -> None:
@@ -294,13 +295,13 @@ class Pools:
         """These words of a pool were written otherwise than by compiled code."""
         self._blocks[at].touch(words)
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         """All pools as they are, saved by change; as `state` where they are small, as there is free room in them."""
         if sum(self._held[at].nbytes for at in m.KEPT) < LEAST_SAVED:
             return self.state()
         pools: dict[int, Array | Tracked] = {at: self._held[at] for at in m.KEPT}
         for at, blocks in self._blocks.items():
-            marks = told(self._held[at])
+            marks = flags_of(self._held[at])
             written = np.flatnonzero(marks)
             if len(written):
                 if (1 << m.TOLD_SHIFT) % self._sizes[at]:  # a record may go on in the next block
@@ -309,7 +310,7 @@ class Pools:
                 marks[:] = 0
             pools[at] = Tracked.of(blocks, 0, self._held[at])
         return {
-            "log": self.log.saved(),
+            "log": self.log.save_state(),
             "pools": list(pools.values()),
             "parts": self.parts,
             "registers": self.header[_SAVED].copy(),
@@ -319,7 +320,7 @@ class Pools:
         }
 
     def _load_pools(self, state: dict[str, Any]) -> None:
-        """The inverse of `saved`."""
+        """The inverse of `save_state`."""
         self.clear()
         self.log.load_saved(state["log"])
         self.bind_log()
@@ -334,7 +335,7 @@ class Pools:
         self.index(state["buckets"])
 
     def load(self, state: dict[str, Any]) -> None:
-        """Restores what `state` or `saved` returned."""
+        """Restores what `state` or `save_state` returned."""
         if "pools" in state:
             self._load_pools(state)
             return
@@ -343,7 +344,7 @@ class Pools:
         self.bind_log()
         lists = np.ascontiguousarray(state["lists"])
         self.need_parts(max(1, len(lists) // self.n))
-        self.need(max(len(state["cells"]), len(state["partials"]), len(state["events"]), len(state["times"])) + 16)
+        self.reserve_records(max(len(state[pool]) for pool in ("cells", "partials", "events", "times")) + 16)
         address = self.header.ctypes.data
         restore_machine(
             address, len(lists) // self.n, lists, state["cells"].copy(), np.ascontiguousarray(state["partials"]),
@@ -355,7 +356,7 @@ class Pools:
         self.fit_index()
 
     @property
-    def waiting(self) -> int:
+    def waiting_matches(self) -> int:
         """Partial matches in the lists of states, with the empty ones that wait for a first event."""
         # The first entry stands for none.
         return len(self._held[m.XN]) // self._sizes[m.XN] - int(self.header[m.N_LEFT]) - 1
@@ -371,14 +372,14 @@ class Pools:
 
 
 def zeros(words: int) -> Array:
-    """int64 zeros, aligned to a cache line. Before them is room for what compiled code tells (`told`)."""
+    """int64 zeros, aligned to a cache line. Before them is room for what compiled code tells (`flags_of`)."""
     before = m.TOLD_SIZE // 8
     out = np.zeros(before + words + 8, np.int64)
     start = before + -out.ctypes.data % 64 // 8
     return out[start : start + words]
 
 
-def told(pool: Array) -> Array:
+def flags_of(pool: Array) -> Array:
     """uint8[TOLD_SIZE]: which blocks of a pool by `zeros` compiled code has written."""
     whole = pool.base
     assert whole is not None

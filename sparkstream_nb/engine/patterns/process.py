@@ -7,7 +7,7 @@ import numpy as np
 from .check import END, comparisons
 from .index import bound_value
 from .machine import remove_from, take_pending
-from .memory import (
+from .machine_memory import (
     ABSENT,
     ABSENT_LOGICAL,
     AGAIN,
@@ -73,14 +73,14 @@ from .memory import (
 )  # fmt: skip
 from .partials import add_event, drop_partial, is_expired, new_partial
 from .pointers import Words, as_real, as_word, call2, call4, call5, compiled, pool, quiet, unit
-from .states import FREE_TRIES, add_state, advance, give, has_room, start_reset
+from .processors import FREE_TRIES, add_state, advance, give, has_room, start_reset
 
 NONE_LEFT = -1
 """What `process` answers when it is done; otherwise the cell to go on with after memory was added."""
 
 
 @compiled
-def _returned(X: Words, p: int) -> bool:
+def _take_returned(X: Words, p: int) -> bool:
     """True if the processor's last state has put out a match (`isEventReturned`), which this clears."""
     V = pool(X, XV)
     last = pool(X, XP)[p * P_SIZE + RETURNS]
@@ -162,7 +162,7 @@ def _goes(X: Words, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
             return False
     if kind == ABSENT_LOGICAL:
         return call5(X[F_AFTER], X, l0, p, c, e, before) != 0
-    if _returned(X, p) and kind != ABSENT:
+    if _take_returned(X, p) and kind != ABSENT:
         give(X, e)
     if L[lp + CHANGED] != 0:
         return True
@@ -183,7 +183,7 @@ def after_absent_logical(X: Words, l0: int, p: int, c: int, e: int, before: int)
     keeps = P[f + WAIT] != -1 or (X[SEQUENCE] != 0 and P[f + IS_OR] == 0 and P[f + EVERY] >= 0)
     if keeps or L[lp + CHANGED] == 0:
         E[e + E_SLOTS + p] = before
-    if _returned(X, p):
+    if _take_returned(X, p):
         if X[SEQUENCE] != 0:
             remove_from(X, l0 + P[f + PARTNER] * L_SIZE, e)
         return 1
@@ -252,7 +252,7 @@ def start_again(X: Words, l0: int, p: int, g: int) -> bool:
         give(X, e)
     if P[f + NEXT] >= 0:
         add_state(X, l0, P[f + NEXT], e)
-        if _returned(X, p):
+        if _take_returned(X, p):
             give(X, e)
     drop_partial(X, e)
     return True

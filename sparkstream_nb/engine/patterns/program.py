@@ -31,12 +31,12 @@ from ...plan.nodes import (
     children,
 )  # fmt: skip
 from ...types import Type
-from ..columnar.columns import Array, Strings
+from ..columnar.columns import Array, StringPool
 from ..columnar.faults import may_fail
 from ..expressions.arithmetic import common_type
 from . import check as c
-from . import memory as m
-from .layout import PatternLayout
+from . import machine_memory as m
+from .machine_layout import PatternLayout
 from .partials import AS_DOUBLE, AS_FLOAT, AS_WORD, CURRENT, FROM_FIRST, FROM_LAST, SINGLE
 
 ARITHMETIC = {"+": c.ADD, "-": c.SUB, "*": c.MUL, "/": c.DIV, "%": c.MOD}
@@ -89,7 +89,7 @@ class Filters:
 
     layout: PatternLayout
     table: Array
-    strings: Strings
+    strings: StringPool
     derived: list[Derived] = field(default_factory=list)
     codes: list[int] = field(default_factory=list)
     constants: list[int] = field(default_factory=list)
@@ -102,7 +102,7 @@ class Filters:
         current: list[Expr] = []
         slow: list[Expr] = []
         between: list[tuple[Expr, list[int]]] = []
-        slow_last = not self.layout.processors[p].counted
+        slow_last = not self.layout.processors[p].is_counted
         for e in (x for condition in conditions for x in conjuncts(condition)):
             if self.origins(e, p) <= {HERE} and not (between and may_fail(e)):
                 current.append(e)
@@ -140,10 +140,10 @@ class Filters:
         x = self.layout.processors[p]
         if self.layout.sequence or x.is_or:
             return False
-        return not x.counted or self.layout.input.within is None or x.within_every < 0
+        return not x.is_counted or self.layout.input.within is None or x.within_every < 0
 
     @property
-    def everything(self) -> list[Expr]:
+    def all_expressions(self) -> list[Expr]:
         """All expressions that are evaluated as columns."""
         return [e for x in (*self.current, *self.slow) for e in x] + [d.expr for d in self.derived]
 
@@ -155,7 +155,7 @@ class Filters:
         q = self.layout.slots[ref.slot]
         own, index = q == p, ref.index
         nothing = ValueOrigin(SINGLE, len(self.layout.processors))
-        if not self.layout.processors[q].counted:
+        if not self.layout.processors[q].is_counted:
             if index is not None and (index.offset > 0 or (own and index.from_last)):
                 return nothing
             return HERE if own else ValueOrigin(SINGLE, q)
@@ -298,7 +298,7 @@ class Filters:
                 continue
             here, there, turned = sides
             if e.op == "==":
-                keys += [_hashed(e), here[3], here[4], there[1], there[3], there[4]]
+                keys += [_hash_expr(e), here[3], here[4], there[1], there[3], there[4]]
                 count += 1
             elif e.op in TURNED and bound is None and not slow:
                 op = TURNED[e.op] if turned else e.op
@@ -357,7 +357,7 @@ def _kind(e: Compare) -> int:
     return c.T_CODE
 
 
-def _hashed(e: Compare) -> int:
+def _hash_expr(e: Compare) -> int:
     types = {e.left.type, e.right.type}
     if Type.FLOAT in types:
         return AS_FLOAT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..columnar.rows import ROOT_BITS
 from .loop import DONE, NEED_CLOCK, NEED_MUCH, emit
 from .machine import leave_map, pop_heap, push_heap, remove_pending
-from .memory import (
+from .machine_memory import (
     ABSENT,
     ABSENT_LOGICAL,
     ACTIVE,
@@ -85,7 +85,7 @@ from .memory import (
 )  # fmt: skip
 from .partials import FAR, drop_partial, is_expired, new_partial
 from .pointers import Words, call2, call3, called, entry, header, pool
-from .states import add_state, give, start_reset
+from .processors import add_state, give, start_reset
 
 
 @called

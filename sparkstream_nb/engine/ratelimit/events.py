@@ -185,7 +185,7 @@ class AllEvents(ByCount):
             out, left = every.take(index), group[index]
             self._held, self._group = every.take(stay), group[stay]
         out.root, out.chunk = root[last], chunk[last]
-        return self._reduced(out, left, last)[0]
+        return self._reduce_block(out, left, last)[0]
 
     def _blocks(self, part: Array) -> tuple[Array, Array, Array]:
         """Rows that leave, the row that completes the block of each, and the rows that stay."""
@@ -196,7 +196,7 @@ class AllEvents(ByCount):
         made = _complete(part, self.every, first, first.copy(), count, np.empty(n, np.int64), stays, index, last)
         return index[:made], last[:made], np.flatnonzero(stays)
 
-    def _reduced(self, rows: Rows, group: Array, block: Array) -> tuple[Rows, Array]:
+    def _reduce_block(self, rows: Rows, group: Array, block: Array) -> tuple[Rows, Array]:
         return rows, group
 
     def forget(self, parts: Array) -> None:
@@ -223,7 +223,7 @@ class AllEvents(ByCount):
 class LastGroupEvents(AllEvents):
     """`LastGroupByPerEventOutputRateLimiter`: of every n events the last of each group, in the order of their first."""
 
-    def _reduced(self, rows: Rows, group: Array, block: Array) -> tuple[Rows, Array]:
+    def _reduce_block(self, rows: Rows, group: Array, block: Array) -> tuple[Rows, Array]:
         if len(rows) == 0:
             return rows, group
         stay = last_per_group(block, group)

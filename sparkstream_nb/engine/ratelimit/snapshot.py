@@ -13,7 +13,7 @@ import numpy as np
 
 from ...types import Type
 from ..columnar.arrays import grown
-from ..columnar.columns import Array, Column, Strings
+from ..columnar.columns import Array, Column, StringPool
 from ..columnar.groups import Keys
 from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, EXPIRED, RESET
@@ -264,7 +264,7 @@ class WindowedSnapshot:
     currents_only = False
     once = False
 
-    def __init__(self, plain: Sequence[int], strings: Strings) -> None:
+    def __init__(self, plain: Sequence[int], strings: StringPool) -> None:
         self.plain, self.strings = plain, strings
         self._clear()
 
@@ -281,7 +281,7 @@ class WindowedSnapshot:
         if self._keys is not None and self._keys.size > 4 * (live + len(taken.serial)) + 4096:
             self.load(self.state(), log)  # forgets outputs that are gone
         columns = [taken.rows.columns[i] for i in self.plain]
-        return self._numbered(taken.serial, taken.kind, taken.part, taken.group, columns)
+        return self._number_rows(taken.serial, taken.kind, taken.part, taken.group, columns)
 
     def add(self, rows: tuple[Array, ...], a: int, b: int) -> None:
         while (a := _follow(a, b, *rows, self._event, self._free, self._window, self._same, self._latest)) < b:
@@ -291,7 +291,7 @@ class WindowedSnapshot:
             self._event[NEXT, have:] = np.append(np.arange(have + 1, size), -1)
             self._free[0] = have
 
-    def _numbered(
+    def _number_rows(
         self, serial: Array, kind: Array, part: Array, group: Array, columns: list[Column]
     ) -> tuple[Array, ...]:
         """(serial, kind, part, group, number of its output) of rows; `columns` are those that tell events apart."""
@@ -362,7 +362,7 @@ class WindowedSnapshot:
         n = len(serial)
         if n:
             columns: list[Column] = log.columns(serial, self.plain)
-            self.add(self._numbered(serial, np.full(n, CURRENT), part, group, columns), 0, n)
+            self.add(self._number_rows(serial, np.full(n, CURRENT), part, group, columns), 0, n)
             self._latest[group] = state["latest"]
             width = min(len(state["last"]), self._window.shape[1])
             self._window[LATEST, :width] = state["last"][:width]
@@ -371,7 +371,7 @@ class WindowedSnapshot:
 class AggregatedSnapshot(WindowedSnapshot):
     """`AggregationWindowedPerSnapshotOutputRateLimiter`: the events of the window, all with the latest aggregates."""
 
-    def __init__(self, plain: Sequence[int], aggregated: Sequence[int], strings: Strings) -> None:
+    def __init__(self, plain: Sequence[int], aggregated: Sequence[int], strings: StringPool) -> None:
         super().__init__(plain, strings)
         self.aggregated = aggregated
 

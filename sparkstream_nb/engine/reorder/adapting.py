@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..columnar.arrays import Array
-from .loop import rounded
+from .loop import java_round
 
 _WINDOW = 10_000_000_000
 
@@ -62,7 +62,7 @@ class Adapting:
         error = wanted - covered
         self.alpha = abs(seen.alpha + 0.5 * error + 0.8 * (error - seen.error))
         seen.error, seen.alpha = error, self.alpha
-        self.length = min(int(rounded(self.alpha * k)), k)
+        self.length = min(int(java_round(self.alpha * k)), k)
         seen.values.clear()
 
     def state(self) -> dict[str, Any]:

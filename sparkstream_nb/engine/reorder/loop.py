@@ -47,7 +47,7 @@ _LAST = np.int64(_MOST)
 
 
 @kernel
-def rounded(value: float) -> int:
+def java_round(value: float) -> int:
     """Java's `Math.round`."""
     whole: Any = np.floor(value + 0.5)
     if whole >= 2.0**63:
@@ -106,7 +106,7 @@ def _merge(p: int, pos: int, time: int, most: int, alpha: float, node: Array, in
         elif alpha == 1.0:
             instance[p, SLACK] = disorder
         else:
-            instance[p, SLACK] = rounded(disorder * alpha)
+            instance[p, SLACK] = java_round(disorder * alpha)
     instance[p, GREATEST] = time
     enqueue(pos, p, node, instance)
     instance[p, MERGED] = pos

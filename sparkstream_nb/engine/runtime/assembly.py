@@ -14,20 +14,20 @@ from ..columnar.rows import CURRENT
 from ..expressions import Env
 from ..joins.joins import Lookup
 from ..joins.lookups import AggregationLookup
-from ..patterns.layout import lay_out
+from ..patterns.machine_layout import lay_out
 from ..ratelimit import waits
 from ..state.cron import CronTimes
 from ..state.services import Services
 from ..tables.stored_tables import StoredTable
-from ..tables.table_log import NOT_NOTED, noted_tables
-from ..tables.tables import TableCondition, TableLookup, TableStore, TableWriter
-from .circles import repeatable
+from ..tables.table_log import NOT_BUFFERED, find_buffered
+from ..tables.table_store import TableCondition, TableLookup, TableStore, TableWriter
 from .graph import OpNode
 from .named_windows import NamedWindow
 from .operators import AggregationOperator, EntryOperator, Operator, QueryOperator, WindowOperator, entry, tables_read
 from .partitions import Instances, PartitionEntry
 from .query import QueryOp
 from .sinks import sink_operators
+from .table_cycles import repeatable
 from .triggers import TriggerOperator
 
 
@@ -37,13 +37,15 @@ class Assembly:
     def __init__(self, plan: nodes.Plan, services: Services, stored: bool = False) -> None:
         """With `stored`, an aggregation that no query reads keeps no buckets: a store takes what is added to it."""
         self.plan, self.services = plan, services
-        self.noted = noted_tables(plan)
-        self.stored = {t: StoredTable(d, services) for t, d in plan.tables.items() if d.stored}
+        self.buffered = find_buffered(plan)
+        self.stored = {t: StoredTable(d, services) for t, d in plan.tables.items() if d.is_stored}
         in_memory = {
-            t: TableStore(d, services, self.noted.get(t, NOT_NOTED)) for t, d in plan.tables.items() if not d.stored
+            t: TableStore(d, services, self.buffered.get(t, NOT_BUFFERED))
+            for t, d in plan.tables.items()
+            if not d.is_stored
         }
         self.tables: dict[str, TableStore] = {**in_memory, **self.stored}
-        self.logged: list[TableStore | AggregationOperator] = [self.tables[t] for t in self.noted]
+        self.logged: list[TableStore | AggregationOperator] = [self.tables[t] for t in self.buffered]
         self.windows: dict[str, NamedWindow] = {}
         self.aggregations: dict[str, AggregationOp] = {}
         self.instances: dict[str, Instances] = {}
@@ -116,21 +118,21 @@ class Assembly:
         to = {"stream": target.id, "window": entry(target.id)}.get(target.kind)
         sources = {s: keys.get(s, s) for s in op.inputs}
         read = tables_read(query)
-        noted = {x.id for x in self.logged}
+        buffered = {x.id for x in self.logged}
         written = () if writer is None else (target.id,)
         alone = ""
-        if writer is not None and target.id not in self.noted and not isinstance(query.output, nodes.Insert):
+        if writer is not None and target.id not in self.buffered and not isinstance(query.output, nodes.Insert):
             alone = f"{target.id} is changed row by row"
         node = OpNode(
             tuple(sources.values()),
             to,
-            tuple(t for t in read if t not in noted),
-            tuple(t for t in written if t not in self.noted),
+            tuple(t for t in read if t not in buffered),
+            tuple(t for t in written if t not in self.buffered),
             alone,
-            tuple(t for t in read if t in noted),
-            tuple(t for t in written if t in self.noted),
+            tuple(t for t in read if t in buffered),
+            tuple(t for t in written if t in self.buffered),
             self._faults(*op.inputs),
-            op.timed,
+            op.has_timers,
             _single(query),
             not partitioned and repeatable(query),
             writer is None or writer.whole,

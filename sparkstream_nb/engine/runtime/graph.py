@@ -29,8 +29,8 @@ class OpNode:
     aggregations that it reads (`reads`) or changes (`writes`). `alone` is the reason why it must run one chunk at a
     time. `also` are fault streams that it may write. `timed`: it may emit events when only the clock moves; `single`:
     it emits at most one chunk per event. `logged_reads` and `logged_writes` are buffered table accesses, which are
-    ordered afterwards (`table_log`). `repeatable`: it is stateless and may process the same rows again (`circles`).
-    `whole`: what it writes into tables are whole rows.
+    ordered afterwards (`table_log`). `repeatable`: it is stateless and may process the same rows again
+    (`table_cycles`). `whole`: what it writes into tables are whole rows.
     """
 
     inputs: tuple[str, ...]
@@ -52,8 +52,8 @@ class OperatorGraph:
     """`receivers` per stream: operator numbers in the order in which an event reaches them.
 
     `order` is a topological order of the operators, or None if events must be pushed one chunk at a time, for `reason`.
-    It consists of stages: one operator, or the operators of a cycle through tables, which run in two passes (`circles`
-    are the operators of such stages) or are iterated to a fixpoint (`repeats` are those). `derived` are the streams
+    It consists of stages: one operator, or the operators of a cycle through tables, which run in two passes (`cycles`
+    are the operators of such stages) or are iterated to a fixpoint (`fixpoints` are those). `derived` are the streams
     that operators write. `ranks` is each operator's place in the order in which one event reaches them, `ties` the
     inputs of an operator in the order in which it receives rows of one root. `events_only`: the order is valid for
     batches with at most one event per step.
@@ -66,8 +66,8 @@ class OperatorGraph:
     ranks: tuple[int, ...] = ()
     ties: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     events_only: bool = False
-    circles: frozenset[int] = frozenset()
-    repeats: frozenset[int] = frozenset()
+    cycles: frozenset[int] = frozenset()
+    fixpoints: frozenset[int] = frozenset()
 
 
 def build(
@@ -83,13 +83,13 @@ def build(
         for s in (*op.also, *(() if op.target is None else (op.target,))):
             writers.setdefault(s, []).append(i)
     derived = frozenset(writers)
-    reason = _unshared(ops)
-    circles = _circles(ops, receivers)
+    reason = _unshared_reason(ops)
+    circles = _find_cycles(ops, receivers)
     repeats: set[int] = set()
     order = None if reason else _stages(ops, receivers, circles, settling, keyed, repeats)
     if order is None:
         return OperatorGraph(receivers, None, derived, reason or "streams form a cycle")
-    ways = _Ways(ops, writers)
+    ways = _EventPaths(ops, writers)
     try:
         ties = {i: ways.inputs(i) for i, op in enumerate(ops) if len(op.inputs) > 1 and derived & set(op.inputs)}
         groups = [w for w in writers.values() if len(w) > 1]
@@ -98,7 +98,7 @@ def build(
             for table in {t for op in ops for t in op.logged_writes}
         ]
         ranks = ways.ranks(groups)
-        ways.calm(circles)
+        ways.require_single_chunk(circles)
     except _Unordered as e:
         return OperatorGraph(receivers, None, derived, str(e))
     return OperatorGraph(
@@ -106,7 +106,7 @@ def build(
     )
 
 
-def _unshared(ops: Sequence[OpNode]) -> str:
+def _unshared_reason(ops: Sequence[OpNode]) -> str:
     """Why the operators' accesses to tables need one chunk at a time; empty if they do not."""
     reason = ""
     written = {w for op in ops for w in op.writes}
@@ -124,7 +124,7 @@ class _Unordered(Exception):
     """Says which streams or tables have no order that roots and ranks tell."""
 
 
-class _Ways:
+class _EventPaths:
     """All ways by which events and timers reach the operators."""
 
     def __init__(self, ops: Sequence[OpNode], writers: Mapping[str, list[int]]) -> None:
@@ -210,17 +210,17 @@ class _Ways:
         """True if operator i puts out at most one chunk under one root, where each step brings one event."""
         op = self.ops[i]
         self.events_only = True
-        return op.single and not op.timed and all(self._calm(s) for s in op.inputs)
+        return op.single and not op.timed and all(self._is_single_chunk(s) for s in op.inputs)
 
-    def calm(self, circles: Iterable[int]) -> None:
+    def require_single_chunk(self, circles: Iterable[int]) -> None:
         """Checks that operators of cycles receive at most one chunk per root. The second chunk would not see the first
         chunk's writes."""
         for i in circles:
             self.events_only = True
-            if not all(self._calm(s) for s in self.ops[i].inputs):
+            if not all(self._is_single_chunk(s) for s in self.ops[i].inputs):
                 raise _Unordered(f"events of one chunk read and change tables: {self._name(i)}")
 
-    def _calm(self, s: str) -> bool:
+    def _is_single_chunk(self, s: str) -> bool:
         w = self.writers.get(s, [])
         return not w or (len(w) == 1 and self._one_chunk(w[0]))
 
@@ -236,7 +236,7 @@ def _after(ops: Sequence[OpNode], receivers: Mapping[str, list[int]], i: int) ->
     return streams, [r for t in op.logged_writes for r, other in enumerate(ops) if t in other.logged_reads]
 
 
-def _circles(ops: Sequence[OpNode], receivers: Mapping[str, list[int]]) -> dict[int, tuple[int, ...]]:
+def _find_cycles(ops: Sequence[OpNode], receivers: Mapping[str, list[int]]) -> dict[int, tuple[int, ...]]:
     """The operators that reach themselves, each with those of its circle."""
     after = [[*streams, *tables] for streams, tables in (_after(ops, receivers, i) for i in range(len(ops)))]
     reached: list[set[int]] = []
@@ -279,7 +279,7 @@ def _stages(
                     return None
                 repeats.update(members)
         inside = {k: [r for r in _after(ops, receivers, k)[0] if r in members] for k in members}
-        stage = _sorted(members, inside)
+        stage = _sort_members(members, inside)
         if stage is None:
             return None
         stages[i] = stage
@@ -288,12 +288,12 @@ def _stages(
     for i, stage in stages.items():
         found = [r for k in stage for some in _after(ops, receivers, k) for r in some]
         after[i] = [first[r] for r in found if first[r] != i]
-    order = _sorted(tuple(stages), after)
+    order = _sort_members(tuple(stages), after)
     assert order is not None, "stages of whole circles have none among them"
     return tuple(stages[i] for i in order)
 
 
-def _sorted(members: Sequence[int], after: Mapping[int, Sequence[int]]) -> tuple[int, ...] | None:
+def _sort_members(members: Sequence[int], after: Mapping[int, Sequence[int]]) -> tuple[int, ...] | None:
     """Depth first, so that those `after` one come after it in their order; None for a cycle."""
     state = dict.fromkeys(members, 0)
     done: list[int] = []

@@ -14,7 +14,7 @@ from ..joins.join_contents import Contents
 from ..select.steps import make_window
 from ..state.saving import Form, by_change, plain
 from ..state.services import Services
-from ..windows import entering, for_joins, rows_held
+from ..windows import entering_rows, for_joins, rows_held
 
 
 class NamedWindow:
@@ -36,7 +36,7 @@ class NamedWindow:
             schema=definition.source.schema, services=services, query=self.id, stream=self.id,
         )  # fmt: skip
         self.serial = 0
-        self.ordered = self.window.ordered
+        self.ordered = self.window.is_ordered
         self._held = Contents([self.types])
 
     def run(self, rows: Rows, clock: Clock) -> Rows:
@@ -50,14 +50,14 @@ class NamedWindow:
             out = out.where((out.kind <= EXPIRED) | (out.kind > RESET))
         out = for_joins(out, self.window)
         self._track(out)
-        return self._published(out)
+        return self._publish_rows(out)
 
     def next_due(self) -> int | None:
         """The earliest time (ms) at which the clock alone changes what the window holds; None where no time does.
         On-demand queries see what it holds, so it does not matter who wants expired events."""
         return self.window.next_due()
 
-    def _published(self, rows: Rows) -> Rows:
+    def _publish_rows(self, rows: Rows) -> Rows:
         """What the definition does not put out only changes what joins find: it makes no join look."""
         if len(self.published) == 2:
             return rows
@@ -86,7 +86,7 @@ class NamedWindow:
             return
         held, width = self._held, len(self.types)
         held.compact(0)
-        fresh = rows.take(entering(rows))
+        fresh = rows.take(entering_rows(rows))
         rank = fresh.columns[width].values if self.ordered else None
         held.add(0, fresh.with_columns(fresh.columns[:width]), rank)
         slot = held.slots(0, rows.columns[-1].values)
@@ -108,7 +108,7 @@ class NamedWindow:
     def state(self) -> dict[str, Any]:
         return self._state(plain)
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         return self._state(by_change)
 
     def _state(self, form: Form) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ..columnar.columns import Column
 from ..columnar.rows import Rows
 from ..state.batch import RetrievalAnswer
 from ..state.services import Services
-from ..tables.tables import TableWriter
+from ..tables.table_store import TableWriter
 from .assembly import Assembly
 
 

@@ -17,7 +17,7 @@ from ..columnar.timers import NEVER
 from ..joins.lookups import AggregationLookup
 from ..select.steps import InputSteps
 from ..state.services import Services
-from ..tables.tables import TableLookup, TableWriter
+from ..tables.table_store import TableLookup, TableWriter
 from .graph import OpNode
 from .named_windows import NamedWindow
 from .partitions import PartitionEntry
@@ -121,7 +121,7 @@ class QueryOperator:
                 rows = self.windows[source].readable(rows)
             given[source] = rows
         out = self.query.run(given, clock).rows
-        for id in self.query.looked:
+        for id in self.query.read_windows:
             self.windows[id].looked_into()
         return out
 
@@ -135,8 +135,8 @@ class QueryOperator:
     def state(self) -> Any:
         return self.query.state()
 
-    def saved(self) -> Any:
-        return self.query.saved()
+    def save_state(self) -> Any:
+        return self.query.save_state()
 
     def load(self, state: Any) -> None:
         self.query.load(state)
@@ -170,8 +170,8 @@ class WindowOperator(StatelessOperator):
     def state(self) -> Any:
         return self.window.state()
 
-    def saved(self) -> Any:
-        return self.window.saved()
+    def save_state(self) -> Any:
+        return self.window.save_state()
 
     def load(self, state: Any) -> None:
         self.window.load(state)
@@ -240,7 +240,7 @@ class AggregationOperator(StatelessOperator):
         self._clock = services.clock
         timed = self._retention is not None
         self.node = OpNode((definition.input.source.id,), None, writes=(definition.id,), timed=timed)
-        self._noting = False
+        self._buffering = False
         self._waiting: tuple[Rows, Clock] | None = None
         self._purges: list[tuple[int, int]] = []
         """Root and time of the purges that are due and have not run."""
@@ -250,7 +250,7 @@ class AggregationOperator(StatelessOperator):
         self._note_purges(clock)
         if len(rows):
             self._waiting = self.steps.run(rows, clock), clock
-        if not self._noting:
+        if not self._buffering:
             self._take(int(NEVER))
         return None
 
@@ -266,13 +266,13 @@ class AggregationOperator(StatelessOperator):
         times = first + passed[due] * self._retention.interval
         self._purges += zip(roots.tolist(), times.tolist(), strict=True)
 
-    def notable(self, steps: int) -> bool:
+    def can_buffer(self, steps: int) -> bool:
         """True if rows can be buffered, as for a table: always."""
         return True
 
     def begin(self) -> None:
         """Starts buffering rows."""
-        self._noting = True
+        self._buffering = True
 
     def up_to(self, root: int, rank: int) -> bool:
         """Applies the buffered rows and purges that come before (`root`, `rank`); whether there were any."""
@@ -300,7 +300,7 @@ class AggregationOperator(StatelessOperator):
     def settle(self) -> None:
         """Applies all buffered rows and purges."""
         self._take(int(NEVER))
-        self._noting = False
+        self._buffering = False
 
     def state(self) -> Any:
         return {

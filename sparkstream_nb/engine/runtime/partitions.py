@@ -173,7 +173,7 @@ class Instances:
     def state(self) -> dict[str, Any]:
         return {**self._state(), "keys": dict(self.numbers)}
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         """As `state`, with the keys as a column, of which only new ones are made."""
         known = len(self._codes)
         if known < len(self.numbers):
@@ -276,7 +276,7 @@ class PartitionEntry:
         else:
             index, part = self._in_ranges(env, clock.at(rows.root))
         if env.failed is not None:
-            self.services.failed(self.name, self.stream, env, list(rows.columns), rows.root)
+            self.services.route_failed(self.name, self.stream, env, list(rows.columns), rows.root)
             part = np.where(env.failed if index is None else env.failed[index], np.int32(-1), part)
         if index is not None or (len(part) and part.min() < 0):
             keep = np.flatnonzero(part >= 0)

@@ -19,7 +19,7 @@ from ..columnar.timers import earliest
 from ..joins.joins import JoinOp, Lookup
 from ..ratelimit import limiter, waits
 from ..select.selector import Selected, Selector
-from ..select.steps import InputSteps, begins_anew, numbered, select_exprs, slot_attrs
+from ..select.steps import InputSteps, begins_anew, can_number_groups, select_exprs, slot_attrs
 from ..state.saving import Form, by_change, plain
 from ..state.services import Services
 
@@ -67,7 +67,7 @@ class QueryOp:
         origin: nodes.Source | None = None
         if isinstance(source, nodes.StreamInput) and any(may_fail(e) for e in expressions(query)):
             origin = source.source  # a failing event must still have all its values
-        in_window = isinstance(source, nodes.StreamInput) and numbered(source)
+        in_window = isinstance(source, nodes.StreamInput) and can_number_groups(source)
         self.selector = Selector(
             query.select, services, name=self.name, current=current, expired=expired,
             sliding=_slides(source, expired), partitioned=partitioned,
@@ -78,7 +78,7 @@ class QueryOp:
             needed = slot_attrs(iter(select_exprs(query.select)), 0)
             if origin is not None:
                 needed |= set(range(len(origin.schema)))
-            anew = self.selector.anew and begins_anew(source)
+            anew = self.selector.resets_per_chunk and begins_anew(source)
             self._steps = InputSteps(
                 source, needed, services, query=self.name, scheduler=scheduler, wants_expired=expired,
                 selected=[i.expr.attr if isinstance(i.expr, nodes.Ref) else None for i in query.select.items],
@@ -120,7 +120,7 @@ class QueryOp:
         return self._join is not None
 
     @property
-    def looked(self) -> tuple[str, ...]:
+    def read_windows(self) -> tuple[str, ...]:
         """The named windows that the last run read."""
         return () if self._join is None else self._join.looked
 
@@ -130,7 +130,7 @@ class QueryOp:
         return earliest(s.next_due() for s in sources if s is not None)
 
     @property
-    def timed(self) -> bool:
+    def has_timers(self) -> bool:
         """True if the query may emit events when only the clock moves."""
         return self.schedulers > 0
 
@@ -147,15 +147,15 @@ class QueryOp:
         elif self._pattern is not None:
             self._pattern.tie = sources
 
-    def passing(self, stream: str, rows: Rows, clock: Clock) -> Mask:
-        """Which rows of an input can have an effect (`InputSteps.passing`)."""
+    def passing_rows(self, stream: str, rows: Rows, clock: Clock) -> Mask:
+        """Which rows of an input can have an effect (`InputSteps.passing_rows`)."""
         if self._steps is not None:
-            return self._steps.passing(rows, clock)
-        return np.ones(len(rows), np.bool_) if self._join is None else self._join.passing(stream, rows, clock)
+            return self._steps.passing_rows(rows, clock)
+        return np.ones(len(rows), np.bool_) if self._join is None else self._join.passing_rows(stream, rows, clock)
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Selected:
         """The query's output for these rows, and for the timers that `clock` lets fire."""
-        rows = concat_rows([self._passed(given, time) for given, time in self._between_deaths(inputs, clock)])
+        rows = concat_rows([self._run_steps(given, time) for given, time in self._between_deaths(inputs, clock)])
         gone = self.services.gone()
         if gone is not None and rows.part is not None:  # what is forgotten has nothing more to say
             rows = rows.where(rows.root < gone[rows.part])
@@ -181,10 +181,10 @@ class QueryOp:
             at = until
         yield inputs, Clock(clock.base, clock.now, clock.moved, at, clock.last)
 
-    def _passed(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows:
+    def _run_steps(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows:
         if self._join is not None and self._join.self_join:
-            return concat_rows([self._limited(i, c).rows for i, c in self._join.event_by_event(inputs, clock)])
-        return self._limited(inputs, clock).rows
+            return concat_rows([self._apply_rate_limit(i, c).rows for i, c in self._join.event_by_event(inputs, clock)])
+        return self._apply_rate_limit(inputs, clock).rows
 
     def release(self) -> None:
         """Drops what is still held for the partition instances that were forgotten (`Services.deaths`)."""
@@ -210,7 +210,7 @@ class QueryOp:
         source = self._join if self._steps is None else self._steps
         return source is not None and source.forgets_all and self._limiter is None
 
-    def _limited(self, inputs: Mapping[str, Rows], clock: Clock) -> Selected:
+    def _apply_rate_limit(self, inputs: Mapping[str, Rows], clock: Clock) -> Selected:
         frame: LazyRows
         if self._steps is not None:
             rows = self._steps.run(inputs[self.inputs[0]], clock)
@@ -230,7 +230,7 @@ class QueryOp:
     def state(self) -> dict[str, Any]:
         return self._state(plain)
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         return self._state(by_change)
 
     def _state(self, form: Form) -> dict[str, Any]:

@@ -269,7 +269,7 @@ class UnheardOperator(StatelessOperator):
             errors: list[ErrorObject] = [Undelivered(f"no source listens to topic '{topics[i]}'") for i in lost]
             columns = list(first.columns)
             if self.route.on_error == "STREAM":
-                self.services.refused(self.name, self.stream, columns, first.ts, first.root, errors)
+                self.services.route_refused(self.name, self.stream, columns, first.ts, first.root, errors)
             else:
                 self.services.keep(self.name, self.stream, columns, first.ts, errors)
         return None

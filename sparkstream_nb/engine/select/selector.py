@@ -18,10 +18,10 @@ from ...types import Type
 from ..aggregators import Aggregator, make_aggregator, over_all, settle, share
 from ..aggregators.base import EVERY, NO_KIND, NO_PLACE, ONE_GROUP, AggregateInput, Base
 from ..columnar.columns import Array, Column
-from ..columnar.frame import LazyRows, cached
+from ..columnar.frame import LazyRows, cache_columns
 from ..columnar.groups import Keys
 from ..columnar.jit import kernel
-from ..columnar.ordering import ordered
+from ..columnar.ordering import order_rows
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows, WindowOps
 from ..expressions import Env, Evaluator, compile_expr
 from ..state.saving import Form, by_change, plain
@@ -163,27 +163,27 @@ class Selector:
         args_plain = all(isinstance(x, Ref) and x.slot == 0 for a in self._agg_nodes for x in a.args)
         keys_plain = not select.group_by or (in_window and all(isinstance(g, Ref) for g in select.group_by))
         # `plain`: groups and arguments can be had from the events alone, whatever becomes of them in the window.
-        takes_all = all(getattr(type(a), "refused", None) is Base.refused for a in self._aggs)
+        takes_all = all(getattr(type(a), "find_refused", None) is Base.find_refused for a in self._aggs)
         self.plain = args_plain and keys_plain and takes_all and not self._resets
         self.numbers = self.plain and self._keys is not None
-        # `anew`: the select can do without RESET rows where every chunk begins with one.
-        self.anew = current and not expired and not self._resets
+        # `resets_per_chunk`: the select can do without RESET rows where every chunk begins with one.
+        self.resets_per_chunk = current and not expired and not self._resets
 
     # ------------------------------------------------------------------------------------------------------ running
 
     def run(self, frame: LazyRows, clock: Clock) -> Selected:
         """Output rows, CURRENT and EXPIRED as they are; TIMER and RESET rows only act on the aggregates."""
-        passing = frame.passing
+        passing = frame.window_ops
         if len(frame) == 0 and passing is None:
             return self._none()
-        frame.resolve = cached(frame.resolve)
+        frame.resolve = cache_columns(frame.resolve)
         env = self._env(frame, clock)
         if passing is not None and self.plain:
             args, feed = self._of_events(frame, passing)
         else:
             args = [tuple(a(env) for a in arg_list) for arg_list in self._args]
             for agg, values in zip(self._aggs, args, strict=True):
-                refused = agg.refused(values)
+                refused = agg.find_refused(values)
                 if refused is not None:
                     env.fail(*refused)
             keys = [g(env) for g in self._group]
@@ -194,7 +194,7 @@ class Selector:
                 return self.run(frame.take(keep), clock)
             feed = self._of_rows(frame, keys)
         group, pos = feed.group, feed.pos  # those of the frame's rows
-        if passing is not None and passing.apart:
+        if passing is not None and passing.ops_only:
             group, pos = ONE_GROUP if frame.part is None else frame.part, None
             if self.numbers:
                 group = frame.resolve(_GROUP).values
@@ -204,8 +204,8 @@ class Selector:
         if reduces and self._having is None and _repeats(frame.chunk):
             index, slot = _lasts(frame.chunk, group, feed.groups, pos, frame.kind, self._wants)
         else:
-            index = self._wanted(frame)  # None: all
-        if frame.anew:
+            index = self._wanted_rows(frame)  # None: all
+        if frame.resets_per_chunk:
             results = self._fresh(frame, args, group, feed.groups, slot)
         else:
             feed.shown, feed.size = self._wants, len(frame) if index is None else len(index)
@@ -227,7 +227,7 @@ class Selector:
                 frame = frame.take(stay)
         rows = Rows(columns, frame.ts, frame.root, frame.chunk, frame.kind, frame.part)
         grouped = _at(group, pos, index) if self._keys is not None and self._limited else None
-        return self._ordered(rows, grouped, cut)
+        return self._order_and_limit(rows, grouped, cut)
 
     def _fresh(
         self, frame: LazyRows, args: list[tuple[Column, ...]], group: Array, groups: int, slot: Array | None
@@ -271,8 +271,9 @@ class Selector:
         else:
             group, groups = (ONE_GROUP, 1) if part is None else (part, parts)
         own = part if self.partitioned else None
-        if passing.pushed is not None:
-            return args, AggregateInput(passing.pushed.ops, None, group, groups, own, parts, pushed=passing.pushed)
+        lag = passing.fixed_lag
+        if lag is not None:
+            return args, AggregateInput(lag.ops, None, group, groups, own, parts, fixed_lag=lag)
         return args, AggregateInput(len(passing.kind), passing.kind, group, groups, own, parts, passing.columns.pos)
 
     def _of_rows(self, frame: LazyRows, keys: list[Column]) -> AggregateInput:
@@ -297,7 +298,7 @@ class Selector:
             tables=services.in_table, event_time=frame.event_time,
         )
 
-    def _wanted(self, frame: LazyRows) -> Array | None:
+    def _wanted_rows(self, frame: LazyRows) -> Array | None:
         """Rows of the kinds that the query puts out; None for all."""
         kind = frame.kind
         if kind is None:
@@ -360,7 +361,7 @@ class Selector:
         if self._source is not None:
             attrs = enumerate(self._source.schema.attributes)
             columns = [frame.resolve(Ref(a.type, 0, i, a.name)) for i, a in attrs]
-            self.services.failed(self.name, self._source.id, env, columns, frame.root, only)
+            self.services.route_failed(self.name, self._source.id, env, columns, frame.root, only)
             return
         refs = dict.fromkeys(
             e
@@ -368,14 +369,14 @@ class Selector:
             for e in walk(x)
             if isinstance(e, Ref) and e.slot >= 0
         )
-        self.services.failed(self.name, "", env, [frame.resolve(r) for r in refs], frame.root, only)
+        self.services.route_failed(self.name, "", env, [frame.resolve(r) for r in refs], frame.root, only)
 
-    def _ordered(self, rows: Rows, group: Array | None, cut: Array) -> Selected:
+    def _order_and_limit(self, rows: Rows, group: Array | None, cut: Array) -> Selected:
         s = self.select
         shown = rows.with_columns(rows.columns[: len(s.items)]) if s.unselected else rows
         if len(rows) == 0 or (not s.order_by and s.limit is None and s.offset is None):
             return Selected(shown, group, cut)
-        order, shorter = ordered(rows, s, self.services.strings)
+        order, shorter = order_rows(rows, s, self.services.strings)
         if len(shorter):
             cut = np.append(cut, shorter)
         return Selected(shown.take(order), None if group is None else group[order], cut)
@@ -394,7 +395,7 @@ class Selector:
     def state(self) -> dict[str, Any]:
         return self._state(plain)
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         return self._state(by_change)
 
     def _state(self, form: Form) -> dict[str, Any]:

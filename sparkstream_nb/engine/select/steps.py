@@ -51,7 +51,7 @@ def slot_attrs(exprs: Iterator[Expr], slot: int) -> set[int]:
     return {e.attr for x in exprs for e in walk(x) if isinstance(e, Ref) and e.slot == slot}
 
 
-def numbered(source: StreamInput) -> bool:
+def can_number_groups(source: StreamInput) -> bool:
     """True if events can be given their group ids before they enter the window, which is the last step."""
     last = source.steps[-1] if source.steps else None
     return isinstance(last, WindowStep) and DECLARATIONS[last.function].carries_group_id
@@ -106,7 +106,7 @@ def _steady(condition: Expr) -> bool:
 @dataclass(slots=True)
 class _FilterOp:
     """`aggregates` are the running aggregates that the condition names: node, aggregator, its arguments. `steady`: see
-    `InputSteps.passing`."""
+    `InputSteps.passing_rows`."""
 
     condition: Evaluator
     aggregates: list[tuple[Agg, Aggregator, list[Evaluator]]]
@@ -192,7 +192,7 @@ class InputSteps:
         for i, step in enumerate(input.steps):
             if isinstance(step, FilterStep):
                 found = dict.fromkeys(e for e in walk(step.condition) if isinstance(e, Agg))
-                running = [self._running(a) for a in found]
+                running = [self._add_running(a) for a in found]
                 self._steps.append(_FilterOp(compile_expr(step.condition, context), running, _steady(step.condition)))
             elif isinstance(step, FunctionStep) and step.function in ("reorder:kslack", "reorder:akslack"):
                 adaptive = step.function == "reorder:akslack"
@@ -224,7 +224,7 @@ class InputSteps:
         if group is not None:
             self.places[GROUP] = len(self.places)
 
-    def _running(self, node: Agg) -> tuple[Agg, Aggregator, list[Evaluator]]:
+    def _add_running(self, node: Agg) -> tuple[Agg, Aggregator, list[Evaluator]]:
         args = [compile_expr(a, self.services.context) for a in node.args]
         return node, make_aggregator(node, False, self.services.strings), args
 
@@ -244,7 +244,7 @@ class InputSteps:
                 rows = step.window.run(rows, clock, self.services.parts, self.services.hashes())
                 if serial is not None:
                     rows = for_joins(rows, step.window)
-                    if step.window.ordered:
+                    if step.window.is_ordered:
                         held = [*held[:-1], _RANK, _SERIAL]
                 continue
             if isinstance(step, _ReorderOp):
@@ -265,7 +265,7 @@ class InputSteps:
                 rows, held = self._function(step, rows, held, env, self._widths[i])
         return self._thin(rows, held, self._keep[-1])[0]
 
-    def passing(self, rows: Rows, clock: Clock) -> Mask:
+    def passing_rows(self, rows: Rows, clock: Clock) -> Mask:
         """Which rows pass the first filters, as far as these say the same whenever they are asked, or fail there: the
         others bring nothing about."""
         out, failed = np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
@@ -299,7 +299,7 @@ class InputSteps:
         mask: Mask = result.values if result.null is None else result.values & ~result.null
         if env.failed is not None:
             mask = mask & ~env.failed
-            self._failed(rows, held, env)
+            self._report_failed(rows, held, env)
         rows, held = self._thin(rows, held, keep)
         return rows.where(mask), held
 
@@ -308,7 +308,7 @@ class InputSteps:
         index, appended, lines = STREAM_FUNCTIONS[step.key](rows, args, self.services.strings, env.fail)
         self.services.logs.extend(lines)
         if env.failed is not None:
-            self._failed(rows, held, env)
+            self._report_failed(rows, held, env)
             at = np.arange(len(rows)) if index is None else index
             keep = np.flatnonzero(~env.failed[at])
             index, appended = at[keep], [c.take(keep) for c in appended]
@@ -318,11 +318,11 @@ class InputSteps:
             rows = one_by_one(rows)
         return rows.with_columns([*rows.columns, *appended]), [*held, *range(width, width + len(appended))]
 
-    def _failed(self, rows: Rows, held: list[int], env: Env) -> None:
+    def _report_failed(self, rows: Rows, held: list[int], env: Env) -> None:
         """Reports the failing rows with the attributes of the stream: all of them where the query keeps all."""
         columns = [c for c, a in zip(rows.columns, held, strict=True) if a < self._widths[0]]
         only = None if rows.kind is None else rows.kind == CURRENT
-        self.services.failed(self.query, self.source, env, columns, rows.root, only)
+        self.services.route_failed(self.query, self.source, env, columns, rows.root, only)
 
     def next_due(self) -> int | None:
         """The earliest time (ms) at which the clock alone can bring out a row that anybody asks for; None where no time
@@ -346,7 +346,7 @@ class InputSteps:
         """True if nothing is held for an instance after `forget`."""
         return not any(isinstance(s, _ReorderOp) for s in self._steps)
 
-    def named(self, rows: Rows) -> Rows:
+    def pick_columns(self, rows: Rows) -> Rows:
         """Rows of a named window, whose last column is the serial number, with the columns of `places` and that."""
         width = len(self._schema)
         tail = [_SERIAL] if len(rows.columns) == width + 1 else [_RANK, _SERIAL]
@@ -377,7 +377,7 @@ class InputSteps:
     def state(self) -> dict[str, Any]:
         return self._state(plain)
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         return self._state(by_change)
 
     def _state(self, form: Form) -> dict[str, Any]:
@@ -397,7 +397,7 @@ class InputSteps:
             step.reorder.load(s)
 
 
-def _placed(e: Expr, places: Mapping[int, int]) -> Expr:
+def _replace_places(e: Expr, places: Mapping[int, int]) -> Expr:
     """`e` with references to column positions instead of attributes."""
     if isinstance(e, Ref):
         return replace(e, attr=places[e.attr])
@@ -405,9 +405,9 @@ def _placed(e: Expr, places: Mapping[int, int]) -> Expr:
     for f in fields(e):
         value = getattr(e, f.name)
         if isinstance(value, Expr):
-            parts[f.name] = _placed(value, places)
+            parts[f.name] = _replace_places(value, places)
         elif isinstance(value, tuple) and any(isinstance(x, Expr) for x in value):
-            parts[f.name] = tuple(_placed(x, places) for x in value)
+            parts[f.name] = tuple(_replace_places(x, places) for x in value)
     return replace(e, **parts)
 
 
@@ -432,13 +432,13 @@ def make_window(
     References among its arguments and in its condition are made to name column positions instead of attributes.
     """
     places = {a: i for i, a in enumerate(attrs)}
-    args = tuple(_placed(a, places) for a in step.args)
-    condition = None if step.condition is None else _placed(step.condition, places)
+    args = tuple(_replace_places(a, places) for a in step.args)
+    condition = None if step.condition is None else _replace_places(step.condition, places)
 
     def refuse(rows: Rows, mask: Mask, why: str) -> None:
         env = Env(len(rows), services.strings, rows.ts, rows.ts, frame_of(rows).resolve)
         env.fail(mask, why)
-        services.failed(query, stream, env, list(rows.columns))
+        services.route_failed(query, stream, env, list(rows.columns))
 
     if step.function not in WINDOWS:
         raise NotImplementedError(

@@ -13,14 +13,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...types import Type
-from ..columnar.columns import Array, Column, Mask, Strings
+from ..columnar.columns import Array, Column, Mask, StringPool
 from ..columnar.rows import Rows
 from ..expressions.checks import reason_of
+from ..expressions.distinct_rows import distinct
 from ..expressions.functions.jsons import find
 from ..expressions.javaregex import split
 from ..expressions.jsonpath import NotFound
 from ..expressions.jsontext import write_gson
-from ..expressions.kinds import distinct
 from ..expressions.objects import walk
 from ..expressions.values import RowFailure, boxes, object_text, text
 
@@ -41,16 +41,16 @@ def _raise(mask: Mask, message: str) -> None:
 class StreamFunction(Protocol):
     """See the module; `fail` is called with a mask over the rows that came in."""
 
-    def __call__(self, rows: Rows, args: Sequence[Column], strings: Strings, fail: Fail = _raise) -> Result: ...
+    def __call__(self, rows: Rows, args: Sequence[Column], strings: StringPool, fail: Fail = _raise) -> Result: ...
 
 
-def _marked(n: int, rows: list[int]) -> Mask:
+def _mark_rows(n: int, rows: list[int]) -> Mask:
     mask = np.zeros(n, np.bool_)
     mask[rows] = True
     return mask
 
 
-def _values(columns: Sequence[Column], strings: Strings) -> list[tuple[Any, ...]]:
+def _values(columns: Sequence[Column], strings: StringPool) -> list[tuple[Any, ...]]:
     """The arguments row by row, boxed."""
     lists = [boxes(c.type, c.to_list(strings)) for c in columns]
     return list(zip(*lists, strict=True))
@@ -59,7 +59,7 @@ def _values(columns: Sequence[Column], strings: Strings) -> list[tuple[Any, ...]
 # --------------------------------------------------------------------------------------------------------- pol2Cart
 
 
-def _pol2cart(rows: Rows, args: Sequence[Column], strings: Strings, fail: Fail = _raise) -> Result:
+def _pol2cart(rows: Rows, args: Sequence[Column], strings: StringPool, fail: Fail = _raise) -> Result:
     """x and y of the angle theta (degrees) and the distance rho, and z as it is (`Pol2CartStreamFunctionProcessor`)."""
     theta, rho = args[:2]
     index = None
@@ -80,7 +80,7 @@ def _pol2cart(rows: Rows, args: Sequence[Column], strings: Strings, fail: Fail =
 def _tokenizer(types: tuple[Type, ...], tokens: Callable[..., list[tuple[Any, ...]]]) -> StreamFunction:
     """A function that makes one event of each of an event's tokens; `tokens` answers the appended values of each."""
 
-    def run(rows: Rows, args: Sequence[Column], strings: Strings, fail: Fail = _raise) -> Result:
+    def run(rows: Rows, args: Sequence[Column], strings: StringPool, fail: Fail = _raise) -> Result:
         first, inverse = distinct(args, strings, len(rows))
         made: list[tuple[Any, ...]] = []
         counts = np.zeros(len(first), np.int64)
@@ -160,7 +160,7 @@ def _items(*lists: Any) -> list[tuple[Any, ...]]:
 # -------------------------------------------------------------------------------------------------------------- log
 
 
-def _log(rows: Rows, args: Sequence[Column], strings: Strings, fail: Fail = _raise) -> Result:
+def _log(rows: Rows, args: Sequence[Column], strings: StringPool, fail: Fail = _raise) -> Result:
     """A line an event: `[priority,] [message][, whether the event is shown]` (`LogStreamProcessor`)."""
     texts = [a for a in args if a.type is Type.STRING]
     shown = next((a for a in args if a.type is Type.BOOL), None)
@@ -185,7 +185,7 @@ def _log(rows: Rows, args: Sequence[Column], strings: Strings, fail: Fail = _rai
         lines.append(f"{priority}: {', '.join(parts) or 'Event Arrived'}")
     if not failed:
         return None, [], lines
-    bad = _marked(len(rows), failed)
+    bad = _mark_rows(len(rows), failed)
     fail(bad, f"the priority of log() must be one of {', '.join(PRIORITIES)}")
     return np.flatnonzero(~bad), [], lines
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..columnar.columns import Array, Strings
+from ..columnar.columns import Array, StringPool
 from .snapshot import pack, unpack
 
 _OBJECTS, _LEFT_OUT = {b"type": b"object"}, {b"type": b"left out"}
@@ -24,16 +24,16 @@ _OBJECTS, _LEFT_OUT = {b"type": b"object"}, {b"type": b"left out"}
 
 def _pack_objects(values: list[Any]) -> pa.Array:
     """Objects of any mixture, each as bytes of its own."""
-    strings = Strings()
+    strings = StringPool()
     return pa.array([None if v is None else pack(v, strings) for v in values], pa.binary())
 
 
-def _unpacked(array: pa.Array, metadata: Any) -> Any:
+def _unpack_array(array: pa.Array, metadata: Any) -> Any:
     if metadata == _LEFT_OUT:
         return UnreadAttribute(len(array))
     if metadata != _OBJECTS:
         return array
-    strings = Strings()
+    strings = StringPool()
     return [None if v is None else unpack(v, strings) for v in array.to_pylist()]
 
 
@@ -126,7 +126,7 @@ class InputBatch:
         for name, part in zip(head["streams"], parts[1:], strict=True):
             batch = pa.ipc.open_stream(pa.py_buffer(part)).read_all().combine_chunks()
             cols = [c.chunk(0) if c.num_chunks else pa.array([], c.type) for c in batch.columns]
-            columns = [_unpacked(c, f.metadata) for c, f in zip(cols, batch.schema, strict=True)]
+            columns = [_unpack_array(c, f.metadata) for c, f in zip(cols, batch.schema, strict=True)]
             rows[name] = StreamRows(cols[0].to_numpy(), cols[1].to_numpy(), columns[2:])
         return InputBatch(np.frombuffer(parts[0], np.int64), rows)
 

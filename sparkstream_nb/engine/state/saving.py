@@ -17,4 +17,4 @@ def plain(part: Any) -> Any:
 
 def by_change(part: Any) -> Any:
     """The state of a part as it is saved."""
-    return None if part is None else getattr(part, "saved", part.state)()
+    return None if part is None else getattr(part, "save_state", part.state)()

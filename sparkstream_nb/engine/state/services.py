@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columnar.columns import Array, Column, Mask, Strings
+from ..columnar.columns import Array, Column, Mask, StringPool
 from ..columnar.faults import ErrorObject, fault_stream
 from ..columnar.rows import Rows
 from ..expressions import Context, Env
@@ -37,7 +37,7 @@ class Services:
     clock began.
     """
 
-    strings: Strings
+    strings: StringPool
     context: Context
     errors: list[EventError] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Services:
         """The services of a partition: all is shared but the count of instances."""
         return replace(self, parts=0, partitioned=True)
 
-    def failed(
+    def route_failed(
         self, query: str, stream: str, env: Env, columns: list[Column], root: Array | None = None,
         only: Mask | None = None,
     ) -> None:  # fmt: skip
@@ -72,9 +72,9 @@ class Services:
             return
         errors = [ErrorObject(env.reason(row) or "the expression failed") for row in rows.tolist()]
         held = [c.take(rows) for c in columns]
-        self.refused(query, stream, held, env.ts[rows], None if root is None else root[rows], errors)
+        self.route_refused(query, stream, held, env.ts[rows], None if root is None else root[rows], errors)
 
-    def refused(
+    def route_refused(
         self, by: str, stream: str, columns: list[Column], ts: Array, root: Array | None, errors: list[ErrorObject]
     ) -> None:
         """Sends events of `stream`, each with its error, where `@OnError` says; `by` is what did not take them."""

@@ -3,8 +3,8 @@
 A blob is a JSON head followed by the arrays' bytes. String columns are stored with the strings they use, so a blob
 means the same in any node, and strings that are no longer used leave the dictionary. Equal states give equal bytes.
 
-What a runner stores has another form (`saved`), of which most is not read again where it was not written: arrays in
-blocks (`blocks.Tracked`), codes of strings as they are, and the dictionary as it grew. `unpack` takes both.
+What a runner stores has another form (`save_parts`), of which most is not read again where it was not written: arrays
+in blocks (`blocks.Tracked`), codes of strings as they are, and the dictionary as it grew. `unpack` takes both.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy as np
 
 from ...types import Type
 from ..columnar.blocks import Buffer, Tracked
-from ..columnar.columns import Array, Column, Strings
+from ..columnar.columns import Array, Column, StringPool
 from ..columnar.faults import ErrorObject, Undelivered
-from ..columnar.texts import string_array
+from ..columnar.string_dictionary import string_array
 from ..expressions import Float, Long
 from ..expressions.objects import NULL, HashMap, Null
 
@@ -36,7 +36,7 @@ _PLAIN = frozenset((int, str, bool, type(None)))
 
 
 class _SnapshotWriter:
-    def __init__(self, strings: Strings) -> None:
+    def __init__(self, strings: StringPool) -> None:
         self.strings = strings
         self.buffers: list[Buffer] = []
 
@@ -49,7 +49,7 @@ class _SnapshotWriter:
     def column(self, c: Column) -> dict[str, Any]:
         null = None if c.null is None else self.array(c.null)
         if c.type is Type.STRING:
-            used, inverse = self._used(c.values)
+            used, inverse = self._used_codes(c.values)
             texts = self.strings.decode(used)
             order = sorted(range(len(texts)), key=lambda i: (texts[i] is not None, texts[i] or ""))
             place = np.empty(len(order), np.int32)
@@ -58,7 +58,7 @@ class _SnapshotWriter:
             return {"c": c.type.value, "v": body, "n": null, "x": [texts[i] for i in order]}
         return {"c": c.type.value, "v": self.array(c.values), "n": null}
 
-    def _used(self, codes: Array) -> tuple[Array, Array]:
+    def _used_codes(self, codes: Array) -> tuple[Array, Array]:
         """(the codes that there are, in order, the place of each among them)."""
         if len(self.strings) > _SPARSE * len(codes):
             used, inverse = np.unique(codes, return_inverse=True)
@@ -107,12 +107,12 @@ class _SnapshotWriter:
         raise TypeError(f"state holds a {type(v).__name__}, which is no plain data")
 
 
-def pack(state: Any, strings: Strings) -> bytes:
+def pack(state: Any, strings: StringPool) -> bytes:
     """`state` as bytes. Raises TypeError for anything that is not plain data."""
-    return b"".join(packed(state, strings))
+    return b"".join(pack_buffers(state, strings))
 
 
-def packed(state: Any, strings: Strings) -> list[Buffer]:
+def pack_buffers(state: Any, strings: StringPool) -> list[Buffer]:
     """The parts of `pack`, which are the state's own memory: they mean something until it changes."""
     w = _SnapshotWriter(strings)
     tree = w.value(state)
@@ -123,7 +123,7 @@ def packed(state: Any, strings: Strings) -> list[Buffer]:
 class _Saver(_SnapshotWriter):
     """Writes codes of strings as they are, and leaves room for what is tracked."""
 
-    def __init__(self, strings: Strings) -> None:
+    def __init__(self, strings: StringPool) -> None:
         super().__init__(strings)
         self.tracked: dict[int, Tracked] = {}
         self.codes: list[Array | Tracked] = []
@@ -142,7 +142,7 @@ class _Saver(_SnapshotWriter):
             self.codes.append(c.values)
         return {"c": c.type.value, "v": self.array(c.values), "n": null}
 
-    def used(self) -> int:
+    def used_codes(self) -> int:
         """How many strings there are codes of."""
         there = np.zeros(len(self.strings) + 1, bool)  # a null is -1
         for c in self.codes:
@@ -153,16 +153,16 @@ class _Saver(_SnapshotWriter):
         return self.array(v) if isinstance(v, Tracked) else super().value(v)
 
 
-def saved(state: Any, strings: Strings) -> list[Buffer | Tracked] | None:
+def save_parts(state: Any, strings: StringPool) -> list[Buffer | Tracked] | None:
     """The parts of `state` as a runner stores it; None where strings cannot be written so. `state` may have arrays that
     are tracked, and columns of them. The parts mean something until it changes."""
-    texts = strings.tracked()
+    texts = strings.track_buffers()
     if texts is None:
         return None
     w = _Saver(strings)
     tree, ends, data = w.value(state), *(w.array(t)["a"] for t in texts)
     if strings.due:
-        strings.looked(w.used())
+        strings.note_use(w.used_codes())
     sizes = [w.tracked[i].size if i in w.tracked else len(b) for i, b in enumerate(w.buffers)]
     head = json.dumps({"tree": tree, "texts": [ends, data], "sizes": sizes}, separators=(",", ":")).encode()
     return [_SAVED + struct.pack("<Q", len(head)) + head, *(w.tracked.get(i, b) for i, b in enumerate(w.buffers))]
@@ -182,7 +182,7 @@ def _code_places(tree: Any) -> Iterator[dict[str, Any]]:
                 pending += v.values()
 
 
-def _codes_of(head: dict[str, Any], buffers: list[Buffer], strings: Strings) -> Array | None:
+def _codes_of(head: dict[str, Any], buffers: list[Buffer], strings: StringPool) -> Array | None:
     """The code that each saved code has among `strings`, which get the texts; None where it is the same. Texts that are
     not used are left out where they are most of them."""
     ends, data = (np.frombuffer(buffers[i], t) for i, t in zip(head["texts"], (np.int32, np.uint8), strict=True))
@@ -201,7 +201,7 @@ def _codes_of(head: dict[str, Any], buffers: list[Buffer], strings: Strings) -> 
     return None if np.array_equal(codes[:n], np.arange(n)) else codes
 
 
-def unpack(blob: bytes, strings: Strings) -> Any:
+def unpack(blob: bytes, strings: StringPool) -> Any:
     """The state in `blob`; its strings join `strings`. Raises ValueError for bytes that are not a snapshot."""
     if blob[: len(_MAGIC)] not in (_MAGIC, _SAVED):
         raise ValueError("not a node's state, or of another version")

@@ -25,7 +25,7 @@ from ..columnar.faults import ErrorObject
 from ..expressions import Env, Evaluator, compile_expr
 from ..state.services import Services
 from .table_conditions import TableCondition
-from .tables import TableStore
+from .table_store import TableStore
 
 
 class StoredTable(TableStore):
@@ -105,10 +105,10 @@ class StoredTable(TableStore):
     def look_for(self, on: Expr | None, now: int) -> None:
         """As `look`, for the `on` of an on-demand query, whose rows are in slot 0."""
         at = np.array([now], np.int64)
-        env = Env(1, self.services.strings, at, at, _nothing, tables=self.services.in_table)
+        env = Env(1, self.services.strings, at, at, _empty_column, tables=self.services.in_table)
         self.look(TableCondition(on, self, 0), env, 1)
 
-    def pushed(self, on: Expr | None, slot: int) -> list[tuple[int, Comparison, Evaluator]]:
+    def pushed_conditions(self, on: Expr | None, slot: int) -> list[tuple[int, Comparison, Evaluator]]:
         """The parts of a condition that a database can check: (attribute, comparison, value)."""
         found = (_comparison(e, slot, self.types) for e in conjuncts(on))
         return [(a, op, compile_expr(e, self.services.context)) for a, op, e in filter(None, found)]
@@ -198,7 +198,7 @@ class StoredTable(TableStore):
         """Nothing: the database has it."""
         return {}
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         return self.state()
 
     def load(self, state: dict[str, Any]) -> None:
@@ -231,5 +231,5 @@ def _names(expr: Expr, slot: int) -> bool:
     return any(isinstance(e, Ref | EventRef) and e.slot == slot for e in nodes.walk(expr))
 
 
-def _nothing(ref: Ref | EventRef) -> Column:
+def _empty_column(ref: Ref | EventRef) -> Column:
     raise AssertionError(f"a value that is compared with a table's attribute names {ref}")

@@ -15,11 +15,11 @@ from ...types import Type
 from ..columnar.columns import DTYPES, Array, Column
 from ..columnar.groups import Keys
 from ..expressions import Env, Evaluator, compile_expr
-from .table_history import TableHistory, Visible
+from .row_lifetimes import RowLifetimes, Visible
 from .table_indexes import HashIndex
 
 if TYPE_CHECKING:
-    from .tables import TableStore
+    from .table_store import TableStore
 
 _BLOCK = 1 << 20
 """Candidate pairs evaluated at a time."""
@@ -33,7 +33,7 @@ class TableCondition:
 
     def __init__(self, on: Expr | None, table: TableStore, slot: int = TABLE) -> None:
         self.table, self.slot = table, slot
-        self.pushed = table.pushed(on, slot)
+        self.pushed = table.pushed_conditions(on, slot)
         context = table.services.context
         equal = dict(_equal_attrs(on, slot))
         usable = (n for n, i in enumerate(table.indexes) if all(a in equal for a in i.attrs))
@@ -108,7 +108,7 @@ class TableCondition:
                 b = min(a + rows, n)
                 yield np.repeat(np.arange(a, b), m), np.tile(np.arange(m), b - a)
             return
-        asked = self._narrow_keys.ids(self._asked(env))
+        asked = self._narrow_keys.ids(self._lookup_keys(env))
         held = self._narrow_keys.ids(self._held(order))
         by = np.argsort(held, kind="stable")
         low, high = (np.searchsorted(held[by], asked, side) for side in ("left", "right"))
@@ -125,7 +125,7 @@ class TableCondition:
     def find_as_of(self, env: Env, n: int, roots: Array, rank: int) -> tuple[Array, Array]:
         """As `find`, in a batch with buffered writes: each row sees the table as of its own root."""
         table = self.table
-        if isinstance(table.noted, TableHistory):
+        if isinstance(table.write_buffer, RowLifetimes):
             self.refuse_null(env)
             history = table.history()
             at, index = self.scan(env, n, history.order, history.seen_by(roots, rank))
@@ -152,24 +152,24 @@ class TableCondition:
 
     def any(self, env: Env, roots: Array | None, rank: int) -> Array:
         """bool[n]: whether any row of the table matches; as of the rows' roots if writes are buffered."""
-        noted, table = self.table.noted, self.table
+        buffered, table = self.table.write_buffer, self.table
         out = np.zeros(env.n, np.bool_)
         table.look(self, env, env.n)
-        if noted is None:
+        if buffered is None:
             if self._only_equal and self.index is None:
                 held = self._known(self._held(np.flatnonzero(table.alive[: table.log.end])))
-                asked = self._known(self._asked(env))
+                asked = self._known(self._lookup_keys(env))
                 return np.isin(asked, held[held >= 0])
             out[self.find(env, env.n)[0]] = True
             return out
         assert roots is not None
-        if isinstance(noted, TableHistory) and self._only_equal:
+        if isinstance(buffered, RowLifetimes) and self._only_equal:
             self.refuse_null(env)
             history = table.history()
             held = self._known(self._held(history.order))
-            asked = self._known(self._asked(env))
+            asked = self._known(self._lookup_keys(env))
             return history.sees(asked, roots, rank, held, self._narrow_keys.size)
-        if not isinstance(noted, TableHistory) and self.on is None:
+        if not isinstance(buffered, RowLifetimes) and self.on is None:
             found: Array = self._under_key(env, env.n, roots, rank) >= 0
             return found
         out[self.find_as_of(env, env.n, roots, rank)[0]] = True
@@ -179,7 +179,7 @@ class TableCondition:
         """The attributes that a scan is narrowed down by, at positions."""
         return [self._one_zero(self.table.log.column(a, positions), a) for a, _ in self._narrow]
 
-    def _asked(self, env: Env) -> list[Column]:
+    def _lookup_keys(self, env: Env) -> list[Column]:
         """What those attributes are asked to equal, by row of `env`."""
         return [self._one_zero(e(env), a) for a, e in self._narrow]
 

@@ -5,7 +5,7 @@ the table as of that time: the writes with an earlier root, or the same root and
 version of the row of its key, at a position of its own; attributes that an update does not set come from the version
 before. `TableStore.settle` brings the table up to date at the end of the batch.
 
-This is possible if every access is by one key (`noted_tables`): the primary key, or the attributes by which all
+This is possible if every access is by one key (`find_buffered`): the primary key, or the attributes by which all
 writers of a table without one find their row.
 """
 
@@ -24,7 +24,7 @@ from ..columnar.columns import Array
 from ..columnar.eventlog import EventLog
 from ..columnar.faults import may_fail
 from ..columnar.jit import kernel
-from .table_history import has_history
+from .row_lifetimes import has_history
 from .table_sets import ADD, GONE, KEEP, NOTHING, SET, TAKE, SetInputs, SetPrograms, makeable, reads_table
 
 INSERT, UPSERT, UPDATE, DELETE = 0, 1, 2, 3
@@ -149,7 +149,7 @@ class TableLog:
 
     closed = False
 
-    def note(
+    def add_write(
         self, kind: int, rank: int, root: Array, key: Array, added: int, changed: int, mask: Array,
         made: SetInputs | None,
     ) -> None:  # fmt: skip
@@ -233,7 +233,7 @@ class TableLog:
         return out
 
 
-# ------------------------------------------------------------------------------------------- which tables can be noted
+# ------------------------------------------------------------------------------------- which tables can buffer writes
 
 
 _UNORDERED = nodes.Const(Type.BOOL, False)
@@ -253,27 +253,27 @@ def key_equalities(on: Expr | None, table_slot: int) -> dict[int, Expr] | None:
 
 
 @dataclass(frozen=True)
-class Noting:
-    """How a table's writes are buffered: by `key`, or as row lifetimes (`table_history`); and whether `set` expressions
+class Buffering:
+    """How a table's writes are buffered: by `key`, or as row lifetimes (`row_lifetimes`); and whether `set` expressions
     over the table's own attributes are programs (`table_sets`)."""
 
     key: tuple[int, ...] = ()
-    lives: bool = False
+    lifetimes: bool = False
     made: bool = False
 
 
-NOT_NOTED = Noting()
+NOT_BUFFERED = Buffering()
 
 
-def noted_tables(plan: nodes.Plan) -> dict[str, Noting]:
+def find_buffered(plan: nodes.Plan) -> dict[str, Buffering]:
     """The tables whose writes can be buffered, and how. Not those with an `@Index` other than the key, which would find
     several rows in the order of their last changes.
     """
     reads = [r for q in plan.queries for r in _reads(q)]
-    timed = {t for q in plan.queries for t in _timed(q)}
+    timed = {t for q in plan.queries for t in _timestamped_tables(q)}
     out = {}
     for t, d in plan.tables.items():
-        if d.stored:
+        if d.is_stored:
             continue
         key = d.primary_key or _common_key(t, plan)
         if any(key != (a,) for a in d.indexes):
@@ -286,10 +286,10 @@ def noted_tables(plan: nodes.Plan) -> dict[str, Noting]:
         if key and all(write_kind(q.output, q.select, d, key) is not None for q in writers):
             programs = not made or all(_makeable(q, d, key) for q in writers)
             if programs and all(c is not None and set(key) <= _equal_attrs(c, slot) for c, slot in asked):
-                out[t] = Noting(key, made=made)
+                out[t] = Buffering(key, made=made)
                 continue
         if has_history(d, [q.output for q in writers]) and all(c is not _UNORDERED for c, _ in asked):
-            out[t] = Noting(lives=True)
+            out[t] = Buffering(lifetimes=True)
     return out
 
 
@@ -326,7 +326,7 @@ def _reads(query: nodes.Query) -> Iterator[tuple[str, Expr | None, int]]:
         yield from ((e.table, _UNORDERED, TABLE) for e in everywhere)
 
 
-def _timed(query: nodes.Query) -> Iterator[str]:
+def _timestamped_tables(query: nodes.Query) -> Iterator[str]:
     """The tables of whose rows a join asks the timestamp, by `eventTimestamp(e)`."""
     if isinstance(query.input, nodes.JoinInput):
         sides = (query.input.left, query.input.right)
@@ -358,7 +358,7 @@ def write_kind(
         return None
     if isinstance(output, nodes.Delete):
         return DELETE
-    changes = changed(output, select, table)
+    changes = set_values(output, select, table)
     # The key that is looked up must be the key that the new row will have.
     if any(a in changes and changes[a] != equal[a] for a in key):
         return None
@@ -374,7 +374,7 @@ def write_kind(
     return UPSERT
 
 
-def changed(output: nodes.Update | nodes.Upsert, select: nodes.Select, table: nodes.TableDef) -> Mapping[int, Expr]:
+def set_values(output: nodes.Update | nodes.Upsert, select: nodes.Select, table: nodes.TableDef) -> Mapping[int, Expr]:
     """Attribute of the table → its new value: what `set` says, else the attributes of the select by name."""
     if output.set is not None:
         return {i.attr: i.value for i in output.set}
@@ -401,9 +401,9 @@ def _makeable(query: nodes.Query, table: nodes.TableDef, key: tuple[int, ...]) -
 
 
 def _changes(query: nodes.Query, table: nodes.TableDef) -> Mapping[int, Expr]:
-    """As `changed`; none where the query inserts or deletes."""
+    """As `set_values`; none where the query inserts or deletes."""
     o = query.output
-    return changed(o, query.select, table) if isinstance(o, nodes.Update | nodes.Upsert) else {}
+    return set_values(o, query.select, table) if isinstance(o, nodes.Update | nodes.Upsert) else {}
 
 
 def step(e: Expr, attr: int, type: Type) -> tuple[int, Expr] | None:

@@ -1,7 +1,7 @@
 """`set` expressions over the table's own attributes, for buffered writes (`table_log`).
 
 A value that depends on the previous write of its key (`set T.high = maximum(T.high, price)`) cannot be computed over
-whole columns. The parts that do not refer to the table are; the rest is a program (`stack`) that runs for one write
+whole columns. The parts that do not refer to the table are; the rest is a program (`bytecode`) that runs for one write
 after the other.
 """
 
@@ -19,7 +19,7 @@ from ..columnar.eventlog import EventLog
 from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT
 from ..expressions import Env, Evaluator, compile_expr
-from ..expressions.stack import END, EVENT, FIRST, LOAD, REALS, Codes, NoProgram, holds
+from ..expressions.bytecode import END, EVENT, FIRST, LOAD, REALS, Codes, NoProgram, interpret
 from ..state.services import Services
 
 KEEP, SET, MADE, ADD, TAKE = range(5)
@@ -44,7 +44,7 @@ def reads_table(e: Expr) -> bool:
 def makeable(e: Expr, type: Type) -> bool:
     """True if a program can compute a value of `type`."""
     try:
-        _SetCodes(lambda text: 0, 0).assigned(e, type)
+        _SetCodes(lambda text: 0, 0).compile_assignment(e, type)
     except NoProgram:
         return False
     return True
@@ -59,7 +59,7 @@ class _SetCodes(Codes):
         self.attrs = attrs
         self.derived: list[Expr] = []
 
-    def assigned(self, e: Expr, type: Type) -> list[int]:
+    def compile_assignment(self, e: Expr, type: Type) -> list[int]:
         """Codes that push `e` as a value of `type`."""
         if e.type is not type and e.type not in _NARROWER.get(type, ()):
             raise NoProgram
@@ -104,7 +104,7 @@ def _run(
                     event = starts[w] + (row[j] if len(row) else j)
                     for item in range(item_of[query[w], 0], item_of[query[w], 1]):
                         codes = all_codes[item_code[item] :]
-                        holds(
+                        interpret(
                             CURRENT, 0, event, at, at, none, codes, words, reals, nulls, known, known_real, stack, real,
                             null, none, none_real, nones, nones, nones_real, nones,
                         )  # fmt: skip
@@ -133,7 +133,7 @@ class SetPrograms:
         begin = len(self._items)
         for attr, e in changes:
             self._items.append((attr, len(self._words)))
-            self._words += [*self._codes.assigned(e, self.types[attr]), END]
+            self._words += [*self._codes.compile_assignment(e, self.types[attr]), END]
             self._involved |= {attr, *(x.attr for x in walk(e) if isinstance(x, Ref) and x.slot == TABLE)}
         self._queries.append((begin, len(self._items)))
         return len(self._queries) - 1, [compile_expr(e, self._services.context) for e in self._codes.derived]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .base import Window, WindowFactory, WindowSetup, entering, for_joins, rows_held
+from .base import Window, WindowFactory, WindowSetup, entering_rows, for_joins, rows_held
 from .batch import BatchWindow
 from .cron import CronWindow
 from .delay import delay_window
@@ -36,4 +36,4 @@ WINDOWS: dict[str, WindowFactory] = {
 }
 """Window by its key in `plan.functions.WINDOWS`."""
 
-__all__ = ["WINDOWS", "Window", "WindowFactory", "WindowSetup", "entering", "for_joins", "rows_held"]
+__all__ = ["WINDOWS", "Window", "WindowFactory", "WindowSetup", "entering_rows", "for_joins", "rows_held"]

@@ -12,7 +12,7 @@ import numpy as np
 from ...plan.nodes import Const, Expr, Ref
 from ...types import Type
 from ..columnar.arrays import grown
-from ..columnar.columns import Array, Column, Mask, Strings
+from ..columnar.columns import Array, Column, Mask, StringPool
 from ..columnar.eventlog import EventLog
 from ..columnar.jit import inlined
 from ..columnar.rows import CURRENT, ENTER, RESET, Clock, Rows, WindowOps
@@ -24,15 +24,15 @@ from .chain import ChainedLog
 class WindowSetup:
     """What a window is told when it is made.
 
-    `args` are the window's arguments, `types` the types of the columns it holds. `scheduler` is the number of its
-    timer phase. `wants_expired` is Siddhi's `outputExpectsExpiredEvents`: the query puts out expired events;
-    `findable` tells that a join looks into the window. `condition` is what an `expression` window's constant text
-    states, `names` the attributes of the columns, `selected` the columns that the query selects as they are, in
-    order (None for what it computes). `partitioned` tells that there are several instances. With `apart`, the query
-    wants the CURRENT rows alone, and a window may put out its input instead and tell the rest aside (`rows.Passing`).
-    With `anew` it wants the CURRENT rows alone, and each chunk begins with a RESET, which is not put out (`Rows.anew`).
-    `refuse` takes rows that raise an error (mask over them, why):
-    they do not enter the window. References among `args` and in `condition` name column positions.
+    `args` are the window's arguments, `types` the types of the columns it holds. `scheduler` is the number of its timer
+    phase. `wants_expired` is Siddhi's `outputExpectsExpiredEvents`: the query puts out expired events; `findable` tells
+    that a join looks into the window. `condition` is what an `expression` window's constant text states, `names` the
+    attributes of the columns, `selected` the columns that the query selects as they are, in order (None for what it
+    computes). `partitioned` tells that there are several instances. With `ops_only`, the query wants the CURRENT rows
+    alone, and a window may put out its input instead and tell the rest aside (`rows.Passing`). With `resets_per_chunk`
+    it wants the CURRENT rows alone, and each chunk begins with a RESET, which is not put out (`Rows.resets_per_chunk`).
+    `refuse` takes rows that raise an error (mask over them, why): they do not enter the window. References among `args`
+    and in `condition` name column positions.
     """
 
     args: tuple[Expr, ...]
@@ -43,11 +43,11 @@ class WindowSetup:
     condition: Expr | None = None
     names: tuple[str, ...] = ()
     selected: tuple[int | None, ...] = ()
-    strings: Strings = field(default_factory=Strings)
+    strings: StringPool = field(default_factory=StringPool)
     context: Context = field(default_factory=Context)
     partitioned: bool = False
-    apart: bool = False
-    anew: bool = False
+    ops_only: bool = False
+    resets_per_chunk: bool = False
     refuse: Callable[[Rows, Mask, str], None] = lambda rows, mask, why: None
 
     def constant(self, i: int, default: Any = None) -> Any:
@@ -96,7 +96,7 @@ class Window(Protocol):
         ...
 
     @property
-    def ordered(self) -> bool:
+    def is_ordered(self) -> bool:
         """True if it puts, when it is made `findable`, a LONG column before the last: what a join finds is sorted by
         what that holds for the ENTER rows."""
         ...
@@ -166,11 +166,11 @@ def for_joins(rows: Rows, window: Window) -> Rows:
 
 
 def with_ranks(rows: Rows, ranks: Array) -> Rows:
-    """What an `ordered` window puts out, with the ranks of the ENTER rows."""
+    """What an `is_ordered` window puts out, with the ranks of the ENTER rows."""
     return rows.with_columns([*rows.columns[:-1], Column(Type.LONG, ranks), rows.columns[-1]])
 
 
-def entering(rows: Rows) -> Array:
+def entering_rows(rows: Rows) -> Array:
     """Indices of the rows of `for_joins` whose events enter the window's contents."""
     kind, serial = rows.kind, rows.columns[-1].values
     if kind is None:

@@ -79,17 +79,17 @@ class BatchWindow(Untimed):
     A join finds the chunk only in a query that wants expired events: else Siddhi does not keep it.
     """
 
-    stamps, ordered = EXPIRED, False
+    stamps, is_ordered = EXPIRED, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.length = int(setup.constant(0, 0))
-        self.wants_expired, self.anew = setup.wants_expired, setup.anew
+        self.wants_expired, self.resets_per_chunk = setup.wants_expired, setup.resets_per_chunk
         self.moves = not setup.wants_expired
         self.log = ChainedLog(setup.types)
         self.reset = np.full(0, -1, np.int64)
 
     def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
-        if self.anew:
+        if self.resets_per_chunk:
             return self._pieces(rows)
         n = len(rows)
         log = self.log
@@ -117,7 +117,7 @@ class BatchWindow(Untimed):
             fresh = np.append(True, chunk[1:] != chunk[:-1])[: len(rows)]
             begin = at[fresh][np.cumsum(fresh) - 1]
             chunk = np.cumsum((at - begin) % self.length == 0)
-        return Rows(rows.columns, rows.ts, rows.root, chunk, None, rows.part, anew=True)
+        return Rows(rows.columns, rows.ts, rows.root, chunk, None, rows.part, resets_per_chunk=True)
 
     def forget(self, parts: Array) -> None:
         self.log.forget(parts)

@@ -208,7 +208,7 @@ class ChainedLog(EventLog):
             return self.chain_saved()
         low = self._first(())
         alive = np.packbits(self.alive[low : self.end])
-        return {**self.saved(low, self.end), "alive": alive, "parts": self.parts}
+        return {**self.save_state(low, self.end), "alive": alive, "parts": self.parts}
 
     def load_ordered(self, state: dict[str, Any]) -> Array:
         """The inverse of `ordered_saved` and `chain_state`; how many events the chain of each instance has."""
@@ -229,7 +229,7 @@ class ChainedLog(EventLog):
         a, b = int(self.head[chain][0]), int(self.tail[chain][0]) + 1
         if a < 0:
             a = b = self._first(())
-        return {**self.saved(a, b), "lengths": np.array([b - a])}
+        return {**self.save_state(a, b), "lengths": np.array([b - a])}
 
     def load_chains(self, states: Sequence[dict[str, Any]], loose: dict[str, Any] | None = None) -> None:
         """The inverse of `chain_state` for all chains; the events of `loose` come first, in no chain.

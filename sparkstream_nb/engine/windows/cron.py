@@ -22,7 +22,7 @@ BUCKETS, KEYS, TURN = range(3)
 
 
 @kernel
-def _walked(turn: Array, hashes: Array, size: Array) -> Array:
+def _walk_buckets(turn: Array, hashes: Array, size: Array) -> Array:
     """The instances in the order of the map, which `computeIfAbsent` fills: the newest is the first in its bucket."""
     there = np.flatnonzero(turn)
     place = np.empty(len(there), np.int64)
@@ -50,7 +50,7 @@ def _cron(
                 break
             t = now[fires[f]]
             f += 1
-            for p in _walked(turn, hashes, size):
+            for p in _walk_buckets(turn, hashes, size):
                 if chead[p] < 0:
                     continue
                 begin = n
@@ -85,7 +85,7 @@ def _cron(
 class CronWindow:
     """What came since the last time that the text names comes out at the next one, by the app's clock."""
 
-    stamps, moves, ordered = None, False, False
+    stamps, moves, is_ordered = None, False, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.times = CronTimes(str(setup.constant(0)), setup.context.timezone)

@@ -101,7 +101,7 @@ def delay_window(setup: WindowSetup) -> Window:
 class DelayByInstance:
     """`delay(t)` in a partition."""
 
-    stamps, moves, ordered = None, True, False
+    stamps, moves, is_ordered = None, True, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.span = int(setup.constant(0))

@@ -3,7 +3,7 @@ true.
 
 The condition sees the event that comes or goes, the `first` and the `last` one, and aggregates of what is held; its
 aggregators hold what they have seen in all partition instances together. The loops below are compiled with the
-condition as a program (`stack.holds`); a condition that no program can state runs them as plain Python.
+condition as a program (`bytecode.interpret`); a condition that no program can state runs them as plain Python.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..columnar.columns import Array, Column
 from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
 from ..expressions import Env, Evaluator, compile_expr
-from ..expressions.stack import FAILED, FALSE, TRUE, NoProgram, holds
+from ..expressions.bytecode import FAILED, FALSE, TRUE, NoProgram, interpret
 from .base import Emission, Untimed, WindowSetup, no_rows, put
 from .chain import ChainedLog, pop, push
 from .program import ConditionProgram
@@ -67,7 +67,7 @@ def slide(
             going = True
             while going:  # the oldest leave until the condition is true
                 first = head[p] if head[p] >= 0 else event
-                verdict = holds(
+                verdict = interpret(
                     kind, now[r], event, first, pos, ts, codes, words, reals, nulls, known, known_real, stack, real,
                     null, total, total_real, count, queue, queue_real, ends,
                 )  # fmt: skip
@@ -137,7 +137,7 @@ def collect(
         k = 0
         while k < 3 and not bad[r]:  # an event that makes it false begins the aggregators anew
             kind = RESET if k == 1 else CURRENT
-            verdict = holds(
+            verdict = interpret(
                 kind, t, pos, first, pos, ts, codes, words, reals, nulls, known, known_real, stack, real, null, total,
                 total_real, count, queue, queue_real, ends,
             )  # fmt: skip
@@ -237,7 +237,7 @@ class EvaluatedCondition:
         self._keep = nodes  # so that their identities stay theirs
 
     def holds(self, kind: int, now: int, event: int, first: int, last: int, ts: Array, *program: Any) -> int:
-        """As `stack.holds`; FAILED where the condition raises an error, with `why`."""
+        """As `bytecode.interpret`; FAILED where the condition raises an error, with `why`."""
         log = self.log
         places = [np.array([p]) for p in (event, first, last)]
         # What has left the window bears the time at which it did.
@@ -300,7 +300,7 @@ class _ExpressionBase(Untimed):
 
     chains = 1
     stamps: int | None = None
-    moves, ordered = True, False
+    moves, is_ordered = True, False
     loop: Callable[..., int]
     compiled: Callable[..., int]
 

@@ -14,11 +14,11 @@ from ..columnar.jit import kernel
 from ..columnar.rows import BEFORE_ALL, CURRENT, ENTER, EXPIRED, LEAVE, RESET, ROOT_BITS, Clock, Rows
 from ..columnar.timers import NEVER, NOW, ROOT, TIME, Timers, next_due, nothing_due, notify, timer_cursor
 from ..expressions import Env, compile_expr
-from .apart import slide_in_line
 from .base import Emission, Untimed, Window, WindowSetup
-from .batches import BatchesInLine
+from .batch_windows import BatchesInLine
 from .chain import ChainedLog, pop, push
 from .length import load_reset, reset_state
+from .ordered_expiry import slide_in_line
 
 _BITS = np.int64(ROOT_BITS)
 _NO_TIME = "the window's time attribute is null"
@@ -61,12 +61,12 @@ def _external_time(
 class ExternalTimeWindow(Untimed):
     """The events of the last t ms by their own time; only events move it on, the clock never does."""
 
-    stamps, moves, ordered = None, False, False
+    stamps, moves, is_ordered = None, False, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.setup = setup
         self.time = setup.column(0)
-        self.span, self.apart = int(setup.constant(1)), setup.apart
+        self.span, self.ops_only = int(setup.constant(1)), setup.ops_only
         self.log = ChainedLog(setup.types, in_line=not setup.partitioned)
 
     def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
@@ -74,16 +74,16 @@ class ExternalTimeWindow(Untimed):
         n = len(rows)
         log = self.log
         at = log.add(rows, parts)
-        out = Emission(at + 2 * n, self.apart)
+        out = Emission(at + 2 * n, self.ops_only)
         time = log.values(self.time)
-        if self.apart and log.in_line:
+        if self.ops_only and log.in_line:
             made = slide_in_line(log, self.span, None, at, time[at : at + n], BEFORE_ALL, time, out.pos, out.kind)
         else:
             made = _external_time(
                 self.span, at, n, rows.root, rows.chunk, time, log.ts, log.part, log.next, log.alive,
                 log.head[0], log.tail[0], *out.arrays,
             )  # fmt: skip
-        result = out.beside(made, log, rows) if self.apart else out.rows(made, log, rows.part is not None)
+        result = out.beside(made, log, rows) if self.ops_only else out.rows(made, log, rows.part is not None)
         log.tidy()
         return result
 
@@ -93,7 +93,7 @@ class ExternalTimeWindow(Untimed):
     def state(self) -> dict[str, Any]:
         return {"events": self.log.chain_state()}
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         return {"events": self.log.chain_saved()}
 
     def load(self, state: dict[str, Any]) -> None:
@@ -232,8 +232,8 @@ class _ExternalBatchInLine(BatchesInLine):
     def state(self) -> dict[str, Any]:
         return {**super().state(), "batch": self.batch}
 
-    def saved(self) -> dict[str, Any]:
-        return {**super().saved(), "batch": self.batch}
+    def save_state(self) -> dict[str, Any]:
+        return {**super().save_state(), "batch": self.batch}
 
     def load(self, state: dict[str, Any]) -> None:
         super().load(state)
@@ -418,11 +418,11 @@ class ExternalTimeBatchWindow:
     afterwards comes out together with what it had. A join finds the batch that came out last.
     """
 
-    stamps, moves, ordered = None, True, False
+    stamps, moves, is_ordered = None, True, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.setup, self.args = setup, _Batching(setup)
-        self.wants_expired, self.anew = setup.wants_expired, setup.anew
+        self.wants_expired, self.resets_per_chunk = setup.wants_expired, setup.resets_per_chunk
         self.keeps = setup.wants_expired or setup.findable or self.args.timeout > 0
         self.scheduler = setup.scheduler
         self.log = ChainedLog(setup.types, chains=2)
@@ -450,14 +450,14 @@ class ExternalTimeBatchWindow:
         lacking = 1
         while lacking:
             lacking = _external_time_batch(
-                a.span, a.starts, start, a.timeout, a.replaces, self.wants_expired, self.anew, self.keeps,
+                a.span, a.starts, start, a.timeout, a.replaces, self.wants_expired, self.resets_per_chunk, self.keeps,
                 self.setup.findable, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved,
                 clock.last, cursor, log.values(a.time), log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0],
                 log.head[1], log.tail[1], self.reset, self.batch, self.timers.hashes(hashes), *self.timers.arrays,
                 *out.arrays, stop,
             )  # fmt: skip
             out.room(lacking)
-        result = out.rows(int(stop[MADE]), log, rows.part is not None, self.anew)
+        result = out.rows(int(stop[MADE]), log, rows.part is not None, self.resets_per_chunk)
         log.alive[self.reset[self.reset >= 0]] = True
         log.tidy(self.reset)
         return result

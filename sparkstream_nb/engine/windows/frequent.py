@@ -21,7 +21,7 @@ from ..columnar.columns import Array
 from ..columnar.groups import IdTable
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
-from ..state.texthash import TextKeys
+from ..state.key_hash import TextKeys
 from .base import Emission, Untimed, WindowSetup, put, with_ranks
 from .chain import ChainedLog
 
@@ -237,7 +237,7 @@ def _loop(lossy: bool, forgets: bool, findable: bool) -> Callable[..., int]:
 class _Counting(Untimed):
     """What the two windows share: the numbers of keys and of partition instances."""
 
-    stamps, moves, ordered = None, True, True
+    stamps, moves, is_ordered = None, True, True
     lossy = False
     most = 0
     share = 0.0
@@ -290,7 +290,7 @@ class _Counting(Untimed):
         self._room(parts)
         at = log.add(rows, parts)
         live = int(self.part[LIVE].sum())
-        findable, apart = self.setup.findable, self.setup.apart
+        findable, apart = self.setup.findable, self.setup.ops_only
         # Every key leaves at most once, and what a join finds comes back whenever a map doubles.
         out = Emission((1 + 2 * findable) * n + (1 + 5 * findable) * (n + live), apart)
         ranks = np.zeros(len(out.pos) if findable else 0, np.int64)
@@ -306,10 +306,10 @@ class _Counting(Untimed):
         if findable:
             result = with_ranks(result, ranks[:made])
         log.tidy(self.key[LAST])
-        self._shed()
+        self._renumber_keys()
         return result
 
-    def _shed(self) -> None:
+    def _renumber_keys(self) -> None:
         """Gives the counted keys ids anew where most others are gone."""
         counted = np.flatnonzero(self.key[COUNT])
         if self.key.shape[1] > 4 * len(counted) + 4096:

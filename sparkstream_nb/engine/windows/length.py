@@ -11,10 +11,10 @@ from ..columnar.arrays import fill_at, grown
 from ..columnar.columns import Array
 from ..columnar.jit import AHEAD, kernel, prefetch
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows
-from .apart import pushed_beside, pushed_out
 from .base import Emission, Untimed, Window, WindowSetup
-from .batches import BatchesInLine
+from .batch_windows import BatchesInLine
 from .chain import ChainedLog, pop, push
+from .ordered_expiry import pushed_beside, pushed_out
 
 
 def _length(
@@ -22,7 +22,7 @@ def _length(
     alive: Array, head: Array, tail: Array, count: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out:
     Array, chunk_out: Array,
 ) -> int:  # fmt: skip
-    """`LengthWindowProcessor.process`; `apart`: positions and kinds are all that is asked for."""
+    """`LengthWindowProcessor.process`; `ops_only`: positions and kinds are all that is asked for."""
     n = 0
     many = len(head) > 1 << 8
     for i in range(len(now)):
@@ -72,33 +72,33 @@ _LENGTHS = {apart: kernel(_length, apart=apart) for apart in (False, True)}
 class LengthWindow(Untimed):
     """The last n events; a new one pushes out the oldest just before itself."""
 
-    stamps, moves, ordered = None, False, False
+    stamps, moves, is_ordered = None, False, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.length = int(setup.constant(0))
-        self.apart = setup.apart
-        self.log = ChainedLog(setup.types, in_line=not setup.partitioned, timed=not setup.apart)
+        self.ops_only = setup.ops_only
+        self.log = ChainedLog(setup.types, in_line=not setup.partitioned, timed=not setup.ops_only)
         self.count = np.zeros(0, np.int64)
 
     def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         n = len(rows)
         at = self.log.add(rows, parts)
         in_line = self.log.in_line and self.length > 0
-        if in_line and self.apart:
+        if in_line and self.ops_only:
             result = pushed_beside(self.log, self.length, at, rows)
             self.log.tidy()
             return result
-        out = Emission(n * (2 if self.length else 3), self.apart)
-        now = rows.root if self.apart else clock.at(rows.root)
+        out = Emission(n * (2 if self.length else 3), self.ops_only)
+        now = rows.root if self.ops_only else clock.at(rows.root)
         if in_line:
             made = pushed_out(self.log, self.length, at, now, rows, out)
         else:
             self.count = grown(self.count, parts)
-            made = _LENGTHS[self.apart](
+            made = _LENGTHS[self.ops_only](
                 self.length, at, now, rows.root, rows.chunk, self.log.ts, self.log.part, self.log.next, self.log.alive,
                 self.log.head[0], self.log.tail[0], self.count, *out.arrays,
             )  # fmt: skip
-        result = out.beside(made, self.log, rows) if self.apart else out.rows(made, self.log, rows.part is not None)
+        result = out.beside(made, self.log, rows) if self.ops_only else out.rows(made, self.log, rows.part is not None)
         self.log.tidy()
         return result
 
@@ -109,7 +109,7 @@ class LengthWindow(Untimed):
     def state(self) -> dict[str, Any]:
         return {"events": self.log.chain_state()}
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         return {"events": self.log.ordered_saved()}
 
     def load(self, state: dict[str, Any]) -> None:
@@ -220,12 +220,12 @@ def length_batch_window(setup: WindowSetup) -> Window:
 class LengthBatchWindow(Untimed):
     """`lengthBatch` inside a partition, of no event, or with `stream.current.event`."""
 
-    stamps, moves, ordered = EXPIRED, False, False
+    stamps, moves, is_ordered = EXPIRED, False, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.length = int(setup.constant(0))
         self.streaming = bool(setup.constant(1, False))
-        self.wants_expired, self.anew = setup.wants_expired, setup.anew
+        self.wants_expired, self.resets_per_chunk = setup.wants_expired, setup.resets_per_chunk
         self.log = ChainedLog(setup.types, chains=2, in_line=not setup.partitioned)
         self.count = np.zeros(0, np.int64)
         self.reset = np.full(0, -1, np.int64)
@@ -237,11 +237,11 @@ class LengthBatchWindow(Untimed):
         out = Emission(3 * (at + len(rows)))
         log = self.log
         made = _length_batch(
-            self.length, self.streaming, self.wants_expired, self.anew, at, clock.at(rows.root), rows.root,
+            self.length, self.streaming, self.wants_expired, self.resets_per_chunk, at, clock.at(rows.root), rows.root,
             log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.count,
             self.reset, *out.arrays,
         )  # fmt: skip
-        result = out.rows(made, log, rows.part is not None, self.anew)
+        result = out.rows(made, log, rows.part is not None, self.resets_per_chunk)
         held = self.reset[self.reset >= 0]
         log.alive[held] = True
         log.tidy(self.reset)

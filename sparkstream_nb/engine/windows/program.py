@@ -1,7 +1,8 @@
 """Conditions over a window's contents as small programs for a compiled loop.
 
 A part of the condition that names one event alone (and no aggregate) is a *derived column*: it is evaluated over the
-rows when they come and kept beside the events. What combines several events or aggregates is a run of codes (`stack`).
+rows when they come and kept beside the events. What combines several events or aggregates is a run of codes
+(`bytecode`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..columnar.columns import Array, Column
 from ..columnar.eventlog import EventLog
 from ..columnar.faults import may_fail
 from ..expressions import Env, compile_expr
-from ..expressions.stack import AGGREGATE, AVG, COUNT, END, LOAD, MAX, MIN, OWN, REALS, SUM, TIME, Codes, NoProgram
+from ..expressions.bytecode import AGGREGATE, AVG, COUNT, END, LOAD, MAX, MIN, OWN, REALS, SUM, TIME, Codes, NoProgram
 from .base import WindowSetup
 
 _AGGREGATES = {"count": COUNT, "sum": SUM, "avg": AVG, "min": MIN, "max": MAX}

@@ -354,7 +354,7 @@ class SessionWindow:
     Siddhi's chunk of expired sessions is what a join would look into, and it is empty whenever one looks.
     """
 
-    stamps, moves, ordered = None, True, False
+    stamps, moves, is_ordered = None, True, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.setup = setup

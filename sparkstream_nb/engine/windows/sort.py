@@ -9,7 +9,7 @@ import numpy as np
 from ...plan.nodes import Ref
 from ...types import Type
 from ..columnar.arrays import fill_at, grown
-from ..columnar.columns import Array, Column, Strings
+from ..columnar.columns import Array, Column, StringPool
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
 from .base import Emission, Untimed, WindowSetup, with_ranks
@@ -130,7 +130,7 @@ def _double_numbers(bits: Array, out: Array) -> None:
         out[i] = b ^ _SIGNLESS if b < 0 else b
 
 
-def sort_numbers(column: Column, strings: Strings) -> Array:
+def sort_numbers(column: Column, strings: StringPool) -> Array:
     """int64 numbers in the order of the values as Java's `compareTo` has it (strings by UTF-16 units, NaN last)."""
     values = column.values
     if column.type is Type.STRING:
@@ -149,7 +149,7 @@ def sort_numbers(column: Column, strings: Strings) -> Array:
 class SortWindow(Untimed):
     """The n least events in the order asked for; an event too many pushes out the greatest, itself perhaps."""
 
-    stamps, ordered = None, True
+    stamps, is_ordered = None, True
 
     def __init__(self, setup: WindowSetup) -> None:
         self.setup = setup
@@ -194,7 +194,7 @@ class SortWindow(Untimed):
         for k, (i, descending) in enumerate(self.by):
             numbers = sort_numbers(held_columns[i], self.setup.strings)
             keys[k] = ~numbers if descending else numbers
-        findable, apart = self.setup.findable, self.setup.apart
+        findable, apart = self.setup.findable, self.setup.ops_only
         held = int(np.count_nonzero(log.alive[: log.end])) if findable else 0
         # An event comes and goes, with ENTER and LEAVE; what is held may come back with new places twice.
         out = Emission(4 * (n + held + n) if findable else 2 * n, apart)

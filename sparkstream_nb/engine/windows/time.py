@@ -11,8 +11,8 @@ from ..columnar.eventlog import EventLog
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, ROOT_BITS, Clock, Rows
 from ..columnar.timers import step_before
-from .apart import slide_apart
 from .base import Emission, OutsidePartitions, Window, WindowSetup
+from .ordered_expiry import slide_apart
 from .time_by_instance import TimeByInstance
 
 _BITS = np.int64(ROOT_BITS)
@@ -135,11 +135,11 @@ _LOOPS = {
 class TimeInLine(OutsidePartitions):
     """`time(t)` outside partitions, or where events come out `late` `delay(t)`."""
 
-    stamps, ordered = None, False
+    stamps, is_ordered = None, False
 
     def __init__(self, setup: WindowSetup, late: bool = False) -> None:
         self.span = int(setup.constant(0))
-        self.scheduler, self.apart = setup.scheduler, setup.apart and not late
+        self.scheduler, self.ops_only = setup.scheduler, setup.ops_only and not late
         self.moves, self.findable = late, setup.findable and late
         self.log = EventLog(setup.types, parted=False)
         self.places, self.seen = np.zeros(2, np.int64), np.full(1, -(2**63), np.int64)
@@ -148,8 +148,8 @@ class TimeInLine(OutsidePartitions):
         n, log = len(rows), self.log
         self.places -= log.room(n, int(self.places.min()))
         at = log.append(rows)
-        out = Emission((1 + self.findable) * (at - int(self.places[0]) + n) + n, self.apart)
-        if self.apart:
+        out = Emission((1 + self.findable) * (at - int(self.places[0]) + n) + n, self.ops_only)
+        if self.ops_only:
             made = slide_apart(
                 self.span, at, clock.at(rows.root), clock.until, log.ts, self.places, out.pos, out.kind
             )
@@ -175,9 +175,9 @@ class TimeInLine(OutsidePartitions):
             "events": self.log.state(np.arange(low, self.log.end)), "places": self.places - low, "seen": self.seen,
         }  # fmt: skip
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         low = int(self.places.min())
-        return {"events": self.log.saved(low, self.log.end), "places": self.places - low, "seen": self.seen}
+        return {"events": self.log.save_state(low, self.log.end), "places": self.places - low, "seen": self.seen}
 
     def load(self, state: dict[str, Any]) -> None:
         self.log.load(state["events"])

@@ -12,7 +12,7 @@ from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, EXPIRED, RESET, ROOT_BITS, Clock, Rows
 from ..columnar.timers import Timers, due_parts, enter, notify_at, pop_time, step_before
 from .base import Emission, Window, WindowSetup
-from .batches import BatchesInLine
+from .batch_windows import BatchesInLine
 from .chain import ChainedLog, pop, push
 from .length import load_reset, reset_state
 
@@ -248,8 +248,8 @@ class _TimeBatchInLine(BatchesInLine):
     def state(self) -> dict[str, Any]:
         return {**super().state(), "emit": self.emit}
 
-    def saved(self) -> dict[str, Any]:
-        return {**super().saved(), "emit": self.emit}
+    def save_state(self) -> dict[str, Any]:
+        return {**super().save_state(), "emit": self.emit}
 
     def load(self, state: dict[str, Any]) -> None:
         super().load(state)
@@ -266,7 +266,7 @@ def time_batch_window(setup: WindowSetup) -> Window:
 class TimeBatchWindow:
     """`timeBatch` inside a partition, or with `stream.current.event`."""
 
-    stamps, moves, ordered = EXPIRED, False, False
+    stamps, moves, is_ordered = EXPIRED, False, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.span = int(setup.constant(0))
@@ -274,7 +274,7 @@ class TimeBatchWindow:
         self.aligned = second is not None and not isinstance(second, bool)
         self.start = int(second) if self.aligned else 0
         self.streaming = bool(second if isinstance(second, bool) else setup.constant(2, False))
-        self.wants_expired, self.anew = setup.wants_expired, setup.anew
+        self.wants_expired, self.resets_per_chunk = setup.wants_expired, setup.resets_per_chunk
         self.scheduler = setup.scheduler
         self.log = ChainedLog(setup.types, chains=2, in_line=not setup.partitioned)
         self.reset = np.full(0, -1, np.int64)
@@ -288,14 +288,14 @@ class TimeBatchWindow:
         self.reset = grown(self.reset, parts, -1)
         self.timers.room(2 * n + 2, parts)
         # Every event leaves at most once as each of these.
-        out = Emission((1 + self.wants_expired + (not self.anew)) * (at + n))
+        out = Emission((1 + self.wants_expired + (not self.resets_per_chunk)) * (at + n))
         made = _time_batch(
-            self.span, self.start, self.aligned, self.streaming, self.wants_expired, self.anew,
+            self.span, self.start, self.aligned, self.streaming, self.wants_expired, self.resets_per_chunk,
             self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.first, clock.last,
             log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.reset,
             self.emit, self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
         )  # fmt: skip
-        result = out.rows(made, log, rows.part is not None, self.anew)
+        result = out.rows(made, log, rows.part is not None, self.resets_per_chunk)
         held = self.reset[self.reset >= 0]
         log.alive[held] = True
         log.tidy(self.reset)

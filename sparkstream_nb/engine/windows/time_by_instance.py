@@ -91,7 +91,7 @@ def _due(span: int, end: int, ts: Array, link: Array, places: Array, times: Arra
 
 
 @inlined
-def _fired(time: int, part: Array, places: Array, times: Array, parts: Array) -> Any:
+def _take_timer(time: int, part: Array, places: Array, times: Array, parts: Array) -> Any:
     """Takes the timer that is due next, at `time`; the instance that it is of."""
     found = np.int64(0)
     if places[ASIDE] > 0 and times[0] == time:
@@ -176,7 +176,7 @@ def _time(
                 while due <= t:
                     if many:
                         prefetch(own, 4 * part[min(places[FIRST] + AHEAD, pos)])
-                    p = _fired(due, part, places, times, parts)
+                    p = _take_timer(due, part, places, times, parts)
                     time = due
                     due = _due(span, pos, ts, link, places, times)
                     if found == 0 and due > t:  # one instance alone
@@ -297,11 +297,11 @@ def _tie(part: Array, ts: Array, held: Array, timed: Array, link: Array, own: Ar
 class TimeByInstance:
     """The events of all instances in the order in which they came."""
 
-    stamps, moves, ordered = None, False, False
+    stamps, moves, is_ordered = None, False, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.span = int(setup.constant(0))
-        self.scheduler, self.apart = setup.scheduler, setup.apart
+        self.scheduler, self.ops_only = setup.scheduler, setup.ops_only
         self.log = EventLog(setup.types)
         self.link = np.zeros(0, np.int32)
         self.own, self.mark = np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -320,7 +320,7 @@ class TimeByInstance:
         aside = int(self.places[ASIDE])
         times, waiting = np.empty(aside + n + parts, np.int64), np.empty(aside + n + parts, np.int32)
         times[:aside], waiting[:aside] = self.times, self.parts
-        out = Emission(at + 2 * n, self.apart)
+        out = Emission(at + 2 * n, self.ops_only)
         made = _time(
             self.span, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.first,
             clock.last, log.ts, log.part, self.link, self.own, self._ends,
@@ -329,7 +329,7 @@ class TimeByInstance:
         )  # fmt: skip
         aside = int(self.places[ASIDE])
         self.times, self.parts = times[:aside].copy(), waiting[:aside].copy()
-        result = out.beside(made, log, rows) if self.apart else out.rows(made, log, rows.part is not None)
+        result = out.beside(made, log, rows) if self.ops_only else out.rows(made, log, rows.part is not None)
         if 2 * log.capacity > 3 * self._live() + 2048:
             self._move(0)
         return result
@@ -360,7 +360,7 @@ class TimeByInstance:
         log, first = self.log, int(self.places[FIRST])
         if _shift(first, self._ends):  # an instance holds what others have let go of long ago
             held, keep = self._kept()
-            timed, self._stuck = self._timed(keep), int(np.searchsorted(keep, first))
+            timed, self._stuck = self._have_timer(keep), int(np.searchsorted(keep, first))
             log.compact(keep, len(keep) + spare)
             self._timers.forget()
             self._tie(held[keep], timed)
@@ -381,7 +381,7 @@ class TimeByInstance:
         needed[int(self.places[FIRST]) :] = True
         return held, np.flatnonzero(needed)
 
-    def _timed(self, keep: Array) -> Array:
+    def _have_timer(self, keep: Array) -> Array:
         """True if the events at `keep` have a timer."""
         return (self.link[keep] & 1).astype(np.bool_)
 
@@ -417,13 +417,13 @@ class TimeByInstance:
         number = self.own[NUMBER::4]
         there = np.flatnonzero(number)
         return {
-            "events": self.log.state(keep), "held": held[keep], "timed": self._timed(keep),
+            "events": self.log.state(keep), "held": held[keep], "timed": self._have_timer(keep),
             "first": int(np.searchsorted(keep, self.places[FIRST])), "seen": int(self.places[SEEN]),
             "newest": self.own[NEWEST::4], "aside": {"times": self.times[order], "parts": self.parts[order]},
             "map": there[np.argsort(number[there])], "buckets": int(self.places[BUCKETS]),
         }  # fmt: skip
 
-    def saved(self) -> dict[str, Any]:
+    def save_state(self) -> dict[str, Any]:
         """As `state`, with all events from the first that is needed on. An instance holds its own from `heads` on."""
         heads = self._ends[HEAD::8]
         low = int(min(heads[heads >= 0].min(initial=self.log.end), self.places[FIRST]))
@@ -432,13 +432,13 @@ class TimeByInstance:
         there = np.flatnonzero(number)
         self._timers.let_go(self.log.base)
 
-        def timed(a: int, b: int) -> Array:
+        def select_timed(a: int, b: int) -> Array:
             return (self.link[low + a : low + b] & 1).astype(np.uint8)
 
         end = self.log.end
         return {
-            "events": self.log.saved(low, end), "heads": np.where(heads >= 0, heads - low, -1),
-            "timed": Tracked(self._timers, self.log.base + low, end - low, np.dtype(np.uint8), timed),
+            "events": self.log.save_state(low, end), "heads": np.where(heads >= 0, heads - low, -1),
+            "timed": Tracked(self._timers, self.log.base + low, end - low, np.dtype(np.uint8), select_timed),
             "first": int(self.places[FIRST]) - low, "seen": int(self.places[SEEN]),
             "newest": self.own[NEWEST::4], "aside": {"times": self.times[order], "parts": self.parts[order]},
             "map": there[np.argsort(number[there])], "buckets": int(self.places[BUCKETS]),

@@ -11,9 +11,9 @@ from ..columnar.columns import Array
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
 from ..columnar.timers import NEVER, NOW, ROOT, Timers, next_due, nothing_due, notify, timer_cursor
-from .apart import slide_in_line
 from .base import Emission, WindowSetup
 from .chain import ChainedLog, pop, push
+from .ordered_expiry import slide_in_line
 
 _BITS = np.int64(ROOT_BITS)
 
@@ -98,11 +98,11 @@ def _time_length(
 class TimeLengthWindow:
     """Each event leaves at its time + t, or when the n-th after it comes."""
 
-    stamps, moves, ordered = None, False, False
+    stamps, moves, is_ordered = None, False, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.span, self.length = int(setup.constant(0)), int(setup.constant(1))
-        self.scheduler, self.apart = setup.scheduler, setup.apart
+        self.scheduler, self.ops_only = setup.scheduler, setup.ops_only
         self.log = ChainedLog(setup.types, in_line=not setup.partitioned)
         self.count = np.zeros(0, np.int64)
         self.timers = Timers()
@@ -111,8 +111,8 @@ class TimeLengthWindow:
         n = len(rows)
         log = self.log
         at = log.add(rows, parts)
-        out = Emission(at + 2 * n, self.apart)
-        if self.apart and log.in_line and self.length:  # without timers
+        out = Emission(at + 2 * n, self.ops_only)
+        if self.ops_only and log.in_line and self.length:  # without timers
             made = slide_in_line(
                 log, self.span, self.length, at, clock.at(rows.root), clock.until, log.ts, out.pos, out.kind
             )
@@ -124,7 +124,7 @@ class TimeLengthWindow:
                 clock.moved, clock.last, timer_cursor(clock.first), log.ts, log.part, log.next, log.alive, log.head[0],
                 log.tail[0], self.count, self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
             )  # fmt: skip
-        result = out.beside(made, log, rows) if self.apart else out.rows(made, log, rows.part is not None)
+        result = out.beside(made, log, rows) if self.ops_only else out.rows(made, log, rows.part is not None)
         log.tidy()
         return result
 

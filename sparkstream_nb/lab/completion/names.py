@@ -9,7 +9,7 @@ from typing import Literal
 from lark import Token
 
 from ...lang.keywords import UNIT_SPELLINGS
-from ...lang.partial import lexed, statements
+from ...lang.partial import lex_text, statements
 from ...plan.nodes import DURATIONS, Plan
 
 Kind = Literal["stream", "table", "window", "aggregation", "trigger"]
@@ -47,12 +47,12 @@ class CompletionNames:
 def of_text(*pieces: str) -> CompletionNames:
     """The names that the statements of `pieces` introduce."""
     found = CompletionNames()
-    read = [s for piece in pieces for s in statements(lexed(piece))]
+    read = [s for piece in pieces for s in statements(lex_text(piece))]
     for statement in read:
         for d in _definition(statement):
             found.defined[d.name] = d
     for statement in read:
-        for d in _inferred(statement, found):
+        for d in _infer_stream(statement, found):
             found.defined.setdefault(d.name, d)
     return found
 
@@ -83,7 +83,8 @@ def _definition(statement: Sequence[Token]) -> Iterator[Defined]:
         return
     rest = statement[at + 3 :]
     if kind == "aggregation":
-        yield Defined(name, kind, ("AGG_TIMESTAMP", *_selected(rest, _AFTER_SELECT_OF_AGGREGATION)), _durations(rest))
+        selected = _selected_names(rest, _AFTER_SELECT_OF_AGGREGATION)
+        yield Defined(name, kind, ("AGG_TIMESTAMP", *selected), _durations(rest))
     elif kind == "trigger":
         yield Defined(name, kind, ("triggered_time",))
     else:
@@ -95,12 +96,12 @@ def _definition(statement: Sequence[Token]) -> Iterator[Defined]:
         yield Defined(name, kind, attributes)
 
 
-def _inferred(statement: Sequence[Token], known: CompletionNames) -> Iterator[Defined]:
+def _infer_stream(statement: Sequence[Token], known: CompletionNames) -> Iterator[Defined]:
     """The stream that a query inserts into."""
     into = _word(statement, "into")
     if into is None or into + 1 >= len(statement) or statement[into + 1].type != "ID":
         return
-    attributes = _selected(statement, _AFTER_SELECT)
+    attributes = _selected_names(statement, _AFTER_SELECT)
     if not attributes:  # select * passes on what comes in
         source = _word(statement, "from")
         name = plain(statement[source + 1]) if source is not None and source + 1 < into else ""
@@ -108,7 +109,7 @@ def _inferred(statement: Sequence[Token], known: CompletionNames) -> Iterator[De
     yield Defined(plain(statement[into + 1]), "stream", attributes)
 
 
-def _selected(statement: Sequence[Token], behind: frozenset[str]) -> tuple[str, ...]:
+def _selected_names(statement: Sequence[Token], behind: frozenset[str]) -> tuple[str, ...]:
     """The names that a select gives: behind each `as`, or of a plain attribute."""
     begin = _word(statement, "select")
     if begin is None:

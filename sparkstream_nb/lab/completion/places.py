@@ -65,11 +65,11 @@ def at_cursor(query: CompletionQuery) -> Completions:
         return Completions(fragment, ())
     if read.quote is not None:
         word = _WORD.search(query.before)
-        return _fitting(word[0] if word else "", _in_quotes(read, query))
-    return _fitting(fragment, _words(read, fragment, query))
+        return _fitting_completions(word[0] if word else "", _in_quotes(read, query))
+    return _fitting_completions(fragment, _words(read, fragment, query))
 
 
-def _fitting(fragment: str, words: Iterable[str]) -> Completions:
+def _fitting_completions(fragment: str, words: Iterable[str]) -> Completions:
     lower = fragment.lower()
     fits = (w for w in dict.fromkeys(words) if w.lower().startswith(lower) and w != fragment)
     return Completions(fragment, tuple(fits))
@@ -110,10 +110,10 @@ def _words(read: Unfinished, fragment: str, query: CompletionQuery) -> list[str]
     if "." in fragment:
         owner = fragment.rpartition(".")[0]
         if owner == "" and read.tokens:  # `e1[0].`: the index stands between
-            return [f".{a}" for a in scope.attributes_of(_indexed(read.tokens))]
+            return [f".{a}" for a in scope.attributes_of(_indexed_name(read.tokens))]
         return [f"{owner}.{a}" for a in scope.attributes_of(owner)]
     expected = read.expected
-    named = _named(read, scope) if expected is None or expected & set(_NAMES) else []
+    named = _list_kinds(read, scope) if expected is None or expected & set(_NAMES) else []
     signs = ["#window."] if expected and "HASH" in expected and _after_source(read) else []
     return [*named, *signs, *_keywords(expected or frozenset())]
 
@@ -135,7 +135,7 @@ def _keywords(expected: frozenset[str]) -> list[str]:
     return [w for t in terminals for w in ((_PHRASES[t],) if t in _PHRASES else WORDS_OF[t])]
 
 
-def _named(read: Unfinished, scope: _CursorScope) -> list[str]:
+def _list_kinds(read: Unfinished, scope: _CursorScope) -> list[str]:
     """The kinds of names that fit at the cursor."""
     known = scope.known
     last = read.tokens[-1].type if read.tokens else ""
@@ -176,7 +176,7 @@ def _clause(tokens: Sequence[Token]) -> str:
 
 def _annotation(read: Unfinished) -> str | None:
     """The name of the annotation in whose brackets the cursor is."""
-    opened = read.enclosing()
+    opened = read.open_brackets()
     if not opened:
         return None
     i, t = opened[-1], read.tokens
@@ -199,7 +199,7 @@ def _key(tokens: Sequence[Token]) -> str:
     return "".join(reversed(out))
 
 
-def _indexed(tokens: Sequence[Token]) -> str:
+def _indexed_name(tokens: Sequence[Token]) -> str:
     """The name before the index that ends `tokens`: `e1` of `e1[0]`."""
     at = next((i for i in range(len(tokens) - 1, 0, -1) if tokens[i].type == "LSQB"), 0)
     return names.plain(tokens[at - 1]) if at else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 
 from ...app import FeedProgress
-from .tables import MUTED
+from .text_tables import MUTED
 
 _COLORS = {"failed": "#d55e00", "paused": "#e69f00", "stopping": "#e69f00", "stopped": "#888", "done": "#009e73"}
 

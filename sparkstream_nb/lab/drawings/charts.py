@@ -18,7 +18,7 @@ from ...plan.nodes import Agg, AggDuration, AggregationDef, Ref
 from ...plan.reports.show import show
 from ...stores import EVERY
 from ...types import Type
-from .tables import text_of
+from .text_tables import text_of
 
 ALL = "all groups"
 _FORMATS: dict[AggDuration, str] = {
@@ -141,7 +141,7 @@ class Series:
     `buckets` int64[n]: starts of the buckets in ms, ascending; `ends` likewise, exclusive. `parts` float64[shards, n]
     and `merged` float64[n]: NaN where there is nothing. Of `total` buckets in all, `before` are earlier than these.
     `group` is empty where the aggregation has no groups. `stacked`: bars of shards stand on one another, else side by
-    side. `as_wso2` float64[n]: what WSO2's servers would show instead of `merged`; None where that is not shown.
+    side. `as_wso2` float64[n]: what WSO2's servers would show instead of `merged`; None where it is not shown.
     """
 
     aggregation: str

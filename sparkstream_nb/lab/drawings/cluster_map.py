@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from ...app.views.cluster_view import ClusterNode, ClusterSnapshot, Link, LinkState
 from ...simulation.timeline import Role
-from .pictures import INK, WIDTH, embedded, text_width
+from .pictures import INK, WIDTH, embed_svg, text_width
 from .roles import COLOURS
-from .tables import counted, when
+from .text_tables import format_count, when
 
 _BOX, _HIGH, _GAP = 190.0, 64.0, 20.0
 _PILL, _PILL_HIGH = 96.0, 24.0
@@ -28,7 +28,7 @@ def svg(shown: ClusterSnapshot, width: int = WIDTH) -> str:
 
 def image(shown: ClusterSnapshot) -> str:
     """`svg` as an HTML image."""
-    return embedded(svg(shown), _title(shown))
+    return embed_svg(svg(shown), _title(shown))
 
 
 def _title(shown: ClusterSnapshot) -> str:
@@ -103,7 +103,7 @@ class _Map:
             return
         yield (
             f'<line x1="{start:.1f}" x2="{end:.1f}" y1="{at:.1f}" y2="{at:.1f}" stroke="currentColor"{style}>'
-            f"<title>{html.escape(said(link))}</title></line>"
+            f"<title>{html.escape(describe_link(link))}</title></line>"
         )
         if label:
             yield _text((left + right) / 2, at - 6, label, 'text-anchor="middle" font-size="11"')
@@ -132,7 +132,7 @@ class _Map:
         words = f"runs {', '.join(parts)}"
         if len(parts) == 1 or text_width(words) <= room:
             return _fit(words, room)
-        return f"runs {counted(len(parts), 'part')}"
+        return f"runs {format_count(len(parts), 'part')}"
 
 
 def role_words(node: ClusterNode) -> str:
@@ -140,7 +140,7 @@ def role_words(node: ClusterNode) -> str:
     return node.role.value if node.until is None else f"{node.role.value} until {clock_of(node.until)}"
 
 
-def said(link: Link) -> str:
+def describe_link(link: Link) -> str:
     """A link in words."""
     words = f"{link.a} and {link.b}: "
     if link.state is LinkState.CUT:
@@ -159,7 +159,7 @@ def _line(link: Link, a: tuple[float, float], b: tuple[float, float]) -> Iterato
     style += ' stroke-opacity=".3" stroke-dasharray="2 4"' if down else "" if cut else ' stroke-opacity=".7"'
     yield (
         f'<line x1="{a[0]:.1f}" y1="{a[1]:.1f}" x2="{b[0]:.1f}" y2="{b[1]:.1f}" {style}>'
-        f"<title>{html.escape(said(link))}</title></line>"
+        f"<title>{html.escape(describe_link(link))}</title></line>"
     )
     if cut:
         x, y = (a[0] + b[0]) / 2, (a[1] + b[1]) / 2

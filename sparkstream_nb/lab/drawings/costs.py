@@ -6,7 +6,7 @@ import html
 
 from ...app.results.failover_study import FailoverStudy
 from .charts import short
-from .pictures import INK, WIDTH, embedded, text_width
+from .pictures import INK, WIDTH, embed_svg, text_width
 
 _ROW, _TOP = 22.0, 78.0
 MOST_SETTINGS = 40
@@ -56,4 +56,4 @@ def svg(study: FailoverStudy, width: int = WIDTH) -> str:
 
 def image(study: FailoverStudy) -> str:
     """`svg` as an HTML image."""
-    return embedded(svg(study), f"{study.app}: {study.said}")
+    return embed_svg(svg(study), f"{study.app}: {study.said}")

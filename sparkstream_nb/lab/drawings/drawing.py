@@ -16,8 +16,8 @@ from functools import cached_property
 import numpy as np
 
 from .charts import Series, bucket_name, short, ticks, time_ticks
-from .pictures import INK, WIDTH, embedded, text_width
-from .tables import text_of
+from .pictures import INK, WIDTH, embed_svg, text_width
+from .text_tables import text_of
 
 # Okabe and Ito's colours, which the colour-blind tell apart.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
@@ -105,7 +105,7 @@ def svg(s: Series, scales: Scales | None = None, *, width: int = WIDTH, live: bo
 
 def image(s: Series) -> str:
     """`svg` as an HTML image."""
-    return embedded(svg(s), s.title)
+    return embed_svg(svg(s), s.title)
 
 
 class _ChartDrawing:
@@ -177,7 +177,7 @@ class _ChartDrawing:
                 out += self.line(s.parts[i], f'stroke="{_colour(i)}" stroke-width="1.2" stroke-opacity=".75"', 1.6)
         else:
             out += self.bars()
-        out += self.merged()
+        out += self.merged_marks()
         if s.as_wso2 is not None:
             out += self.unseen(s.as_wso2)
         if self.live:
@@ -322,7 +322,7 @@ class _ChartDrawing:
         bars = [f'<path d="{"".join(d)}" fill="{_colour(i)}" class="bars"/>' for i, d in enumerate(shapes) if d]
         return [*bars, *labels]
 
-    def merged(self) -> list[str]:
+    def merged_marks(self) -> list[str]:
         """A mark for each bucket, with its value above where there is room; a line where buckets are narrow."""
         s = self.s
         if len(s.shards) > 1 and self.slot < _LINES_BELOW:

@@ -6,7 +6,7 @@ import html
 
 from ...app.running.study import Study
 from .charts import short
-from .pictures import INK, WIDTH, embedded, text_width
+from .pictures import INK, WIDTH, embed_svg, text_width
 
 _ROW, _TOP = 24.0, 54.0
 _PANELS = (
@@ -74,4 +74,4 @@ def _cell(x: float, y: float, wide: float, wrong: int, of: int) -> str:
 
 def image(study: Study) -> str:
     """`svg` as an HTML image."""
-    return embedded(svg(study), f"{study.app}: outputs lost and spurious by number of nodes and routing")
+    return embed_svg(svg(study), f"{study.app}: outputs lost and spurious by number of nodes and routing")

@@ -23,7 +23,7 @@ def on_white(picture: str) -> str:
     return f'{begin}{end}<rect width="100%" height="100%" rx="4" fill="#fff"/>{rest}'
 
 
-def embedded(picture: str, alt: str) -> str:
+def embed_svg(picture: str, alt: str) -> str:
     """An SVG element as an HTML image, because untrusted notebooks are stripped of SVG elements."""
     data = base64.b64encode(on_white(picture).encode()).decode()
     style = f"width:100%;max-width:{1.4 * WIDTH:.0f}px"

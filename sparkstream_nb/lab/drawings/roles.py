@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from ...app.results.failover import Failover
 from ...simulation.timeline import Faulted, Role, RoleSpan, roles
 from .charts import time_ticks
-from .pictures import INK, WIDTH, embedded, text_width
-from .tables import when
+from .pictures import INK, WIDTH, embed_svg, text_width
+from .text_tables import when
 
 _ROW, _TOP, _TICK_ROOM = 30.0, 64.0, 86.0
 _LABEL_ROW, _LABEL_ROWS = 13.0, 20
@@ -111,7 +111,7 @@ def svg(shown: Lanes, width: int = WIDTH) -> str:
 def image(shown: Failover) -> str:
     """The time line of a failover as an HTML image."""
     lanes = lanes_of(shown)
-    return embedded(svg(lanes), lanes.title)
+    return embed_svg(svg(lanes), lanes.title)
 
 
 class _RolesDrawing:

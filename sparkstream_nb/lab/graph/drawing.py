@@ -9,7 +9,7 @@ import zlib
 from ...plan.reports.graph import AROUND, Graph, GraphNode
 from ..drawings.levels import LEVELS, SIGNS, words_of
 from ..drawings.pictures import on_white
-from .layout import Box, GraphLayout, Path, layout_of
+from .graph_layout import Box, GraphLayout, Path, layout_of
 
 # Okabe and Ito's colours, which the colour-blind tell apart, and a dash pattern for each.
 _STYLES = {

@@ -18,7 +18,7 @@ from ...types import Type
 from ..drawings.charts import Measure, Series, group_label, keys_of, measures, series
 from ..drawings.drawing import Scales, image, scales_of, svg
 from ..drawings.pictures import WIDTH
-from ..drawings.tables import MUTED, Grid, escaped_lines
+from ..drawings.text_tables import MUTED, Grid, escaped_lines
 from .choices import KeyMenu, key_menu, parse_token, parse_value
 from .following import INTERVAL, Following
 
@@ -50,7 +50,7 @@ class AggregationChoice:
     table: bool = False
 
     @property
-    def moved(self) -> bool:
+    def is_moved(self) -> bool:
         """True if other buckets than the latest are shown."""
         return self.start is not None or self.end is not None or self.most < MOST_BUCKETS
 
@@ -117,7 +117,7 @@ class AggregationView(Following):
         return self._series
 
     def _read(self) -> None:
-        """Reads what the choice shows from the store. Raises StoreError where that is closed."""
+        """Reads what the choice shows from the store. Raises StoreError where the store is closed."""
         if self._undecided:
             self._decide()
         c = self.choice = replace(self.choice, group=self._readable_group())
@@ -186,7 +186,7 @@ class AggregationView(Following):
     def text(self) -> str:
         s = self._series
         if not len(s.buckets):
-            if self._narrowed:
+            if self._is_narrowed:
                 return f"{s.aggregation}: {s.title}\nNothing in this choice."
             return "\n".join([f"{s.aggregation}: nothing here yet. Send an event:", *_ways_in(self.reader.source)])
         lines = [f"{s.aggregation}: {s.title}", self.grid().text(), self._absent()]
@@ -196,7 +196,7 @@ class AggregationView(Following):
         s = self._series
         head = f"<div><b>{html.escape(s.aggregation)}</b>"
         if not len(s.buckets):
-            return f"{head}</div>{self._nothing()}"
+            return f"{head}</div>{self._empty_message()}"
         note = f'<span style="{MUTED}">{html.escape(s.note)}</span>'
         absent = f'<div style="{MUTED}">{html.escape(self._absent())}</div>' if self._absent() else ""
         opened = " open" if self.choice.table else ""
@@ -204,13 +204,13 @@ class AggregationView(Following):
         return f"{head} {note}</div>{image(s)}{absent}{table}"
 
     @property
-    def _narrowed(self) -> bool:
+    def _is_narrowed(self) -> bool:
         """True if only some buckets or groups are shown."""
-        return self.choice.moved or any(v is not EVERY for v in self.choice.group)
+        return self.choice.is_moved or any(v is not EVERY for v in self.choice.group)
 
-    def _nothing(self) -> str:
+    def _empty_message(self) -> str:
         """The text in place of an empty picture."""
-        if self._narrowed:
+        if self._is_narrowed:
             return f"<div>{html.escape(self._series.title)}: nothing in this choice.</div>"
         ways = escaped_lines("\n".join(_ways_in(self.reader.source)))
         return f"<div>Nothing here yet. Send an event:</div>{ways}"
@@ -231,7 +231,7 @@ class AggregationView(Following):
         except ImportError:
             return None
         script = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
-        return LiveOutput(self._forms, script, self._received)
+        return LiveOutput(self._forms, script, self._handle_message)
 
     def _ipython_display_(self) -> None:
         if self._output is None:
@@ -243,7 +243,7 @@ class AggregationView(Following):
 
             display(self._forms(), raw=True)
 
-    def _received(self, message: Mapping[str, Any]) -> None:
+    def _handle_message(self, message: Mapping[str, Any]) -> None:
         """Handles an action in the page. Runs in whatever thread Jupyter handles messages."""
         do = message["do"]
         if do == "gone":
@@ -253,10 +253,10 @@ class AggregationView(Following):
             with self.lock:
                 self._width = max(320, int(message["width"]))
             self._start_following()
-        elif do == "refresh" and not self.closed:
+        elif do == "refresh" and not self.is_closed:
             self.reader.settle()
         with self.lock:
-            if self.closed:
+            if self.is_closed:
                 self._show()
                 return
             if do == "suggest":
@@ -355,13 +355,13 @@ class AggregationView(Following):
             "table": c.table,
             "earlier": some and s.before > 0,
             "later": some and s.before + len(s.buckets) < s.total,
-            "moved": c.moved,
-            "picture": svg(s, self._scales, width=self._width, live=True) if some else self._nothing(),
+            "moved": c.is_moved,
+            "picture": svg(s, self._scales, width=self._width, live=True) if some else self._empty_message(),
             "note": s.note if some else "",
             "absent": self._absent(),
             "numbers": self.grid(None).html() if some and c.table else "",
             "failed": self._failed,
-            "standing": self.standing(),
+            "standing": self.status_note(),
         }
 
     def _keep(self) -> None:

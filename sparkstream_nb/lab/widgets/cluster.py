@@ -16,7 +16,7 @@ from ..cluster_view import head_html, log_html, tables_html, timeline_svg
 from ..drawings import cluster_map
 from ..drawings.pictures import WIDTH
 from ..drawings.roles import COLOURS
-from ..drawings.tables import when
+from ..drawings.text_tables import when
 from .following import Following
 from .live import LiveOutput
 
@@ -44,7 +44,7 @@ class ClusterView(Following):
         self._width = WIDTH
         self._failed = ""
         script = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
-        self._output = LiveOutput(self._forms, script, self._received)
+        self._output = LiveOutput(self._forms, script, self._handle_message)
 
     def display(self) -> None:
         """Puts the view into the cell that runs."""
@@ -56,7 +56,7 @@ class ClusterView(Following):
 
     # ------------------------------------------------------------------------------------------- the interactive form
 
-    def _received(self, message: Mapping[str, Any]) -> None:
+    def _handle_message(self, message: Mapping[str, Any]) -> None:
         """Handles an action in the page. Runs in whatever thread Jupyter handles messages."""
         do = message["do"]
         if do == "gone":
@@ -86,7 +86,7 @@ class ClusterView(Following):
         self.pressed = self.cluster.act(action)
 
     def _draw(self) -> None:
-        if not self.closed:
+        if not self.is_closed:
             self.snapshot = self.cluster.reader.read()
         self._output.show(self._state())
 
@@ -96,9 +96,9 @@ class ClusterView(Following):
             "head": head_html(s),
             "map": cluster_map.svg(s, self._width),
             "nodes": [_controls(n) for n in s.state.nodes],
-            "said": "" if self.pressed is None else said(s, self.pressed),
+            "said": "" if self.pressed is None else describe_fault(s, self.pressed),
             "failed": self._failed,
-            "standing": self.standing(),
+            "standing": self.status_note(),
             "stretches": list(STRETCHES),
             "stretch": self.stretch,
             "timeline": timeline_svg(s, STRETCHES[self.stretch], self._width),
@@ -107,7 +107,7 @@ class ClusterView(Following):
         }
 
 
-def said(shown: ClusterSnapshot, fault: Fault) -> str:
+def describe_fault(shown: ClusterSnapshot, fault: Fault) -> str:
     """The outcome of a fault that was added by a button."""
     if shown.waits(fault):
         clock = "" if shown.state.clock is None else f", and the clock is at {when(shown.state.clock)}"

@@ -70,11 +70,11 @@ class Following:
         self._behind = False
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """True if the app is of no use any more: what it held cannot be read."""
         return self.followed.state() == "closed"
 
-    def standing(self) -> str:
+    def status_note(self) -> str:
         """A note on an app that does not continue; empty if it does."""
         app = self.followed.app
         match self.followed.state():
@@ -131,7 +131,7 @@ class FollowingView(Following):
         super().__init__(followed, INTERVAL)
         self.failed = ""
         text = Path(__file__).with_name(script).read_text(encoding="utf-8")
-        self._output = LiveOutput(self._forms, text, self._received)
+        self._output = LiveOutput(self._forms, text, self._handle_message)
 
     def read(self) -> None:
         """Reads what is to be drawn. Raises SparkStreamError where that cannot be read."""
@@ -156,7 +156,7 @@ class FollowingView(Following):
         with self.lock:
             return self.static()
 
-    def _received(self, message: Mapping[str, Any]) -> None:
+    def _handle_message(self, message: Mapping[str, Any]) -> None:
         """Handles an action in the page. Runs in whatever thread Jupyter handles messages."""
         do = message["do"]
         if do == "gone":
@@ -174,9 +174,9 @@ class FollowingView(Following):
 
     def _draw(self) -> None:
         try:
-            if not self.closed:
+            if not self.is_closed:
                 self.read()
             self.failed = ""
         except SparkStreamError as e:
             self.failed = " ".join(str(e).split())
-        self._output.show({**self.state(), "failed": self.failed, "standing": self.standing()})
+        self._output.show({**self.state(), "failed": self.failed, "standing": self.status_note()})

@@ -72,11 +72,11 @@ class LiveOutput:
         """Puts the output into the cell that runs."""
         if self._model is None and getattr(shell(), "kernel", None) is not None:
             self._model = _Model(_SCRIPT + self._script, key=self._key)
-            self._model.on_msg(self._received)
+            self._model.on_msg(self._dispatch_message)
         display(self._bundle(), raw=True, display_id=self._key)
 
     def keep(self) -> None:
-        """Replaces the static form by that of now, in the page and so in the notebook when it is saved."""
+        """Updates the static form, in the page and so in the notebook when it is saved."""
         if self._model is not None:
             display(self._bundle(), raw=True, display_id=self._key, update=True)
 
@@ -101,7 +101,7 @@ class LiveOutput:
         with self._lock:
             return self._serial - self._seen > _UNSEEN and time.monotonic() - self._shown < _SLOWLY
 
-    def _received(self, model: Any, message: Any, buffers: Any) -> None:
+    def _dispatch_message(self, model: Any, message: Any, buffers: Any) -> None:
         do = message.get("do")
         with self._lock:
             self._seen = int(message["serial"]) if do == "seen" else self._serial

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...app.results.listeners import Followed
-from ...app.results.tail import Tail, TailCursor
+from ...app.results.stream_tail import Tail, TailCursor
 from .. import display
-from ..tail import grid, headline, note, number_text
+from ..tail_shown import grid, headline, note, number_text
 from .following import FollowingView
 
 

@@ -12,8 +12,8 @@ from ...app.results.divergence import Divergence, Match
 from ...app.running.study import candidates
 from ...errors import SparkStreamError
 from ..display import bundle
-from ..drawings.tables import Grid
-from ..drawings.timeline import Timeline, TimelineMark, svg, whole, worst
+from ..drawings.text_tables import Grid
+from ..drawings.timeline_drawing import Timeline, TimelineMark, svg, whole, worst
 from ..results_shown import divergence_html
 from .live import LiveOutput
 
@@ -46,7 +46,7 @@ class DivergenceView:
         self._width = 900
         self._failed = ""
         script = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
-        self._output = LiveOutput(self._forms, script, self._received)
+        self._output = LiveOutput(self._forms, script, self._handle_message)
 
     def display(self) -> None:
         """Puts the view into the cell that runs."""
@@ -65,7 +65,7 @@ class DivergenceView:
 
     # ------------------------------------------------------------------------------------------- the interactive form
 
-    def _received(self, message: Mapping[str, Any]) -> None:
+    def _handle_message(self, message: Mapping[str, Any]) -> None:
         """Handles an action in the page. Runs in whatever thread Jupyter handles messages."""
         do = message["do"]
         if do == "gone":

@@ -48,7 +48,7 @@ class _Columns:
     groups: tuple[Attribute, ...]
     base: list[BaseColumn] = field(default_factory=list)
 
-    def need(self, column: BaseColumn) -> Ref:
+    def require_column(self, column: BaseColumn) -> Ref:
         """A reference to `column` of a stored row (slot 0), added where no equal one is there."""
         for i, c in enumerate(self.base):
             if c == column:
@@ -88,7 +88,7 @@ def bind_aggregation(d: tree.AggregationDefinition, symbols: Symbols) -> Aggrega
     if by is not None and by.type not in (Type.LONG, Type.STRING):
         raise SiddhiBindError(f"'aggregate by' needs a long (ms) or a string, found {by.type}", by.span)
     items, output, columns = _select(d, scope, group_by)
-    partitioned = _partitioned(d, symbols)
+    partitioned = _is_sharded(d, symbols)
     durations = _durations(d)
     schema = Schema.of((TIMESTAMP, Type.LONG), *((i.name, i.expr.type) for i in items))
     return AggregationDef(
@@ -126,7 +126,7 @@ def _select(
             )
         _check_calls(a.expression)
         written = _written(a.expression, replace(scope, aggregators=True, place="an aggregation's select"))
-        stored = _stored(written, name, group_by, columns)
+        stored = _bind_stored(written, name, group_by, columns)
         items.append(OutputItem(name, written))
         output.append(OutputItem(name, stored))
     return tuple(items), tuple(output), columns
@@ -164,7 +164,7 @@ def _check_calls(e: tree.Expression) -> None:
                 _check_calls(x)
 
 
-def _stored(e: Expr, name: str, group_by: tuple[Expr, ...], columns: _Columns) -> Expr:
+def _bind_stored(e: Expr, name: str, group_by: tuple[Expr, ...], columns: _Columns) -> Expr:
     """`e` over the stored columns: a group-by attribute, an aggregate, or else the latest value by event time.
 
     An aggregator that stands inside of a larger expression is not decomposed: as in Siddhi
@@ -178,7 +178,7 @@ def _stored(e: Expr, name: str, group_by: tuple[Expr, ...], columns: _Columns) -
         return _aggregate(e, columns)
     if isinstance(e, Const):
         return e
-    return columns.need(BaseColumn(name, "last", e, e.type))
+    return columns.require_column(BaseColumn(name, "last", e, e.type))
 
 
 def _aggregate(e: Agg, columns: _Columns) -> Expr:
@@ -187,24 +187,24 @@ def _aggregate(e: Agg, columns: _Columns) -> Expr:
     name = arg.name if isinstance(arg, Ref) else ""
     match e.function:
         case "count":
-            return columns.need(BaseColumn("AGG_COUNT", "count", None, Type.LONG))
+            return columns.require_column(BaseColumn("AGG_COUNT", "count", None, Type.LONG))
         case "sum":
-            return columns.need(BaseColumn(f"AGG_SUM_{name}", "sum", arg, e.type))
+            return columns.require_column(BaseColumn(f"AGG_SUM_{name}", "sum", arg, e.type))
         case "avg":
             assert arg is not None
             total = Type.LONG if arg.type in (Type.INT, Type.LONG) else Type.DOUBLE
-            sum_ = columns.need(BaseColumn(f"AGG_SUM_{name}", "sum", arg, total))
-            number = columns.need(BaseColumn(f"AGG_COUNT_{name}", "count", arg, Type.LONG))
+            sum_ = columns.require_column(BaseColumn(f"AGG_SUM_{name}", "sum", arg, total))
+            number = columns.require_column(BaseColumn(f"AGG_COUNT_{name}", "count", arg, Type.LONG))
             # Siddhi divides what it stored: two longs for int and long, whose average is a whole number.
             return Arith(total, "/", sum_, number, span=e.span)
         case "distinctCount":
-            set_ = columns.need(BaseColumn(f"AGG_SET_{name}", "set", arg, Type.OBJECT))
+            set_ = columns.require_column(BaseColumn(f"AGG_SET_{name}", "set", arg, Type.OBJECT))
             size = Call(Type.INT, "sizeOfSet", (set_,), span=e.span)
             return Call(Type.LONG, "convert", (size, Const(Type.STRING, "long")), span=e.span)
         case "min":
-            return columns.need(BaseColumn(f"AGG_MIN_{name}", "min", arg, e.type))
+            return columns.require_column(BaseColumn(f"AGG_MIN_{name}", "min", arg, e.type))
         case "max":
-            return columns.need(BaseColumn(f"AGG_MAX_{name}", "max", arg, e.type))
+            return columns.require_column(BaseColumn(f"AGG_MAX_{name}", "max", arg, e.type))
     raise KeyError(e.function)
 
 
@@ -230,7 +230,7 @@ def _durations(d: tree.AggregationDefinition) -> tuple[AggDuration, ...]:
     return tuple(DURATIONS[i] for i in sorted(set(places)))
 
 
-def _partitioned(d: tree.AggregationDefinition, symbols: Symbols) -> bool:
+def _is_sharded(d: tree.AggregationDefinition, symbols: Symbols) -> bool:
     """True if rows carry SHARD_ID. `@PartitionById(enable='false')` overrides the property, as the manual says."""
     a = tree.find_annotation(d.annotations, "PartitionById")
     if a is not None:

@@ -15,7 +15,7 @@ from ...lang import tree
 from ...types import Schema
 from ..connectors.mappings import MAPPED, sink_mapping, source_mapping
 from ..extensions import types
-from ..query_parts import configured, connector_options, connector_type, is_open, template_attributes
+from ..query_parts import configured_options, connector_options, connector_type, is_open, template_attributes
 from .annotations import single
 
 SOURCES = frozenset(types("source")) | {"inMemory"}
@@ -159,7 +159,7 @@ def _check_sink(a: tree.Annotation, schema: Schema, properties: Mapping[str, str
 
 def _check_ref(a: tree.Annotation, what: str, properties: Mapping[str, str]) -> None:
     ref = a.get("ref")
-    if ref is not None and not configured(ref, properties):
+    if ref is not None and not configured_options(ref, properties):
         raise SiddhiBindError(
             f"no configuration defines the {what} '{ref}'",
             _span(a, "ref"),

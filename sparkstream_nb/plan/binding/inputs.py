@@ -99,12 +99,12 @@ def bind_handlers(
                     )
                 steps.append(step)
                 schema = Schema(schema.attributes + step.appends.attributes)
-                entries = tuple(_widened(e, schema) if e.slot == slot else e for e in scope.entries)
+                entries = tuple(_widen_event(e, schema) if e.slot == slot else e for e in scope.entries)
                 scope = replace(scope, entries=entries)
     return StreamInput(source, tuple(steps), schema)
 
 
-def _widened(e: VisibleEvent, schema: Schema) -> VisibleEvent:
+def _widen_event(e: VisibleEvent, schema: Schema) -> VisibleEvent:
     return replace(e, schema=schema)
 
 
@@ -182,13 +182,13 @@ def bind_join(join: tree.JoinStream, place: PartitionPlace) -> tuple[JoinInput, 
         )
         bound = bind_handlers(source, side.handlers, scope, slot, "join")
         sides.append(bound)
-        entries.append(_widened(entry, bound.schema))
+        entries.append(_widen_event(entry, bound.schema))
     triggers = _triggers(join, static)
     within, per = _granularity(join, left, right, Scope(place.symbols, tuple(entries), "'within'"))
     for slot, other in enumerate((right, left)):
         if other.kind == "aggregation":
             sides[slot] = _with_range(sides[slot], (join.left, join.right)[slot].span, other.id)
-            entries[slot] = _widened(entries[slot], sides[slot].schema)
+            entries[slot] = _widen_event(entries[slot], sides[slot].schema)
     on = bind_condition(join.on, Scope(place.symbols, tuple(entries), "'on'"), "'on'") if join.on is not None else None
     return JoinInput(sides[0], sides[1], join.kind, on, triggers, within, per), tuple(entries)
 

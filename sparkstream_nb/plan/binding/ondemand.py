@@ -51,7 +51,7 @@ def _bind(q: tree.OnDemandQuery, symbols: Symbols, text: str) -> Retrieval:
     else:
         select = bind_selection(selection, Selecting(scope, "", False), q.span)
     output: Output = bind_output(q.output, select, place)
-    return Retrieval(None, None, (), None, select, output, text, symbols.tables[output.target.id].stored)
+    return Retrieval(None, None, (), None, select, output, text, symbols.tables[output.target.id].is_stored)
 
 
 def _read(
@@ -84,7 +84,7 @@ def _read(
         raise SiddhiBindError("'within ... per' belongs to aggregations", input_.span)
     on = bind_condition(input_.on, scope, "'on'") if input_.on is not None else None
     select = bind_selection(selection, Selecting(scope, "", False), q.span)
-    shared = source.kind == "table" and symbols.tables[source.id].stored
+    shared = source.kind == "table" and symbols.tables[source.id].is_stored
     return Retrieval(source, on, within, per, select, None, text, shared)
 
 

@@ -109,7 +109,7 @@ def _insert_target(output: tree.InsertInto, id_: str, schema: Schema, place: Par
     found = symbols.find(id_)
     if found is None:
         if output.target.fault:
-            raise symbols.undefined(output.target, place.partition, output.target.span)
+            raise symbols.undefined_error(output.target, place.partition, output.target.span)
         source = Source("stream", id_, schema)
         symbols.streams[id_] = StreamDef(source, "inferred")
         return source

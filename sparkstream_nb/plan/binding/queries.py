@@ -152,7 +152,7 @@ def _key(k: tree.ValuePartition | tree.RangePartition, symbols: Symbols) -> Valu
     if found is None or found.kind in ("table", "aggregation"):
         if found is not None:
             raise SiddhiBindError(f"only streams can be partitioned, '{k.stream}' is a {found.kind}", k.span)
-        raise symbols.undefined(tree.SourceName(k.stream, span=k.span), None, k.span)
+        raise symbols.undefined_error(tree.SourceName(k.stream, span=k.span), None, k.span)
     scope = Scope(
         symbols, (VisibleEvent(0, found.id, found.schema, what=found.kind),), "a partition's key", bare="first"
     )
@@ -165,16 +165,16 @@ def _purge(p: tree.Partition) -> Purge | None:
     annotation = single(p.annotations, "purge")
     if annotation is None:
         return None
-    enable = _needed(annotation, "enable")
+    enable = _require_element(annotation, "enable")
     if enable.lower() not in ("true", "false"):
         raise SiddhiBindError(f"'enable' of @purge is 'true' or 'false', found '{enable}'", annotation.span)
-    idle = parse_time(_needed(annotation, "idle.period"), annotation.span, "idle.period")
+    idle = parse_time(_require_element(annotation, "idle.period"), annotation.span, "idle.period")
     interval = annotation.get("interval")
     every = parse_time(interval, annotation.span, "interval") if interval is not None else 300_000
     return Purge(every, idle) if enable.lower() == "true" else None
 
 
-def _needed(annotation: tree.Annotation, key: str) -> str:
+def _require_element(annotation: tree.Annotation, key: str) -> str:
     value = annotation.get(key)
     if value is None:
         raise SiddhiBindError(f"@{annotation.name} has no '{key}'", annotation.span)

@@ -66,10 +66,10 @@ class Scope:
             raise SiddhiBindError(f"'#{v.inner_name}' cannot be used in an attribute's name", v.span)
         if v.source is None:
             return self._bare(v)
-        entry = self._named(v.source, v.span, f" for attribute '{v.name}'")
+        entry = self._find_event(v.source, v.span, f" for attribute '{v.name}'")
         at = entry.schema.find(v.name)
         if at is None:
-            raise self._missing(v.name, entry, v.span)
+            raise self._missing_attribute(v.name, entry, v.span)
         return self._ref(entry, at, v.index, v.span, qualified=True)
 
     def event(self, source: tree.SourceName, index: tree.EventIndex | None, span: Span) -> Expr:
@@ -78,7 +78,7 @@ class Scope:
             entry = self._find(source.id)
             if entry is None or (index is None and self._attribute(source.id) is not None):
                 return self.variable(tree.Variable(source.id, index=index, span=span))
-        entry = self._named(source, span, "")
+        entry = self._find_event(source, span, "")
         self._check_index(entry, index, span)
         return EventRef(Type.OBJECT, entry.slot, self._of_own_name(entry, index), span=span)
 
@@ -143,7 +143,7 @@ class Scope:
             self._check_index(entry_named, v.index, v.span)
             return EventRef(Type.OBJECT, entry_named.slot, v.index, span=v.span)
         if len(visible) == 1:
-            raise self._missing(v.name, visible[0], v.span)
+            raise self._missing_attribute(v.name, visible[0], v.span)
         names = [a.name for e in visible for a in e.schema]
         raise SiddhiBindError(
             f"no input of the query has an attribute '{v.name}'",
@@ -152,7 +152,7 @@ class Scope:
             kind="SiddhiAppValidationException",
         )
 
-    def _named(self, source: tree.SourceName, span: Span, what_for: str) -> VisibleEvent:
+    def _find_event(self, source: tree.SourceName, span: Span, what_for: str) -> VisibleEvent:
         entry = self._find(str(source))
         if entry is not None:
             return entry
@@ -171,7 +171,7 @@ class Scope:
             kind="SiddhiAppValidationException" if several else "SiddhiAppCreationException",
         )
 
-    def _missing(self, name: str, entry: VisibleEvent, span: Span) -> SiddhiBindError:
+    def _missing_attribute(self, name: str, entry: VisibleEvent, span: Span) -> SiddhiBindError:
         where = "the query's output" if entry.slot == OUTPUT else f"{entry.what} '{entry.name}'"
         hint = did_you_mean(name, entry.schema.names) or _known(entry.schema.names)
         if entry.slot == OUTPUT and self.place in ("having", "order by"):

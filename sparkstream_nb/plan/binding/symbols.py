@@ -57,10 +57,10 @@ class Symbols:
         """
         found = self.find(full_id(name, partition, span))
         if found is None:
-            raise self.undefined(name, partition, span)
+            raise self.undefined_error(name, partition, span)
         return found
 
-    def undefined(self, name: tree.SourceName, partition: str | None, span: Span) -> SiddhiBindError:
+    def undefined_error(self, name: tree.SourceName, partition: str | None, span: Span) -> SiddhiBindError:
         """The error for reading a source that nothing has defined."""
         if name.inner:
             hint = f"A query of the same partition before this one must insert into '{name}'."

@@ -213,7 +213,7 @@ def _check_rows(a: Annotation, options: Mapping[str, str], mapping: SourceMappin
         )
 
 
-def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def list_gaps(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """What of a source that reads from outside this build lacks: names of gaps, and what each is, in words."""
     type_ = connector_type(a, properties)
     source = f"a source of type '{type_}'"

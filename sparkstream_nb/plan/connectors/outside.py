@@ -133,7 +133,7 @@ def is_outside(a: Annotation, properties: Mapping[str, str]) -> bool:
     return a.name.lower() == "sink" and connector_type(a, properties) in OUTSIDE
 
 
-def published(plan: n.Plan) -> frozenset[str]:
+def published_streams(plan: n.Plan) -> frozenset[str]:
     """The streams with a sink that publishes outside: all of their events are outputs, those that come in too."""
     return frozenset(stream.source.id for stream, _ in outside_annotations(plan))
 
@@ -193,7 +193,7 @@ def _sink(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], num
     )
 
 
-def missing(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def list_gaps(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """What of a sink that publishes outside this build lacks: names of gaps, and what each is, in words."""
     type_, options = connector_type(a, properties), connector_options(a, properties)
     sink = f"a sink of type '{type_}'"

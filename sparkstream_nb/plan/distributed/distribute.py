@@ -143,7 +143,7 @@ class _Splitting:
     def split(self) -> Split:
         """All rules, in the order in which the manager has them."""
         for e in self.plan.elements:
-            if not self._joined(e):
+            if not self._joins_aggregation(e):
                 self._element(e)
         for aggregation in self.plan.aggregations.values():
             self._aggregation(aggregation)
@@ -274,7 +274,7 @@ class _Splitting:
         """Tables in memory and windows are in one group, of one instance."""
         if source.kind not in ("table", "window"):
             return
-        if source.kind == "table" and self.plan.tables[source.id].stored:
+        if source.kind == "table" and self.plan.tables[source.id].is_stored:
             return
         what = "table" if source.kind == "table" else "window"
         if group.parallel > 1:
@@ -311,7 +311,7 @@ class _Splitting:
 
     # ---------------------------------------------------------------------------------------------- aggregations
 
-    def _joined(self, e: n.Query | n.Partition) -> bool:
+    def _joins_aggregation(self, e: n.Query | n.Partition) -> bool:
         """True if an element joins an aggregation: it runs beside that."""
         return any(i.source.kind == "aggregation" for q in _queries(e) for i in inputs(q.input))
 

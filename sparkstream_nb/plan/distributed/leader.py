@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from .. import nodes as n
 from ..query_parts import connector_type, sources, tables_of
-from ..shard_safety.safety import aggregation_safety, depending, without
-from .placement import connected
+from ..shard_safety.safety import aggregation_safety, dependent_queries, without
+from .placement import connected_streams
 
 LEADER = "leader"
 """The leader's shard id."""
@@ -45,7 +45,7 @@ class Parts:
     def __init__(self, plan: n.Plan, led: Collection[str] | None) -> None:
         """`led`: the queries of the leader; None where there is none."""
         self._plan, self._led = plan, led
-        self._divided = None if led is None else divided(plan, led)
+        self._divided = None if led is None else split_plan(plan, led)
 
     @property
     def duty(self) -> Duty | None:
@@ -61,20 +61,20 @@ class Parts:
         """What of a node's plan the node runs."""
         if self._led is None:
             return plan
-        parts = self._divided if self._divided is not None and plan is self._plan else divided(plan, self._led)
+        parts = self._divided if self._divided is not None and plan is self._plan else split_plan(plan, self._led)
         return parts.leader if leads else parts.nodes
 
 
 def led_by(plan: n.Plan, routing: str) -> tuple[str, ...] | None:
     """The names of the queries that a leader has under a routing, in the order of the text; None where all is right
     without one. A leader may be there for aggregations and triggers alone."""
-    named = depending(plan, routing)
+    named = dependent_queries(plan, routing)
     apart = [a for a in plan.aggregations.values() if aggregation_safety(plan, a).level == "node-dependent"]
     needed = named or apart or plan.triggers or _topics(plan)
-    return _closed(plan, named) if needed else None
+    return _close_over_shared(plan, named) if needed else None
 
 
-def divided(plan: n.Plan, led: Collection[str]) -> LeaderSplit:
+def split_plan(plan: n.Plan, led: Collection[str]) -> LeaderSplit:
     """`plan` divided between the nodes and a leader that has the queries `led` (of `led_by`)."""
     own = [q for q in plan.queries if q.name in led]
     written = {q.output.target.id for q in own}
@@ -84,7 +84,7 @@ def divided(plan: n.Plan, led: Collection[str]) -> LeaderSplit:
         if a.input.source.id in written | set(plan.triggers) | _topics(plan)
         or aggregation_safety(plan, a).level == "node-dependent"
     }  # fmt: skip
-    needed = _needed(plan, own, alone)
+    needed = _find_needed(plan, own, alone)
     silent = {q.name for q in plan.queries if q.name in needed}
     runs = {*led, *silent}
     kept = {a: d for a, d in plan.aggregations.items() if a in alone or a in needed}
@@ -105,10 +105,10 @@ def divided(plan: n.Plan, led: Collection[str]) -> LeaderSplit:
         frozenset(alone),
         frozenset(silent | set(kept) - alone),
     )
-    return LeaderSplit(nodes, _without_logs(leader, silent), frozenset(_shared(own, plan)), duty)
+    return LeaderSplit(nodes, _without_logs(leader, silent), frozenset(_find_shared(own, plan)), duty)
 
 
-def _closed(plan: n.Plan, names: Iterable[str]) -> tuple[str, ...]:
+def _close_over_shared(plan: n.Plan, names: Iterable[str]) -> tuple[str, ...]:
     """The queries `names`, with those that share with them what must be in one place."""
     if _topics(plan):
         return tuple(q.name for q in plan.queries)
@@ -116,7 +116,7 @@ def _closed(plan: n.Plan, names: Iterable[str]) -> tuple[str, ...]:
     while True:
         own = [q for q in plan.queries if q.name in found]
         written = {q.output.target.id for q in own} | set(plan.triggers)
-        shared = _shared(own, plan)
+        shared = _find_shared(own, plan)
         faulty = _faults(own, plan)
         heard = {f[1:] for f in faulty}
         more = {
@@ -124,7 +124,7 @@ def _closed(plan: n.Plan, names: Iterable[str]) -> tuple[str, ...]:
             for q in plan.queries
             if q.output.target.id in written
             or any(s.id in written | faulty | heard for s in sources(q))
-            or not shared.isdisjoint(_shared([q], plan))
+            or not shared.isdisjoint(_find_shared([q], plan))
         } - found
         if not more:
             return tuple(q.name for q in own)
@@ -133,10 +133,10 @@ def _closed(plan: n.Plan, names: Iterable[str]) -> tuple[str, ...]:
 
 def _topics(plan: n.Plan) -> set[str]:
     """Streams with a topic, which is one node's: all of the app is led then."""
-    return connected(plan, types=("inMemory",))
+    return connected_streams(plan, types=("inMemory",))
 
 
-def _shared(queries: Iterable[n.Query], plan: n.Plan) -> set[str]:
+def _find_shared(queries: Iterable[n.Query], plan: n.Plan) -> set[str]:
     """The tables and named windows that queries touch."""
     windows = {i for q in queries for i in (q.output.target.id, *(s.id for s in sources(q))) if i in plan.windows}
     return windows | {t for q in queries for t in tables_of(q)}
@@ -148,7 +148,7 @@ def _faults(queries: Iterable[n.Query], plan: n.Plan) -> set[str]:
     return {f"!{s}" for s in read if s in plan.streams and plan.streams[s].on_error == "STREAM"}
 
 
-def _needed(plan: n.Plan, own: Collection[n.Query], alone: Collection[str]) -> set[str]:
+def _find_needed(plan: n.Plan, own: Collection[n.Query], alone: Collection[str]) -> set[str]:
     """The names of the other queries, and the aggregations, that must run for the leader's own to be right."""
     out: set[str] = set()
     read = {plan.aggregations[a].input.source.id for a in alone}
@@ -171,7 +171,7 @@ def _needed(plan: n.Plan, own: Collection[n.Query], alone: Collection[str]) -> s
 
 def _serves(q: n.Query, read: Collection[str], plan: n.Plan) -> bool:
     target = q.output.target.id
-    if target in plan.tables and plan.tables[target].stored:
+    if target in plan.tables and plan.tables[target].is_stored:
         return False  # in a database, where the nodes write it
     return target in read or any(f"!{s.id}" in read for s in sources(q))
 
@@ -191,13 +191,13 @@ def _without_logs(plan: n.Plan, silent: Collection[str]) -> n.Plan:
     elements: list[n.Query | n.Partition] = []
     for e in plan.elements:
         if isinstance(e, n.Partition):
-            elements.append(replace(e, queries=tuple(_muted(q) if q.name in silent else q for q in e.queries)))
+            elements.append(replace(e, queries=tuple(_mute_query(q) if q.name in silent else q for q in e.queries)))
         else:
-            elements.append(_muted(e) if e.name in silent else e)
+            elements.append(_mute_query(e) if e.name in silent else e)
     return replace(plan, elements=tuple(elements))
 
 
-def _muted(q: n.Query) -> n.Query:
+def _mute_query(q: n.Query) -> n.Query:
     def plain(i: n.StreamInput) -> n.StreamInput:
         return replace(i, steps=tuple(_logless(i.steps)))
 

@@ -12,8 +12,8 @@ from .distribute import ExecutionGroup, Split
 
 
 def partial_plan(plan: n.Plan, split: Split, group: ExecutionGroup) -> n.Plan:
-    """What an instance of `group` runs. Its sinks are those of streams that it writes, and of streams that nobody
-    writes where it is the first to read them, or the first group where nobody does."""
+    """The plan of an instance of `group`. Its sinks are those of streams that it writes, and of streams that no
+    query writes where it is the first to read them, or the first group where none does."""
     named = {*group.elements} - {*group.aggregations}
     elements = tuple(e for e in plan.elements if _name(e) in named)
     aggregations = {a: d for a, d in plan.aggregations.items() if a in group.aggregations}
@@ -21,11 +21,7 @@ def partial_plan(plan: n.Plan, split: Split, group: ExecutionGroup) -> n.Plan:
     read = {s.id for q in queries for s in sources(q)} | {a.input.source.id for a in aggregations.values()}
     used = read | {q.output.target.id for q in queries} | {t for q in queries for t in tables_of(q)}
     used |= {t for a in aggregations.values() for t in tables_of_aggregation(a)}
-    written = {q.output.target.id for q in plan.queries}
-    own = {q.output.target.id for q in queries}
-    for stream in plan.streams:
-        if stream not in written and _owner(split, stream) is group:
-            own.add(stream)
+    own = {q.output.target.id for q in queries} | _given_streams(plan, split, group)
     return replace(
         plan,
         streams={s: d if s in own else replace(d, annotations=()) for s, d in plan.streams.items()},
@@ -35,6 +31,12 @@ def partial_plan(plan: n.Plan, split: Split, group: ExecutionGroup) -> n.Plan:
         aggregations=aggregations,
         elements=elements,
     )
+
+
+def _given_streams(plan: n.Plan, split: Split, group: ExecutionGroup) -> set[str]:
+    """The streams that no query writes and that belong to the group."""
+    written = {q.output.target.id for q in plan.queries}
+    return {s for s in plan.streams if s not in written and _owner(split, s) is group}
 
 
 def _owner(split: Split, stream: str) -> ExecutionGroup | None:

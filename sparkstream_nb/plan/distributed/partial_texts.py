@@ -27,7 +27,7 @@ from .. import nodes as n
 from ..query_parts import connector_type, sources
 from .distribute import ExecutionGroup, Split, Strategy, Subscription, Topic, shares
 from .partial_apps import partial_plan
-from .placement import connected
+from .placement import connected_streams
 
 TIME = "event_time"
 """The attribute that carries an event's time (ms since 1970) through a topic; with underscores behind it where the
@@ -66,7 +66,7 @@ def partial_texts(app: tree.App, plan: n.Plan, split: Split, brokers: str) -> tu
 
 
 def _check(plan: n.Plan, split: Split) -> None:
-    for stream in sorted(connected(plan, types=("inMemory",))):
+    for stream in sorted(connected_streams(plan, types=("inMemory",))):
         raise Misuse(
             f"an inMemory source or sink is in one process, and stream '{stream}' has one: partial apps exchange "
             "events by topics. Leave it out"
@@ -151,11 +151,11 @@ class _GroupInstance:
         for r, topic in received:
             if topic.writers:
                 definitions.append(self._between(topic.stream, "received", self._source(r, topic)))
-                receiving.append(self._receiving(topic.stream))
+                receiving.append(self._receive_query(topic.stream))
         sending = []
         for stream in dict.fromkeys(t.stream for t in sent):
             definitions.append(self._between(stream, "sent", [self._sink(t) for t in sent if t.stream == stream]))
-            sending.append(self._sending(stream))
+            sending.append(self._send_query(stream))
         name = self.group.instances[self.number]
         others = [a for a in self.whole.app.annotations if a.name.lower() != "name"]
         called = tree.Annotation("name", (tree.AnnotationElement(None, name),), app=True)
@@ -283,11 +283,11 @@ class _GroupInstance:
         name = tree.SourceName(self.whole.unused_name(f"{stream}_{what}"))
         return tree.StreamDefinition(name, (*attributes, time), tuple(annotations))
 
-    def _receiving(self, stream: str) -> tree.Query:
+    def _receive_query(self, stream: str) -> tree.Query:
         select = tuple(tree.OutputAttribute(tree.Variable(a)) for a in self.whole.plan.schema(stream).names)
         return _query(self.whole.unused_name(f"{stream}_received"), select, stream)
 
-    def _sending(self, stream: str) -> tree.Query:
+    def _send_query(self, stream: str) -> tree.Query:
         schema = self.whole.plan.schema(stream)
         time = tree.OutputAttribute(tree.FunctionCall(None, "eventTimestamp"), _time_name(schema))
         select = (*(tree.OutputAttribute(tree.Variable(a)) for a in schema.names), time)

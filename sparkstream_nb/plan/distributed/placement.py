@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .. import nodes as n
-from ..connectors.outside import published
+from ..connectors.outside import published_streams
 from ..cycles import cycles
 from ..dataflow import Dataflow
 from ..query_parts import connector_type, expressions, sources
@@ -56,7 +56,7 @@ def split(plan: n.Plan) -> tuple[n.Plan | None, n.Plan]:
     return first, rest
 
 
-def nothing(plan: n.Plan) -> n.Plan:
+def idle_plan(plan: n.Plan) -> n.Plan:
     """The plan of a node that does nothing of `plan`, but knows its streams."""
     streams = {s: replace(d, annotations=()) for s, d in plan.streams.items()}
     bare = replace(plan, tables={}, windows={}, triggers={}, functions={}, aggregations={}, elements=())
@@ -65,7 +65,8 @@ def nothing(plan: n.Plan) -> n.Plan:
 
 def idle(plan: n.Plan) -> bool:
     """True if a node that runs `plan` does not use its events."""
-    events = connected(plan) | published(plan)  # what is sent to a published stream is an output of the node
+    # What is sent to a published stream is an output of the node.
+    events = connected_streams(plan) | published_streams(plan)
     return not (plan.elements or plan.aggregations or plan.triggers or plan.windows or events)
 
 
@@ -75,7 +76,7 @@ def _queries(plan: n.Plan) -> frozenset[str]:
     elements = (e for e in plan.elements if isinstance(e, n.Query) and e.name not in looping)
     chosen = {q.name: q for q in elements if _plain_query(plan, q)}
     read_by_aggregations = {a.input.source.id for a in plan.aggregations.values()}
-    kept = read_by_aggregations | connected(plan)
+    kept = read_by_aggregations | connected_streams(plan)
     kept |= {k.stream for e in plan.elements if isinstance(e, n.Partition) for k in e.keys}
     flow = Dataflow(plan)
     others = {name: _others(q, flow) for name, q in chosen.items()}
@@ -131,10 +132,10 @@ def _plain(e: n.Expr) -> bool:
 
 def _heard(plan: n.Plan) -> set[str]:
     """Streams that take events from a topic inside the node."""
-    return connected(plan, ("source",), ("inMemory",))
+    return connected_streams(plan, ("source",), ("inMemory",))
 
 
-def connected(
+def connected_streams(
     plan: n.Plan, names: tuple[str, ...] = ("source", "sink"), types: tuple[str, ...] = ("inMemory", "log")
 ) -> set[str]:
     """Streams with a connector of such names and types: by default a source or sink that works inside the node."""

@@ -56,10 +56,10 @@ def audit(plan: n.Plan, text: str, variables: Mapping[str, str] | None = None) -
     found = _Audit(
         plan, text, repairs(plan, text, variables), places, SafetyRules(Dataflow(plan)), variables
     ).findings()
-    return sorted([*found, *map(_noted, known_faults(plan))], key=lambda f: f.line)
+    return sorted([*found, *map(_note_finding, known_faults(plan))], key=lambda f: f.line)
 
 
-def _noted(note: Note) -> Finding:
+def _note_finding(note: Note) -> Finding:
     place, fault = note.place, note.fault
     cause = f"a fault of Siddhi 5.1.30: docs/differences.md, '{fault.difference}'"
     found = Finding(place.kind, place.name, place.span.line, "known-fault", note.text, cause, "none is needed here")
@@ -102,32 +102,34 @@ class _Audit:
             "keyed": "puts out what one node would, if it is routed by its key",
             "node-dependent": "what it puts out depends on the node that sees an event",
         }[level]
-        return Finding("query", q.name, q.span.line, level, effect, q.safety.reason, advice, _accepted(q.annotations),
-                       keys=q.safety.keys)  # fmt: skip
+        reason = _acceptance_reason(q.annotations)
+        return Finding(
+            "query", q.name, q.span.line, level, effect, q.safety.reason, advice, reason, keys=q.safety.keys
+        )  # fmt: skip
 
     def _table(self, table: n.TableDef) -> Finding:
         id_, own = table.source.id, self.rules.table(table.source.id)
         users = self.rules.flow.users(id_)
         wrong = [q for q in self.rules.flow.writers(id_) if q.safety.level == "node-dependent"]
         if own.level == "node-dependent":
-            effect = "rows depend on which node came first" if table.stored else "each node has rows of its own"
+            effect = "rows depend on which node came first" if table.is_stored else "each node has rows of its own"
             found = self._of("table", id_, "node-dependent", effect, own.reason, self._repair_of(table))
         elif wrong:
             found = self._of("table", id_, "node-dependent", "its rows depend on the node", _depends(wrong),
                              "repair the query")  # fmt: skip
         elif keys := _keys(users if own.level == "keyed" else self.rules.flow.writers(id_)):
-            effect = "one for all nodes" if table.stored else "each node has the rows of its keys"
+            effect = "one for all nodes" if table.is_stored else "each node has the rows of its keys"
             found = self._of("table", id_, "keyed", effect, own.reason, f"route {routes(keys)}")
             found = replace(found, keys=keys)
         else:
-            effect = "one for all nodes" if table.stored else "the same on all nodes"
+            effect = "one for all nodes" if table.is_stored else "the same on all nodes"
             found = self._of("table", id_, "safe", effect, own.reason, "none is needed")
         return replace(found, accepted=_accepted_by(users))
 
     def _repair_of(self, table: n.TableDef) -> str:
         """What helps a table: a database, where fewer of its queries then depend on the node."""
         one = "run all that reach it on one node"
-        if table.stored:
+        if table.is_stored:
             return f"let all queries reach it by the same key, or {one}"
         at = self.places[table.source.id].start
         properties = {"shardId": "node-1", **self.plan.properties}
@@ -153,9 +155,9 @@ class _Audit:
         return replace(found, accepted=_accepted_by(q for q in self.plan.queries if window.source.id in _read(q)))
 
     def _aggregation(self, a: n.AggregationDef) -> Finding:
-        return replace(self._merged(a), accepted=_accepted(a.annotations))
+        return replace(self._merged_finding(a), accepted=_acceptance_reason(a.annotations))
 
-    def _merged(self, a: n.AggregationDef) -> Finding:
+    def _merged_finding(self, a: n.AggregationDef) -> Finding:
         safety = aggregation_safety(self.plan, a)
         if safety.level == "node-dependent":
             return self._of("aggregation", a.id, "node-dependent", "each node adds up something else", safety.reason,
@@ -209,12 +211,12 @@ def _read(q: n.Query) -> set[str]:
 
 def _accepted_by(queries: Iterable[n.Query]) -> str | None:
     """The reasons of the queries that depend on the node, where all of these are accepted."""
-    reasons = [_accepted(q.annotations) for q in queries if q.safety.level == "node-dependent"]
+    reasons = [_acceptance_reason(q.annotations) for q in queries if q.safety.level == "node-dependent"]
     given = [r for r in reasons if r is not None]
     return "; ".join(dict.fromkeys(given)) if given and len(given) == len(reasons) else None
 
 
-def _accepted(annotations: tuple[Annotation, ...]) -> str | None:
+def _acceptance_reason(annotations: tuple[Annotation, ...]) -> str | None:
     info = find_annotation(annotations, "info")
     said = None if info is None else info.get("scale.out")
     found = None if said is None else _ACCEPTED.fullmatch(said.strip())

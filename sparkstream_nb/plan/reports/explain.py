@@ -11,7 +11,7 @@ from ..connectors.outside import is_outside, promise
 from ..cycles import cycles, shared_tables
 from ..distributed.distribute import distribute
 from ..distributed.placement import stateless
-from ..gaps import needed
+from ..gaps import find_gaps
 from ..query_parts import connector_type
 from ..shard_safety.known_faults import known_faults
 from ..shard_safety.safety import aggregation_safety
@@ -24,7 +24,7 @@ def explain(plan: n.Plan, lines_before: int = 0) -> str:
     queries, aggregations = stateless(plan)
     elements, gaps = _elements(plan, queries, lines_before), _gaps(plan, lines_before)
     faults = _known_faults(plan, lines_before)
-    for part in (_definitions(plan, aggregations), elements, _cycles(plan), _distributed(plan), faults, gaps):
+    for part in (_definitions(plan, aggregations), elements, _cycles(plan), _explain_distribution(plan), faults, gaps):
         lines.extend(f"  {line}" for line in part)
     return "\n".join(lines) + "\n"
 
@@ -32,7 +32,7 @@ def explain(plan: n.Plan, lines_before: int = 0) -> str:
 # ------------------------------------------------------------------------------------------------------- distributed
 
 
-def _distributed(plan: n.Plan) -> Iterator[str]:
+def _explain_distribution(plan: n.Plan) -> Iterator[str]:
     """What a fully distributed deployment makes of an app that has @dist."""
     parts: list[n.Query | n.Partition | n.AggregationDef] = [*plan.elements, *plan.aggregations.values()]
     if not any(tree.find_annotation(p.annotations, "dist") for p in parts):
@@ -69,7 +69,7 @@ def _definitions(plan: n.Plan, apart: Collection[str]) -> Iterator[str]:
     for id_, t in plan.tables.items():
         key = ", ".join(t.source.schema[i].name for i in t.primary_key)
         notes = [f"key {key}"] if key else []
-        if t.stored:
+        if t.is_stored:
             notes.append("in a database, shared by all nodes; each change is made exactly once")
         said = f"  -- {'; '.join(notes)}" if notes else ""
         yield f"table {id_} {t.source.schema}{said}"
@@ -276,6 +276,6 @@ def _known_faults(plan: n.Plan, lines_before: int) -> Iterator[str]:
 
 
 def _gaps(plan: n.Plan, lines_before: int) -> Iterator[str]:
-    for use in needed(plan):
+    for use in find_gaps(plan):
         place_ = f", line {use.span.line + lines_before}" if use.span.end else ""
         yield f"gap {use.name}: {use.what} cannot run in this build{place_}"

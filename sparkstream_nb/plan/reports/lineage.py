@@ -84,7 +84,7 @@ class _LineagePlaces:
 
     by_slot: Mapping[int, int]
 
-    def moved(self, ref: n.Ref) -> n.Ref:
+    def move_ref(self, ref: n.Ref) -> n.Ref:
         place = self.by_slot.get(ref.slot)
         return replace(ref, attr=ref.attr + 1) if place is not None and ref.attr >= place else ref
 
@@ -126,14 +126,14 @@ class _Rewriting:
 
     # -------------------------------------------------------------------------------------------------------- schemas
 
-    def _extended(self, source: n.Source) -> bool:
+    def _is_extended(self, source: n.Source) -> bool:
         return source.kind != "aggregation" and source.id not in self.old.triggers
 
     def _place(self, source: n.Source) -> int:
         """The place of the lineage among the attributes of a source; behind all where it has none. A fault stream has
         its error last."""
         size = len(source.schema)
-        if not self._extended(source):
+        if not self._is_extended(source):
             return 1 << 30
         return size - 1 if source.id.startswith("!") else size
 
@@ -142,7 +142,7 @@ class _Rewriting:
 
     def _schema(self, source: n.Source, schema: Schema) -> Schema:
         """A schema that begins with a source's: with the lineage behind that."""
-        if not self._extended(source):
+        if not self._is_extended(source):
             return schema
         at = self._place(source)
         own = Attribute(LINEAGE, self._type(source))
@@ -167,7 +167,7 @@ class _Rewriting:
                     return self._source(x)
             return None
 
-        return _mapped(node, change)
+        return _map_nodes(node, change)
 
     def _input(self, x: n.StreamInput, slot: int) -> n.StreamInput:
         source, schema = self._source(x.source), self._schema(x.source, x.schema)
@@ -175,7 +175,7 @@ class _Rewriting:
 
     def _steps(self, x: n.StreamInput, slot: int) -> tuple[n.Step, ...]:
         """The steps of an input. A window that counts equal events counts them by what they had before."""
-        if not self._extended(x.source):
+        if not self._is_extended(x.source):
             return x.steps
         place = self._place(x.source)
         attributes = [a for i, a in enumerate(self._schema(x.source, x.schema)) if i != place]
@@ -191,7 +191,7 @@ class _Rewriting:
 
     def _refs(self, node: Any, places: _LineagePlaces) -> Any:
         """A part of a plan whose references still name what they did."""
-        return _mapped(node, lambda x: places.moved(x) if isinstance(x, n.Ref) else None)
+        return _map_nodes(node, lambda x: places.move_ref(x) if isinstance(x, n.Ref) else None)
 
     # -------------------------------------------------------------------------------------------------------- queries
 
@@ -254,7 +254,7 @@ class _Rewriting:
             aggregates = all(isinstance(i.expr, n.Agg) for i in q.select.items)
         parts: list[n.Expr] = []
         for slot, side in enumerate(sides):
-            if slot in absent or not self._extended(side.source):
+            if slot in absent or not self._is_extended(side.source):
                 continue
             type_ = Type.OBJECT if counted[slot] else self._type(side.source)
             ref = n.Ref(type_, slot, self._place(side.source), LINEAGE)
@@ -291,19 +291,19 @@ def _absent(state: n.State) -> Iterator[int]:
             yield from _absent(state.state)
 
 
-def _mapped(node: Any, change: Callable[[Any], Any]) -> Any:
+def _map_nodes(node: Any, change: Callable[[Any], Any]) -> Any:
     """`node` with everything below it, and itself, in the form that `change` gives; None: look inside."""
     found = change(node)
     if found is not None:
         return found
     if isinstance(node, tuple):
-        return tuple(_mapped(x, change) for x in node)
+        return tuple(_map_nodes(x, change) for x in node)
     if not is_dataclass(node) or isinstance(node, type | Schema):
         return node
     changes = {}
     for f in fields(node):
         value = getattr(node, f.name)
-        new = _mapped(value, change) if is_dataclass(value) or isinstance(value, tuple) else value
+        new = _map_nodes(value, change) if is_dataclass(value) or isinstance(value, tuple) else value
         if new is not value:
             changes[f.name] = new
     return replace(node, **changes) if changes else node

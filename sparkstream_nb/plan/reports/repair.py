@@ -55,7 +55,7 @@ def repairs(plan: n.Plan, text: str, variables: Mapping[str, str] | None = None)
         if r.kind in ("align", "partition") and r.text is not None:
             start, end = _bounds(text, q)
             changed = changed[:start] + r.text + changed[end:]
-    if changed == text or app.compiled(changed) is None:
+    if changed == text or app.compile_text(changed) is None:
         return Repairs(found, None)
     return Repairs(found, changed)
 
@@ -73,7 +73,7 @@ class _RewrittenApp:
     text: str
     variables: Mapping[str, str] | None
 
-    def compiled(self, text: str) -> n.Plan | None:
+    def compile_text(self, text: str) -> n.Plan | None:
         """The plan of another text; None where it is wrong."""
         properties = {"shardId": "node-1", **self.plan.properties}
         try:
@@ -94,7 +94,7 @@ class _Repairing:
         if q.safety.level == "keyed":
             return self._repair("route", f"route {routes(q.safety.keys)}")
         inherited = is_inherited(q.safety.reason)
-        attempts = [self._aligned, self._partitioned, self._aggregated]
+        attempts = [self._repair_by_alignment, self._repair_by_partition, self._repair_by_aggregation]
         if q.select.aggregates and not q.select.group_by:
             attempts.reverse()  # one value for all is rather meant than one for each key
         for attempt in () if inherited else attempts:
@@ -111,7 +111,7 @@ class _Repairing:
     def _after(self, text: str) -> n.Safety | None:
         """The query's safety where its text is another one; None where that is not better, or not right."""
         start, end = _bounds(self.app.text, self.query)
-        plan = self.app.compiled(self.app.text[:start] + text + self.app.text[end:])
+        plan = self.app.compile_text(self.app.text[:start] + text + self.app.text[end:])
         found = None if plan is None else next((q for q in plan.queries if q.name == self.query.name), None)
         if found is None or _RANK[found.safety.level] >= _RANK[self.query.safety.level]:
             return None
@@ -121,7 +121,7 @@ class _Repairing:
         start, end = _bounds(self.app.text, self.query)
         return self.app.text[start:end].rstrip().removesuffix(";").rstrip()
 
-    def _aligned(self) -> Repair | None:
+    def _repair_by_alignment(self) -> Repair | None:
         """Batches that begin with the node's first event begin at full multiples of their length instead."""
         if "start.time would align" not in self.query.safety.reason:
             return None
@@ -132,7 +132,7 @@ class _Repairing:
         more = f", and route {routes(after.keys)}" if after.level == "keyed" else ""
         return self._repair("align", f"let its batches begin at full multiples of their length{more}", text, after)
 
-    def _partitioned(self) -> Repair | None:
+    def _repair_by_partition(self) -> Repair | None:
         """The query for each value of an attribute by itself."""
         sides = inputs(self.query.input)
         if any(s.source.kind != "stream" or "#" in s.source.id or s.source.id in self.app.plan.triggers for s in sides):
@@ -160,11 +160,11 @@ class _Repairing:
             )
         ]
         named = [g.name for g in self.query.select.group_by if isinstance(g, n.Ref)]
-        named += list(_equated(self.query.input))
+        named += list(_find_equated(self.query.input))
         texts = [a.name for a in sides[0].source.schema if a.type is Type.STRING]
         return [k for k in dict.fromkeys([*named, *texts]) if k in common]
 
-    def _aggregated(self) -> Repair | None:
+    def _repair_by_aggregation(self) -> Repair | None:
         """An aggregation in the query's place, whose merged answer is read."""
         q = self.query
         aggs = [e for i in q.select.items for e in n.walk(i.expr) if isinstance(e, n.Agg)]
@@ -180,7 +180,7 @@ class _Repairing:
             f"select {items}\n" + (f"group by {by}\n" if by else "") + "aggregate every sec ... day;"
         )
         first = min((x.span.start for x in self.app.plan.queries), default=0)
-        changed = self.app.compiled(self.app.text[:first] + text + "\n" + self.app.text[first:])
+        changed = self.app.compile_text(self.app.text[:first] + text + "\n" + self.app.text[first:])
         if changed is None:
             return None
         having = ", with the condition of `having` in the query that reads it" if q.select.having is not None else ""
@@ -202,7 +202,7 @@ def routes(keys: Iterable[tuple[str, str]]) -> str:
     return " and ".join(f"{s} by {a}" for s, a in keys)
 
 
-def _equated(i: n.Input) -> Iterator[str]:
+def _find_equated(i: n.Input) -> Iterator[str]:
     """Names of attributes that conditions of the query equate."""
     conditions: list[n.Expr | None] = [i.on] if isinstance(i, n.JoinInput) else []
     conditions += [s.condition for side in inputs(i) for s in side.steps if isinstance(s, n.FilterStep)]

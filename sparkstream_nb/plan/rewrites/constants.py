@@ -11,7 +11,7 @@ import operator
 
 from ...types import Type
 from ..nodes import Arith, Compare, Const, Expr, Logic, Not, Plan
-from .rebuild import rebuild
+from .replace_parts import rebuild
 
 _BITS = {Type.INT: 32, Type.LONG: 64}
 _COMPARE = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..nodes import Const, FilterStep, Plan, StreamInput
-from .rebuild import rebuild
+from .replace_parts import rebuild
 
 
 def drop_true_filters(plan: Plan) -> Plan:

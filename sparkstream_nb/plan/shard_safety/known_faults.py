@@ -94,7 +94,7 @@ def _windows(x: _QueryPlace) -> Iterator[n.WindowStep]:
         yield from (s for s in i.steps if isinstance(s, n.WindowStep))
 
 
-def _expired(q: n.Query) -> bool:
+def _outputs_expired(q: n.Query) -> bool:
     return getattr(q.output, "event_type", "current") != "current"
 
 
@@ -186,7 +186,7 @@ def _and_of_widths(x: _QueryPlace) -> bool:
 
 def _deviation_slides(x: _QueryPlace) -> bool:
     slides = any(DECLARATIONS[w.function].processing_mode == "slide" for w in _windows(x))
-    return _aggregates(x.query, "stdDev") and (slides or _expired(x.query))
+    return _aggregates(x.query, "stdDev") and (slides or _outputs_expired(x.query))
 
 
 def _groups_mixed(x: _QueryPlace) -> bool:
@@ -196,7 +196,7 @@ def _groups_mixed(x: _QueryPlace) -> bool:
 
 def _batch_runs_on(x: _QueryPlace) -> bool:
     batch = any(w.function == "batch" for w in _windows(x))
-    return x.partition is not None and batch and _aggregates(x.query) and not _expired(x.query)
+    return x.partition is not None and batch and _aggregates(x.query) and not _outputs_expired(x.query)
 
 
 # --------------------------------------------------------------------------------------------- aggregations and windows
@@ -231,10 +231,10 @@ def _session_windows(plan: n.Plan) -> Iterator[FaultPlace]:
 # --------------------------------------------------------------------------------------------------------------- tables
 
 
-def _keyed(x: _QueryPlace, table: str) -> set[int]:
+def _key_attributes(x: _QueryPlace, table: str) -> set[int]:
     """The attributes of a table in memory that are keys or have an index."""
     found = x.plan.tables[table]
-    return set() if found.stored else {*found.primary_key, *found.indexes}
+    return set() if found.is_stored else {*found.primary_key, *found.indexes}
 
 
 def _own(e: n.Expr) -> set[int]:
@@ -247,15 +247,15 @@ def _sets_by_key(x: _QueryPlace) -> bool:
     if not isinstance(o, n.Update | n.Upsert) or o.set is None or o.target.kind != "table":
         return False
     table = x.plan.tables[o.target.id]
-    upserts = isinstance(o, n.Upsert) and bool(table.primary_key) and not table.stored
-    return upserts or (bool(_keyed(x, o.target.id)) and any(_own(s.value) for s in o.set))
+    upserts = isinstance(o, n.Upsert) and bool(table.primary_key) and not table.is_stored
+    return upserts or (bool(_key_attributes(x, o.target.id)) and any(_own(s.value) for s in o.set))
 
 
 def _deletes_by_more(x: _QueryPlace) -> bool:
     o = x.query.output
     if not isinstance(o, n.Delete) or o.on is None or o.target.kind != "table":
         return False
-    parts, keyed = [_own(c) for c in conjuncts(o.on)], _keyed(x, o.target.id)
+    parts, keyed = [_own(c) for c in conjuncts(o.on)], _key_attributes(x, o.target.id)
     return any(p & keyed for p in parts) and any(p and not p & keyed for p in parts)
 
 
@@ -264,7 +264,7 @@ def _in_by_range(x: _QueryPlace) -> bool:
         for e in n.walk(top):
             if isinstance(e, n.InTable):
                 compared = (c for c in n.walk(e.condition) if isinstance(c, n.Compare) and c.op != "==")
-                if any(_own(c) & _keyed(x, e.table) for c in compared):
+                if any(_own(c) & _key_attributes(x, e.table) for c in compared):
                     return True
     return False
 

@@ -77,7 +77,7 @@ def with_safety(plan: n.Plan) -> n.Plan:
     return replace(plan, elements=tuple(elements))
 
 
-def depending(plan: n.Plan, routing: str) -> list[str]:
+def dependent_queries(plan: n.Plan, routing: str) -> list[str]:
     """The names of the queries that several nodes under a routing do not answer as one would. Of a query that several
     keys would do for, that of the routing counts."""
     hashed = routing.removeprefix("hash:") if routing.startswith("hash:") else None
@@ -90,11 +90,11 @@ def depending(plan: n.Plan, routing: str) -> list[str]:
         q.name
         for q in plan.queries
         if q.safety.level == "node-dependent"
-        or (q.safety.level == "keyed" and not right(q.safety) and not _keyed(preferred.get(q.name), right))
+        or (q.safety.level == "keyed" and not right(q.safety) and not _is_keyed(preferred.get(q.name), right))
     ]
 
 
-def _keyed(safety: n.Safety | None, right: Callable[[n.Safety], bool]) -> bool:
+def _is_keyed(safety: n.Safety | None, right: Callable[[n.Safety], bool]) -> bool:
     return safety is not None and safety.level == "keyed" and right(safety)
 
 
@@ -181,7 +181,7 @@ class _Propagation:
             writer = self._flow.queries[w]
             s = found[writer.name]
             if s.level == "node-dependent":
-                return n.Safety("node-dependent", _inherited(writer, s))
+                return n.Safety("node-dependent", _inherited_reason(writer, s))
             if s.level == "keyed":
                 if s.keys in merged:
                     continue
@@ -193,7 +193,7 @@ class _Propagation:
                 inherited = both
         if own.level == "stateless":
             if inherited:
-                return n.Safety("keyed", _inherited(*keyed[-1]), tuple(sorted(inherited.items())))
+                return n.Safety("keyed", _inherited_reason(*keyed[-1]), tuple(sorted(inherited.items())))
             return n.Safety("stateless", own.reason)
         computed = None
         other = lambda c: self.preferred is not None and any(a != self.preferred for a in c.values())  # noqa: E731
@@ -256,7 +256,7 @@ def is_inherited(reason: str) -> bool:
     return reason.startswith(_READS)
 
 
-def _inherited(writer: n.Query, s: n.Safety) -> str:
+def _inherited_reason(writer: n.Query, s: n.Safety) -> str:
     """Why a reader of `writer` is what it is: the reason of the first query on the way."""
     return s.reason if is_inherited(s.reason) else f"{_READS}'{writer.name}' sends: {s.reason}"
 
@@ -278,7 +278,7 @@ def _worst(all_: list[n.Safety], id_: str) -> n.Safety:
     return all_[0] if all_ else n.Safety("stateless", f"'{id_}' is empty")
 
 
-def routing(safeties: Iterable[n.Safety]) -> dict[str, str] | None:
+def find_routing(safeties: Iterable[n.Safety]) -> dict[str, str] | None:
     """One key per stream that makes all of `safeties` correct, None if no routing does."""
     keys: dict[str, str] | None = {}
     for s in safeties:

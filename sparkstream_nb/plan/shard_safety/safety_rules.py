@@ -63,7 +63,7 @@ class SafetyRules:
         return self._tables[table]
 
     @cached_property
-    def chunked(self) -> frozenset[str]:
+    def chunked_streams(self) -> frozenset[str]:
         """The streams to which a query sends several events at once, of which a partition makes one chunk of neighbours
         with the same key."""
         todo = [q for q in self.flow.queries if _sends_chunks(q, self.plan)]
@@ -158,7 +158,7 @@ def _timed_in_partition(q: n.Query, rules: SafetyRules) -> str | None:
     """Why instances on one node do not go their own ways (rule 7); None where they do."""
     if q.rate is not None and q.rate.unit != "events":
         return "its output rate goes on in turns with those of other keys on the node"
-    if q.select.aggregates and any(s.id in rules.chunked for s in sources(q)):
+    if q.select.aggregates and any(s.id in rules.chunked_streams for s in sources(q)):
         return "what comes to it at once is cut at other keys"
     if isinstance(q.input, n.StateInput):
         if any(isinstance(s, n.AbsentState) for s in _below(q.input.state)):
@@ -277,16 +277,16 @@ def _own_selection(q: n.Query, own: Own, plan: n.Plan) -> Own | None:
     if not select.aggregates and not having:
         window = _window_of(q.input, plan) if isinstance(q.input, n.StreamInput) else None
         if select.group_by and window is not None and DECLARATIONS[window.function].processing_mode != "slide":
-            return _grouped(q, "of each batch it puts out the last event per")
+            return _rule_for_groups(q, "of each batch it puts out the last event per")
         return None
     if not select.group_by:
         if own.level == "keyed":
             return _dependent("its aggregates combine all keys")
         return _dependent("its aggregates combine all events")
-    return _grouped(q, "its aggregates are per")
+    return _rule_for_groups(q, "its aggregates are per")
 
 
-def _grouped(q: n.Query, what: str) -> Own:
+def _rule_for_groups(q: n.Query, what: str) -> Own:
     missing = set(_may_be_missing(q.input))
     grouped = [g for g in q.select.group_by if attribute_of(g, q.input) is not None]
     keys = [k for g in grouped if (k := attribute_of(g, q.input)) is not None and getattr(g, "slot", 0) not in missing]
@@ -295,7 +295,7 @@ def _grouped(q: n.Query, what: str) -> Own:
     if not keys:
         return _dependent("its group by is computed inside the node")
     names = ", ".join(dict.fromkeys(a for _, a in keys))
-    tied = [_found_by(_tied(q, {source: attribute}), q) for source, attribute in keys]
+    tied = [_found_by(_tie_keys(q, {source: attribute}), q) for source, attribute in keys]
     return Own("keyed", f"{what} {names}", tuple(tied))
 
 
@@ -335,7 +335,7 @@ def _optional(s: n.State) -> Iterator[int]:
             yield from _optional(s.state)
 
 
-def _tied(q: n.Query, key: dict[str, str]) -> dict[str, str]:
+def _tie_keys(q: n.Query, key: dict[str, str]) -> dict[str, str]:
     """A key of one side of a join or pattern, with what the equalities of the query tie to it."""
     out = dict(key)
     pairs = list(_equalities(q.input))
@@ -359,7 +359,7 @@ def _own_rate(q: n.Query) -> Own | None:
         return None
     if not q.select.group_by:
         return _dependent(f"'output {q.rate.kind}' selects one event of all")
-    return _grouped(q, f"'output {q.rate.kind}' selects one event per")
+    return _rule_for_groups(q, f"'output {q.rate.kind}' selects one event per")
 
 
 # ------------------------------------------------------------------------------------------------ joins and patterns
@@ -506,7 +506,7 @@ def tables_of_retrieval(r: n.Retrieval) -> tuple[str, ...]:
 
 def _own_table(q: n.Query, table: str, rules: SafetyRules) -> Own:
     """Rule 8. What only adds to a table in a database puts out the same whatever is in there."""
-    if only_adds(q, table) and rules.plan.tables[table].stored:
+    if only_adds(q, table) and rules.plan.tables[table].is_stored:
         return STATELESS
     return rules.table(table)
 
@@ -517,7 +517,7 @@ def _of_table(flow: Dataflow, table: str) -> Own:
         return Own("stateless", f"no query writes table '{table}'")
     definition = flow.plan.tables[table]
     users = flow.users(table)
-    if definition.stored and not definition.primary_key and all(only_adds(q, table) for q in users):
+    if definition.is_stored and not definition.primary_key and all(only_adds(q, table) for q in users):
         return Own("stateless", f"all that its queries do to table '{table}' is to add rows")
     best: tuple[list[n.Query], bool] | None = None
     for column in definition.primary_key or range(len(definition.source.schema)):
@@ -534,7 +534,7 @@ def _of_table(flow: Dataflow, table: str) -> Own:
             best = without, keys is None
     without = [] if best is None else best[0]
     why = f"query '{without[0].name}' names no key of it" if without else "its queries name different keys of it"
-    if definition.stored:
+    if definition.is_stored:
         return _dependent(f"nodes write to table '{table}' in an order of their own, and {why}")
     return _dependent(f"table '{table}' of a node holds what that node received, and {why}")
 
@@ -547,22 +547,22 @@ def _table_key(q: n.Query, table: str, column: int) -> tuple[str, str] | None:
             case n.Insert():
                 found.add(attribute_of(q.select.items[column].expr, q.input))
             case n.Delete() | n.Update():
-                found.add(_equated(q.output.on, column, q))
+                found.add(_find_equality(q.output.on, column, q))
             case n.Upsert():
-                found.add(_equated(q.output.on, column, q))
+                found.add(_find_equality(q.output.on, column, q))
                 found.add(attribute_of(q.select.items[column].expr, q.input))
     for top in expressions(q):
         for e in n.walk(top):
             if isinstance(e, n.InTable) and e.table == table:
-                found.add(_equated(e.condition, column, q))
+                found.add(_find_equality(e.condition, column, q))
     if isinstance(q.input, n.JoinInput):
         for slot, side in enumerate((q.input.left, q.input.right)):
             if side.source.id == table:
-                found.add(_equated(q.input.on, column, q, slot))
+                found.add(_find_equality(q.input.on, column, q, slot))
     return found.pop() if len(found) == 1 else None
 
 
-def _equated(condition: n.Expr | None, column: int, q: n.Query, slot: int = n.TABLE) -> tuple[str, str] | None:
+def _find_equality(condition: n.Expr | None, column: int, q: n.Query, slot: int = n.TABLE) -> tuple[str, str] | None:
     for c in conjuncts(condition):
         if not isinstance(c, n.Compare) or c.op != "==":
             continue

@@ -59,7 +59,7 @@ _SIGNATURES: Mapping[str, Signature] = signatures(
 )
 
 
-def _nothing(args: Sequence[Expr]) -> Schema:
+def _no_columns(args: Sequence[Expr]) -> Schema:
     return Schema(())
 
 
@@ -74,15 +74,15 @@ def _cartesian(args: Sequence[Expr]) -> Schema:
 
 
 _APPENDS: Mapping[str, Callable[[Sequence[Expr]], Schema]] = {
-    "log": _nothing,
+    "log": _no_columns,
     "pol2Cart": _cartesian,
     "str:tokenize": _always(("token", Type.STRING)),
     "json:tokenize": _always(("jsonElement", Type.STRING)),
     "json:tokenizeAsObject": _always(("jsonElement", Type.OBJECT)),
     "map:tokenize": _always(("key", Type.OBJECT), ("value", Type.OBJECT)),
     "list:tokenize": _always(("index", Type.INT), ("value", Type.OBJECT)),
-    "reorder:kslack": _nothing,
-    "reorder:akslack": _nothing,
+    "reorder:kslack": _no_columns,
+    "reorder:akslack": _no_columns,
 }
 
 TABLE: Mapping[str, StreamFunction] = {k: StreamFunction(s, _APPENDS[k]) for k, s in _SIGNATURES.items()}

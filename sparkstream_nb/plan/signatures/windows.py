@@ -344,10 +344,10 @@ TABLE: Mapping[str, Signature] = signatures(
 
 def argument(window: WindowStep, parameter: str) -> Expr | None:
     """The argument of a bound window that the signature calls `parameter`; None where the call has none."""
-    return _named(TABLE[window.function], window.args, parameter)
+    return _find_argument(TABLE[window.function], window.args, parameter)
 
 
-def _named(signature: Signature, args: Sequence[Expr], parameter: str) -> Expr | None:
+def _find_argument(signature: Signature, args: Sequence[Expr], parameter: str) -> Expr | None:
     overload = next(o for o in signature.overloads if o.accepts(args))
     return next((a for i, a in enumerate(args) if overload.param(i).name == parameter), None)
 

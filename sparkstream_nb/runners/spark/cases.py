@@ -7,6 +7,7 @@ aggregations read a store that the micro-batches were committed to.
 
 from __future__ import annotations
 
+import pickle
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +35,7 @@ from ...stores.duckdb import DuckDBStore
 from ..node_spec import NodeSpec, NodeWork
 from ..stateless import SourceApp, app_of, options_of
 from .processor import NodeProcessor
-from .query import carried, session_for
+from .query import session_for, start_frame
 from .session import spark_session
 
 _PARTITIONS = 2
@@ -180,9 +181,9 @@ class _CaseReplay:
             r.failure = error
             return []
         except SparkStreamError as error:
-            r.got["results"][place] = _failed(error)
+            r.got["results"][place] = _describe_failure(error)
             return []
-        if self.nodes > 1 and not _stored(retrieval):
+        if self.nodes > 1 and not _is_stored(retrieval):
             r.failure = SparkStreamError("On several nodes only aggregations are asked.")
             return []
         self.asked[seq] = (app, place)
@@ -199,8 +200,9 @@ class _CaseReplay:
                 return
             keys = {app: [app * self.nodes + k for k in range(self.nodes)] for app in self.running}
             specs = {
-                keys[app][k]: NodeSpec.of(
-                    keys[app][k], shard, plan, trace=True, index=k, count=self.nodes, start=r.start, limits=r.limits
+                keys[app][k]: NodeSpec(
+                    keys[app][k], shard, pickle.dumps(plan), trace=True, index=k, count=self.nodes, start=r.start,
+                    limits=r.limits,
                 )
                 for app, r in self.running.items()
                 for k, (shard, plan) in enumerate(zip(r.shards, r.plans, strict=True))
@@ -212,7 +214,7 @@ class _CaseReplay:
             session = session_for(self.session, min(_PARTITIONS, len(specs)))
             processor = NodeProcessor(NodeWork(home.name, specs, inbox.folder, keep=False, isolate=True))
             query = (
-                carried(session, options_of(home / "inbox", apps), processor)
+                start_frame(session, options_of(home / "inbox", apps), processor)
                 .writeStream.option("checkpointLocation", local(home / "checkpoint"))
                 .outputMode("append")
                 .foreachBatch(self._commit)
@@ -264,7 +266,7 @@ class _CaseReplay:
         assert text is not None
         try:
             retrieval = compile_retrieval(text, r.plans[0])
-            if r.store is not None and _stored(retrieval):
+            if r.store is not None and _is_stored(retrieval):
                 found = retrieve(r.plans[0], retrieval, r.store).merged
             elif isinstance(answer, results.QueryFailed):
                 if answer.kind == NotInThisBuild.__name__:
@@ -273,7 +275,7 @@ class _CaseReplay:
             else:
                 found = answer
         except SparkStreamError as error:
-            return _failed(error)
+            return _describe_failure(error)
         answered = [[jsonable(v) for v in row] for row in found.rows]
         return {"rows": answered, "columns": [f"{n} {t}" for n, t in found.columns]}
 
@@ -295,11 +297,11 @@ class _CaseReplay:
         return r.got
 
 
-def _stored(retrieval: Retrieval) -> bool:
+def _is_stored(retrieval: Retrieval) -> bool:
     return retrieval.source is not None and retrieval.source.kind == "aggregation" and retrieval.output is None
 
 
-def _failed(error: SparkStreamError) -> dict[str, Any]:
+def _describe_failure(error: SparkStreamError) -> dict[str, Any]:
     return {"error": type(error).__name__, "message": str(error)}
 
 

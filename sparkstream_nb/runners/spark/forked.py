@@ -14,6 +14,7 @@ import os
 import socket
 import struct
 import sys
+from collections.abc import Iterable
 
 NOTE = "note"
 """The socket, beside the server's, of whoever takes note of what Spark waits in."""
@@ -36,14 +37,22 @@ def tell(address: str) -> None:
             return
 
 
+def request(
+    server: socket.socket, words: list[str], environment: dict[bytes, bytes], files: Iterable[int] = (0, 1, 2)
+) -> None:
+    """Sends the fork server a request of some words, for a process with this environment and these files. Raises
+    OSError."""
+    data = marshal.dumps((words, environment, os.getcwd()))
+    socket.send_fds(server, [struct.pack("!i", len(data))], list(files))
+    server.sendall(data)
+
+
 def main(address: str, arguments: list[str]) -> int | None:
     """The exit status of the module's process; None where there is none."""
     with socket.socket(socket.AF_UNIX) as server:
         try:
             server.connect(address)
-            request = marshal.dumps((arguments, dict(os.environb), os.getcwd()))
-            socket.send_fds(server, [struct.pack("!i", len(request))], [0, 1, 2])
-            server.sendall(request)
+            request(server, arguments, dict(os.environb))
             begun = server.recv(1)
         except OSError:
             return None

@@ -29,6 +29,8 @@ from pathlib import Path
 from ...journal.private import UMASK
 from ...journal.temporary import temporary
 from ...system import CAN_FORK, unix_socket
+from . import hosts
+from .hosts import END, HOST, SOCKET
 from .memory import apply_limit, limit
 
 _PACKAGE = __package__.partition(".")[0]
@@ -44,6 +46,7 @@ _IMPORTED = (
     f"{_PACKAGE}.runners.node_work",
     f"{_PACKAGE}.runners.stateless",
 )
+_HOST_MODULE = f"{_PACKAGE}.runners.spark.host"
 _REQUEST_SECONDS = 5.0
 _lock = threading.Lock()
 _running: tuple[subprocess.Popen[bytes], str] | None = None
@@ -74,7 +77,7 @@ def _start() -> tuple[subprocess.Popen[bytes], str]:
     limit()  # says it here, where the variable is no size
     folder = temporary("python")
     try:
-        address, command = folder / "socket", folder / "python"
+        address, command = folder / SOCKET, folder / "python"
         words = [sys.executable, "-IS", str(Path(__file__).with_name("forked.py")), str(address)]
         command.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
         command.chmod(0o700)
@@ -140,11 +143,15 @@ class _ForkRequest:
 
 
 class _ForkServer:
-    """Forks a process for each request; tells of its end, and ends it where whoever asked for it ends first."""
+    """Forks a process for each request; tells of its end, and ends it where whoever asked for it ends first.
 
-    def __init__(self, listener: socket.socket) -> None:
-        self.listener = listener
+    Engine hosts (`hosts.py`) are forked once by their names. Their connections are lifelines: closed when the server
+    ends."""
+
+    def __init__(self, listener: socket.socket, folder: Path) -> None:
+        self.listener, self.folder = listener, folder
         self.asked: dict[int, socket.socket] = {}
+        self.hosts: dict[str, int] = {}
         self.woken, self.waker = socket.socketpair()
         self.woken.setblocking(False)
         self.waker.setblocking(False)
@@ -163,7 +170,7 @@ class _ForkServer:
                         os.kill(process, signal.SIGTERM)
                     return None
                 if key.fileobj is self.listener:
-                    if (request := self._fork()) is not None:
+                    if (request := self._take()) is not None:
                         return request
                 elif key.fileobj is self.woken:
                     self._reap()
@@ -171,14 +178,27 @@ class _ForkServer:
                     os.kill(key.data, signal.SIGTERM)
                     self._forget(key.data)
 
-    def _fork(self) -> _ForkRequest | None:
+    def _take(self) -> _ForkRequest | None:
+        """Does what a request asks for. Returns it in the new process, if any."""
         connection, _ = self.listener.accept()
         try:
             request = _ForkRequest.of(connection)
-            process = os.fork()
+            match request.arguments:
+                case [word, name] if word == HOST:
+                    return self._host(request, name)
+                case [word, prefix] if word == END:
+                    self._end_hosts(prefix)
+                    connection.close()
+                    return None
+                case _:
+                    return self._fork(request, connection)
         except (OSError, ValueError):
-            connection.close()  # who asked becomes the interpreter itself
+            connection.close()  # who asked becomes the interpreter itself, or works without a host
             return None
+
+    def _fork(self, request: _ForkRequest, connection: socket.socket) -> _ForkRequest | None:
+        """Forks a process that ends with its `connection`. Returns its request in it."""
+        process = os.fork()
         if process == 0:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -191,8 +211,36 @@ class _ForkServer:
         self.asked[process] = connection
         self.selector.register(connection, selectors.EVENT_READ, process)
         with contextlib.suppress(OSError):
-            connection.sendall(b"f")
+            request.connection.sendall(b"f")
         return None
+
+    def _host(self, request: _ForkRequest, name: str) -> _ForkRequest | None:
+        """Forks the engine host of a name where it does not run. It listens before the worker is answered."""
+        self._reap()
+        if name in self.hosts:
+            for held in request.files:
+                os.close(held)
+            request.connection.close()
+            return None
+        (self.folder / name).unlink(missing_ok=True)
+        ours, lifeline = socket.socketpair()
+        with unix_socket() as listener, lifeline:
+            listener.bind(str(self.folder / name))
+            listener.listen(64)
+            if self._fork(request, ours) is not None:
+                ours.close()
+                request.arguments = [_HOST_MODULE, str(listener.detach()), str(lifeline.detach())]
+                return request
+        self.hosts[name] = next(reversed(self.asked))
+        request.connection.close()
+        return None
+
+    def _end_hosts(self, prefix: str) -> None:
+        """Ends the hosts whose names begin so."""
+        self._reap()
+        for name in [n for n in self.hosts if n.startswith(prefix)]:
+            os.kill(self.hosts[name], signal.SIGTERM)
+            self._forget(self.hosts[name])
 
     def _reap(self) -> None:
         """Tells the ends of processes."""
@@ -211,6 +259,9 @@ class _ForkServer:
         connection = self.asked.pop(process)
         self.selector.unregister(connection)
         connection.close()
+        for name in [n for n, host in self.hosts.items() if host == process]:
+            del self.hosts[name]
+            (self.folder / name).unlink(missing_ok=True)
 
 
 def main(file: int, own: str) -> None:
@@ -222,7 +273,8 @@ def main(file: int, own: str) -> None:
         gc.collect()
         gc.freeze()  # what is there stays, and its pages are shared
         apply_limit()
-        request = _ForkServer(listener).serve()
+        hosts.folder = Path(own)
+        request = _ForkServer(listener, hosts.folder).serve()
     if request is None:
         shutil.rmtree(own, ignore_errors=True)
     else:

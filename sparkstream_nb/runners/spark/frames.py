@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 import pandas as pd
+from pyspark import TaskContext
 
 from ...journal import journal, rows
-from ..node_spec import NodeState, NodeWork
+from ..node_spec import NodeState
 from ..node_work import work_off
+from . import hosts
+from .hosts import PackedWork
 
 
-def worked_off(work: NodeWork, state: NodeState, key: int, frames: Iterator[pd.DataFrame]) -> pd.DataFrame:
-    """The results of a node's entries, as rows of `journal.SCHEMA`."""
-    given = (row for frame in frames for row in rows.from_columns(frame))
-    raw = [rows.encode(row) for row in work_off(work, state, key, given)]
-    return pd.DataFrame({c: [r[i] for r in raw] for i, c in enumerate(journal.COLUMNS)})
+def work_off_frames(work: PackedWork, state: NodeState, key: int, frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """The results of a node's entries, as rows of `journal.SCHEMA`: from the engine host of Spark's partition, or where
+    there is none, of this process."""
+    brought = list(frames)
+    given = {c: [value for frame in brought for value in frame[c].tolist()] for c in journal.COLUMNS}
+    task = TaskContext.get()
+    found = None if task is None else hosts.work_in_host(work, task.partitionId(), state, key, given)
+    if found is None:
+        found = rows.to_columns(work_off(work.unpack(), state, key, rows.from_columns(given)))
+    return pd.DataFrame(found)

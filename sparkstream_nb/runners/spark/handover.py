@@ -54,21 +54,21 @@ class CommittedUpTo:
 def left(home: Path, shared: Shared | None) -> list[int]:
     """The micro-batches of the life in the folder `home` that are handed over and not committed, in order. Raises
     OSError where the shared address cannot be reached."""
-    return sorted(number for number in _handed(_files(home, shared)) if number > CommittedUpTo.of(home).batch)
+    return sorted(number for number in _list_handed_over(_files(home, shared)) if number > CommittedUpTo.of(home).batch)
 
 
 def clear(home: Path, shared: Shared | None) -> None:
     """Removes what is handed over, where all that Spark has done is committed: the rest, Spark does again. Raises
     OSError where the shared address cannot be reached."""
     files = _files(home, shared)
-    files.remove(*map(_name, _handed(files)))
+    files.remove(*map(_name, _list_handed_over(files)))
 
 
 def _files(home: Path, shared: Shared | None) -> FileStore:
     return LocalFiles(home) if shared is None else shared
 
 
-def _handed(files: FileStore) -> list[int]:
+def _list_handed_over(files: FileStore) -> list[int]:
     found = (name.partition(".") for name in files.names(_HANDED))
     return [int(number) for number, _, ending in found if ending == "arrows" and number.isdecimal()]
 
@@ -110,7 +110,7 @@ class ConnectIntake:
         done = CommittedUpTo(*SparkCheckpoint.of(home, shared).done())  # first: what is handed over from now on is left
         self._polling = _POLLING_SECONDS if shared is None else _POLLING_SHARED_SECONDS
         self.files.put(f"{_HANDED}/.there", b"")
-        handed = _handed(self.files)
+        handed = _list_handed_over(self.files)
         self.files.remove(*(_name(number) for number in handed if number <= self.taken.batch))
         waiting = left(home, shared)
         if not waiting and done.batch > self.taken.batch:  # Spark's driver was in the owner's process meanwhile

@@ -86,7 +86,7 @@ def _probe(home: Path) -> Java | str:
     major = int(version.removeprefix("1."))
     if major < OLDEST:
         return f"is Java {major}"
-    return Java(_wrapped(command) if lacks_module else home, major, _property("java.vm.version", answer) or "")
+    return Java(_wrap_java_home(command) if lacks_module else home, major, _property("java.vm.version", answer) or "")
 
 
 def _property(name: str, answer: str) -> str | None:
@@ -125,7 +125,7 @@ def _script(java: Path) -> str:
     )
 
 
-def _wrapped(java: Path) -> Path:
+def _wrap_java_home(java: Path) -> Path:
     """A Java home whose `bin/java` is `java` without Spark's module. Safe when several processes make it at once."""
     script = _script(java)
     home = cache_folder() / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"

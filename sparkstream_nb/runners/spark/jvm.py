@@ -56,7 +56,7 @@ class Jvm:
         on Windows."""
         if WINDOWS:
             raise SparkUnavailable(_NOT_ON_WINDOWS)
-        self.master, self.asked = master, _asked(master, settings, environment)
+        self.master, self.asked = master, _launch_settings(master, settings, environment)
         java = find_java()
         folder = temporary("spark")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -68,7 +68,7 @@ class Jvm:
             f'"-Djava.io.tmpdir={folder}"',  # quoted for Spark
             _OPENED,
             *classes.use(java, spark, settings),
-            *compiling(master, settings, {**os.environ, **environment}),
+            *compiler_options(master, settings, {**os.environ, **environment}),
             settings.get(_OPTIONS, ""),
         ]
         own = {"spark.local.dir": str(folder)} if master.startswith("local") else {}
@@ -94,7 +94,7 @@ class Jvm:
                 },
             )
 
-    def connected(self) -> JavaGateway:
+    def wait_for_gateway(self) -> JavaGateway:
         """Waits until it answers. Raises SparkUnavailable, with what it printed last, where it ended instead."""
         from pyspark.java_gateway import launch_gateway
         from pyspark.serializers import UTF8Deserializer, read_int
@@ -106,7 +106,7 @@ class Jvm:
             time.sleep(0.02)
         with self._told.open("rb") as told:
             port, secret = read_int(told), UTF8Deserializer().loads(told)
-        with changed({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
+        with change_environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
             gateway = launch_gateway()
         gateway.proc = self.process
         return gateway
@@ -121,7 +121,7 @@ class Jvm:
         self.process.wait()
 
 
-def compiling(master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> list[str]:
+def compiler_options(master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> list[str]:
     """Options for how a JVM compiles: with its first compiler alone where it does all the work of a session on this
     machine, and the user chose no options."""
     chosen = _OPTIONS in settings or any(environment.get(name) for name in _CHOSEN)
@@ -141,7 +141,7 @@ def taken(master: str, settings: Mapping[str, str], environment: Mapping[str, st
     """The JVM that was begun where it was for the same, else a new one. Raises SparkUnavailable as `Jvm` does."""
     begun = _settle()
     if begun is not None:
-        if begun.asked == _asked(master, settings, environment) and begun.process.poll() is None:
+        if begun.asked == _launch_settings(master, settings, environment) and begun.process.poll() is None:
             return begun
         begun.end()
     return Jvm(master, settings, environment)
@@ -161,13 +161,13 @@ def _settle() -> Jvm | None:
     return begun
 
 
-def _asked(master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> object:
+def _launch_settings(master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> object:
     """All that a JVM is made of when it starts."""
     return master, dict(settings), {**os.environ, **environment}, Path.cwd()
 
 
 @contextlib.contextmanager
-def changed(environment: Mapping[str, str]) -> Iterator[None]:
+def change_environment(environment: Mapping[str, str]) -> Iterator[None]:
     """`environment` in this process's, and what was there afterwards."""
     former = {name: os.environ.get(name) for name in environment}
     os.environ.update(environment)

@@ -100,12 +100,12 @@ class Planners:
         self.sweep()
         end = time.monotonic() + _SECONDS
         while time.monotonic() < end:
-            for thread in self._watched():
+            for thread in self._list_watched():
                 if self._note_of(thread, address):
                     return
             time.sleep(_PAUSE)
 
-    def _watched(self) -> list[Any]:
+    def _list_watched(self) -> list[Any]:
         with self._lock:
             return list(self._threads)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from ..node_spec import NodeWork
+from .hosts import PackedWork
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,15 +47,15 @@ class NodeProcessor(StatefulProcessor):
     """Runs the nodes of `work` over the entries that Spark brings them."""
 
     def __init__(self, work: NodeWork) -> None:
-        self.work = work
+        self.work = PackedWork.of(work)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.state = SparkNodeState(handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
-        from .frames import worked_off
+        from .frames import work_off_frames
 
-        yield worked_off(self.work, self.state, key[0], rows)
+        yield work_off_frames(self.work, self.state, key[0], rows)
 
     def close(self) -> None:
         """Nothing is held open."""

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from ...journal import journal
 from .processor import NodeProcessor
-from .remote import sibling
+from .remote import open_sibling
 from .settings import defaults
 from .source import InboxSource
 
@@ -19,7 +19,7 @@ POLLING_MS = 25
 
 def session_for(session: SparkSession, partitions: int) -> SparkSession:
     """A session of its own on the same Spark, with as many shuffle partitions as nodes have places."""
-    own = sibling(session)
+    own = open_sibling(session)
     for name, value in defaults().items():
         if name.startswith("spark.sql.") and own.conf.isModifiable(name):
             own.conf.set(name, value)
@@ -30,7 +30,7 @@ def session_for(session: SparkSession, partitions: int) -> SparkSession:
     return own
 
 
-def carried(session: SparkSession, options: Mapping[str, str], processor: NodeProcessor) -> Any:
+def start_frame(session: SparkSession, options: Mapping[str, str], processor: NodeProcessor) -> Any:
     """The streaming frame of `journal.SCHEMA`: the inbox's blobs through the node processor."""
     return (
         session.readStream.format(InboxSource.name())

@@ -17,13 +17,13 @@ from .settings import own_spark
 _SECONDS = 300
 
 
-def recorded() -> bool:
+def has_archive() -> bool:
     """True if there is an archive for the Java and the Spark of this machine."""
     return classes.archive(find_java(), own_spark()).exists()
 
 
 @contextlib.contextmanager
-def recording() -> Iterator[None]:
+def record_archive() -> Iterator[None]:
     """Runs a session of its own, whose JVM writes the archive when the block ends. Archives that it supersedes go.
 
     A Java that writes none leaves none; it is not an error. Raises SparkUnavailable as `spark_session` does.

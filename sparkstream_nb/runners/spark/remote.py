@@ -75,7 +75,7 @@ def ship(session: SparkSession) -> None:
     setattr(holder, _SENT, True)
 
 
-def sibling(session: SparkSession) -> SparkSession:
+def open_sibling(session: SparkSession) -> SparkSession:
     """A session of its own on the same Spark, whose workers have this package."""
     ship(session)
     remote = is_remote(session)

@@ -20,13 +20,14 @@ from ...journal.causes import SERVER_GONE, cause_of
 from ...journal.checkpoints import SparkCheckpoint as SparkCheckpoint
 from ...journal.resting import forget_resting
 from ...journal.tasks import Task, TaskFailed
-from ...recovery.care import Care
+from ...recovery.crash_bisection import CrashBisection
 from ..node_spec import NodeWork
 from ..protocol import Job
 from ..stateless import app_of, options_at, options_of
+from . import forks, hosts
 from .handover import ConnectIntake, clear, handover
 from .processor import NodeProcessor
-from .query import carried, session_for
+from .query import session_for, start_frame
 from .release import Callback, Runners, begins, begun, collect, release
 from .remote import is_remote
 from .versions import check_version, checkpoint_manager
@@ -79,7 +80,7 @@ class SparkSessionOfApps:
             raise TaskFailed(cause_of(str(error))) from error
 
     @contextlib.contextmanager
-    def tagged(self, tag: str) -> Iterator[None]:
+    def tag_tasks(self, tag: str) -> Iterator[None]:
         try:
             self.spark.addTag(tag)
         except _GONE:
@@ -123,7 +124,7 @@ class SparkRunner:
         self._ran = -_KNOWN_SECONDS
         """When the query was seen to run (s, of the monotonic clock)."""
 
-    def begin(self, care: Care) -> None:
+    def begin(self, care: CrashBisection) -> None:
         if self.query is not None and not self._released:
             with contextlib.suppress(PySparkException, *_GONE):
                 self._release(self.query, Runners.of(self.session))
@@ -166,7 +167,7 @@ class SparkRunner:
         for left in reversed(range(_MOST_KEPT)):
             try:
                 query: StreamingQuery = (
-                    carried(self.session, options, processor)
+                    start_frame(self.session, options, processor)
                     .writeStream.queryName(f"{self.name}-{self.job.run}")
                     .option("checkpointLocation", self.checkpoint.where)
                     .outputMode("append")
@@ -183,9 +184,9 @@ class SparkRunner:
                     raise
         raise AssertionError
 
-    def arrived(self) -> None:
+    def notify_arrival(self) -> None:
         if self.mirror is not None:
-            self.mirror.appended()
+            self.mirror.notify_appended()
 
     @property
     def active(self) -> bool:
@@ -223,6 +224,7 @@ class SparkRunner:
         query, self._ran = self.query, -_KNOWN_SECONDS
         if query is None or not self._runs():
             self.settle()
+            hosts.end(forks.folder(), self.job.run)
             return True
         done = threading.Event()
 
@@ -251,6 +253,7 @@ class SparkRunner:
     def _release(self, query: StreamingQuery, runners: Runners) -> None:
         """Lets go of what a query that has ended still holds."""
         self._released = True
+        hosts.end(forks.folder(), self.job.run)
         release(self.session, query, self.checkpoint.where, self.layout.partitions)
         runners.release()
         if self._callback is not None:
@@ -261,7 +264,7 @@ class SparkRunner:
         if self.intake is not None:
             self.intake.end()
 
-    def ended(self, timeout: float) -> bool:
+    def wait_for_end(self, timeout: float) -> bool:
         end = time.monotonic() + timeout
         while self._runs() and time.monotonic() < end:
             time.sleep(0.05)
@@ -282,7 +285,7 @@ class SparkRunner:
             if self.query is not None:
                 self.query.stop()
 
-    def committed(self) -> tuple[int, int]:  # over Connect it is what was taken in; `begin` goes on with the rest
+    def last_commit(self) -> tuple[int, int]:  # over Connect it is what was taken in; `begin` goes on with the rest
         if self.intake is None:
             return self.checkpoint.done()
         return self.intake.taken.batch, self.intake.taken.last

@@ -48,7 +48,7 @@ def spark_session(master: str | None = None, *, conf: Mapping[str, str] | None =
     """
     with _lock:
         _forget_dead()
-        running = _running()
+        running = _find_running()
         if running is not None or (master or "").startswith("sc://"):
             jvm.drop()
         if running is not None:
@@ -66,7 +66,7 @@ def spark_session(master: str | None = None, *, conf: Mapping[str, str] | None =
         return _start(master or local_master(), settings)
 
 
-def _running() -> tuple[str, SparkSession] | None:
+def _find_running() -> tuple[str, SparkSession] | None:
     """The session of this process, whoever made it and in whatever thread, with its master or Connect address."""
     if _connected is not None and not _connected[1].is_stopped:  # type: ignore[attr-defined]  # Connect's own
         return _connected
@@ -139,7 +139,7 @@ def _start(master: str, settings: dict[str, str]) -> SparkSession:
     check_protobuf()
     _reach_master(master)
     settings, environment = of_session(master, settings)
-    with jvm.changed(environment):
+    with jvm.change_environment(environment):
         try:
             _forget_stopped()
             if SparkContext._gateway is None:
@@ -186,7 +186,7 @@ def _warm(session: SparkSession) -> None:
 def _gateway(master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> JavaGateway:
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # this process was started by Spark, in a JVM that is there
         return launch_gateway()
-    return jvm.taken(master, settings, environment).connected()
+    return jvm.taken(master, settings, environment).wait_for_gateway()
 
 
 def _forget_dead() -> None:

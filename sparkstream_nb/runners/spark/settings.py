@@ -95,7 +95,7 @@ def of_session(master: str, settings: dict[str, str]) -> tuple[dict[str, str], d
     settings = {"spark.executorEnv.PYTHONSAFEPATH": "1", **settings}
     python = forks.start() if master.startswith("local") else sys.executable
     if on_this_machine(master):
-        settings = {**closed(master, Path(python).parent), **settings}
+        settings = {**private_settings(master, Path(python).parent), **settings}
         settings = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", **settings}
         # A SPARK_HOME of another version, or the python that comes first on the path, would not fit this package's.
         environment |= {
@@ -113,7 +113,7 @@ _LONGEST_FOLDER = 50
 """Bytes of a folder's path, so that those of sockets in it have fewer than 104, the least that systems allow."""
 
 
-def closed(master: str, folder: Path) -> dict[str, str]:
+def private_settings(master: str, folder: Path) -> dict[str, str]:
     """The settings that keep others on this machine out: a secret, which Spark makes for each session, and sockets
     between Java and Python in `folder`, where that is this user's alone, in place of ports."""
     if not _LOCAL.fullmatch(master):

@@ -77,11 +77,11 @@ class JournalStreamReader(DataSourceStreamReader):
         """As far as the limit allows. Raises SparkStreamError as `Planner.latest` does, and where the checkpoint is
         asked and damaged."""
         self._follow()
-        begins = start if start is not None else self._planned or self._checkpointed() or self.planner.beginning
+        begins = start if start is not None else self._planned or self._checkpointed_offset() or self.planner.beginning
         self._planned = self.planner.latest(begins, getattr(limit, "max_rows", self.rows))
         return self._planned
 
-    def _checkpointed(self) -> Offset | None:
+    def _checkpointed_offset(self) -> Offset | None:
         return SparkCheckpoint.of(self.folder.parent, self.shared).planned_offset()
 
     def _follow(self) -> None:

@@ -69,9 +69,9 @@ def check_version(version: str) -> str | None:
     if found < TESTED[0]:
         raise SparkUnavailable(
             f"Spark {version} cannot run apps: it lacks stateful operators and streaming sources in Python, which came "
-            f"with 4.0. Apps run on Spark {tested()}; master='inline' runs them without Spark"
+            f"with 4.0. Apps run on Spark {describe_tested()}; master='inline' runs them without Spark"
         )
-    return None if found in TESTED else f"Apps were not tested on Spark {version}. They were on {tested()}."
+    return None if found in TESTED else f"Apps were not tested on Spark {version}. They were on {describe_tested()}."
 
 
 def check_connect(version: str, whose: str) -> None:
@@ -91,7 +91,7 @@ def check_installed() -> None:
     check_version(__version__)
 
 
-def tested() -> str:
+def describe_tested() -> str:
     """The versions in `TESTED`, in words."""
     *first, last = (f"{major}.{minor}" for major, minor in TESTED)
     return f"{', '.join(first)} and {last}"

@@ -16,7 +16,7 @@ from sparkstream_nb.engine.bench import BATCH, batches, table_of
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.batch import Emitted, InputBatch, StreamRows, UnreadAttribute
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.needed import needed
+from sparkstream_nb.plan.needed import needed_attributes
 from sparkstream_nb.plan.nodes import Plan
 from sparkstream_nb.types import Type
 
@@ -50,7 +50,7 @@ def from_memory(query: Query, file: str) -> tuple[list[Emitted], None]:
 def read(plan: Plan, file: str) -> list[InputBatch]:
     """Micro-batches of a parquet file; the columns that the plan does not read stay in the file."""
     schema = plan.schema(STREAM)
-    wanted = {schema.names[i] for i in needed(plan)[STREAM]}
+    wanted = {schema.names[i] for i in needed_attributes(plan)[STREAM]}
     with pq.ParquetFile(
         file, memory_map=True, read_dictionary=[a.name for a in schema if a.type is Type.STRING]
     ) as parquet:

@@ -10,15 +10,15 @@ import pyarrow as pa
 
 from ....plan.nodes import Call, EventRef
 from ....types import Type
-from ...columnar.columns import DTYPES, Array, Column, Mask, Strings, Texts, writable
+from ...columnar.columns import DTYPES, Array, Column, Mask, StringPool, Texts, writable
 from ...columnar.jit import kernel
-from ...columnar.texts import string_array
+from ...columnar.string_dictionary import string_array
 from ..arithmetic import as_type, choose, narrow
 from ..checks import within
 from ..env import Context, Env, Evaluator
-from ..numberreading import numbers_read
-from ..numbertexts import NUMBERS, number_texts
-from ..rowwise import Builder, apply, eager, rowwise, typed
+from ..format_numbers import NUMBERS, number_texts
+from ..parse_numbers import numbers_read
+from ..rowwise import Builder, apply, eager, rowwise, rowwise_typed
 from ..values import (
     RowFailure,
     box,
@@ -97,7 +97,7 @@ def _cast_value(target: Type) -> Callable[[Any], Any]:
         if source is Type.STRING:
             found = None if target is Type.BOOL and value.lower() not in ("true", "false") else _PARSERS[target](value)
         elif source.numeric and target.numeric:
-            column = Column.of(source, [value], Strings())
+            column = Column.of(source, [value], StringPool())
             values, has_value = _cast_numbers(column, target)
             found = values[0].item() if has_value[0] else None
         if found is None:
@@ -314,7 +314,7 @@ TABLE: Mapping[str, Builder] = {
     "sameType": _same_type,
     "convert": _convert,
     "coalesce": eager(coalesce),
-    "createSet": typed(_create_set),
+    "createSet": rowwise_typed(_create_set),
     "currentTimeMillis": eager(_now),
     "default": eager(coalesce),
     "eventTimestamp": _event_timestamp,

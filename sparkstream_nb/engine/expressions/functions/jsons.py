@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import jsonpath
 from ..jsontext import JsonError, read_smart, write_gson
-from ..rowwise import Builder, boxed
+from ..rowwise import Builder, rowwise_boxed
 from ..values import RowFailure, object_text, parse_double, parse_float, parse_int, parse_long
 
 
@@ -37,7 +37,7 @@ def _found(json: Any, path: str | None) -> Any:
         return None
 
 
-def _parsed(parse: Callable[[str], Any]) -> Builder:
+def _parse_only_value(parse: Callable[[str], Any]) -> Builder:
     """`getInt` and its like: the only value found, by its text; null where it does not parse."""
 
     def get(json: Any, path: str | None) -> Any:
@@ -46,14 +46,14 @@ def _parsed(parse: Callable[[str], Any]) -> Builder:
             value = value[0] if len(value) == 1 else None
         return None if value is None else parse(object_text(value))
 
-    return boxed(get)
+    return rowwise_boxed(get)
 
 
 def _bool(text: str) -> bool | None:
     return {"true": True, "false": False}.get(text.lower())
 
 
-def _string(json: Any, path: str | None) -> str | None:
+def _read_string(json: Any, path: str | None) -> str | None:
     value = _found(json, path)
     return value if value is None or isinstance(value, str) else write_gson(value)
 
@@ -153,15 +153,15 @@ def _to_string(value: Any, *escaped: bool | None) -> str:
 
 
 TABLE: Mapping[str, Builder] = {
-    "json:getBool": _parsed(_bool),
-    "json:getDouble": _parsed(parse_double),
-    "json:getFloat": _parsed(parse_float),
-    "json:getInt": _parsed(parse_int),
-    "json:getLong": _parsed(parse_long),
-    "json:getObject": boxed(_object),
-    "json:getString": boxed(_string),
-    "json:isExists": boxed(_exists),
-    "json:setElement": boxed(_set_element),
-    "json:toObject": boxed(_to_object),
-    "json:toString": boxed(_to_string),
+    "json:getBool": _parse_only_value(_bool),
+    "json:getDouble": _parse_only_value(parse_double),
+    "json:getFloat": _parse_only_value(parse_float),
+    "json:getInt": _parse_only_value(parse_int),
+    "json:getLong": _parse_only_value(parse_long),
+    "json:getObject": rowwise_boxed(_object),
+    "json:getString": rowwise_boxed(_read_string),
+    "json:isExists": rowwise_boxed(_exists),
+    "json:setElement": rowwise_boxed(_set_element),
+    "json:toObject": rowwise_boxed(_to_object),
+    "json:toString": rowwise_boxed(_to_string),
 }

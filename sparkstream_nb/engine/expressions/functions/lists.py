@@ -7,9 +7,9 @@ from typing import Any
 
 from ....plan.nodes import Call
 from ....types import Type
-from ..holders import counted, got, list_created
+from ..lazy_collections import count_items, got, list_created
 from ..objects import same
-from ..rowwise import Builder, Plain, Whole, boxed
+from ..rowwise import Builder, Plain, Whole, rowwise_boxed
 from ..values import RowFailure, object_text, type_of
 
 
@@ -18,16 +18,16 @@ def _with_lists(
 ) -> Builder:  # fmt: skip
     """A function whose first `lists` arguments must be lists."""
 
-    def checked(*args: Any) -> Any:
+    def call_checked(*args: Any) -> Any:
         for i, value in enumerate(args[:lists]):
             if not isinstance(value, list):
                 raise RowFailure(f"argument {i + 1} of {key}() is not a list but {object_text(value)}")
         return function(*args)
 
-    return boxed(checked, whole)
+    return rowwise_boxed(call_checked, whole)
 
 
-def _changed(change: Callable[..., Any]) -> Plain:
+def _change_copy(change: Callable[..., Any]) -> Plain:
     """A function that changes a copy of its first argument, and answers the copy."""
 
     def function(target: list[Any], *args: Any) -> list[Any]:
@@ -122,13 +122,13 @@ _READS: Mapping[str, tuple[int, Plain]] = {
 }
 _WHOLE: Mapping[str, Callable[[Call], Whole | None]] = {
     "get": got(list),
-    "isEmpty": counted(list, lambda n: n == 0),
-    "size": counted(list, lambda n: n),
+    "isEmpty": count_items(list, lambda n: n == 0),
+    "size": count_items(list, lambda n: n),
 }
 
 TABLE: Mapping[str, Builder] = {
-    **{f"list:{k}": _with_lists(f"list:{k}", n, _changed(f)) for k, (n, f) in _CHANGES.items()},
+    **{f"list:{k}": _with_lists(f"list:{k}", n, _change_copy(f)) for k, (n, f) in _CHANGES.items()},
     **{f"list:{k}": _with_lists(f"list:{k}", n, f, _WHOLE.get(k)) for k, (n, f) in _READS.items()},
-    "list:create": boxed(_create, list_created(_create)),
-    "list:isList": boxed(lambda v: isinstance(v, list)),
+    "list:create": rowwise_boxed(_create, list_created(_create)),
+    "list:isList": rowwise_boxed(lambda v: isinstance(v, list)),
 }

@@ -7,14 +7,14 @@ from typing import Any
 from xml.etree import ElementTree
 
 from ....plan.nodes import Call
-from ..holders import counted, got, map_created
 from ..jsontext import JsonError, read_org, write_org
+from ..lazy_collections import count_items, got, map_created
 from ..objects import HashMap, same, walk
-from ..rowwise import Builder, Plain, Whole, boxed
+from ..rowwise import Builder, Plain, Whole, rowwise_boxed
 from ..values import Long, RowFailure, object_text, parse_double, parse_long
 
 
-def copied(value: dict[Any, Any]) -> dict[Any, Any]:
+def copy_map(value: dict[Any, Any]) -> dict[Any, Any]:
     """A copy with the same order for readers."""
     return type(value)(value)
 
@@ -24,20 +24,20 @@ def _with_maps(
 ) -> Builder:  # fmt: skip
     """A function whose first `maps` arguments must be maps (0: all)."""
 
-    def checked(*args: Any) -> Any:
+    def call_checked(*args: Any) -> Any:
         for i, value in enumerate(args[: maps or len(args)]):
             if not isinstance(value, dict):
                 raise RowFailure(f"argument {i + 1} of {key}() is not a map but {object_text(value)}")
         return function(*args)
 
-    return boxed(checked, whole)
+    return rowwise_boxed(call_checked, whole)
 
 
-def _changed(change: Callable[..., Any]) -> Plain:
+def _change_copy(change: Callable[..., Any]) -> Plain:
     """A function that changes a copy of its first argument, and answers the copy."""
 
     def function(target: dict[Any, Any], *args: Any) -> dict[Any, Any]:
-        out = copied(target)
+        out = copy_map(target)
         change(out, *args)
         return out
 
@@ -154,16 +154,16 @@ _READS: Mapping[str, Plain] = {
 }
 _WHOLE: Mapping[str, Callable[[Call], Whole | None]] = {
     "get": got(HashMap),
-    "isEmpty": counted(HashMap, lambda n: n == 0),
-    "size": counted(HashMap, lambda n: n),
+    "isEmpty": count_items(HashMap, lambda n: n == 0),
+    "size": count_items(HashMap, lambda n: n),
 }
 
 TABLE: Mapping[str, Builder] = {
-    **{f"map:{k}": _with_maps(f"map:{k}", n, _changed(f)) for k, (n, f) in _CHANGES.items()},
+    **{f"map:{k}": _with_maps(f"map:{k}", n, _change_copy(f)) for k, (n, f) in _CHANGES.items()},
     **{f"map:{k}": _with_maps(f"map:{k}", 1, f, _WHOLE.get(k)) for k, f in _READS.items()},
     "map:combineByKey": _with_maps("map:combineByKey", 0, _combine),
-    "map:create": boxed(_create, map_created(_create)),
-    "map:createFromJSON": boxed(_from_json),
-    "map:createFromXML": boxed(_from_xml),
-    "map:isMap": boxed(lambda v: isinstance(v, dict)),
+    "map:create": rowwise_boxed(_create, map_created(_create)),
+    "map:createFromJSON": rowwise_boxed(_from_json),
+    "map:createFromXML": rowwise_boxed(_from_xml),
+    "map:isMap": rowwise_boxed(lambda v: isinstance(v, dict)),
 }

@@ -10,13 +10,13 @@ import numpy as np
 
 from ....plan.nodes import Call
 from ....types import Type
-from ...columnar.columns import Array, Column, Mask, Strings, Texts
+from ...columnar.columns import Array, Column, Mask, StringPool, Texts
 from ...columnar.jit import kernel
 from ..arithmetic import as_type, either, narrow
 from ..env import Context, Env, Evaluator
-from ..numberreading import numbers_read
-from ..numbertexts import bits_texts
-from ..rowwise import Builder, Plain, Whole, eager, rowwise, typed
+from ..format_numbers import bits_texts
+from ..parse_numbers import numbers_read
+from ..rowwise import Builder, Plain, Whole, eager, rowwise, rowwise_typed
 from ..values import RowFailure, parse_double, parse_float, parse_int, parse_long
 
 Numeric = Callable[..., Array]
@@ -108,7 +108,7 @@ def _bits_whole(bits: int) -> Callable[[Call], Whole | None]:
         if unsigned is None:
             return None
 
-        def whole(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+        def whole(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
             texts = bits_texts(columns[0].values.astype(unsigned).astype(np.uint64), bits)
             return Texts(texts, strings, many=True), columns[0].null
 
@@ -196,7 +196,7 @@ def _rand(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
         return lambda env: Column(Type.DOUBLE, context.random.random(env.n))
     state: list[int] = []
 
-    def seeded(env: Env) -> Column:
+    def draw_seeded(env: Env) -> Column:
         out = np.empty(env.n)
         if env.n and not state:
             state.append((int(args[0](env).values[0]) ^ 0x5DEECE66D) & (2**48 - 1))
@@ -204,7 +204,7 @@ def _rand(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
             state[0] = _next_doubles(state[0], out)
         return Column(Type.DOUBLE, out)
 
-    return seeded
+    return draw_seeded
 
 
 _DOUBLES: Mapping[str, Numeric] = {
@@ -238,14 +238,14 @@ _DOUBLES: Mapping[str, Numeric] = {
 
 TABLE: Mapping[str, Builder] = {
     **{f"math:{name}": _doubles(function) for name, function in _DOUBLES.items()},
-    "math:bin": typed(_bits("b"), _bits_whole(1)),
+    "math:bin": rowwise_typed(_bits("b"), _bits_whole(1)),
     "math:conv": rowwise(_conv),
     "math:e": _constant(math.e),
-    "math:hex": typed(_hex, _bits_whole(4)),
+    "math:hex": rowwise_typed(_hex, _bits_whole(4)),
     "math:isInfinite": _test(np.isinf),
     "math:isNan": _test(np.isnan),
     "math:log": eager(_log),
-    "math:oct": typed(_bits("o"), _bits_whole(3)),
+    "math:oct": rowwise_typed(_bits("o"), _bits_whole(3)),
     "math:parseDouble": _parse(parse_double, "double"),
     "math:parseFloat": _parse(parse_float, "float"),
     "math:parseInt": _parse(parse_int, "int"),

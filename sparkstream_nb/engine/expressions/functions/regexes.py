@@ -7,9 +7,9 @@ from typing import Any
 
 from ....errors import SiddhiBindError
 from ....plan.nodes import Call, Const
-from ..asciitexts import ANYWHERE, BEGINNING, ENTIRE, matching, on_text
-from ..javaregex import compile_java, limited
-from ..rowwise import Builder, Plain, Whole, typed
+from ..asciitexts import ANYWHERE, BEGINNING, ENTIRE, match_pattern, on_text
+from ..javaregex import compile_java, match_in_time
+from ..rowwise import Builder, Plain, Whole, rowwise_typed
 from ..values import RowFailure
 
 
@@ -23,17 +23,17 @@ def check_constant(call: Call, position: int) -> None:
             raise SiddhiBindError(str(e), arg.span) from None
 
 
-def patterned(position: int, function: Plain, whole: Callable[[Call], Whole | None] | None = None) -> Builder:
+def rowwise_pattern(position: int, function: Plain, whole: Callable[[Call], Whole | None] | None = None) -> Builder:
     """A builder for `function`, whose argument number `position` is a pattern."""
 
     def make(call: Call) -> Plain:
         check_constant(call, position)
         return function
 
-    return typed(make, whole)
+    return rowwise_typed(make, whole)
 
 
-def required(key: str, *values: Any) -> None:
+def require_values(key: str, *values: Any) -> None:
     """Fails the row if one of `values` is null."""
     for i, value in enumerate(values):
         if value is None:
@@ -41,7 +41,7 @@ def required(key: str, *values: Any) -> None:
 
 
 def _find(pattern: str | None, text: str | None, *start: int | None) -> bool:
-    required("regex:find", pattern)
+    require_values("regex:find", pattern)
     assert pattern is not None
     if text is None or (start and start[0] is None):
         return False
@@ -49,26 +49,26 @@ def _find(pattern: str | None, text: str | None, *start: int | None) -> bool:
     at = start[0] if start else 0
     if at is None or not 0 <= at <= len(text):
         raise RowFailure(f"regex:find() cannot start at {at} in a string of length {len(text)}")
-    return limited(compiled.search, text, at) is not None
+    return match_in_time(compiled.search, text, at) is not None
 
 
 def _whole(method: str, key: str) -> Callable[[str | None, str | None], bool]:
     def match(pattern: str | None, text: str | None) -> bool:
-        required(key, pattern)
+        require_values(key, pattern)
         assert pattern is not None
         compiled = compile_java(pattern)
-        return text is not None and limited(getattr(compiled, method), text) is not None
+        return text is not None and match_in_time(getattr(compiled, method), text) is not None
 
     return match
 
 
 def _group(pattern: str | None, text: str | None, number: int | None) -> str | None:
-    required("regex:group", pattern, text, number)
+    require_values("regex:group", pattern, text, number)
     assert pattern is not None
     assert text is not None
     assert number is not None
     compiled = compile_java(pattern)
-    found: Any = limited(compiled.search, text)
+    found: Any = match_in_time(compiled.search, text)
     if found is None or number > compiled.groups:
         return None
     if number < 0:
@@ -78,8 +78,8 @@ def _group(pattern: str | None, text: str | None, number: int | None) -> str | N
 
 
 TABLE: Mapping[str, Builder] = {
-    "regex:find": patterned(0, _find, on_text(1, matching(ANYWHERE))),
-    "regex:group": patterned(0, _group),
-    "regex:lookingAt": patterned(0, _whole("match", "regex:lookingAt"), on_text(1, matching(BEGINNING))),
-    "regex:matches": patterned(0, _whole("fullmatch", "regex:matches"), on_text(1, matching(ENTIRE))),
+    "regex:find": rowwise_pattern(0, _find, on_text(1, match_pattern(ANYWHERE))),
+    "regex:group": rowwise_pattern(0, _group),
+    "regex:lookingAt": rowwise_pattern(0, _whole("match", "regex:lookingAt"), on_text(1, match_pattern(BEGINNING))),
+    "regex:matches": rowwise_pattern(0, _whole("fullmatch", "regex:matches"), on_text(1, match_pattern(ENTIRE))),
 }

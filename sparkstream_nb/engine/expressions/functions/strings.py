@@ -12,14 +12,25 @@ import pyarrow.compute as pc
 from ....plan.nodes import Call
 from ....types import Type
 from ...columnar.columns import Column
-from ..asciitexts import ENTIRE, Answer, concatenated, cut, matching, on_text, over_text, replaced, simple, split_at
+from ..asciitexts import (
+    ENTIRE,
+    Answer,
+    concat_strings,
+    cut,
+    match_pattern,
+    on_text,
+    over_text,
+    replace_matches,
+    simple,
+    split_at,
+)
 from ..checks import check_text
 from ..env import Context, Env, Evaluator
-from ..javaregex import compile_java, limited, replace, split
-from ..rowwise import Builder, Plain, Whole, eager, rowwise, typed
+from ..javaregex import compile_java, match_in_time, replace, split
+from ..rowwise import Builder, Plain, Whole, eager, rowwise, rowwise_typed
 from ..values import RowFailure, text
 from .core import coalesce
-from .regexes import check_constant, patterned, required
+from .regexes import check_constant, require_values, rowwise_pattern
 
 
 def units(s: str) -> str:
@@ -30,7 +41,7 @@ def units(s: str) -> str:
     return "".join(chr(raw[i] << 8 | raw[i + 1]) for i in range(0, len(raw), 2))
 
 
-def joined(s: str) -> str:
+def join_units(s: str) -> str:
     """The inverse of `units`; a lone surrogate, which no output format can carry, becomes a question mark."""
     if s.isascii():
         return s
@@ -41,18 +52,18 @@ def joined(s: str) -> str:
 def _strict(key: str, function: Callable[..., Any], whole: Callable[[Call], Whole | None] | None = None) -> Builder:
     """A function that fails the row on any null argument."""
 
-    def checked(*args: Any) -> Any:
-        required(key, *args)
+    def call_checked(*args: Any) -> Any:
+        require_values(key, *args)
         return function(*args)
 
-    return rowwise(checked, whole)
+    return rowwise(call_checked, whole)
 
 
 def _char_at(s: str, index: int) -> str:
     wide = units(s)
     if not 0 <= index < len(wide):
         raise RowFailure(f"index {index} is out of range in '{s}'")
-    return joined(wide[index])
+    return join_units(wide[index])
 
 
 def _char_frequency(s: str, char: str) -> int:
@@ -78,7 +89,7 @@ def _contains(s: str | None, part: str | None) -> bool:
     return part in s
 
 
-def _containing(part: str) -> Callable[[pa.Array], Answer]:
+def _match_substring(part: str) -> Callable[[pa.Array], Answer]:
     return lambda texts: (pc.match_substring(texts, part), None)
 
 
@@ -94,7 +105,7 @@ def _fill_template(call: Call) -> Plain:
     kinds = [a.type for a in call.args]
 
     def fill(template: str | None, *values: Any) -> str:
-        required("str:fillTemplate", template)
+        require_values("str:fillTemplate", template)
         assert template is not None
         parts = split(template, r"(\{\{)|(\}\})")
         first = values[0]
@@ -175,12 +186,12 @@ def _cut(s: str, begin: int, *length: int) -> str:
     end = begin + length[0] if length else len(wide)
     if not 0 <= begin <= end <= len(wide):
         raise RowFailure(f"begin {begin}, end {end} is out of range for length {len(wide)}")
-    return joined(wide[begin:end])
+    return join_units(wide[begin:end])
 
 
 def _find(s: str, pattern: str, *group: int) -> str | None:
     compiled = compile_java(pattern)
-    found: Any = limited(compiled.search, s)
+    found: Any = match_in_time(compiled.search, s)
     if found is None:
         return ""
     number = group[0] if group else 0
@@ -197,16 +208,16 @@ def _substr(call: Call) -> Plain:
     function: Plain = _find if by_pattern else _cut
 
     def substr(*args: Any) -> Any:
-        required("str:substr", *args)
+        require_values("str:substr", *args)
         return function(*args)
 
     return substr
 
 
 def _regexp(s: str | None, pattern: str | None) -> bool:
-    required("str:regexp", s, pattern)
+    require_values("str:regexp", s, pattern)
     assert pattern is not None
-    return limited(compile_java(pattern).fullmatch, s) is not None
+    return match_in_time(compile_java(pattern).fullmatch, s) is not None
 
 
 _WHITE = "".join(map(chr, range(33)))
@@ -215,22 +226,26 @@ TABLE: Mapping[str, Builder] = {
     "str:charAt": _strict("str:charAt", _char_at, on_text(0, lambda index: cut(index, 1))),
     "str:charFrequency": _strict("str:charFrequency", _char_frequency),
     "str:coalesce": eager(_coalesce),
-    "str:concat": rowwise(_concat, concatenated),
-    "str:contains": rowwise(_contains, on_text(0, _containing)),
+    "str:concat": rowwise(_concat, concat_strings),
+    "str:contains": rowwise(_contains, on_text(0, _match_substring)),
     "str:equalsIgnoreCase": rowwise(_equals_ignore_case),
-    "str:fillTemplate": typed(_fill_template),
+    "str:fillTemplate": rowwise_typed(_fill_template),
     "str:hex": _strict("str:hex", _hex),
     "str:length": _strict("str:length", lambda s: len(units(s)), simple(pc.binary_length)),
     "str:locate": _strict("str:locate", _locate),
     "str:lower": _strict("str:lower", str.lower, simple(pc.ascii_lower)),
-    "str:regexp": patterned(1, _regexp, on_text(0, matching(ENTIRE))),
+    "str:regexp": rowwise_pattern(1, _regexp, on_text(0, match_pattern(ENTIRE))),
     "str:repeat": _repeat,
-    "str:replaceAll": _strict("str:replaceAll", replace, on_text(0, replaced(-1))),
-    "str:replaceFirst": _strict("str:replaceFirst", lambda s, p, r: replace(s, p, r, 1), on_text(0, replaced(1))),
+    "str:replaceAll": _strict("str:replaceAll", replace, on_text(0, replace_matches(-1))),
+    "str:replaceFirst": _strict(
+        "str:replaceFirst", lambda s, p, r: replace(s, p, r, 1), on_text(0, replace_matches(1))
+    ),
     "str:reverse": _strict("str:reverse", _reverse, simple(pc.ascii_reverse)),
     "str:split": _strict("str:split", _split, on_text(0, split_at)),
     "str:strcmp": _strict("str:strcmp", _strcmp),
-    "str:substr": typed(_substr, lambda call: None if call.args[1].type is Type.STRING else over_text(call, 0, cut)),
+    "str:substr": rowwise_typed(
+        _substr, lambda call: None if call.args[1].type is Type.STRING else over_text(call, 0, cut)
+    ),
     "str:trim": _strict("str:trim", lambda s: s.strip(_WHITE), simple(lambda texts: pc.ascii_trim(texts, " "))),
     "str:unhex": _strict("str:unhex", _unhex),
     "str:upper": _strict("str:upper", str.upper, simple(pc.ascii_upper)),

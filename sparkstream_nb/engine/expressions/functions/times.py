@@ -12,24 +12,24 @@ import numpy as np
 from ....errors import SiddhiBindError
 from ....plan.nodes import Call, Const
 from ....types import Type
-from ...columnar.columns import Column, Mask, Strings
+from ...columnar.columns import Column, Mask, StringPool
 from ..calendar import DAY, add, field, instant_at, weeks_of, zone
 from ..dateformat import DEFAULT, format_instant, parse_instant, parse_local, parts_of
 from ..env import Context, Env, Evaluator
-from ..instants import days_between, extracted, formatted, shifted
-from ..rowwise import Builder, Plain, Whole, apply, rowwise, typed
+from ..instants import days_between, extract_field, format_dates, shift_dates
+from ..rowwise import Builder, Plain, Whole, apply, rowwise, rowwise_typed
 from ..values import RowFailure, wrap_int
-from .regexes import required
+from .regexes import require_values
 
 DATE, TIME, TIMESTAMP = "yyyy-MM-dd", "HH:mm:ss", "yyyy-MM-dd HH:mm:ss"
 
 
 def _strict(key: str, function: Callable[..., Any]) -> Builder:
-    def checked(*args: Any) -> Any:
-        required(key, *args)
+    def call_checked(*args: Any) -> Any:
+        require_values(key, *args)
         return function(*args)
 
-    return rowwise(checked)
+    return rowwise(call_checked)
 
 
 def _by_first(
@@ -37,21 +37,21 @@ def _by_first(
     step: Callable[[Call], int] = lambda call: 1,
 ) -> Builder:  # fmt: skip
     """One function for a date as text and one for milliseconds, by the type of the first argument; `whole` is the
-    latter over columns, `step`: see `_stepped`."""
+    latter over columns, `step`: see `_rowwise_by_step`."""
 
     def make(call: Call) -> Plain:
         function = instants if call.args[0].type is Type.LONG else texts
 
-        def checked(*args: Any) -> Any:
-            required(key, *args)
+        def call_checked(*args: Any) -> Any:
+            require_values(key, *args)
             return function(*args)
 
-        return checked
+        return call_checked
 
-    return _stepped(make, step, lambda call: whole(call) if call.args[0].type is Type.LONG else None)
+    return _rowwise_by_step(make, step, lambda call: whole(call) if call.args[0].type is Type.LONG else None)
 
 
-def _stepped(
+def _rowwise_by_step(
     make: Callable[[Call], Plain], step: Callable[[Call], int],
     whole: Callable[[Call], Whole | None] = lambda call: None,
 ) -> Builder:  # fmt: skip
@@ -61,7 +61,7 @@ def _stepped(
     def build(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
         size = step(call) if call.args[0].type is Type.LONG else 1
         if size == 1:
-            return typed(make, whole)(call, args, context)
+            return rowwise_typed(make, whole)(call, args, context)
         function, over = make(call), whole(call)
 
         def steps(env: Env) -> Column:
@@ -71,13 +71,13 @@ def _stepped(
         def of_step(first: int | None, *rest: Any) -> Any:
             return function(None if first is None else first * size, *rest)
 
-        def over_steps(columns: Sequence[Column], strings: Strings) -> tuple[Column, Mask | None] | None:
+        def over_steps(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
             assert over is not None
             first = columns[0]
             return over([Column(Type.LONG, first.values * size, first.null), *columns[1:]], strings)
 
         again = None if over is None else over_steps
-        return typed(lambda call: of_step, lambda call: again)(call, [steps, *args[1:]], context)
+        return rowwise_typed(lambda call: of_step, lambda call: again)(call, [steps, *args[1:]], context)
 
     return build
 
@@ -127,7 +127,7 @@ def _in_millis(call: Call, args: Sequence[Evaluator], context: Context) -> Evalu
 
     def parse(text: str | None, *pattern: str | None) -> int:
         if pattern:
-            required("time:timestampInMilliseconds", text, *pattern)
+            require_values("time:timestampInMilliseconds", text, *pattern)
         elif text is None:
             return context.wall()
         assert text is not None
@@ -147,7 +147,7 @@ def _shift(sign: int) -> Builder:
         return str(add(instant, unit if sign > 0 else unit.upper(), wrap_int(sign * amount)))
 
     key = "time:dateAdd" if sign > 0 else "time:dateSub"
-    return _by_first(key, shift_text, shift_instant, partial(shifted, sign))
+    return _by_first(key, shift_text, shift_instant, partial(shift_dates, sign))
 
 
 def _whole_days(a: int, b: int) -> int:
@@ -180,7 +180,7 @@ def _extract(call: Call) -> Plain:
         raise SiddhiBindError(str(e), place.span) from None
 
     def extract(*args: Any) -> int:
-        required("time:extract", *args)
+        require_values("time:extract", *args)
         if of_instant:
             return field(args[0], args[1].upper(), weeks)
         return field(parse_instant(args[1], args[2] if len(args) > 2 else DEFAULT), args[0].upper(), weeks)
@@ -202,10 +202,10 @@ TABLE: Mapping[str, Builder] = {
     "time:date": _strict("time:date", lambda d, f=DEFAULT: format_instant(parse_instant(d, f), DATE)),
     "time:dateAdd": _shift(1),
     "time:dateDiff": _by_first("time:dateDiff", _diff_text, _whole_days, days_between),
-    "time:dateFormat": _by_first("time:dateFormat", _format_text, format_instant, formatted, _format_step),
+    "time:dateFormat": _by_first("time:dateFormat", _format_text, format_instant, format_dates, _format_step),
     "time:dateSub": _shift(-1),
     "time:dayOfWeek": _strict("time:dayOfWeek", _day_of_week),
-    "time:extract": _stepped(_extract, _field_step, extracted),
+    "time:extract": _rowwise_by_step(_extract, _field_step, extract_field),
     "time:timestampInMilliseconds": _in_millis,
     "time:timezoneConvert": rowwise(_convert_zone),
     "time:utcTimestamp": _now(TIMESTAMP),

@@ -1,0 +1,188 @@
+"""Planning a deployment: from what was asked for to what is started, as data.
+
+`plan_deployment` reads deployment files and compiles the app; it starts nothing, and writes nothing. `deploy` starts
+what it returns (`deploying.py`), `changes` compares it with what is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ..engine.scripts import refuse_scripts
+from ..errors import Misuse
+from ..journal.routing import Route
+from ..journal.shared import shared_at
+from ..limits import Limits
+from ..nodes.distributed import Distributed
+from ..plan import compile_app
+from ..plan.distributed.layer import behind_layer
+from ..plan.distributed.leader import LEADER, led_by
+from ..plan.gaps import refuse
+from ..plan.nodes import Plan
+from ..plan.shard_safety.safety import dependent_queries, without
+from ..request import DeployRequest
+from ..retention import Retention
+from ..runners.choice import check_master, kind_of
+from ..simulation.groups import NodeGroups
+from ..stores.duckdb import check_file
+from .config.conf import DISTRIBUTED, node_files
+from .config.grants import Grants
+from .config.record import DeploymentRecord
+from .config.secrets import References
+from .connectors.calls import desks_of
+from .connectors.sinks import SinkPlans, check_sinks
+from .connectors.sources import SourcePlans
+from .connectors.stores import databases_of, tables_of
+from .deployment.deployment import HA, Deployment, check_alerts, check_zone, milliseconds, playback
+from .deployment.folder import check_home, default_home, document_home, document_name, text_home
+from .deployment.grouping import Layer, check_groups
+from .deployment.modes import ActiveActive, AskedNodes, Mode, NodesOfMode, check_clock, mode_of
+from .results import frontend
+
+
+@dataclass(frozen=True)
+class PlannedDeployment:
+    """A deployment before it starts: its parameters, the plan of each node, the master, and notes for the card."""
+
+    deployment: Deployment
+    plans: tuple[Plan, ...] = field(repr=False)
+    master: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the first node. Those of others differ in their properties."""
+        return self.plans[0]
+
+
+@dataclass(frozen=True)
+class _RoutedQueries:
+    """The effect of the routing on queries: those that are switched off, and those of a leader."""
+
+    routing: str
+    off: tuple[str, ...]
+    led: tuple[str, ...] | None
+
+
+def plan_deployment(request: DeployRequest, *, attached: bool = False) -> PlannedDeployment:
+    """The deployment that `request` asks for. `attached`: it continues with the state of the last one, or is refused
+    when it starts.
+
+    Raises SiddhiError for a wrong app, NotInThisBuild for a declared gap, and `Misuse` for arguments that do not fit
+    together.
+    """
+    request.check()
+    check_zone(request.timezone)
+    check_master(request.master, request.shared)
+    if request.store is not None:
+        check_file(request.store)
+    start = None if request.start is None else milliseconds(request.start, "start")
+    references = References(dict(request.variables or {}), tuple(request.allow_env))
+    files = () if request.conf is None else tuple(node_files(request.conf, ("", HA, DISTRIBUTED), references))
+    mode = mode_of(request, files)
+    asked = AskedNodes(request, files, mode.layer(request, files))
+    nodes = mode.nodes(asked)
+    plans = _compile_plans(request, mode, nodes, asked)
+    name, home = _name_and_home(request.name or plans[0].name, request)
+    plans, groups = _plan_groups(plans, name, mode, nodes, asked)
+    plans, routed = _apply_routing(plans, request, mode, nodes, asked.layer)
+    check_clock(request.clock, mode, plans[0], start)
+    if groups is not None:
+        check_groups(plans[0], mode.name, routed.routing, request.alerts)
+    grants = Grants.of(request.allow)
+    desks = desks_of(plans[0])
+    sinks = SinkPlans(plans[0], grants, references, desks)
+    if sinks and groups is not None:
+        check_sinks(plans[0], mode.name)
+    check_home(home)
+    deployment = Deployment(
+        name=name,
+        mode=mode.name,
+        routing=routed.routing,
+        shard_ids=nodes.shard_ids,
+        home=home,
+        shared=shared_at(request.shared),
+        runner=kind_of(request.master),
+        store=request.store,
+        fresh=request.fresh,
+        allow_scripts=request.allow_scripts,
+        rows_per_micro_batch=request.rows_per_micro_batch,
+        start=start,
+        clock=request.clock,
+        timezone=request.timezone,
+        max_ahead=None if playback(plans[0]) else request.max_ahead,
+        databases=databases_of(plans, files, references, grants),
+        tables=tables_of(plans, files, references, grants),
+        references=references,
+        grants=grants,
+        sinks=sinks,
+        sources=SourcePlans(plans[0], grants, references, home, files, desks),
+        alerts=request.alerts,
+        switched_off=routed.off,
+        led=routed.led,
+        retention=Retention.of(request.retention),
+        limits=Limits.of(request.limits),
+        groups=groups,
+        record=DeploymentRecord.of(name, replace(request, start=start)),
+        attached=attached,
+    )
+    unknown = [(f.path.name, ", ".join(f.unknown)) for f in files if f.unknown]
+    notes = tuple(f"{file}: these keys mean nothing here: {keys}" for file, keys in unknown)
+    return PlannedDeployment(deployment, plans, request.master, notes)
+
+
+def _compile_plans(request: DeployRequest, mode: Mode, nodes: NodesOfMode, asked: AskedNodes) -> tuple[Plan, ...]:
+    """The plan of each node: those with equal properties, but for the shard id, are compiled once."""
+    files, shards = asked.files, nodes.shard_ids
+    given = [{**mode.refs(files), **f.properties} for f in files if f.shard_id in shards] or [{}] * len(shards)
+    compiled: dict[tuple[tuple[str, str], ...], Plan] = {}
+    plans = []
+    for own, shard in zip(given, shards, strict=True):
+        properties = {"aggTimeZone": request.timezone, **own, "timezone": request.timezone, **mode.properties(files)}
+        key = tuple(sorted((k, v) for k, v in properties.items() if k != "shardId"))
+        properties["shardId"] = shard
+        if key not in compiled:
+            plan = compile_app(request.text, properties=properties, variables=request.variables)
+            compiled[key] = behind_layer(plan, asked.layer.divided)
+        plans.append(replace(compiled[key], properties=properties))
+    return tuple(plans)
+
+
+def _plan_groups(
+    plans: tuple[Plan, ...], name: str, mode: Mode, nodes: NodesOfMode, asked: AskedNodes
+) -> tuple[tuple[Plan, ...], NodeGroups | Distributed | None]:
+    """The nodes' plans in the mode, which can run, and the groups that take over from each other."""
+    of_nodes = tuple(mode.plan(plan) for plan in plans)
+    refuse(of_nodes[0])
+    refuse_scripts(of_nodes[0], asked.request.allow_scripts)
+    inputs = {s: d.source.schema for s, d in of_nodes[0].streams.items() if d.kind == "defined"}
+    Route.parse(asked.request.routing, len(nodes.shard_ids), inputs)
+    return of_nodes, mode.groups(plans[0], name, nodes, asked)
+
+
+def _apply_routing(
+    plans: tuple[Plan, ...], request: DeployRequest, mode: Mode, nodes: NodesOfMode, layer: Layer
+) -> tuple[tuple[Plan, ...], _RoutedQueries]:
+    """The nodes' plans under the routing, and what that does to queries. Raises `Misuse` for `alerts` that are none."""
+    check_alerts(request.alerts)
+    several = len(nodes.shard_ids) > 1
+    off = tuple(dependent_queries(plans[0], layer.route)) if request.alerts == "off" and several else ()
+    plans = tuple(without(plan, off) for plan in plans)
+    led = led_by(plans[0], layer.route) if request.alerts == "leader" and isinstance(mode, ActiveActive) else None
+    if led is not None and LEADER in nodes.shard_ids:
+        raise Misuse(f"a shard id is '{LEADER}', which is that of the node for alerts='leader': give the shard another")
+    return plans, _RoutedQueries(layer.route, off, led)
+
+
+def _name_and_home(name: str | None, request: DeployRequest) -> tuple[str, Path]:
+    """The name of an app, and its folder. Without a name it is called after the notebook."""
+    if name is not None:
+        found = name, default_home(name)
+    else:
+        document = frontend.current().document()
+        if document is None:
+            found = "app", text_home(request.text)
+        else:
+            found = document_name(document), document_home(document)
+    return found if request.home is None else (found[0], Path(request.home))

@@ -1,0 +1,211 @@
+"""The end of a stream as it grows: the last events, the latest of each key, or one number of the newest event.
+
+Only the end of what each commit wrote is read; events in between are counted.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import pandas as pd
+
+from ...outputs.outputs import frame_rows
+from .frontend import Displayed
+from .listeners import OnCommit, always_running
+
+LOOKED_AT = 50_000
+"""New events that are searched for the latest of each key, at most, each time."""
+MOST_KEYS = 1_000
+"""Keys that are kept, those with the latest events."""
+
+
+@dataclass(frozen=True)
+class TailShape:
+    """The shape of a tail: the last `rows` events, with the `newest` first or last; or the latest event of each value
+    of the attribute `latest`, of at most `rows` values; or the attribute `number` of the newest event."""
+
+    rows: int = 20
+    newest: Literal["first", "last"] = "first"
+    latest: str | None = None
+    number: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class StreamEnd:
+    """The end of a stream: `total` events so far, and the last of them in `frame`, in order."""
+
+    frame: pd.DataFrame
+    total: int
+
+
+class StreamEnds(Protocol):
+    """Reads the end of one stream, as far as it is committed."""
+
+    def total(self) -> int:
+        """The number of events so far."""
+        ...
+
+    def read(self, most: int, key: str | None) -> StreamEnd:
+        """The last `most` events; with `key` only the latest of each of its values, at most `MOST_KEYS`."""
+        ...
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class TailSnapshot(Displayed):
+    """A tail at a moment: `rows` under `columns`, `total` events so far.
+
+    `not_shown` of them came after the tail was opened, at `since` (seconds since 1970), and were never among its rows.
+    `paused`: when it was paused; `waiting` events came after that. `keys`: how many values of `shape.latest` are known.
+    """
+
+    app: str
+    stream: str
+    shape: TailShape
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    total: int
+    since: float
+    not_shown: int = 0
+    paused: float | None = None
+    waiting: int = 0
+    keys: int = 0
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The rows as a pandas frame."""
+        return pd.DataFrame(list(self.rows), columns=list(self.columns))
+
+    @property
+    def number(self) -> Any:
+        """The value of `shape.number` in the newest event; None before the first."""
+        if self.shape.number is None or not self.rows:
+            return None
+        return self.rows[-1][self.columns.index(self.shape.number)]
+
+    def summary(self) -> str:
+        return f"<TailSnapshot of {self.app}.{self.stream}: {len(self.rows)} of {self.total} events>"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Tail(Displayed):
+    """The end of a stream. Its display in a notebook follows the stream. `follow` and `state` as in `Followed`."""
+
+    app: str
+    stream: str
+    shape: TailShape
+    ends: StreamEnds
+    follow: Callable[[OnCommit], Callable[[], None]]
+    state: Callable[[], str] = always_running
+
+    def snapshot(self) -> TailSnapshot:
+        """The tail as it is now."""
+        return TailCursor(self).advance()
+
+    def still(self) -> TailSnapshot:
+        return self.snapshot()
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The rows that it would show now."""
+        return self.snapshot().frame
+
+    def summary(self) -> str:
+        return f"<Tail of {self.app}.{self.stream}>"
+
+
+@dataclass
+class TailCursor:
+    """The state of one display of a tail. Thread-safe. `clock` tells the seconds since 1970."""
+
+    tail: Tail
+    clock: Callable[[], float] = time.time
+    _seen: int | None = None
+    _not_shown: int = 0
+    _since: float = 0.0
+    _paused: float | None = None
+    _columns: tuple[str, ...] = ()
+    _rows: list[tuple[Any, ...]] = field(default_factory=list)
+    _by_key: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def pause(self) -> None:
+        """Keeps the rows as they are, and counts further events. Has no effect when paused already."""
+        with self._lock:
+            self._paused = self.clock() if self._paused is None else self._paused
+
+    def resume(self) -> None:
+        """Continues with the newest events. Events that came meanwhile and are not among them count as not shown."""
+        with self._lock:
+            self._paused = None
+
+    def advance(self) -> TailSnapshot:
+        """Takes in what is new, unless it is paused. Raises SparkStreamError where that cannot be read."""
+        with self._lock:
+            total = self._seen or 0
+            if self._seen is None:
+                self._since = self.clock()
+                self._take(self._read(self._most), None)
+            elif self._paused is not None:
+                total = self.tail.ends.total()
+            elif (total := self.tail.ends.total()) > self._seen:
+                self._take(self._read(min(self._most, total - self._seen)), self._seen)
+            seen = self._seen or 0
+            shape = self.tail.shape
+            return TailSnapshot(
+                self.tail.app, self.tail.stream, shape, self._columns, tuple(self._shown()), max(total, seen),
+                self._since, self._not_shown, self._paused,
+                max(0, total - seen) if self._paused is not None else 0,
+                len(self._by_key),
+            )  # fmt: skip
+
+    @property
+    def _most(self) -> int:
+        shape = self.tail.shape
+        return 1 if shape.number is not None else LOOKED_AT if shape.latest is not None else shape.rows
+
+    def _read(self, most: int) -> StreamEnd:
+        return self.tail.ends.read(most, self.tail.shape.latest)
+
+    def _take(self, end: StreamEnd, seen: int | None) -> None:
+        """Takes in the end of the stream, of which `seen` events were there before; None: nothing is known yet."""
+        self._columns = tuple(map(str, end.frame.columns))
+        rows = frame_rows(end.frame)
+        new = len(rows) if seen is None else end.total - seen
+        if self.tail.shape.latest is None:
+            self._rows = [*self._rows, *rows[-max(0, new) :]][-self._most :] if new else self._rows
+            shown = min(new, len(rows), self._most)
+        else:
+            shown = self._take_by_key(rows)
+        if seen is not None:
+            self._not_shown += max(0, new - shown)
+        self._seen = end.total
+
+    def _take_by_key(self, rows: Sequence[tuple[Any, ...]]) -> int:
+        """Takes in the latest row of each key; how many of them are shown."""
+        at = self._columns.index(str(self.tail.shape.latest))
+        for row in rows:
+            key = _key(row[at])
+            self._by_key.pop(key, None)
+            self._by_key[key] = row
+        for key in list(self._by_key)[: max(0, len(self._by_key) - MOST_KEYS)]:
+            del self._by_key[key]
+        fresh = set(map(id, rows))
+        return sum(id(row) in fresh for row in self._shown())
+
+    def _shown(self) -> Sequence[tuple[Any, ...]]:
+        shape = self.tail.shape
+        if shape.latest is None:
+            return self._rows[::-1] if shape.newest == "first" else self._rows
+        # In the order of keys, so that a row stays where it is.
+        return [self._by_key[k] for k in sorted(self._by_key)[: shape.rows]]
+
+
+def _key(value: Any) -> tuple[int, Any]:
+    """The sort key of a value. NaN sorts after all other values, null last; equal values have equal keys."""
+    if value is None:
+        return 2, 0
+    return (1, 0) if value != value else (0, value)

@@ -1,0 +1,185 @@
+"""Stored aggregations made again: coarse durations of a finer one, or all of them of a log of the events."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...engine.aggregation.calendar import PLURAL
+from ...engine.columnar.columns import Array
+from ...engine.rebuild_buckets import coarser, from_events, keys_of
+from ...errors import Misuse
+from ...ingest.feed_files import tables_of
+from ...ingest.ingest import type_rows
+from ...plan.nodes import AggDuration, AggregationDef, Expr, FilterStep, InTable, Plan, walk
+from ...sources.feed_check import check_source
+from ...sources.feeds import Shape
+from ...stores import DuckDBStore, Store
+
+ALWAYS = (-(2**63), 2**63 - 1)
+
+
+@dataclass(frozen=True)
+class EventFile:
+    """A `.csv` or `.parquet` file of an aggregation's events; `time` names the column of their event times."""
+
+    path: Path
+    time: str | None = None
+
+
+def finer_of(text: str | None, definition: AggregationDef) -> AggDuration:
+    """The duration that `text` names, by default the smallest. Raises `Misuse` for one that is no source."""
+    finer = definition.durations[:-1]
+    if text is None and finer:
+        return finer[0]
+    for duration in finer:
+        if text in (duration, PLURAL[duration]):
+            return duration
+    known = ", ".join(PLURAL[d] for d in finer) or "none"
+    raise Misuse(
+        f"aggregation '{definition.id}' cannot be rebuilt from '{text or 'a finer duration'}'. Name one of its finer "
+        f"durations ({known}), or a .csv or .parquet file of its events"
+    )
+
+
+def from_finer(
+    store: Store, definition: AggregationDef, finer: AggDuration, zone: str, *, dry_run: bool = False
+) -> list[str]:
+    """Makes the durations above `finer` of its rows, shard by shard, in one transaction. Says what is done.
+
+    A coarse bucket is made only where `@purge` has deleted nothing of it, and a row to which no finer row belongs stays
+    as it is.
+    """
+    rows = _by_shard(store, definition, finer)
+    partials: dict[str, list[pa.Table]] = {s: [] for s in rows}
+    lines = []
+    for duration in definition.durations[definition.durations.index(finer) + 1 :]:
+        begins = max(_begins(store, definition, finer, rows), store.purged_before(definition.id, duration) or ALWAYS[0])
+        held = {s: set(keys_of(definition, t)) for s, t in _by_shard(store, definition, duration).items()}
+        made = 0
+        for shard, table in rows.items():
+            found = coarser(definition, table, duration, zone)
+            found = found.filter(pa.array(np.asarray(found.column("AGG_TIMESTAMP").to_numpy()) >= begins))
+            partials[shard].append(found)
+            made += found.num_rows
+            held.get(shard, set()).difference_update(keys_of(definition, found))
+        left = sum(map(len, held.values()))
+        lines.append(
+            f"{definition.id}: {made:,} rows of {PLURAL[duration]} are made of the {PLURAL[finer]}; {left:,} stay as "
+            f"they are, as their {PLURAL[finer]} are not all stored"
+        )
+    if not dry_run:
+        store.replace(definition.id, partials)
+    return lines
+
+
+def _by_shard(store: Store, definition: AggregationDef, duration: AggDuration) -> dict[str, pa.Table]:
+    """The stored rows of a duration, by shard; of no shard where the aggregation is not partitioned."""
+    if not definition.partitioned:
+        return {"": store.read(definition.id, duration, *ALWAYS)}
+    rows = store.read_by_shard(definition.id, duration, *ALWAYS)
+    shards = rows.column("SHARD_ID")
+    return {s: rows.filter(pc.equal(shards, s)) for s in sorted(set(shards.to_pylist()))}
+
+
+def _begins(store: Store, definition: AggregationDef, finer: AggDuration, rows: dict[str, pa.Table]) -> int:
+    """The time (ms) from which on the rows of `finer` are complete."""
+    known = store.purged_before(definition.id, finer)
+    if known is not None:
+        return known
+    if definition.retention is None or finer not in definition.retention.kept:
+        return ALWAYS[0]
+    # Purged, if at all, before purges were recorded.
+    return min((key[0] for t in rows.values() for key in keys_of(definition, t)), default=ALWAYS[0])
+
+
+def from_log(
+    store: Store, plan: Plan, definition: AggregationDef, log: EventFile, shard: str | None, *, dry_run: bool = False
+) -> list[str]:
+    """Makes all rows of an aggregation of its events, as those of `shard`, in one transaction. Says what is done.
+
+    The events are those of the aggregation's stream. Partials are gathered in a temporary database, so the log may be
+    larger than memory. Raises `Misuse` for a log that lacks events of stored rows, for one without times where there is
+    no `aggregate by`, where `shard` must be named, and for a filter that looks into a table, whose former rows are not
+    known.
+    """
+    name = definition.id
+    if any(isinstance(e, InTable) for top in _conditions(definition) for e in walk(top)):
+        raise Misuse(f"aggregation '{name}' filters by a table, whose rows at the time of the events are not known")
+    shard = _shard_of(store, definition, shard)
+    if definition.by is None and log.time is None:
+        raise Misuse(f"aggregation '{name}' has no 'aggregate by': name the column of event times with --time")
+    failed: Counter[str] = Counter()
+    gathered = DuckDBStore(":memory:")
+    try:
+        gathered.prepare([definition])
+        for i, part in enumerate(from_events(plan, name, _events(plan, definition, log, failed))):
+            failed.update(part.failed)
+            if part.partials is not None:
+                gathered.commit(name, "rebuild", i, {(name, shard): part.partials})
+        partials, lines = [], []
+        for duration in definition.durations:
+            rows = gathered.read(name, duration, *ALWAYS)
+            held = set(keys_of(definition, store.read(name, duration, *ALWAYS)))
+            missing = held.difference(keys_of(definition, rows))
+            if missing:
+                first = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=min(k[0] for k in missing))
+                raise Misuse(
+                    f"{log.path.name} has no events for {len(missing):,} stored rows of {PLURAL[duration]} of "
+                    f"'{name}', the first at {first:%Y-%m-%d %H:%M:%S} UTC. Give a file of all events, or drop the "
+                    "tables first: sparkstream store drop"
+                )
+            partials.append(rows.append_column("duration", pa.array([duration] * rows.num_rows, pa.string())))
+            lines.append(f"{name}: {rows.num_rows:,} rows of {PLURAL[duration]} are made of {log.path.name}")
+    finally:
+        gathered.close()
+    if failed:
+        lines.append(f"{name}: {failed.total():,} events do not count: {failed.most_common(1)[0][0]}")
+    if not dry_run:
+        store.replace(name, {shard: partials}, alone=True)
+    return lines
+
+
+def _conditions(definition: AggregationDef) -> Iterator[Expr]:
+    for step in definition.input.steps:
+        if isinstance(step, FilterStep):
+            yield step.condition
+
+
+def _shard_of(store: Store, definition: AggregationDef, shard: str | None) -> str:
+    if not definition.partitioned:
+        return ""
+    held = [s.shard for s in store.shards(definition.id)]
+    if shard is None and len(held) > 1:
+        raise Misuse(
+            f"aggregation '{definition.id}' has rows of the shards {', '.join(held)}: name the shard that the rebuilt "
+            "rows are to belong to, after the app"
+        )
+    return shard or (held[0] if held else "node-1")
+
+
+def _events(
+    plan: Plan, definition: AggregationDef, log: EventFile, failed: Counter[str]
+) -> Iterator[tuple[Array, list[pa.Array]]]:
+    """(times in ms, columns) of the log's batches; `failed` counts the reasons of rows that do not fit the stream."""
+    stream = definition.input.source.id
+    schema = plan.schema(stream)
+    check_source(log.path, Shape(stream, schema, log.time, {}))
+    last, count = ALWAYS[0], 0
+    for table in tables_of(log.path, [*schema.names, *([log.time] if log.time else [])]):
+        typed = type_rows(table, schema, time=log.time)
+        failed.update(reason for _, _, reason in typed.rejected)
+        # Without times events are 1 ms apart, as in a feed.
+        ts = np.arange(count, count + len(typed), dtype=np.int64) if typed.ts is None else typed.ts
+        if len(ts):
+            if definition.by is None and (ts[0] < last or (np.diff(ts) < 0).any()):
+                raise Misuse(f"{log.path.name} is not in the order of '{log.time}': sort it by that column")
+            last, count = int(ts[-1]), count + len(ts)
+            yield ts, typed.columns

@@ -1,0 +1,71 @@
+"""On-demand queries over the stored aggregations of an app that need not be deployed: they only read."""
+
+from __future__ import annotations
+
+import time
+
+from ...errors import Misuse, StoreError
+from ...outputs.retrieval import retrieve
+from ...plan import compile_app, compile_retrieval
+from ...plan.nodes import Plan
+from ...stores import DuckDBStore, Store
+from ...stores.patience import Patience
+from ..config.conf import node_files
+from ..connectors.stores import databases_of
+from ..results.answers import Result, frame_of
+from ..results.hints import hint_of
+from .maintenance import StoredApp
+
+
+def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2: bool = False) -> Result:
+    """Answers a query over an aggregation from its store, merged over shards, with `by_shard`. Spark is not needed.
+
+    Nodes that write to a database may run meanwhile; a DuckDB file is of one process. `limit`: rows to show. `as_wso2`
+    as in `App.query`. Raises SiddhiError for a wrong app or query, `Misuse` for a query of anything but a stored
+    aggregation, and StoreError where the store cannot be opened, has no such tables, or has them for another app.
+    """
+    files = tuple(node_files(list(app.conf), references=app.references)) if app.conf else ()
+    given: list[tuple[dict[str, str], str]] = [(dict(f.properties), f.shard_id) for f in files] or [({}, "node-1")]
+
+    def compile_plans(**more: str) -> list[Plan]:
+        return [compile_app(app.text, {**more, **g, "shardId": s}, app.references.variables) for g, s in given]
+
+    plans = compile_plans()
+    retrieval = compile_retrieval(text, plans[0])
+    source = retrieval.source
+    if source is None or source.kind != "aggregation" or retrieval.output is not None:
+        raise Misuse(
+            "only stored aggregations are read here: tables and windows are in the nodes of a running app. "
+            "Use sparkstream run --query, or %siddhi query in the app's notebook"
+        )
+    database = databases_of(plans, files, app.references, app.grants).get(source.id)
+    store: Store
+    if database is None or database.kind == "duckdb":
+        store = DuckDBStore(app.store if database is None else database.name, read_only=True)
+    else:
+        from ...stores.sql import SqlStore  # SQLAlchemy is loaded where a database needs it
+
+        store = SqlStore(database, Patience(seconds=0), read_only=True)
+    try:
+        # Without deployment files only the tables tell whether the app ran on one node or on several.
+        plan = _find_fitting_plan(store, source.id, *plans[:1], *(() if files else compile_plans(partitionById="true")))
+        retrieval, now = compile_retrieval(text, plan), int(time.time() * 1000)
+        found = retrieve(plan, retrieval, store, now=now, as_wso2=as_wso2)
+        by_shard = found.by_shard  # read while the store is open
+        hint = hint_of(plan, retrieval, store, now=now, empty=not found.merged.rows)
+    finally:
+        store.close()
+    read = None if by_shard is None else (lambda: frame_of(by_shard))
+    return Result(found.merged.columns, found.merged.rows, read, limit, hint)
+
+
+def _find_fitting_plan(store: Store, aggregation: str, *plans: Plan) -> Plan:
+    """The first of `plans` that the tables fit. Raises StoreError where none does, with the reason of the last one."""
+    for plan in plans[:-1]:
+        try:
+            store.prepare([plan.aggregations[aggregation]])
+        except StoreError:
+            continue
+        return plan
+    store.prepare([plans[-1].aggregations[aggregation]])
+    return plans[-1]

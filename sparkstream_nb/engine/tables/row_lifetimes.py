@@ -1,0 +1,125 @@
+"""Row lifetimes of a table without a primary key, while a whole micro-batch runs operator by operator.
+
+If queries only insert rows and delete them by conditions, each row has one lifetime: from its insert to the first later
+delete whose condition matches. A point in time is (root, rank of the operator). Writers buffer their operations; when
+all of them have run, the lifetimes are computed; a reader then sees, for each of its rows, the table rows that are
+alive at that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ...plan import nodes
+from ..columnar.columns import Array
+from ..columnar.faults import may_fail
+
+Visible = Callable[[Array, Array], Array]
+"""True if row `at[i]` of those who ask may see number `index[i]` of the rows asked about."""
+
+_FIRST, _LAST = np.int64(-(2**63)), np.int64(2**63 - 1)
+
+
+def _before(root: Array, rank: Array, other_root: Array, other_rank: Array | int) -> Array:
+    out: Array = (root < other_root) | ((root == other_root) & (rank < other_rank))
+    return out
+
+
+class RowLifetimes:
+    """The writes of one micro-batch. After `close`, `order` are the positions of all rows that were alive at any time
+    in the batch, in the table's order.
+    """
+
+    def __init__(self) -> None:
+        self._births: list[tuple[Array, Array, Array]] = []
+        self._deletes: list[tuple[int, Array, Callable[[Array, Visible], tuple[Array, Array]]]] = []
+        self.closed = False
+
+    def insert(self, rank: int, root: Array, positions: Array) -> None:
+        """Records the insert of the rows at `positions` at these roots."""
+        self._births.append((root, np.full(len(root), rank, np.int64), positions))
+
+    def delete(self, rank: int, root: Array, find: Callable[[Array, Visible], tuple[Array, Array]]) -> None:
+        """`find(order, visible)` answers which rows of a delete, whose moments are `root`, hit which numbers of
+        `order`."""
+        self._deletes.append((rank, root, find))
+
+    def mark(self) -> tuple[int, int]:
+        """What `rewind` goes back to."""
+        return len(self._births), len(self._deletes)
+
+    def rewind(self, mark: tuple[int, int]) -> None:
+        """Undoes all that was recorded since the mark."""
+        del self._births[mark[0] :], self._deletes[mark[1] :]
+        self.closed = False
+
+    def close(self, alive: Array) -> None:
+        """Computes the lifetimes; `alive` are the positions that the table held before, in order."""
+        none = np.empty(0, np.int64)
+        root, rank, positions = (np.concatenate(c) for c in zip((none, none, none), *self._births, strict=True))
+        by = np.lexsort((rank, root))
+        old = len(alive)
+        self.order = np.append(alive, positions[by])
+        self._born = (np.append(np.full(old, _FIRST), root[by]), np.append(np.zeros(old, np.int64), rank[by]))
+        hits = [(none, none, none)]
+        for r, at_root, find in self._deletes:
+
+            def born_before(at: Array, index: Array, at_root: Array = at_root, r: int = r) -> Array:
+                return _before(self._born[0][index], self._born[1][index], at_root[at], r)
+
+            at, index = find(self.order, born_before)
+            hits.append((at_root[at], np.full(len(at), r, np.int64), index))
+        root, rank, index = (np.concatenate(c) for c in zip(*hits, strict=True))
+        by = np.lexsort((rank, root))
+        dead, first = np.unique(index[by], return_index=True)
+        self._died = np.full(len(self.order), _LAST), np.zeros(len(self.order), np.int64)
+        self._died[0][dead], self._died[1][dead] = root[by][first], rank[by][first]
+        self.closed = True
+
+    def seen_by(self, roots: Array, rank: int) -> Visible:
+        """What a reader of `rank` with these roots sees."""
+
+        def visible(at: Array, index: Array) -> Array:
+            (born, by), (died, of) = self._born, self._died
+            root = roots[at]
+            return _before(born[index], by[index], root, rank) & ~_before(died[index], of[index], root, rank)
+
+        return visible
+
+    def sees(self, asked: Array, roots: Array, rank: int, held: Array, keys: int) -> Array:
+        """True if a reader of `rank` with these roots sees any row of the key that it asks for. `held` are the keys of
+        the rows of `order`, below `keys`; -1: a key that no row has."""
+        born, died = (np.where((by < rank) | (root == _LAST), root, root + 1) for root, by in (self._born, self._died))
+        some = np.flatnonzero(held >= 0)
+        held, born, died = held[some], born[some], died[some]
+        # From the root `born` on a row is seen, from `died` on no more.
+        if not len(died) or died.min() == _LAST:
+            first = np.full(keys + 1, _LAST)  # the last place is for -1
+            first[held[::-1]] = born[::-1]  # `order` is that of births: the earliest stays
+            early: Array = first[asked] <= roots
+            return early
+        moments = np.unique(np.append(born, died))
+        width = len(moments) + 1
+        at = asked * width + np.searchsorted(moments, roots, "right")
+        births, deaths = (np.sort(held * width + np.searchsorted(moments, m)) for m in (born, died))
+        alive: Array = np.searchsorted(births, at) - np.searchsorted(deaths, at)
+        return alive > 0
+
+    @property
+    def survivors(self) -> Array:
+        """Positions of the rows that are alive after the batch, in the table's order."""
+        out: Array = self.order[self._died[0] == _LAST]
+        return out
+
+
+def has_history(table: nodes.TableDef, outputs: Sequence[nodes.Output]) -> bool:
+    """True if these outputs to the table only insert and delete, and nothing of it can fail, but for nulls that an
+    index cannot be asked for."""
+    if table.primary_key or not outputs:
+        return False
+    return all(
+        isinstance(o, nodes.Insert) or (isinstance(o, nodes.Delete) and o.on is not None and not may_fail(o.on))
+        for o in outputs
+    )

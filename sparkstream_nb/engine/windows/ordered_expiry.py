@@ -1,0 +1,162 @@
+"""Sliding windows of one instance, whose events leave in the order in which they came; most of them for aggregates
+alone, which see what expires but not when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..columnar.arrays import Array
+from ..columnar.jit import inlined, kernel
+from ..columnar.rows import CURRENT, EXPIRED, FixedLagOps, Rows, WindowOps
+from .base import Emission
+from .chain import ChainedLog
+
+
+@kernel
+def slide_apart(
+    span: int, at: int, now: Array, until: int, ts: Array, places: Array, pos_out: Array, kind_out: Array
+) -> int:
+    """The ops of events from the position `at` on, in a row: each leaves `span` after its time `ts`. `now` is the clock
+    at each, `until` where it stands at the end. `places[0]` is the first event that is held.
+
+    Aggregates do not care whether a timer or the next event drives an event out. How many an event drives out no
+    processor can guess, so the next four are put down as if they left, and those that stay are put down again.
+    """
+    n: Any = np.uint64(0)
+    head: Any = np.uint64(places[0])
+    one, four = np.uint64(1), np.uint64(4)
+    end = at + len(now)
+    room = np.int64(len(pos_out)) - 4
+    for i in range(len(now)):
+        pos = at + i
+        due = now[np.uint64(i)] - span
+        gone: Any = four
+        while gone == four and np.int64(head) + 4 <= pos and np.int64(n) <= room:
+            late = np.uint64(ts[head] <= due)
+            gone = late
+            for k in range(1, 4):
+                late = late & np.uint64(ts[head + np.uint64(k)] <= due)
+                gone += late
+            for k in range(4):
+                pos_out[n + np.uint64(k)] = head + np.uint64(k)
+                kind_out[n + np.uint64(k)] = EXPIRED
+            head += gone
+            n += gone
+        if gone == four:
+            while np.int64(head) < pos and ts[head] <= due:
+                pos_out[n] = head
+                kind_out[n] = EXPIRED
+                head += one
+                n += one
+        pos_out[n] = pos
+        kind_out[n] = CURRENT
+        n += one
+    while np.int64(head) < end and ts[head] + span <= until:
+        pos_out[n] = head
+        kind_out[n] = EXPIRED
+        head += one
+        n += one
+    places[0] = head
+    return n
+
+
+@inlined
+def _put(pos: int, kind: int, n: int, pos_out: Array, kind_out: Array) -> int:
+    """Puts an op down as the n-th."""
+    pos_out[n] = pos
+    kind_out[n] = kind
+    return n + 1
+
+
+@kernel
+def _slide_bounded(
+    span: int, most: int, at: int, now: Array, until: int, ts: Array, places: Array, pos_out: Array, kind_out: Array
+) -> int:
+    """As `slide_apart`; an event leaves also when there are `most`. An event before which one leaves for that reason
+    drives out no other by its time (`TimeLengthWindowProcessor.process`)."""
+    n = 0
+    head = places[0]
+    end = at + len(now)
+    for i in range(len(now)):
+        pos = at + i
+        due = now[i] - span
+        while head < pos and ts[head] <= due:
+            n = _put(head, EXPIRED, n, pos_out, kind_out)
+            head += 1
+        if pos - head >= most:
+            n = _put(head, EXPIRED, n, pos_out, kind_out)
+            head += 1
+        n = _put(pos, CURRENT, n, pos_out, kind_out)
+    while head < end and ts[head] + span <= until:
+        n = _put(head, EXPIRED, n, pos_out, kind_out)
+        head += 1
+    places[0] = head
+    return n
+
+
+def slide_in_line(
+    log: ChainedLog, span: int, most: int | None, at: int, now: Array, until: int, ts: Array, pos_out: Array,
+    kind_out: Array,
+) -> int:  # fmt: skip
+    """`slide_apart` over the chain of a log that is in line, with `most` events where that is a number."""
+    places = _first(log, at)
+    if most is None:
+        made: int = slide_apart(span, at, now, until, ts, places, pos_out, kind_out)
+    else:
+        made = _slide_bounded(span, most, at, now, until, ts, places, pos_out, kind_out)
+    _hold(log, places)
+    return made
+
+
+@kernel
+def _pushed_out(
+    length: int, at: int, now: Array, root: Array, chunk: Array, ts: Array, places: Array, pos_out: Array,
+    kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+) -> int:  # fmt: skip
+    m = 0
+    head = places[0]
+    for i in range(len(now)):
+        pos = at + i
+        first = m
+        if pos - head >= length:
+            m = _put(head, EXPIRED, m, pos_out, kind_out)
+            head += 1
+        m = _put(pos, CURRENT, m, pos_out, kind_out)
+        for k in range(first, m):
+            ts_out[k] = now[i]
+            root_out[k] = root[i]
+            chunk_out[k] = chunk[i]
+        ts_out[m - 1] = ts[pos]
+    places[0] = head
+    return m
+
+
+def pushed_out(log: ChainedLog, length: int, at: int, now: Array, rows: Rows, out: Emission) -> int:
+    """What comes out for `rows`, which lie from position `at` on in a log that is in line: each pushes out the event
+    that came `length` before."""
+    places = _first(log, at)
+    made: int = _pushed_out(length, at, now, rows.root, rows.chunk, log.ts, places, *out.arrays)
+    _hold(log, places)
+    return made
+
+
+def pushed_beside(log: ChainedLog, length: int, at: int, rows: Rows) -> Rows:
+    """As `pushed_out`: the rows that come, and beside them what happens for each."""
+    places, n = _first(log, at), len(rows)
+    ops = FixedLagOps(at, n, min(n, length - (at - int(places[0]))), length)
+    places[0] = max(places[0], log.end - length)
+    _hold(log, places)
+    passing = WindowOps(log.at(np.empty(0, np.int64)), np.empty(0, np.int8), None, True, ops)
+    return Rows(rows.columns, rows.ts, rows.root, rows.chunk, None, None, passing)
+
+
+def _first(log: ChainedLog, at: int) -> Array:
+    """The first position that the chain holds; where it holds none, `at`."""
+    return np.array([at if log.head[0][0] < 0 else log.head[0][0]], np.int64)
+
+
+def _hold(log: ChainedLog, places: Array) -> None:
+    """The chain holds all from there on."""
+    log.head[0][0], log.tail[0][0] = (places[0], log.end - 1) if places[0] < log.end else (-1, -1)

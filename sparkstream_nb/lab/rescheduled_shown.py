@@ -1,0 +1,106 @@
+"""The display of a fully distributed app's failures: which partial app ran where, and what that did to events."""
+
+from __future__ import annotations
+
+import html as markup
+from collections.abc import Sequence
+from itertools import groupby
+
+from ..app import DistributedFailover
+from ..app.results.progress import span
+from ..simulation.placements import RunSpan, leader_spans
+from ..simulation.timeline import Faulted
+from .display import html, limit_of, text
+from .drawings.pictures import embed_svg
+from .drawings.roles import Bar, Lanes, svg
+from .drawings.text_tables import CountCell, Grid, paragraph, when
+
+# Okabe and Ito's colours, which the colour-blind tell apart; nodes beyond them begin anew.
+_LEADERS = 4
+_NODES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+
+
+def lanes_of(shown: DistributedFailover) -> Lanes:
+    """A lane for the leading manager and one for each partial app, in the colours of the nodes; two nodes that run one
+    at once share its lane."""
+    o, cluster = shown.outcome, shown.distributed.scenario.cluster
+    end = max(o.last, o.first + 1)
+    colours = {n: _NODES[i % len(_NODES)] for i, n in enumerate(cluster.nodes)}
+    bars = []
+    leaders = leader_spans(o.happenings, end)
+    for s in leaders:
+        told = f"{s.node} leads: {when(s.first)} to {when(s.end)}"
+        bars.append(Bar("leader", s.first, s.end, "currentColor", told, 0.25, label=s.node))
+    for s in shown.spans:
+        told = f"{s.app} on {s.node}: {when(s.first)} to {when(s.end)}"
+        shift = 0.18 if any(_before(other, s) for other in shown.spans) else 0.0
+        bars.append(Bar(s.app, s.first, s.end, colours[s.node], told, shift=shift))
+    return Lanes(
+        title=f"{shown.app}: {shown.said}",
+        head=f"{shown.app}: where its partial apps ran{_describe_leaders(leaders)}",
+        lanes=["leader", *o.reports],
+        start=o.first,
+        end=end,
+        bars=bars,
+        legend=list(colours.items()),
+        faults=[(h.at, str(h)) for h in shown.happenings if isinstance(h, Faulted)],
+    )
+
+
+def _describe_leaders(leaders: Sequence[RunSpan]) -> str:
+    """Who led, one after the other: a bar may be too short for a name."""
+    names = [name for name, _ in groupby(s.node for s in leaders)]
+    shown = [*names[:_LEADERS], *([f"{len(names) - _LEADERS:,} more"] if len(names) > _LEADERS else [])]
+    return f"; led by {', then '.join(shown)}" if len(names) > 1 else ""
+
+
+def _before(other: RunSpan, s: RunSpan) -> bool:
+    """True if another node ran it already, and still does."""
+    same = other is not s and other.app == s.app
+    return same and (other.first, other.node) < (s.first, s.node) and other.end > s.first
+
+
+def _grids(shown: DistributedFailover) -> list[Grid]:
+    """Outputs by stream, partial apps, their moves, and the log."""
+    counts = shown.frame.astype(object)
+    for verdict in ("same", "lost", "spurious", "duplicated"):
+        counts[verdict] = [CountCell(n) for n in counts[verdict]]
+    rows = [
+        [r.app, CountCell(r.events), CountCell(r.again), CountCell(r.several), CountCell(r.missing), CountCell(r.lost)]
+        for r in shown.apps.itertuples()
+    ]
+    names = ["partial app", "events", "processed again", "by two nodes", "missing from a state", "lost"]
+    grids = [Grid.of_frame(counts, what="stream"), Grid(names, rows, what="partial app")]
+    if shown.moves:
+        names = ["begins again", "on", "at", "no node ran it", "revision of", "again", "waiting", "missing"]
+        moved = [
+            [m.app, m.node, when(m.at), "" if m.gap is None else span(m.gap / 1000),
+             "none" if m.revision is None else when(m.revision), CountCell(m.again), CountCell(m.waiting),
+             CountCell(m.missing)]
+            for m in shown.moves[:limit_of()]
+        ]  # fmt: skip
+        grids.append(Grid(names, moved, total=len(shown.moves), what="move"))
+    if shown.happenings:
+        told = [[when(h.at), str(h)] for h in shown.happenings[:limit_of()]]
+        grids.append(Grid(["at", "what"], told, total=len(shown.happenings), what="happening"))
+    return grids
+
+
+def _head(shown: DistributedFailover) -> str:
+    nodes = len(shown.distributed.nodes)
+    on = "1 resource node" if nodes == 1 else f"{nodes} resource nodes"
+    return f"{shown.app} on {on}, against one node that never fails: {shown.said}"
+
+
+@text.register
+def _(shown: DistributedFailover) -> str:
+    return "\n\n".join([_head(shown), *(g.text(footer=False) for g in _grids(shown))])
+
+
+@html.register
+def _(shown: DistributedFailover) -> str:
+    outputs, *rest = (g.html(footer=False) for g in _grids(shown))
+    more = f"<details><summary>partial apps, moves and what came to pass</summary>{''.join(rest)}</details>"
+    lanes = lanes_of(shown)
+    picture = embed_svg(svg(lanes), lanes.title) if shown.outcome.happenings else ""
+    return "".join([paragraph(f"<b>{markup.escape(_head(shown))}</b>"), picture, outputs, more])

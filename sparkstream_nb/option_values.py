@@ -1,0 +1,114 @@
+"""Values of options: functions that `argparse` calls with an option's text, and that raise for a wrong one.
+
+Loads little but the standard library, so that `sparkstream check` starts at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+from keyword import iskeyword
+
+from .limits import Limits
+from .retention import Retention
+
+
+def name_and_value(text: str) -> tuple[str, str]:
+    """`NAME=VALUE` as a pair, for `--param`."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=VALUE")
+    return name, value
+
+
+def stream_and_file(text: str) -> tuple[str, str]:
+    """`STREAM=FILE` as a pair, for `--feed`."""
+    stream, equals, file = text.partition("=")
+    if not equals or not stream or not file:
+        raise argparse.ArgumentTypeError(f"'{text}' is not STREAM=FILE")
+    return stream, file
+
+
+def attribute_and_column(text: str) -> tuple[str, str]:
+    """`ATTRIBUTE=COLUMN` as a pair, for `--map`."""
+    attribute, equals, column = text.partition("=")
+    if not equals or not attribute or not column:
+        raise argparse.ArgumentTypeError(f"'{text}' is not ATTRIBUTE=COLUMN")
+    return attribute, column
+
+
+def decimal_separator(text: str) -> str:
+    """A comma or a point, for `--decimal`."""
+    if text not in (",", "."):
+        raise argparse.ArgumentTypeError(f"'{text}' is neither a comma nor a point")
+    return text
+
+
+def ahead(text: str) -> int | None:
+    """A number of ms, or `off`."""
+    return None if text == "off" else positive(text)
+
+
+def retention(text: str) -> Retention:
+    """Limits such as `recording=500MB,outputs=5GB,days=7`."""
+    return Retention.of(text)
+
+
+def limits(text: str) -> Limits:
+    """Limits such as `characters=1MB,nesting=100`."""
+    return Limits.of(text)
+
+
+def positive(text: str) -> int:
+    """A whole number from 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
+    return int(text)
+
+
+def whole(text: str) -> int:
+    """A whole number from 0."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number")
+    return int(text)
+
+
+def port(text: str) -> int:
+    """A port's number, or 0 for a free one."""
+    if not text.isdecimal() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port: a number from 0 to 65535")
+    return int(text)
+
+
+def counts(text: str) -> list[int]:
+    """Numbers of nodes: `4`, `1-8` or `2,4,8`."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        low = positive(first)
+        high = positive(last) if dash else low
+        if high < low:
+            raise argparse.ArgumentTypeError(f"'{part}' ends before it begins")
+        found += range(low, high + 1)
+    return found
+
+
+def error_ids(text: str) -> list[int]:
+    """Numbers of errors, as `counts`; `all` as an empty list."""
+    try:
+        return [] if text == "all" else counts(text.removesuffix(","))
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no error's number: write NAME --replay 3 4 7-9, or all"
+        ) from None
+
+
+def names(text: str) -> list[str]:
+    """`A,B,...` as a list."""
+    return [part.strip() for part in text.split(",")]
+
+
+def variable(text: str) -> str:
+    """A valid Python variable name, for `-o`."""
+    if not text.isidentifier() or iskeyword(text):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a variable's name")
+    return text

@@ -1,0 +1,150 @@
+"""An app whose query has failed is started again; what ends it every time is found and set aside.
+
+The first tries are as before: a worker that was killed, or a database that was away, needs no more. From the third on,
+the nodes are told to take care (`crash_bisection.py`). An app that fails elsewhere than in its events stays failed,
+with that.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from ..errors import SparkStreamError
+from ..journal.journal import entries_from
+from .crash_bisection import CrashBisection, StepRange, take_last_attempt
+
+PLAIN_TRIES = 2
+MOST_TRIES = 60
+_POLLING_SECONDS = 0.5
+
+
+class Mended(Protocol):
+    """A streaming query as its mending needs it. `care` is what its nodes mind when it is begun."""
+
+    care: CrashBisection
+
+    @property
+    def active(self) -> bool:
+        """True if it runs."""
+
+    def failure(self) -> str | None:
+        """Why it ended by itself; None where it did not."""
+
+    def ended_for_good(self) -> bool:
+        """True if it cannot be begun again in this process."""
+
+    def planned_batch(self) -> tuple[int, tuple[int, int]]:
+        """The number of the last micro-batch that is planned, and its entries: the first, and the first after it."""
+
+    def attempts(self) -> int:
+        """How often the last micro-batch was begun by processes that it may have ended; 0 where it ends none."""
+
+    def begin(self) -> None:
+        """Begins it where it left off. Raises SparkStreamError where it cannot."""
+
+    def cancel(self) -> None:
+        """Ends it."""
+
+
+class QueryRecovery:
+    """Starts a query, and starts it again when it has failed. `say` tells what happened, for a person to read."""
+
+    def __init__(self, query: Mended, inbox: Path, say: Callable[[str], None]) -> None:
+        self.query, self.inbox, self.say = query, inbox, say
+        self._lock = threading.Lock()
+        self._batch = -1
+        self._tries = 0
+        self._wanted = False
+        self._ending: threading.Event | None = None
+
+    def start(self) -> None:
+        """Starts the query where it does not run, and looks after it from now on. Raises what `begin` raises."""
+        with self._lock:
+            if self.query.active or (self._wanted and self._again()):
+                return
+            self.query.care = CrashBisection.of(self.inbox)
+            self._batch, self._tries, self._wanted = -1, self.query.attempts(), True
+            if self._tries > PLAIN_TRIES:  # a process ended in the middle of it, again and again
+                self._batch, entries = self.query.planned_batch()
+                self.query.care = replace(self.query.care, entries=entries, suspects=self._steps(entries))
+                self._may_help(entries)
+            else:
+                self._tries = 0
+                take_last_attempt(self.inbox)
+            self.query.begin()
+            if self._ending is None:
+                self._ending = threading.Event()
+                threading.Thread(target=self._run, args=(self._ending,), name="sparkstream-mend", daemon=True).start()
+
+    def leave(self, timeout: float) -> None:
+        """Looks after the query no more. A start that is under way is waited for, so many seconds; then it is undone
+        when it is through."""
+        self._wanted = False
+        if self._ending is not None:
+            self._ending.set()
+            self._ending = None
+        if self._lock.acquire(timeout=timeout):
+            self._lock.release()
+
+    def again(self) -> bool:
+        """Starts the query again where it has failed, and that may help; whether it runs."""
+        with self._lock:
+            return self._wanted and self._again()
+
+    def _again(self) -> bool:
+        failure = self.query.failure()
+        if failure is None:
+            return self.query.active
+        if self.query.ended_for_good() or not self.inbox.exists():
+            return False
+        batch, entries = self.query.planned_batch()
+        if batch != self._batch:
+            self._batch, self._tries = batch, 0
+            self.query.care = replace(self.query.care, entries=(0, 0), suspects=None)
+        self._tries += 1
+        if self._tries > MOST_TRIES or not self._may_help(entries):
+            self._wanted = False
+            return False
+        self.say(f"The query ended and was started again: {failure}")
+        self.query.begin()
+        if not self._wanted:  # it was stopped meanwhile
+            self.query.cancel()
+        return self._wanted
+
+    def _may_help(self, entries: tuple[int, int]) -> bool:
+        """True if another try may help; sets the care that it takes."""
+        found, care = take_last_attempt(self.inbox), self.query.care
+        if self._tries <= PLAIN_TRIES:
+            return True
+        if self._tries == PLAIN_TRIES + 1:
+            self.query.care = replace(care, entries=entries, suspects=self._steps(entries))
+            return True
+        if found is None:
+            return False  # it fails elsewhere
+        after = care.after(found)
+        if (after.aside, after.asks) != (care.aside, care.asks):
+            after.write(self.inbox)
+            self.say(f"{'An on-demand query' if found.ask is not None else 'An event'} was set aside: {found.why}")
+            after = replace(after, suspects=self._steps(entries))
+        self.query.care = after
+        return True
+
+    def _steps(self, entries: tuple[int, int]) -> StepRange | None:
+        """The steps of some entries."""
+        found = [e for e, _ in entries_from(self.inbox) if entries[0] <= e.seq < entries[1] and e.steps]
+        return StepRange(found[0].step, found[-1].step + found[-1].steps) if found else None
+
+    def _run(self, ending: threading.Event) -> None:
+        while not ending.wait(_POLLING_SECONDS):
+            try:
+                if self.query.failure() is not None and not self.again():
+                    break
+            except SparkStreamError as error:
+                self.say(str(error))
+                break
+        if self._ending is ending:
+            self._ending = None

@@ -1,0 +1,54 @@
+"""What the nodes of a fully distributed app make of a recording, against one node that takes all and never fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..engine.node import NodeEngine
+from ..engine.state.batch import InputBatch
+from ..nodes.distributed import Distributed, DistributedLane
+from ..nodes.instance import InstanceReport
+from ..nodes.tallies import Tally
+from ..plan.nodes import Retrieval
+from ..simulation.faults import Fault
+from ..simulation.timeline import Happening
+from .failover_replay import Item, OutputParts, Tables, tallies_of
+from .replay import Nodes
+
+
+@dataclass(frozen=True)
+class DistributedOutcome:
+    """A run from clock `first` to `last` (ms): what became of each partial app's events, what came to pass, what the
+    nodes put out (with `node` and `replayed`), and how that compares with one node's, by stream."""
+
+    reports: Mapping[str, InstanceReport]
+    happenings: Sequence[Happening]
+    outputs: Tables
+    tallies: dict[str, Tally]
+    first: int
+    last: int
+
+
+def distributed_outcome(items: Sequence[Item], app: Distributed, nodes: Nodes, truth: Tables) -> DistributedOutcome:
+    """What the nodes make of `items`, against the `truth` of one node."""
+    lane = DistributedLane(
+        nodes.plan,
+        app,
+        lambda plan: NodeEngine(plan, allow_scripts=nodes.scripts, start=nodes.start, limits=nodes.limits, chunks=True),
+    )
+    found = OutputParts()
+    for item in items:
+        match item:
+            case InputBatch():
+                for p in lane.step(item):
+                    found.take(p.outputs, node=p.node, replayed=p.replayed)
+            case Retrieval():
+                lane.answer(item)
+            case Fault():
+                lane.happen(item)
+    happenings = [] if lane.start is None else lane.timeline(lane.now).happenings
+    outputs = found.tables()
+    tallies = tallies_of(outputs, nodes, truth)
+    reports = {i.lane.name: i.lane.report for i in lane.instances}
+    return DistributedOutcome(reports, happenings, outputs, tallies, lane.start or 0, lane.now)

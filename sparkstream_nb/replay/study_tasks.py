@@ -1,0 +1,150 @@
+"""What-if: what came in, taken by many numbers of nodes under many routings, with outputs counted against one node's.
+
+Each combination is a task; on Spark, all are one job. A Python worker reads the recording and computes the truth once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import SparkStreamError
+from ..journal.tasks import Task, TaskFailed, Tasks
+from ..nodes.tallies import Tally, table_of, tally
+from ..plan.nodes import Plan
+from ..types import Schema
+from .replay import ONE, NodeReplay, Nodes, Recording, Way, read_recording, replay_nodes
+
+_SCHEMA = "way int, stream string, same long, lost long, spurious long, duplicated long, events array<long>"
+
+
+@dataclass(frozen=True)
+class Input:
+    """A recording on disk: the inbox in `folder` up to entry `last`, of an app that began with so many nodes."""
+
+    folder: str
+    schemas: Mapping[str, Schema]
+    began: int
+    last: int
+
+    def read(self) -> Recording:
+        """Raises SparkStreamError where the beginning is not kept any more."""
+        return read_recording(Path(self.folder), self.schemas, self.began, last=self.last)
+
+
+@dataclass(frozen=True)
+class RoutingOutcome:
+    """What a way of routing makes of a recording: a tally by derived stream, and how many events each node took."""
+
+    way: Way
+    tallies: Mapping[str, Tally]
+    events: tuple[int, ...]
+
+
+def outcome(came_in: Recording, way: Way, nodes: Nodes, truth: Mapping[str, pa.Table]) -> RoutingOutcome:
+    """The outcome of a way; `truth` is `outputs` of one node."""
+    found = outputs(replay_nodes(came_in, way, nodes), nodes.plan)
+    events = np.zeros(way.nodes, np.int64)
+    for item in came_in.recorded_events:
+        for places in way.places(came_in, item).values():
+            events += np.bincount(places, minlength=way.nodes)
+    streams = [s for s in nodes.plan.streams if s in truth or s in found]
+    return RoutingOutcome(way, {s: tally(truth.get(s), found.get(s)) for s in streams}, tuple(events.tolist()))
+
+
+def outputs(replays: Iterable[NodeReplay], plan: Plan) -> dict[str, pa.Table]:
+    """By derived stream, the outputs of all nodes as `table_of`, with the app's clock."""
+    parts: dict[str, list[pa.Table]] = {}
+    for replay in replays:
+        for stream, emitted in replay.streams.items():
+            if "#" in stream:
+                continue
+            for rows, clock in emitted:
+                own = table_of(rows).append_column("clock", pa.array(clock[rows.step]))
+                parts.setdefault(stream, []).append(own)
+    return {s: pa.concat_tables(own) for s, own in parts.items()}
+
+
+@lru_cache(maxsize=1)
+def _prepare_worker(source: Hashed, nodes: Hashed) -> tuple[Recording, dict[str, pa.Table]]:
+    """The recording and its truth; kept by a worker for its next tasks."""
+    came_in = source.value.read()
+    return came_in, outputs(replay_nodes(came_in, ONE, nodes.value), nodes.value.plan)
+
+
+@dataclass(frozen=True)
+class Hashed:
+    """A value that is told from others by a key."""
+
+    key: str
+    value: Any = None
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hashed) and self.key == other.key
+
+
+@dataclass(frozen=True)
+class _StudyTask:
+    """The work on one partition of Spark's: each row is the number of a way."""
+
+    ways: Sequence[Way]
+    source: Input
+    nodes: Nodes
+    key: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for i in batch.column(0).to_pylist():
+                came_in, truth = _prepare_worker(Hashed(self.key, self.source), Hashed(self.key, self.nodes))
+                found = outcome(came_in, self.ways[i], self.nodes, truth)
+                yield _rows(i, found)
+
+
+def _rows(way: int, found: RoutingOutcome) -> pa.RecordBatch:
+    tallies = [("", Tally()), *found.tallies.items()]
+    return pa.RecordBatch.from_pylist(
+        [
+            {"way": way, "stream": s, "same": t.same, "lost": t.lost, "spurious": t.spurious,
+             "duplicated": t.duplicated, "events": list(found.events)}
+            for s, t in tallies
+        ],
+        pa.schema(
+            [("way", pa.int32()), ("stream", pa.string()),
+             *((n, pa.int64()) for n in ("same", "lost", "spurious", "duplicated")),
+             ("events", pa.list_(pa.int64()))]
+        ),
+    )  # fmt: skip
+
+
+def rows_of(tasks: Tasks, task: Task, count: int, schema: str, *, parts: int) -> list[dict[str, Any]]:
+    """The rows of a study, `count` runs of it in so many `parts`. Raises SparkStreamError where it fails."""
+    try:
+        return list(tasks.each(task, count, schema, tasks=parts).to_pylist())
+    except TaskFailed as e:
+        raise SparkStreamError(f"the study failed: {e}") from e
+
+
+def run_study(tasks: Tasks, source: Input, nodes: Nodes, ways: Sequence[Way], key: str) -> list[RoutingOutcome]:
+    """The outcome of every way, each computed by a task. `key` names the recording and the plan for workers that have
+    them already. Raises SparkStreamError where a replay fails."""
+    # Those with most nodes take longest: they begin first.
+    ordered = sorted(ways, key=lambda w: -w.nodes)
+    task = _StudyTask(ordered, source, nodes, key)
+    rows = rows_of(tasks, task, len(ordered), _SCHEMA, parts=len(ordered))
+    tallies: dict[Way, dict[str, Tally]] = {w: {} for w in ordered}
+    events: dict[Way, tuple[int, ...]] = {}
+    for r in rows:
+        way = ordered[r["way"]]
+        events[way] = tuple(r["events"])
+        if r["stream"]:
+            tallies[way][r["stream"]] = Tally(r["same"], r["lost"], r["spurious"], r["duplicated"])
+    return [RoutingOutcome(w, tallies[w], events[w]) for w in ways]

@@ -1,0 +1,166 @@
+"""Tables in databases, as a node's micro-batch sees them.
+
+A node takes its turn with the tables (`stores.tables.Turn`) from the first row that it asks for to the end of its
+micro-batch: nodes see one another's changes whole, one after the other. What it has read is kept in a file, since Spark
+may repeat a micro-batch whose changes the databases have by then: a repeated batch reads what it read at first, and
+changes nothing. So what a node puts out, its state and the tables agree, and each change is made once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..errors import StoreError
+from ..journal.checkpoints import FileStore
+from ..plan.stored import StoredTableLayout, TableChanges, Terms, Values
+from ..stores.address import Database, Secret
+
+if TYPE_CHECKING:  # it loads SQLAlchemy
+    from ..stores.tables import SqlTables, Turn
+
+T = TypeVar("T")
+_opened: dict[bytes, list[SqlTables]] = {}
+
+
+def pack_tables(tables: Iterable[tuple[Database, Sequence[StoredTableLayout]]]) -> bytes:
+    """Databases, with their passwords, and their tables, for the workers."""
+    return pickle.dumps(
+        [
+            (replace(d, password=None), None if d.password is None else d.password.reveal(), tuple(layouts))
+            for d, layouts in tables
+        ]
+    )
+
+
+def _open(blob: bytes) -> list[SqlTables]:
+    """The databases of `pack_tables`, opened once per worker, in the same order everywhere."""
+    from ..stores.tables import SqlTables
+
+    key = hashlib.blake2b(blob, digest_size=16).digest()
+    if key not in _opened:
+        _opened[key] = [
+            SqlTables(replace(d, password=None if password is None else Secret(password)), layouts)
+            for d, password, layouts in sorted(pickle.loads(blob), key=lambda x: str(x[0]))
+        ]
+    return _opened[key]
+
+
+@dataclass(frozen=True)
+class BatchOf:
+    """A micro-batch of one node: the life of the app, the node's number, and what tells the batch from others."""
+
+    run: str
+    node: int
+    batch: str
+
+
+class NodeTables:
+    """The `RowSource` of a node's engine during one micro-batch."""
+
+    def __init__(self, tables: Sequence[SqlTables], batch: BatchOf, files: FileStore) -> None:
+        self._tables, self._batch, self._files = tables, batch, files
+        self._file = f"reads/node-{batch.node}.json"
+        self._owner = {t: i for i, x in enumerate(tables) for t in x.layouts}
+        self._turns: list[Turn] = []
+        self._done: list[bool] = []
+        self._read: list[list[Values]] = []
+        self._again: list[list[Values]] | None = None
+        self._began = False
+
+    def fetch(self, table: str, wanted: Sequence[Terms] | None) -> Sequence[Values]:
+        """As `RowSource.fetch`; in a repeated batch the rows of the first time."""
+        self._begin()
+        if self._again is not None:
+            return self._again.pop(0)
+        rows = self._turns[self._owner[table]].fetch(table, wanted)
+        self._read.append(rows)
+        return rows
+
+    def unfit(self, table: str, row: Values) -> str | None:
+        """As `RowSource.unfit`."""
+        from ..stores.tables import why_unfit
+
+        return why_unfit(self._tables[self._owner[table]], table, row)
+
+    def _begin(self) -> None:
+        if self._began:
+            return
+        self._began = True
+        b = self._batch
+        for tables in self._tables:
+            self._turns.append(tables.begin())
+        self._done = [turn.last(b.run, b.node) == b.batch for turn in self._turns]
+        kept = self._kept()
+        if kept is not None and (any(self._done) or not kept["changes"]):
+            self._again = [[tuple(row) for row in rows] for rows in kept["read"]]
+        elif any(self._done):
+            raise StoreError(
+                f"The tables of {self._tables[self._done.index(True)].database} have the changes of a micro-batch of "
+                f"node {b.node + 1} that is repeated, and {self._file}, which says what it read, is missing. "
+                "Deploy the app anew (fresh=True)."
+            )
+
+    def _kept(self) -> dict[str, Any] | None:
+        """What this batch read when it ran before; None where it did not."""
+        try:
+            kept: dict[str, Any] = json.loads(self._files.get(self._file))
+        except FileNotFoundError:
+            return None
+        return kept if kept["batch"] == [self._batch.run, self._batch.batch] else None
+
+    def end(self, changes: Sequence[TableChanges]) -> None:
+        """Commits the changes, unless they are in the databases already."""
+        if changes:
+            self._begin()
+        if not self._began:
+            return
+        if self._again is None:
+            self._keep(bool(changes))
+        b = self._batch
+        for i, turn in enumerate(self._turns):
+            own = [c for c in changes if self._owner[c.table] == i]
+            if own and not self._done[i]:
+                turn.end(own, b.run, b.node, b.batch)
+            else:
+                turn.leave()
+        self._turns = []
+
+    def _keep(self, changes: bool) -> None:
+        text = json.dumps({"batch": [self._batch.run, self._batch.batch], "changes": changes, "read": self._read})
+        self._files.put(self._file, text.encode())
+
+    def leave(self) -> None:
+        """Ends the turn with nothing changed; after `end` there is nothing to do."""
+        turns, self._turns = self._turns, []
+        for turn in turns:
+            turn.leave()
+
+
+def with_tables(blob: bytes, batch: BatchOf, files: FileStore, work: Callable[[NodeTables], T]) -> T:
+    """Runs `work` with the tables of a node, again from its beginning where a database was busy or gone. What a batch
+    reads is kept among `files`.
+
+    `work` ends by `NodeTables.end`. Raises StoreError as `SqlTables.tried` does.
+    """
+    tables = _open(blob)
+
+    def attempt() -> T:
+        source = NodeTables(tables, batch, files)
+        try:
+            return work(source)
+        finally:
+            source.leave()
+
+    tried = attempt
+    for one in tables:
+        tried = _retry_transactions(one, tried)
+    return tried()
+
+
+def _retry_transactions(tables: SqlTables, work: Callable[[], T]) -> Callable[[], T]:
+    return lambda: tables.run_transaction(work)

@@ -1,0 +1,150 @@
+"""An engine host: a process that keeps the engines of one Spark partition of an app's run, and works for the worker
+that Spark gives the partition to (`hosts.py`).
+
+It works for one worker at a time: another that connects meanwhile, such as one of a later attempt, waits. It ends
+
+- with the fork server, which has the other end of its lifeline;
+- when its worker dies in the middle, since Spark kills a worker to end its work;
+- after it has raised an error, as Spark's workers do: what it may have left in memory goes with it;
+- after a minute without work, as Spark's workers do, where its engines are made again soon, or its app is gone;
+- when the fork server is told that the run has ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import select
+import socket
+import sys
+import threading
+from typing import Any
+
+from ...journal import rows
+from ..node_spec import NodeWork
+from ..node_work import work_off
+from .hosts import BEGUN, DONE, GONE, RAISED, STATE, Columns, Line, pack_error
+
+IDLE_SECONDS = 60.0
+_SMALL = 1 << 20
+"""Bytes of state that are restored in some 20 ms."""
+
+
+class _State:
+    """The state of a node, which the worker reads and writes. A `NodeState`."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def version(self) -> tuple[str, str] | None:
+        found: tuple[str, str] | None = self._ask("version")
+        return found
+
+    def set_version(self, version: str, digests: str) -> None:
+        self._ask("set_version", version, digests)
+
+    def piece(self, digest: str) -> bytes | None:
+        found: bytes | None = self._ask("piece", digest)
+        return found
+
+    def put_piece(self, digest: str, piece: bytes) -> None:
+        self._ask("put_piece", digest, piece)
+
+    def remove_piece(self, digest: str) -> None:
+        self._ask("remove_piece", digest)
+
+    def _ask(self, method: str, *arguments: Any) -> Any:
+        self._line.send((STATE, method, arguments))
+        good, found = self._line.receive()
+        if not good:
+            raise pickle.loads(found)
+        return found
+
+
+class Host:
+    """The host's loop. `listener`: where workers connect; `lifeline`: closed at the other end by the server's end."""
+
+    def __init__(self, listener: socket.socket, lifeline: socket.socket) -> None:
+        self.listener, self.lifeline = listener, lifeline
+        self._digest = b""
+        self._work: NodeWork | None = None
+        self._sizes: dict[int, int] = {}
+        """Bytes of state by node."""
+        self._works_for: socket.socket | None = None
+
+    def serve(self) -> None:
+        """Works for workers, one after the other, until it has to end."""
+        waits = select.poll()
+        waits.register(self.listener, select.POLLIN)
+        waits.register(self.lifeline, 0)  # poll always tells of its end
+        while True:
+            found = dict(waits.poll(1000 * IDLE_SECONDS))
+            if self.lifeline.fileno() in found or (not found and self._may_end()):
+                return
+            if found:
+                connection, _ = self.listener.accept()
+                line = Line(connection)
+                try:
+                    if not self._serve(connection, line):
+                        return
+                finally:
+                    line.close()
+
+    def _may_end(self) -> bool:
+        return self._work is None or sum(self._sizes.values()) <= _SMALL or not self._work.folder.exists()
+
+    def _serve(self, connection: socket.socket, line: Line) -> bool:
+        """Works for a worker; whether the host may go on."""
+        # Before it says so, a worker that it cannot work for asks for another host; from then on both end together.
+        try:
+            digest, key, given = line.receive()
+            line.send((BEGUN, digest != self._digest))
+            data = line.receive() if digest != self._digest else None
+        except GONE:
+            return True
+        self._works_for = connection
+        threading.Thread(target=self._watch, args=(connection, connection.dup()), daemon=True).start()
+        kind, what = self._work_off(line, digest, data, key, given)
+        self._works_for = None
+        with contextlib.suppress(OSError):  # the worker has died just now
+            line.send((kind, what))
+            return kind == DONE
+        return False
+
+    def _work_off(
+        self, line: Line, digest: bytes, data: bytes | None, key: int, given: Columns
+    ) -> tuple[str, Columns | bytes]:
+        """The results, or the error, pickled. `data`: the work, where it is another one than before."""
+        try:
+            if data is not None:
+                self._work, self._digest = pickle.loads(data), digest
+            assert self._work is not None
+            found = work_off(self._work, _State(line), key, rows.from_columns(given))
+            for row in found:
+                if isinstance(row, rows.NodeDone):
+                    self._sizes[key] = row.report.state_bytes
+            return DONE, rows.to_columns(found)
+        except BaseException as error:
+            return RAISED, pack_error(error)
+
+    def _watch(self, connection: socket.socket, own: socket.socket) -> None:
+        """Ends this process when the worker, or the server, dies while it works for that worker. Waits on a copy of the
+        connection, which the loop cannot close."""
+        with own:
+            waits = select.poll()
+            for end in (own, self.lifeline):
+                waits.register(end, 0)
+            waits.poll()
+            if self._works_for is connection:
+                os._exit(1)
+
+
+def main(listener: int, lifeline: int) -> None:
+    """The process, with the files that the fork server made."""
+    with socket.socket(fileno=listener) as listens, socket.socket(fileno=lifeline) as lives:
+        Host(listens, lives).serve()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

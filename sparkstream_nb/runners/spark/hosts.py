@@ -1,0 +1,199 @@
+"""Engine hosts, as Spark's workers and the app's process use them: a process for each Spark partition of an app's run,
+which keeps the engines of the partition's nodes (`host.py`).
+
+Spark gives a partition to any idle worker, and ends workers that are idle for a minute. An engine in a worker would be
+made again from its state in most micro-batches; in a host it stays. The fork server (`forks.py`) forks the hosts. A
+worker sends the host of its partition the work, and answers its requests for the node's state, which Spark lets only
+the worker read and write. Where there is no fork server, the worker does the work itself.
+
+To Spark a host is part of the worker: a worker whose host dies in the middle ends as well, and so does a host whose
+worker dies. An engine is used again only where its version is the one in the state (`node_work.py`), so that a host may
+end at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pickle
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ...system import unix_socket
+from ..node_spec import NodeState, NodeWork
+from . import forked
+
+SOCKET = "socket"
+"""The fork server's socket in its folder, beside those of its hosts."""
+HOST, END = "host", "end"
+"""The first words of requests to the fork server: for a host by its name, and to end the hosts of a run."""
+BEGUN, STATE, DONE, RAISED = "begun", "state", "done", "raised"
+"""The kinds of messages that a host sends."""
+GONE = (EOFError, OSError, pickle.UnpicklingError)
+"""The errors of a line whose other end is gone."""
+_TRIES = 5
+_PAUSE = 0.02
+_SECONDS = 5.0
+
+Columns = Mapping[str, list[Any]]
+"""Rows by the columns of `journal.COLUMNS`."""
+
+folder: Path | None = None
+"""The folder of the fork server that this process was forked from; None where it was not."""
+
+
+@dataclass(frozen=True)
+class PackedWork:
+    """A pickled `NodeWork`, and what a worker has to know of it without unpickling."""
+
+    run: str
+    keep: bool
+    data: bytes
+    digest: bytes
+
+    @staticmethod
+    def of(work: NodeWork) -> PackedWork:
+        data = pickle.dumps(work)
+        return PackedWork(work.run, work.keep, data, hashlib.blake2b(data, digest_size=16).digest())
+
+    def unpack(self) -> NodeWork:
+        """The inverse of `of`."""
+        work: NodeWork = pickle.loads(self.data)
+        return work
+
+
+class Line:
+    """A connection of a worker to a host, which send each other pickled objects over it."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection, self._stream = connection, connection.makefile("rwb")
+
+    def send(self, message: object) -> None:
+        """Sends an object. Raises one of `GONE`."""
+        pickle.dump(message, self._stream, pickle.HIGHEST_PROTOCOL)
+        self._stream.flush()
+
+    def receive(self) -> Any:
+        """The next object. Raises one of `GONE`."""
+        return pickle.load(self._stream)
+
+    def close(self) -> None:
+        """Closes this end."""
+        with contextlib.suppress(OSError):
+            self._stream.close()
+        self._connection.close()
+
+
+def pack_error(error: BaseException, other: type[Exception] = RuntimeError) -> bytes:
+    """An error, pickled; where that does not preserve it, one of class `other` with its text."""
+    with contextlib.suppress(Exception):
+        data = pickle.dumps(error)
+        found = pickle.loads(data)
+        if type(found) is type(error) and str(found) == str(error):
+            return data
+    return pickle.dumps(other(f"{type(error).__name__}: {error}"))
+
+
+def prefix(run: str) -> str:
+    """The first part of the names of a run's hosts. They are short, as paths of sockets have to be."""
+    return f"h{hashlib.blake2b(run.encode(), digest_size=6).hexdigest()}-"
+
+
+def work_in_host(work: PackedWork, partition: int, state: NodeState, key: int, given: Columns) -> Columns | None:
+    """The results of a node's entries, which the host of the partition works on; None where no host can be had, and
+    nothing was done. Raises the errors that are raised in the host."""
+    if folder is None or not work.keep:
+        return None
+    name = f"{prefix(work.run)}{partition}"
+    for tried in range(_TRIES):
+        if tried:
+            time.sleep(_PAUSE)
+        try:
+            connection = _connect_to_host(folder, name)
+        except OSError:
+            continue
+        line = Line(connection)
+        try:
+            line.send((work.digest, key, given))
+            begun, wants = line.receive()
+        except GONE:  # it was about to end, and has done nothing
+            line.close()
+            continue
+        assert begun == BEGUN
+        try:
+            return _serve_host(line, work.data if wants else None, state)
+        finally:
+            line.close()
+    return None
+
+
+def _connect_to_host(folder: Path, name: str) -> socket.socket:
+    """A connection to a host, for which the fork server is asked where it does not answer. Raises OSError where there
+    is none."""
+    with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+        return _connection(folder / name)
+    with _connection(folder / SOCKET) as server:
+        server.settimeout(_SECONDS)
+        # Spark may have added folders of modules.
+        environment = {**os.environb, b"PYTHONPATH": os.fsencode(os.pathsep.join(filter(None, sys.path)))}
+        forked.request(server, [HOST, name], environment)
+        server.recv(1)
+    return _connection(folder / name)
+
+
+def _connection(path: Path) -> socket.socket:
+    connection = unix_socket()
+    try:
+        connection.connect(str(path))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _serve_host(line: Line, data: bytes | None, state: NodeState) -> Columns:
+    """Answers a host that has begun, until it is done."""
+    try:
+        if data is not None:
+            line.send(data)
+        while True:
+            kind, *what = line.receive()
+            if kind != STATE:
+                break
+            line.send(_answer(state, *what))
+    except GONE:
+        _die()
+    if kind == RAISED:
+        raise pickle.loads(what[0])
+    found: Columns = what[0]
+    return found
+
+
+def _answer(state: NodeState, method: str, arguments: tuple[Any, ...]) -> tuple[bool, Any]:
+    """Calls a method of the state: (whether it succeeded, what it returned or raised). Spark's errors say nothing of
+    the events (`recovery.care`), nor does an OSError."""
+    try:
+        return True, getattr(state, method)(*arguments)
+    except Exception as error:
+        return False, pack_error(error, OSError)
+
+
+def _die() -> NoReturn:
+    """Ends this worker as if the engine, which ended its host, had run in it."""
+    os._exit(1)
+
+
+def end(folder: Path | None, run: str) -> None:
+    """Ends the hosts of an app's run, in the app's process. `folder`: the fork server's, where there is one."""
+    if folder is None:
+        return
+    with contextlib.suppress(OSError), _connection(folder / SOCKET) as server:
+        server.settimeout(_SECONDS)
+        forked.request(server, [END, prefix(run)], {}, files=())
+        server.recv(1)
