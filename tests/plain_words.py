@@ -6,7 +6,7 @@
 
 `make check` runs it. The first line of a docstring says what the thing is or does: it does not begin with a question
 word. Idioms are those of `IDIOMS`. A function's name is a verb phrase (`pack_error`), a property's a noun, and not a
-participle alone (`packed`). Code in documents is not looked at.
+participle alone (`packed`).
 """
 
 from __future__ import annotations
