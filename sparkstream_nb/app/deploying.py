@@ -220,8 +220,8 @@ def _finish(former: App, deployment: Deployment, plan: Plan) -> None:
         with suppress(SparkStreamError):
             former.start()
         raise Misuse(
-            f"{deployment.name} is not changed, as what came in before is not committed: {str(error).rstrip('.')}. "
-            "fresh=True (--fresh) begins anew"
+            f"{deployment.name} is not changed, as its earlier input is not committed: {str(error).rstrip('.')}. "
+            "fresh=True (--fresh) starts from scratch"
         ) from None
 
 

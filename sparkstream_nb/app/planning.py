@@ -171,7 +171,7 @@ def _apply_routing(
     plans = tuple(without(plan, off) for plan in plans)
     led = led_by(plans[0], layer.route) if request.alerts == "leader" and isinstance(mode, ActiveActive) else None
     if led is not None and LEADER in nodes.shard_ids:
-        raise Misuse(f"a shard id is '{LEADER}', which is that of the node for alerts='leader': give the shard another")
+        raise Misuse(f"a shard id is '{LEADER}', the shard id of the node for alerts='leader': give the shard another")
     return plans, _RoutedQueries(layer.route, off, led)
 
 

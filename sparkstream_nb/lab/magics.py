@@ -142,7 +142,7 @@ class SiddhiMagic(Magics):
         if o.background or fed.events:
             self._fed.add(app.home, stream, source)
             if again:
-                twice = "what came in then is there twice. %%siddhi --fresh begins anew."
+                twice = "its events are counted twice. %%siddhi --fresh starts from scratch."
                 print(f"{o.source} was fed to {o.stream} before: {twice}")
         self._keep(o, fed)
         return fed
@@ -230,7 +230,7 @@ class SiddhiMagic(Magics):
         if o.other is not None and o.kind not in ("cut", "slow"):
             raise Misuse(f"%siddhi fault: {o.kind} has one node, and '{o.other}' is one more")
         if o.by is not None and o.kind != "slow":
-            raise Misuse(f"%siddhi fault: {o.kind} is not by so many ms: leave --by out")
+            raise Misuse(f"%siddhi fault: {o.kind} takes no --by: leave it out")
         if o.kind in ("kill", "restart"):
             if o.until is not None:
                 raise Misuse(f"%siddhi fault: {o.kind} has no end: leave --until out")
@@ -462,7 +462,7 @@ class Interrupted(Misuse):
 def describe_interrupted(app: App) -> str:
     """The state of an app after the Stop button, in words that agree with `%siddhi list`."""
     if app.state == "stopped":
-        again = "starts again with its next event or query"
+        again = "starts from scratch with its next event or query"
         return f"what was committed stays. {app.name} is stopped, and {again}"
     return f"what was committed stays. {app.name} is {app.state}"
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from sparkstream_nb.app import App
-from sparkstream_nb.app.results.answers import ArrivalCounts
+from sparkstream_nb.app.results.answers import InputCounts
 from sparkstream_nb.lab.display import text
 from sparkstream_nb.retention import Retention
 
@@ -36,7 +36,7 @@ def test_what_came_in_is_shown_with_its_node(run: Run) -> None:
         "n": [1, None, 3, 4],
         "o": [None, {"x": 1}, None, None],
     }
-    assert shown.came == ArrivalCounts(4, 0)
+    assert shown.came == InputCounts(4, 0)
     assert [line.split()[-2] for line in text(shown).splitlines()[2:4]] == ["3", "4"]
     assert text(shown).splitlines()[-1] == "showing 2 of 4 events · times in UTC"
     assert app.output("S", last=3).frame["k"].tolist() == ["b", "c", "d"]

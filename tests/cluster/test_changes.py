@@ -1,4 +1,4 @@
-"""A changed app is deployed again: what is unchanged goes on, and the rest begins anew and is named."""
+"""A changed app is deployed again: what is unchanged goes on, and the rest starts from scratch and is named."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_what_is_unchanged_goes_on(run: Callable[..., App], tmp_path: Path, node
     trash = next((tmp_path / "home" / "trash").iterdir())
     assert app.redeployed == (
         "The app was changed, and goes on where it was. Kept: table T, aggregation A, queries kept, into. "
-        f"Begun anew, as they changed: query other. New: query added. What was dropped is in {trash}."
+        f"Started from scratch, as they changed: query other. New: query added. What was dropped is in {trash}."
     )
     assert sorted(p.name for p in trash.iterdir())[0] == "app.json"
     send(app, 8)

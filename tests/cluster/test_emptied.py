@@ -70,7 +70,7 @@ def test_a_duckdb_file_is_copied_before_an_aggregation_goes(way: str, tmp_path: 
     store.close()
     (said,) = emptied(deployment, PLAIN, trash)
     copy = trash / "store-1-sums.duckdb"
-    assert str(said).endswith(f"{file} what was there of A, whoever wrote it. The file as it was is {copy}.")
+    assert str(said).endswith(f"{file} what was there of A, whichever app wrote it. The file as it was is {copy}.")
     assert str(said).startswith("fresh removed from ")
     assert copy.stat().st_mode & 0o777 == 0o600
     for place, rows in ((file, 0), (copy, 1)):
@@ -88,8 +88,8 @@ def test_of_a_database_the_rows_of_its_shards_go_and_are_named(tmp_path: Path) -
     fill(store, PARTITIONED, "b")
     store.close()
     said = (
-        f"fresh removed from sqlite:{tmp_path / 'sums.db'} what was there of A (shards a, b), whoever wrote it. There "
-        "is no copy."
+        f"fresh removed from sqlite:{tmp_path / 'sums.db'} what was there of A (shards a, b), "
+        "whichever app wrote it. There is no copy."
     )
     assert emptied(deployment, PARTITIONED, tmp_path / "trash") == [said]
     assert emptied(deployment, PARTITIONED, tmp_path / "trash") == [None]

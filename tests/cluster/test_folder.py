@@ -114,12 +114,12 @@ def test_what_a_deployment_would_change_is_told_before(tmp_path: Path) -> None:
     before = {f: (tmp_path / f).read_bytes() for f in files(tmp_path)}
     changed = APP.replace("length(3)", "length(4)") + other
     added = "@info(name = 'r') from S#window.length(2) select max(a) as most insert into Out3;"
-    begins_anew = "app begins anew, and all of its state is dropped: "
+    begins_anew = "app starts from scratch, and all of its state is dropped: "
     goes_on = "app goes on where it is, with what is unchanged.\n  Kept: query o.\n  "
     without_q = "define stream S (a int);" + other + added
     for text, how, said in (
         (APP + other + "-- as it is", {}, "app goes on with all of its state: it means what it meant before."),
-        (changed, {}, goes_on + "Begun anew, as they changed: query q."),
+        (changed, {}, goes_on + "Started from scratch, as they changed: query q."),
         (without_q, {}, goes_on + "New: query r.\n  Dropped: query q."),
         (changed, {"fresh": True}, begins_anew + "fresh was asked for."),
         (changed, {"shard_ids": ["b"]}, begins_anew + "the shard ids are b now, and were node-1."),
@@ -212,7 +212,7 @@ def test_a_damaged_app_json_is_an_error_with_the_way_out(damaged: str | bytes, t
     open_folder(deployment, plan)
     (tmp_path / "store.duckdb").write_text("sums")
     (tmp_path / "app.json").write_bytes(damaged if isinstance(damaged, bytes) else damaged.encode())
-    with pytest.raises(Misuse, match=r"app\.json cannot be read: .* fresh=True \(--fresh\) begins anew"):
+    with pytest.raises(Misuse, match=r"app\.json cannot be read: .* fresh=True \(--fresh\) starts from scratch"):
         open_folder(deployment, plan)
     assert (tmp_path / "store.duckdb").read_text() == "sums"
     life, _ = open_folder(replace(deployment, fresh=True), plan)

@@ -44,7 +44,7 @@ def test_an_app_is_removed_with_its_folder(run: Callable[..., App], tmp_path: Pa
     assert "app" not in apps()
     with pytest.raises(Misuse, match="is no app's folder"):
         remove_app("app", app.home)
-    assert used(run).output("O").frame["v"].tolist() == [1], "it begins anew"
+    assert used(run).output("O").frame["v"].tolist() == [1], "it starts from scratch"
 
 
 def test_what_is_elsewhere_and_what_is_not_the_apps_stays(run: Callable[..., App], tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ def test_a_damaged_file_is_named_with_the_ways_out(
 ) -> None:
     said = damaged(run, tmp_path, damage)
     assert re.search(what, said)
-    assert "back from a copy; fresh=True (--fresh) begins anew" in said
+    assert "back from a copy; fresh=True (--fresh) starts from scratch" in said
 
 
 @pytest.mark.thorough
@@ -223,7 +223,7 @@ def test_a_damaged_checkpoint_of_spark_is_named_with_the_ways_out(
 ) -> None:
     said = damaged(run, tmp_path, damage)
     assert re.search("/checkpoint(/offsets/[0-9]+ is gone| cannot be read: )", said)
-    assert "back from a copy; fresh=True (--fresh) begins anew" in said
+    assert "back from a copy; fresh=True (--fresh) starts from scratch" in said
 
 
 def test_damaged_outputs_are_one_line(run: Callable[..., App], tmp_path: Path) -> None:
@@ -259,6 +259,6 @@ def test_what_a_connect_server_handed_over_is_named(run: Callable[..., App], tmp
     (home / "store.duckdb").unlink()
     (life / "handed").mkdir()
     (life / "handed" / "000000000000.arrows").touch()
-    with pytest.raises(Misuse, match="that a Spark Connect server handed over and nobody has committed"):
+    with pytest.raises(Misuse, match="that a Spark Connect server handed over and that are not committed"):
         run(APP)
     assert (life / "handed" / "000000000000.arrows").exists()

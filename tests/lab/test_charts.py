@@ -306,12 +306,12 @@ def test_choices(app: StandIn) -> None:
     assert menu["values"] == [['"other"', "other"], ['"wso2"', "wso2"]]
     assert view.series().merged.tolist() == [160]
     assert view.series().parts.tolist() == [[200], [100]]
-    view._received({"do": "key", "key": 0, "token": '"wso2"'})
+    view._handle_message({"do": "key", "key": 0, "token": '"wso2"'})
     assert (view.series().group, view.series().merged.tolist()) == ("wso2", [100])
-    view._received({"do": "choose", "per": "sec"})
+    view._handle_message({"do": "choose", "per": "sec"})
     assert view.series().names[-1] == "2024-06-01 10:30:03"
     assert view.choice.group == ("wso2",)
-    view._received({"do": "choose", "measure": "total"})
+    view._handle_message({"do": "choose", "measure": "total"})
     assert view.series().merged.tolist() == [10, 20, 10, 30]
     before = len(app.calls)
     view.refresh()
@@ -359,11 +359,11 @@ def test_stacked_or_side_by_side_and_the_table(app: StandIn) -> None:
     view = app.view("TradeAggregation", per="hour", measure="total")
     state = view._state()
     assert (state["stacked"], state["stacks"], state["table"], state["numbers"]) == (True, True, False, "")
-    view._received({"do": "choose", "stacked": False})
+    view._handle_message({"do": "choose", "stacked": False})
     assert not view._state()["stacked"]
     assert len(bars(view.series())) == 2
     assert len({y + high for shard in bars(view.series()) for _, y, _, high in shard}) == 1  # from one base line
-    view._received({"do": "choose", "table": True})
+    view._handle_message({"do": "choose", "table": True})
     assert "<table>" in view._state()["numbers"]
     assert "<details open>" in view.html()
 
@@ -371,14 +371,14 @@ def test_stacked_or_side_by_side_and_the_table(app: StandIn) -> None:
 def test_what_wso2_would_not_show_yet_is_hatched(app: StandIn) -> None:
     view = app.view("TradeAggregation", per="hour", measure="total")
     assert not elements(view.series(), "unseen")
-    view._received({"do": "choose", "asWso2": True})
+    view._handle_message({"do": "choose", "asWso2": True})
     # Of each node's two seconds, the second one is open.
     assert (view.series().merged.tolist(), view.series().as_wso2.tolist()) == ([70], [20])
     (hatched,) = elements(view.series(), "unseen")
     assert float(hatched.attrib["height"]) > 100
     assert "as WSO2: 20" in view._state()["picture"]
     assert "hatched: what WSO2's servers would not show yet" in view.series().note
-    view._received({"do": "choose", "per": "sec"})
+    view._handle_message({"do": "choose", "per": "sec"})
     assert np.isnan(view.series().as_wso2).tolist() == [False, True, False, True]
 
 
@@ -411,44 +411,44 @@ def test_moving_through_time(app: StandIn, monkeypatch: pytest.MonkeyPatch) -> N
 
     assert (shown(), may()) == (["10:30:02", "10:30:03"], (True, False, False))
     assert view.series().note.startswith("showing 3 to 4 of 4 seconds")
-    view._received({"do": "earlier"})
+    view._handle_message({"do": "earlier"})
     assert (shown(), may()) == (["10:00:00", "10:00:01"], (False, True, True))
-    view._received({"do": "range", "start": HOUR + 1000, "end": HOUR + 2000})
+    view._handle_message({"do": "range", "start": HOUR + 1000, "end": HOUR + 2000})
     assert (shown(), may()) == (["10:00:01"], (True, True, True))
-    view._received({"do": "later"})  # as many as the stretch had that was chosen
+    view._handle_message({"do": "later"})  # as many as the stretch had that was chosen
     assert (shown(), may()) == (["10:30:02"], (True, True, True))
-    view._received({"do": "latest"})
+    view._handle_message({"do": "latest"})
     assert (shown(), may()) == (["10:30:02", "10:30:03"], (True, False, False))
-    view._received({"do": "all"})
+    view._handle_message({"do": "all"})
     assert view.choice.per == "min"
 
 
 def test_it_follows_while_a_page_shows_it(app: StandIn) -> None:
     view = app.view(per="hour")
     assert len(app._listeners) == 0
-    view._received({"do": "here", "width": 700})
-    view._received({"do": "here", "width": 800})
+    view._handle_message({"do": "here", "width": 700})
+    view._handle_message({"do": "here", "width": 800})
     assert len(app._listeners) == 1
     assert 'width="800"' in view._state()["picture"]
     app.commit(app.store, "node-1", [["wso2", 100.0, 5, HOUR]])
     wait_until(lambda: view.series().merged.tolist() == [75])
-    view._received({"do": "gone"})
+    view._handle_message({"do": "gone"})
     assert len(app._listeners) == 0
 
 
 def test_a_view_of_an_app_that_does_not_go_on_keeps_its_picture_and_says_so(app: StandIn) -> None:
     view = app.view(per="hour")
-    view._received({"do": "here", "width": 700})
+    view._handle_message({"do": "here", "width": 700})
     assert view._state()["standing"] == ""
     app.running = False
-    view._received({"do": "choose", "per": "sec"})
+    view._handle_message({"do": "choose", "per": "sec"})
     standing = "Trades is stopped: this is what it held then. An event or a query starts it again."
     assert (view._state()["standing"], view._state()["per"], view._state()["failed"]) == (standing, "sec", "")
     picture = view._state()["picture"]
     app._closed = True
     app.store.close()
     for message in ({"do": "here", "width": 700}, {"do": "choose", "per": "hour"}, {"do": "refresh"}, {"do": "all"}):
-        view._received(message)
+        view._handle_message(message)
         state = view._state()
         assert state["standing"].startswith("Trades is stopped or was deployed again: this is what was shown last.")
         assert (state["picture"], state["failed"]) == (picture, "")
@@ -456,9 +456,9 @@ def test_a_view_of_an_app_that_does_not_go_on_keeps_its_picture_and_says_so(app:
 
 def test_a_view_of_a_store_that_was_lost_says_so(app: StandIn) -> None:
     view = app.view(per="hour")
-    view._received({"do": "here", "width": 700})
+    view._handle_message({"do": "here", "width": 700})
     app.store.close()
-    view._received({"do": "choose", "per": "sec"})
+    view._handle_message({"do": "choose", "per": "sec"})
     assert view._state()["failed"] == "The store :memory: is closed. Run the cell again."
     assert len(app._listeners) == 0
 

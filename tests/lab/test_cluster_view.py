@@ -102,7 +102,7 @@ def test_what_can_be_done_follows_the_roles() -> None:
 def test_a_fault_and_what_followed_in_words() -> None:
     members = fed(BARE, 60)
     fault = members.cluster.act(Action("kill", A))
-    assert "waits for the clock. It comes to pass at 2024-06-01 10:00:59.001, and the clock is at" in describe_fault(
+    assert "waits for the clock. It happens at 2024-06-01 10:00:59.001, and the clock is at" in describe_fault(
         members.cluster.snapshot(), fault
     )
     members.feed(60)

@@ -150,7 +150,7 @@ def test_a_frame_or_file_that_is_fed_again_is_pointed_out(
     for source in ("one", str(path)):
         line(shell, f"feed Trades.TradeStream {source}")
         said = capsys.readouterr().out
-        assert f"{source} was fed to Trades.TradeStream before: what came in then is there twice. %%siddhi -" in said
+        assert f"{source} was fed to Trades.TradeStream before: its events are counted twice. %%siddhi -" in said
     path.write_text("symbol\nanother\n")
     line(shell, f"feed Trades.TradeStream {path}")
     assert "before" not in capsys.readouterr().out
@@ -277,7 +277,7 @@ def test_faults_and_studies_of_failovers(shell: Any, app: StandIn, monkeypatch: 
         ("kill node-1 --until 3", "kill has no end: leave --until out"),
         ("pause node-1", "when does the pause end? Add --until TIME"),
         ("cut node-1 --until 3", "cut has two ends: a node, and the other one, `database` or `clients`"),
-        ("cut node-1 node-2 --until 3 --by 3", "cut is not by so many ms: leave --by out"),
+        ("cut node-1 node-2 --until 3 --by 3", "cut takes no --by: leave it out"),
         ("slow node-1 --until 3 --by 3", "slow has two ends: a node, and the other one or `database`"),
         ("slow node-1 node-2 --by 3", "when does the slow link end? Add --until TIME"),
         ("slow node-1 node-2 --until 3", "by how much is the link slower? Add --by MS"),

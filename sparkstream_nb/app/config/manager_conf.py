@@ -87,7 +87,7 @@ def _interface(file: NodeFile, references: References) -> ManagerFile:
 def _text(file: NodeFile, interface: Mapping[str, Any], key: str) -> str:
     value = interface.get(key)
     if value is None:
-        raise wrong_key(file, (_SECTION, _INTERFACE, key), "is missing: without it nobody could send apps")
+        raise wrong_key(file, (_SECTION, _INTERFACE, key), "is missing: without it no app could be sent")
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise wrong_key(file, (_SECTION, _INTERFACE, key), "is a text")  # the value may be a secret
     return str(value)

@@ -50,7 +50,7 @@ def plan_change(home: Path, former: AppRun, plan: Plan, schemas: AppRun) -> tupl
     if has_pending(home, former):
         raise Misuse(
             f"{home} cannot go on with another app: some of what came in is not committed. Deploy the former app, let "
-            "it finish (app.flush()), and deploy this one then; fresh=True (--fresh) begins anew"
+            "it finish (app.flush()), and deploy this one then; fresh=True (--fresh) starts from scratch"
         )
     reached = checkpoint_of(former.runner, former.folder(home), former.shared_folder).read_progress()
     number = former.change + 1
@@ -133,7 +133,7 @@ class Changes:
         if self.becomes == "kept":
             return f"{self.app} goes on with all of its state: it means what it meant before."
         if self.units is None:
-            return f"{self.app} begins anew, and all of its state is dropped: {self.reason}."
+            return f"{self.app} starts from scratch, and all of its state is dropped: {self.reason}."
         return "\n  ".join([f"{self.app} goes on where it is, with what is unchanged.", *_lines(self.units)])
 
 
@@ -141,8 +141,8 @@ def _lines(changes: UnitChanges) -> list[str]:
     """The fates of a changed app's parts, a line for each."""
     fates = (
         ("Kept", changes.kept),
-        ("Begun anew, as they changed", changes.changed),
-        ("Begun anew, as they count on the events of a named window that begins anew or is read anew", changes.bound),
+        ("Started from scratch, as they changed", changes.changed),
+        ("Started from scratch, as a named window that they read starts from scratch or is read again", changes.bound),
         ("New", changes.added),
         ("Dropped", changes.removed),
     )

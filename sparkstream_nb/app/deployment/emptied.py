@@ -67,7 +67,8 @@ class OutsideStore:
             self._forget_copy()
             return None
         kept = "There is no copy" if self.copy is None else f"The file as it was is {self.copy}"
-        return f"fresh removed from {self.where} what was there of {', '.join(removed)}, whoever wrote it. {kept}."
+        names = ", ".join(removed)
+        return f"fresh removed from {self.where} what was there of {names}, whichever app wrote it. {kept}."
 
     def _forget_copy(self) -> None:
         if self.file is not None and self.copy is not None:

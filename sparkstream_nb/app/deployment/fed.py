@@ -57,7 +57,7 @@ class _Noted:
         try:
             found = json.loads((home / NOTED).read_text(encoding="utf-8"))
             return _Noted(str(found["state"]), [list(mark) for mark in found["files"]])
-        except (OSError, ValueError, KeyError, TypeError):  # it only helps a person: one that is damaged begins anew
+        except (OSError, ValueError, KeyError, TypeError):  # only a help: a damaged one starts empty
             return _Noted()
 
     def write(self, home: Path) -> None:

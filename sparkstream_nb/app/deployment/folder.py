@@ -428,8 +428,8 @@ def former_life(home: Path) -> AppRun:
         found = _read(home)
         if found["format"] != STATE_FORMAT:
             raise Misuse(
-                f"the state in {home} was written by another version of this package. fresh=True (--fresh) begins anew "
-                "and keeps it in its trash; or give another folder as home"
+                f"the state in {home} was written by another version of this package. "
+                "fresh=True (--fresh) starts from scratch and keeps it in its trash; or give another folder as home"
             )
         if not _RUN.fullmatch(found["run"]):
             raise ValueError("a run of another kind")
@@ -441,7 +441,7 @@ def former_life(home: Path) -> AppRun:
     except (OSError, ValueError, RecursionError, AttributeError, TypeError, KeyError):
         raise Misuse(
             f"{home / 'app.json'} cannot be read: it was cut off or changed. Put it back from a copy; fresh=True "
-            "(--fresh) begins anew and keeps what is there in its trash"
+            "(--fresh) starts from scratch and keeps what is there in its trash"
         ) from None
 
 

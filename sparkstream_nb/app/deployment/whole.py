@@ -35,7 +35,7 @@ def check_whole(home: Path, found: Found) -> None:
     """Raises `Misuse`, with the ways out, for a folder that lacks what it had."""
     if found.handed:
         raise Misuse(
-            f"{home} has micro-batches that a Spark Connect server handed over and nobody has committed. Deploy the "
+            f"{home} has micro-batches that a Spark Connect server handed over and that are not committed. Deploy the "
             "app at that server once more, and then at this master"
         )
     lacking = _describe_lacking(found)
@@ -46,8 +46,8 @@ def check_whole(home: Path, found: Found) -> None:
 def not_whole(home: Path, lacking: str) -> Misuse:
     """The error for a folder that lacks something, with the ways out."""
     return Misuse(
-        f"{home} is not whole: {lacking}. Put it back from a copy; fresh=True (--fresh) begins anew and keeps what is "
-        "there in its trash"
+        f"{home} is not whole: {lacking}. Put it back from a copy; "
+        "fresh=True (--fresh) starts from scratch and keeps what is there in its trash"
     )
 
 

@@ -100,7 +100,7 @@ class Result(Displayed):
 
 
 @dataclass(frozen=True)
-class ArrivalCounts:
+class InputCounts:
     """The number of events of a stream in all, and of the `gone` ones: no longer kept in the inbox."""
 
     total: int
@@ -144,7 +144,7 @@ class Events(Displayed):
     stream: str
     frame: pd.DataFrame
     limit: int | None = None
-    came: ArrivalCounts | None = None
+    came: InputCounts | None = None
     dropped: int = 0
     waiting: int = 0
 

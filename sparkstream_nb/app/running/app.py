@@ -29,7 +29,7 @@ from ...plan.reports.split_graph import split_graph
 from ...sources.feed_check import check_source
 from ...types import Type
 from ..results import frontend
-from ..results.answers import SHARD, ArrivalCounts, Errors, Events, LiveStats, Result, Stats, frame_of
+from ..results.answers import SHARD, Errors, Events, InputCounts, LiveStats, Result, Stats, frame_of
 from ..results.buckets import ALWAYS, AggregationReader, InputStream
 from ..results.figures import disk_of, stats_of
 from ..results.frontend import View
@@ -251,7 +251,7 @@ class App(ReplayedApp):
         argument_checks.optional_int("limit", limit, 0)
         if self._only_comes_in(stream):
             found = self._arrivals().last(stream, ARRIVALS if last is None else last)
-            return Events(self.name, stream, found.frame, limit, ArrivalCounts(found.total, found.gone))
+            return Events(self.name, stream, found.frame, limit, InputCounts(found.total, found.gone))
         if self.state == "running":
             self._settle_briefly()
         arrived = self._inbox.arrived

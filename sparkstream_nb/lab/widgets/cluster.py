@@ -112,7 +112,7 @@ def describe_fault(shown: ClusterSnapshot, fault: Fault) -> str:
     if shown.waits(fault):
         clock = "" if shown.state.clock is None else f", and the clock is at {when(shown.state.clock)}"
         return (
-            f"{fault}: waits for the clock. It comes to pass at {when(fault.at)}{clock}: the next event lets it "
+            f"{fault}: waits for the clock. It happens at {when(fault.at)}{clock}: the next event lets it "
             f"happen, or tick({fault.at}) of the app."
         )
     followed = shown.followed(fault)
