@@ -32,7 +32,7 @@ SHORT_LIVED := JDK_JAVA_OPTIONS='-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'
 # Jupyter asks to be told that root is meant, as it is in containers.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help setup lab cluster check test thorough matrix exact fuzz mutants chaos bench clean
+.PHONY: help setup lab cluster check test thorough docs matrix exact fuzz mutants chaos bench clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,7 +51,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  || { echo "$$found cannot make a virtual environment. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@echo "Installing the packages of constraints.txt into .venv (under a minute when pip has them in its cache) ..."
 	@$(PIP) pip setuptools
-	@PYTHONWARNINGS=ignore $(PIP) --no-build-isolation -e '.[avro,connect,databases,kafka,nats,notebooks,test]'
+	@PYTHONWARNINGS=ignore $(PIP) --no-build-isolation -e '.[avro,connect,databases,docs,kafka,nats,notebooks,test]'
 	@mkdir -p $(dir $(OVERRIDES)) && echo '$(QUIET)' > $(OVERRIDES)
 	@mkdir -p $(dir $(LABEXTENSION)) && ln -sfn "$(CURDIR)/sparkstream_nb/lab/labextension" $(LABEXTENSION)
 	@echo "Compiling the engine's loops, once (under a minute on two cores) ..."
@@ -86,6 +86,9 @@ thorough: setup ## The rest: Spark, clusters, Kafka, databases, browsers, other 
 	$(SHORT_LIVED) $(BIN)/python -m tests.try_cluster --for kafka,spark \
 	  $(PYTEST) $(NBVAL) $(filter-out $(FIRST_NOTEBOOKS),$(NOTEBOOKS)) -n 2 --dist loadfile
 
+docs: setup ## The documentation as static pages with search, into site/
+	@$(BIN)/python -m docs.generator
+
 # Fewer than all: make matrix ONLY='4.0.0 3.13', or ONE=TEXT for a pair that a hash of the text chooses
 matrix: setup ## Each version of Spark and Python in an environment of its own (some 2 GB each), into docs/spark-versions.md; ONLY, ONE
 	$(SHORT_LIVED) $(BIN)/python -m tests.matrix $(if $(ONLY),--only $(ONLY)) $(if $(ONE),--one $(ONE))
@@ -114,6 +117,6 @@ bench: setup ## Siddhi, the engine and Spark over the same events, into docs/per
 	$(BIN)/python -m tests.bench.study
 
 clean: ## Remove .venv, caches and what runs left behind
-	rm -rf .venv .work build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache \
+	rm -rf .venv .work site build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache \
 	  spark-warehouse metastore_db derby.log
 	find sparkstream_nb tests notebooks \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} + 2>/dev/null || :

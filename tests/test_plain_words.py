@@ -51,3 +51,11 @@ def test_functions_named_by_a_participle_alone(tmp_path: Path) -> None:
 def test_budgets_fall_and_never_rise() -> None:
     text = plain_words._lowered("participles", {"app": 3, "lab": 1, "plan": 0}, {"app": 2, "lab": 4})
     assert text.endswith("[participles]\napp = 2\nlab = 1\nplan = 0\n")
+
+
+def test_code_in_documents_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "README.md").write_text("Run `it --anew`.\n")
+    (tmp_path / "ARCHITECTURE.md").write_text("It runs anew.\n")
+    monkeypatch.setattr(plain_words, "ROOT", tmp_path)
+    monkeypatch.setattr(plain_words, "PACKAGE", tmp_path / "package")
+    assert [(f.where, f.place, f.text) for f in plain_words.found()] == [("docs", "ARCHITECTURE.md:1", "anew")]

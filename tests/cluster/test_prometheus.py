@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from sparkstream_nb.app.results.answers import DiskStats, NodeStats, PartStats, StateSize, Stats
-from sparkstream_nb.app.results.prometheus import prometheus_text
+from sparkstream_nb.app.results.prometheus import METRICS, prometheus_text
 from sparkstream_nb.journal.throughput import BatchTimes
 from sparkstream_nb.retention import Retention
 from sparkstream_nb.sinks.delivery import SinkFigures
@@ -49,6 +49,16 @@ def stats(app: str) -> Stats:
 
 def samples(text: str) -> dict[str, list[Sample]]:
     return {m.name: m.samples for m in text_string_to_metric_families(text)}
+
+
+def test_every_metric_has_the_labels_of_the_table() -> None:
+    """The figures above have something for each metric, so none of the table is missing."""
+    found = {s.name: s.labels.keys() - {"app"} for own in samples(stats("A").prometheus()).values() for s in own}
+    for metric in METRICS.values():
+        name = f"sparkstream_{metric.name}"
+        if metric.type == "summary":
+            assert f"{name}_sum" in found
+        assert found[name] == set(metric.labels)
 
 
 def test_the_text_is_read_back_by_prometheus() -> None:

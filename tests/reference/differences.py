@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -27,7 +28,7 @@ Siddhi's own answers are the measure: `tests/cases` holds well over a thousand o
 one, event by event. The exceptions are below. In most of them Siddhi contradicts its manual or loses data, and the
 engine does what the manual says. In a few, typed columns or a repeatable replay require something else, and the entry
 says why. Each is shown by cases, the first of which is printed: `tests/cases/differences/` holds them with their feeds
-and what comes out here. The list is `tests/cases/differences.toml`; this page is written from it
+and the engine's output. The list is `tests/cases/differences.toml`; this page is written from it
 (`python tests/reference/differences.py`), and a test holds the two together.
 """
 
@@ -39,12 +40,20 @@ def page() -> str:
     for topic, entries in groupby(replay.listed_differences(), key=lambda d: d["topic"]):
         parts.append(f"\n## {topic}\n")
         for d in entries:
-            parts.append(f"\n### {d['title']}\n\n- Siddhi 5.1.30: {d['siddhi']}\n- here: {d['here']}\n")
+            parts.append(f"\n### {d['title']}\n\n{_item('Siddhi 5.1.30', d['siddhi'])}{_item('here', d['here'])}")
             if reports := [f"[{r}](https://github.com/{r.replace('#', '/issues/')})" for r in d.get("report", ())]:
-                parts.append(f"- reported: {', '.join(reports)}\n")
-            parts.append(f"- cases: {', '.join(f'`{c}`' for c in d['cases'])}\n\n")
+                parts.append(_item("reported", ", ".join(reports)))
+            parts.append(_item("cases", ", ".join(f"`{c}`" for c in d["cases"])) + "\n")
             parts.append(f"```sql\n{ours[d['cases'][0]]['app'].strip()}\n```\n")
     return "".join(parts)
+
+
+def _item(name: str, text: str) -> str:
+    """An item of a list, in lines of 120 characters at most."""
+    wrapped = textwrap.fill(
+        f"- {name}: {text}", 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return wrapped + "\n"
 
 
 def keep(file: str, ids: Sequence[str]) -> None:

@@ -1,0 +1,166 @@
+"""The generated pages of the site: complete, with examples that run, in Markdown as the site's parser reads it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from docs.generator import api, commands, connectors, examples, language, lists, notebooks, recipes
+from docs.generator.markdown import for_site, relink
+from docs.generator.pages import GENERATED, SECTIONS, sources
+from sparkstream_nb.lab.arguments import line_options
+from sparkstream_nb.plan.connectors.help import _lines, option_help
+from sparkstream_nb.plan.signatures import aggregators, scalars, streams
+from sparkstream_nb.plan.signatures.windows import DECLARATIONS
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_function_aggregator_and_stream_function_has_an_example_and_no_other() -> None:
+    written = examples._written()
+    assert written["functions"].keys() == scalars.TABLE.keys()
+    assert written["aggregators"].keys() == aggregators.TABLE.keys()
+    assert written["stream_functions"].keys() == streams.TABLE.keys()
+
+
+@pytest.mark.parametrize("namespace", language.NAMESPACES)
+def test_every_function_is_on_its_page_with_the_value_of_its_example(namespace: str) -> None:
+    page = language.functions()[namespace]()
+    names = [n for n in scalars.TABLE if (n.partition(":")[0] if ":" in n else "built-in") == namespace]
+    assert names
+    for name in names:
+        call = examples.call_of("functions", name)
+        assert f"\n## {name}\n" in page
+        assert re.search(rf"^Example: `+ ?{re.escape(call)} ?`+( is `|, a )", page, re.MULTILINE), name
+
+
+def test_values_of_examples() -> None:
+    """A few of them, by hand: a page shows what the engine says, so that says nothing of whether it is right."""
+    calls = ["str:substr('stream', 2, 3)", "time:dayOfWeek('2024-06-01', 'yyyy-MM-dd')", "math:power(2.0, 10.0)"]
+    assert examples.values(calls) == ["rea", "Saturday", 1024.0]
+    assert examples.aggregates(["sum(price)", "count()", "distinctCount(symbol)"]) == [80.0, 4, 2]
+
+
+def test_every_aggregator_and_stream_function_is_on_its_page() -> None:
+    found = language.aggregators(), language.stream_functions()
+    for page, names in zip(found, (aggregators.TABLE, streams.TABLE), strict=True):
+        assert [n for n in names if f"\n## {n}\n" not in page] == []
+    assert "Nothing." not in found[1]
+
+
+def test_every_window_has_an_output() -> None:
+    page = language.windows()
+    for name in DECLARATIONS:
+        section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+        assert "| CURRENT |" in section, name
+
+
+def test_a_window_puts_out_what_it_lets_go() -> None:
+    kinds = [(t, kind, values[1]) for t, kind, values in examples.window_rows("length")][:6]
+    assert kinds == [
+        (1000, "CURRENT", 10.0), (1500, "CURRENT", 20.0), (2000, "CURRENT", 30.0),
+        (4000, "EXPIRED", 10.0), (4000, "CURRENT", 40.0), (4500, "EXPIRED", 20.0),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("end", ["source", "sink", "source-mapping", "sink-mapping"])
+def test_every_option_has_a_line_of_help_and_no_other_does(end: connectors.End) -> None:
+    tables = connectors.option_tables(end)
+    for type_, options in tables.items():
+        for name in options.names:
+            assert option_help(end, type_, name).endswith((".", ")"))
+    known = {name for options in tables.values() for name in options.names}
+    for type_, lines in _lines()[end].items():
+        names = known if type_ == "common" else tables[type_].names
+        assert lines.keys() <= names, type_
+
+
+def test_pages_of_connectors_name_every_type_and_option() -> None:
+    for page, end in ((connectors.sources(), "source"), (connectors.sinks(), "sink")):
+        for type_, options in connectors.option_tables(end).items():
+            section = page.partition(f"\n## {type_}\n")[2].partition("\n## ")[0]
+            assert section
+            if type_ not in connectors.FORMER:
+                assert [n for n in options.names if f"| `{n}` |" not in section] == []
+                assert section.count("| yes |") >= len([n for n in options.needed if n not in ("dir.uri", "file.uri")])
+
+
+def test_commands_are_on_their_pages_with_all_options() -> None:
+    page = commands.magics()
+    for name, parser in line_options().items():
+        section = page.partition(f"{{ #siddhi-{name} }}")[2].partition("\n## ")[0]
+        wanted = {o for a in parser._actions for o in a.option_strings} - {"-h", "--help"}
+        assert [o for o in wanted if o not in section] == []
+    assert "`--rows-per-micro-batch N`" in commands.command_line()
+    assert "%%Y" not in page
+
+
+def test_the_api_has_the_public_names_and_methods() -> None:
+    page = api.python()
+    for heading in ("## deploy {", "## App {", "### App.feed {", "### App.replay {", "## Divergence {"):
+        assert heading in page
+    assert "<object" not in page
+
+
+def test_errors_and_metrics() -> None:
+    assert "`SiddhiBindError`" in lists.errors()
+    assert "`sparkstream_lag_events`" in lists.metrics()
+    assert "rabbitmq" in lists.not_included()
+    assert "`str:upper`" not in lists.not_included()
+
+
+@pytest.mark.parametrize("page", recipes.pages(), ids=lambda p: p.stem)
+def test_a_recipe_has_the_output_that_its_page_says(page: Path) -> None:
+    found = recipes.recipe(page.read_text(encoding="utf-8"))
+    assert found.output
+    got = [(t, stream, values) for stream, events in recipes.run(found).items() for t, values in events]
+    assert sorted(got, key=str) == sorted(found.output, key=str)
+
+
+def test_a_notebook_is_shown_with_its_outputs() -> None:
+    for book in notebooks.books():
+        page = notebooks.page(book)
+        cells = json.loads(book.read_text(encoding="utf-8"))["cells"]
+        shown = sum(bool(notebooks._output(o)) for c in cells if c["cell_type"] == "code" for o in c["outputs"])
+        assert shown
+        assert page.count('<div class="nb-output') == shown
+        assert "\x1b[" not in page
+        assert not re.search(r"<(script|link)\b", page)
+
+
+def test_headings_of_the_reference_lead_to_generated_pages() -> None:
+    text = (ROOT / "docs" / "reference" / "README.md").read_text(encoding="utf-8")
+    headings = {h.lower().replace(" ", "-") for h in re.findall(r"^## (.*)$", text, re.MULTILINE)}
+    assert headings == SECTIONS.keys()
+    assert {p for p in SECTIONS.values() if p not in GENERATED} == set()
+
+
+def test_places_of_pages_differ() -> None:
+    places = [*sources().values(), *GENERATED]
+    assert len(places) == len(set(places))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A list:\n- one\n- two\n", "A list:\n\n- one\n- two\n"),
+        ("- one\n  1. first\n  2. second\n", "- one\n    1. first\n    2. second\n"),
+        ("- one\n  goes on\n- two\n", "- one\n    goes on\n- two\n"),
+        ("Text\n| a |\n| --- |\n", "Text\n\n| a |\n| --- |\n"),
+        ("Text:\n```\n- no list\n  here\n```\nmore\n", "Text:\n\n```\n- no list\n  here\n```\n\nmore\n"),
+        ("1. one:\n\n    ```x\n    a\n    ```\n2. two\n", "1. one:\n\n    ```x\n    a\n    ```\n\n2. two\n"),
+        ("```\n%%siddhi A\n```\n@me\n", "```siddhi\n%%siddhi A\n```\n\n@me\n"),
+        ("    code\n    more\n", "    code\n    more\n"),
+    ],
+)
+def test_lists_and_tables_as_the_site_reads_them(text: str, expected: str) -> None:
+    assert for_site(text) == expected
+
+
+def test_links_are_changed_and_code_is_not() -> None:
+    text = "[a](x.md) `[b](y.md)` [`c`](z.md)\n```\n[d](w.md)\n```\n[e](https://example.org)\n"
+    changed = relink(text, lambda target: None if target == "z.md" else f"new/{target}")
+    assert changed == "[a](new/x.md) `[b](y.md)` `c`\n```\n[d](w.md)\n```\n[e](https://example.org)\n"
