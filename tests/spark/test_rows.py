@@ -98,7 +98,8 @@ def test_errors_above_the_limit_go_after_a_commit(tmp_path: Path) -> None:
     plan, progress, store = compile_app("define stream S (v int);"), Progress(), DuckDBStore(":memory:")
     try:
         limit = ErrorLimit(store, "app", 200, progress)
-        commit = Commit("app", "run", ["node-1"], store, OutputFiles(tmp_path, ["n"]), progress, plan, AfterCommit(limit=limit))
+        after = AfterCommit(limit=limit)
+        commit = Commit("app", "run", ["node-1"], store, OutputFiles(tmp_path, ["n"]), progress, plan, after)
         kept = []
         for batch in range(4):
             lines = results.error_lines([["S", i, [i], "no"] for i in range(101 if batch < 2 else 1)])
