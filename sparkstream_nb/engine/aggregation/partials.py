@@ -69,7 +69,7 @@ def join_parts(parts: Sequence[PartialRows]) -> PartialRows:
 
 @inlined
 def _slot(b: Any, g: Any, bucket: Array, group: Array, first: Array, table: Array) -> Any:
-    """Where the table has the id of a pair, or room for it."""
+    """Index of the table entry that has the id of a pair, or of a free entry."""
     mask = np.uint64(len(table) - 1)
     h = np.uint64(b) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(g) * np.uint64(0xC2B2AE3D27D4EB4F)
     j = (h ^ (h >> np.uint64(29))) & mask
@@ -219,7 +219,7 @@ def extreme(column: Column, greatest: bool, ids: Array, n: int) -> Column:
 
 
 def count_rows(column: Column | None, ids: Array, n: int) -> Column:
-    """How many rows per id; those where `column` is not null, if there is one."""
+    """Count the rows of each id; with `column`, only its rows that are not null."""
     out = np.zeros(n, np.int64)
     _count(_NO_NULLS if column is None or column.null is None else column.null, ids, out)
     return Column(Type.LONG, out)

@@ -343,4 +343,4 @@ COLLECTED: dict[str, Callable[[tuple[Type, ...], bool, StringPool], ObjectAggreg
     "json:group": JsonGroup,
     "json:groupAsObject": JsonGroupAsObject,
 }
-"""Those that need the node's dictionary."""
+"""Aggregators that need the node's dictionary."""

@@ -31,7 +31,7 @@ _LIVES = 1 << 30
 
 @inlined
 def _home(number: Any, life: Any, mask: Any) -> Any:
-    """Where a pair is looked for first."""
+    """Home position of a pair in the table."""
     h = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)
     h = ((h ^ (h >> np.uint64(32))) + np.uint64(life)) * np.uint64(0xC2B2AE3D27D4EB4F)
     return (h >> np.uint64(32)) & mask

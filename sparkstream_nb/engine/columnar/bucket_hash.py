@@ -20,8 +20,9 @@ from .arrays import Array, aligned_zeros
 from .jit import inlined, kernel, number_of_five
 
 BLOCK = 64
-"""So many keys have their lines asked for before the first of them is looked for. Asked for one by one, as far ahead,
-takes a tenth longer; twice as far ahead, lines are gone again before they are looked at."""
+"""Number of keys whose cache lines are prefetched before the first of them is looked up. Prefetching one by one, as far
+ahead, takes a tenth longer; twice as far ahead, lines are evicted before they are read.
+"""
 _SMALL = 1 << 13
 _NONE, _ONE, _LINE, _LAST = np.uint64(0), np.uint64(1), np.uint64(8), np.uint64(7)
 _NUMBERS, _LAST_KEY = np.uint64(10), np.uint64(4)
@@ -29,8 +30,9 @@ _NUMBERS, _LAST_KEY = np.uint64(10), np.uint64(4)
 
 @inlined
 def keys_for(words: Any) -> Any:
-    """The maximum number of keys of a table of so many words: two per bucket, one in small tables. A key outside its
-    bucket costs as much as ten others."""
+    """The maximum number of keys of a table with this number of words: two per bucket, one in small tables. A key
+    outside its bucket costs as much as ten others.
+    """
     return words >> (2 if words > _SMALL else 3)
 
 

@@ -26,24 +26,25 @@ def _widen_array(array: Array, low: int, end: int, size: int) -> Array:
 
 
 def _kept(array: Array, keep: Array, size: int) -> Array:
-    """What lies at `keep`, in room for `size`."""
+    """Copy the elements at `keep` into a new array of length `size`."""
     out = np.empty(size, array.dtype)
     np.take(array, keep, out=out[: len(keep)], mode="clip")
     return out
 
 
 class EventLog:
-    """Rows `start` ≤ i < `end` are held; positions are those of the buffers and change only in `compact`.
+    """Rows `start` ≤ i < `end` are held; positions index the buffers and change only in `compact`.
 
-    Buffers grow in proportion, so appending costs the same per event whatever is held. Without `parted`, the events are
-    all of one instance, and `part` is empty; without `timed`, nobody asks for their timestamps, and `ts` is.
+    Buffers grow in proportion, so appending costs the same per event regardless of the number held. Without `parted`,
+    the events are all of one instance, and `part` is empty; without `timed`, their timestamps are never read, and `ts`
+    is empty.
     """
 
     def __init__(self, types: Sequence[Type], *, parted: bool = True, timed: bool = True) -> None:
         self.types, self.parted, self.timed = tuple(types), parted, timed
         self.end = 0
         self.capacity = 0
-        """How many rows the buffers have room for."""
+        """Number of rows that the buffers have room for."""
         self._values = [np.empty(0, DTYPES[t]) for t in self.types]
         self._null: list[Array | None] = [None] * len(self.types)
         self.ts = np.empty(0, np.int64)
@@ -54,7 +55,7 @@ class EventLog:
         self._saved_to = 0
         """The number after the last event that was ever saved."""
         self._blocks: list[Blocks] = []
-        """What is known of each column, of each null mask, of timestamps and instances as they were saved."""
+        """Saved blocks of each column, of each null mask, of timestamps and of instances."""
 
     def room(self, n: int, low: int) -> int:
         """Makes room for `n` more. Where that needs new buffers, the events before `low` are let go; returns by how
@@ -75,8 +76,9 @@ class EventLog:
         return low
 
     def move(self, low: int, size: int, least: int | None = None) -> None:
-        """The events from `low` on into buffers of `size`. Or into the same ones, where those have room for `least`
-        (None: `size`), not much more than `size`, and nobody else looks at them: new ones the system has to clear."""
+        """Move the events from `low` on into buffers of `size`. Reuses the buffers if they hold at least `least` (None:
+        `size`), are not much larger than `size` and have no other references: the system has to clear new ones.
+        """
         end = self.end
         self.base += low
         if (size if least is None else least) <= self.capacity <= size + size // 8 and self._alone():
@@ -98,7 +100,7 @@ class EventLog:
         return [*own, *self._values, *(m for m in self._null if m is not None)]
 
     def _alone(self) -> bool:
-        """True if nobody else holds the buffers, or views of them: Python counts who holds an object."""
+        """True if nothing else refers to the buffers or to views of them, by Python's reference counts."""
         return all(sys.getrefcount(a) <= _OWN for a in self._buffers())
 
     def append(self, rows: Rows) -> int:
@@ -130,7 +132,7 @@ class EventLog:
         return list(self.at(index))
 
     def at(self, index: Array) -> SelectionView:
-        """As `columns`, gathered when they are asked for, whatever becomes of the log until then."""
+        """`columns`, gathered when they are read, even if the log has changed by then."""
         return SelectionView(
             [Column(t, v, m) for t, v, m in zip(self.types, self._values, self._null, strict=True)], index
         )
@@ -154,7 +156,7 @@ class EventLog:
         return self._values[i]
 
     def nulls(self, i: int) -> Array:
-        """Which values of attribute `i` are null, by position, for compiled loops that may make some."""
+        """Null mask of attribute `i`, by position, for compiled loops that may set nulls."""
         mask = self._null[i]
         if mask is None:
             mask = self._null[i] = np.zeros(self.capacity, np.bool_)
@@ -199,7 +201,7 @@ class EventLog:
         return self.bytes_from(0)
 
     def bytes_from(self, low: int) -> int:
-        """As `bytes`, where events before `low` are held no more."""
+        """`bytes` without the events before `low`."""
         return (self.end - low) * self.row_bytes
 
     @property
@@ -258,7 +260,7 @@ class EventLog:
 
 
 def rows_of(state: dict[str, Any]) -> Rows:
-    """The events of a log's state. What it does not have of them nobody asks for."""
+    """The events of a log's state. Parts that the state lacks are never read; they are filled with zeros."""
     n = state["n"] if "n" in state else len(state["ts"])
     ts, zeros = state["ts"], np.zeros(n, np.int64)
     return Rows(state["columns"], zeros if ts is None else ts, zeros, zeros, None, state["part"])

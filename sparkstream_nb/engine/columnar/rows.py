@@ -1,9 +1,9 @@
 """Rows: events inside a node, as columns, with their order keys, types and partition instances.
 
 Order. Siddhi pushes one event through everything it causes before it takes the next one. Every row therefore has a
-`root`, an order key: the input step that caused it, and whether a timer or the step's own event did:
-`step << ROOT_BITS | phase`, where the phase of a timer is the number of its scheduler and that of the event is
-`EVENT_PHASE`. Roots never decrease within one `Rows`.
+`root`, an order key: the input step that caused it, and whether a timer or the step's own event did: `step << ROOT_BITS
+| phase`, where the phase of a timer is the number of its scheduler and the phase of the event is `EVENT_PHASE`. Roots
+never decrease within one `Rows`.
 
 Chunks. The rows that a window, a batch send or a timer emits at once are one chunk and stay one downstream; `chunk`
 numbers them, never decreasing within one `Rows`. Siddhi's `ComplexEventChunk`.
@@ -26,14 +26,15 @@ ROOT_BITS = 16
 EVENT_PHASE = (1 << ROOT_BITS) - 1
 
 BEFORE_ALL = -(2**63)
-"""Where a clock stands that drives nothing out (ms)."""
+"""A clock (ms) before all events, at which nothing expires."""
 
 CURRENT, EXPIRED, TIMER, RESET = 0, 1, 2, 3
 """Kinds of row, Siddhi's `ComplexEvent.Type`."""
 
 ENTER, LEAVE = 4, 5
-"""Kinds of row that no query sees: the event enters or leaves what a join finds in the window, at this place among the
-others. Only windows that are looked into put them out."""
+"""Kinds of row that no query sees: the event enters or leaves the window's contents as a join sees them, at this place
+among the others. Only windows that joins look into emit them.
+"""
 
 
 @dataclass(frozen=True, slots=True)

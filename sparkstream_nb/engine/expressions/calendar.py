@@ -64,7 +64,7 @@ def month_length(year: int, month: int) -> int:
 
 @dataclass(frozen=True)
 class Weeks:
-    """How a place counts weeks: `first` day (0 = Sunday) and the least number of days in a year's first week."""
+    """A locale's week numbering: `first` day (0 = Sunday) and the least number of days in a year's first week."""
 
     first: int
     least: int

@@ -92,7 +92,7 @@ class _Translator:
         self.flags = [frozenset[str]()]
         self.pieces = [0]
         self.last = 0
-        """The pieces of what was read last."""
+        """The pieces read last."""
 
     def make_failure(self, why: str) -> RowFailure:
         return RowFailure(f"{self.named} {why}")
@@ -159,7 +159,7 @@ class _Translator:
         return f"{{{match[0]}"
 
     def piece(self, c: str) -> str:
-        """What one character, or an escape or a class that it begins, is in the other dialect."""
+        """Translation of one character, or of the escape or class that it begins, to the other dialect."""
         if c == "\\":
             return self.caseless(self.escape())
         if c == "[":

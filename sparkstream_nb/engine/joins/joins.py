@@ -151,7 +151,7 @@ class JoinOp:
     # ------------------------------------------------------------------------------------------------------ running
 
     def passing_rows(self, stream: str, rows: Rows, clock: Clock) -> Mask:
-        """Which rows of an input pass the first filters of a side (`InputSteps.passing_rows`)."""
+        """Mask of the rows of an input that pass the first filters of a side (`InputSteps.passing_rows`)."""
         out = np.zeros(len(rows), np.bool_)
         for side, steps in zip(self.sides, self.steps, strict=True):
             if steps is not None and side.source.id == stream:
@@ -219,7 +219,7 @@ class JoinOp:
         return self._empty_window(out, clock)
 
     def _empty_window(self, rows: Rows, clock: Clock) -> Rows:
-        """A side without a window: every event comes, expires where that is wanted, and resets
+        """A side without a window: every event comes, expires if that is wanted, and resets
         (`EmptyWindowProcessor`).
         """
         n, k = len(rows), 3 if self.wants_expired else 2
@@ -322,7 +322,7 @@ class JoinOp:
         return self._contents.slots(s, rows.columns[-1].values)
 
     def _rank_pairs(self, side: Array, op: Array, place: Array) -> tuple[Array, Array]:
-        """The pairs in the order in which the windows hold what was found."""
+        """The pairs in the order in which the windows hold the matched rows."""
         held = self._contents
         if not any(len(r) for r in held.rank):
             return op, place
@@ -442,7 +442,7 @@ class JoinOp:
             return found(lambda at: lookup.column(ref.attr, at), ref.type)
 
         def found(of: Callable[[Array], Column], type: Type) -> Column:
-            """What `of` says of the positions that were found, null where there are none."""
+            """Column `of` at the matched positions, null for rows without a match."""
             if not none.any():
                 return of(place)
             column = concat([of(place[~none]), Column.all_null(type, 1)])
@@ -524,7 +524,7 @@ class JoinOp:
 
 
 def _as(column: Column, type: Type) -> Column:
-    """A column in the common type of an equality. Zeros of either sign are one key; what is no number is like null."""
+    """A column in the common type of an equality. Zeros of either sign are one key; NaN is like null."""
     values, null = column.values, column.null
     if column.type is not type and type is not Type.STRING:
         values = values.astype(DTYPES[type])

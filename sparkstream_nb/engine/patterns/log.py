@@ -69,7 +69,7 @@ class GrowingColumn:
         return self.n * (self._values.itemsize + 1)
 
     def save_state(self, values: Blocks, null: Blocks) -> dict[str, Any]:
-        """All rows, saved by change; what is known of both arrays as they were saved is given."""
+        """All rows, saved by change; `values` and `null` are the saved blocks of the two arrays."""
         rows: Column = Column(self.type, self._values[: self.n])
         if self.type is not Type.OBJECT:
             rows = Column(self.type, Tracked.of(values, 0, rows.values))  # type: ignore[arg-type]
@@ -82,7 +82,7 @@ class GrowingColumn:
 
 
 Key = tuple[int, int, int]
-"""What a kept column is: stream, processor (-1 for an attribute of the stream itself), attribute."""
+"""Key of a kept column: stream, processor (-1 for an attribute of the stream itself), attribute."""
 
 
 class PatternLog:
@@ -119,7 +119,7 @@ class PatternLog:
             self._write(i, slice(0, FIRST), column)
 
     def _known(self, what: Any, itemsize: int) -> Blocks:
-        """What is known of one of the arrays as it was saved."""
+        """Saved blocks of one of the arrays."""
         if what not in self._blocks:
             self._blocks[what] = Blocks(itemsize)
         return self._blocks[what]

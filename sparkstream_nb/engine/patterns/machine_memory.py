@@ -109,12 +109,12 @@ WRITTEN = frozenset((XL, XE, XN, XC, XT, XB, XR, XO, XD, XV, XS, XM, XH, XDUE))
 """The pools that compiled code writes."""
 
 KEPT = (XL, XE, XN, XC, XT)
-"""The pools that hold what there is between two batches."""
+"""The pools that keep state between two batches."""
 
 TOLD = frozenset((XE, XN))
-"""Those of which compiled code tells what it wrote, which costs time; they are most of what patterns hold. There is a
-byte for each block of 2^`TOLD_SHIFT` words, in `TOLD_SIZE` bytes before the pool; blocks that lie so many apart share
-one."""
+"""Pools whose writes compiled code records, which costs time; they are most of a pattern's state. There is a byte for
+each block of 2^`TOLD_SHIFT` words, in `TOLD_SIZE` bytes before the pool; blocks `TOLD_SIZE` apart share one.
+"""
 
 TOLD_SHIFT = 15
 TOLD_SIZE = 1 << 12

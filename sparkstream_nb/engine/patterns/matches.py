@@ -96,7 +96,7 @@ class Partials:
         return Column(Type.OBJECT, out)
 
     def event_time(self, ref: EventRef, own: int = -1) -> Column:
-        """Timestamps (LONG, ms) of a whole event, null where it is absent."""
+        """Timestamps (LONG, ms) of a whole event, null if it is absent."""
         numbers = self.numbers(ref, own)
         null = numbers <= EMPTY_EVENT
         return Column(Type.LONG, np.where(null, 0, self.times[numbers]), null if null.any() else None)
@@ -170,7 +170,7 @@ class Matches:
 
 
 def _link_matches(partial: Array, group: Array, root: Array) -> tuple[Array, Array]:
-    """Which rows are sent when partials match more than once under a root, and the group of each.
+    """Rows sent when partials match more than once under a root, with the group of each.
 
     Siddhi's `ComplexEventChunk` is a linked list through the partials themselves: a partial that matches again leaves
     its list together with its successors, and successors appended to it later appear in both lists.

@@ -83,7 +83,7 @@ def functions(layout: PatternLayout, filters: Filters) -> dict[int, Unit]:
 
 
 class Pools:
-    """All arrays of one pattern's machine. `header` is what the compiled loop takes."""
+    """All arrays of one pattern's machine. `header` is the argument of the compiled loop."""
 
     def __init__(self, layout: PatternLayout, filters: Filters, log: PatternLog) -> None:
         self.layout, self.log = layout, log
@@ -103,7 +103,7 @@ class Pools:
             m.M_STREAM: receivers(layout), m.M_SELECTS: selecting_streams(layout),
         }  # fmt: skip
         self._blocks = {at: Blocks(8) for at in sorted(m.TOLD)}
-        """What is known of pools as they were saved."""
+        """Saved blocks of pools."""
         self._functions = {at: f.address for at, f in functions(layout, filters).items()}
         self.clear()
 

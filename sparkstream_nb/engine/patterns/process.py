@@ -76,7 +76,7 @@ from .pointers import Words, as_real, as_word, call2, call4, call5, compiled, po
 from .processors import FREE_TRIES, add_state, advance, give, has_room, start_reset
 
 NONE_LEFT = -1
-"""What `process` answers when it is done; otherwise the cell to go on with after memory was added."""
+"""Result of `process` when it is done; otherwise the cell to continue with after memory was added."""
 
 
 @compiled

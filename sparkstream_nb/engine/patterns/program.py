@@ -125,7 +125,7 @@ class Filters:
             self._index(p, between, bool(slow))
 
     def _code(self, parts: Sequence[list[int]]) -> int:
-        """Where the program of these conditions stands; -1 for none."""
+        """Position of the program of these conditions; -1 for none."""
         if not parts:
             return -1
         at = len(self.codes)

@@ -280,7 +280,7 @@ def _collect_due(X: Words, k: int, now: int) -> None:
 
 @called
 def _drain(X: Words, p: int, part: int, now: int, root: int) -> int:
-    """`Scheduler.sendTimerEvents`: all times of an instance that are due, each with what it causes."""
+    """`Scheduler.sendTimerEvents`: all due times of an instance, each with its effects."""
     L, T, P = pool(X, XL), pool(X, XT), pool(X, XP)
     l0 = part * L_SIZE * X[NP]
     lp = l0 + p * L_SIZE

@@ -26,7 +26,7 @@ class ByCount:
 
 @kernel
 def _ordinals(key: Array, counts: Array, every: int, out: Array) -> None:
-    """The number of each row among those of its key, from 1; after `every` it starts again (0: never)."""
+    """Number each row within its key, from 1; after `every` it starts again (0: never)."""
     for i in range(len(key)):
         n = counts[key[i]] + 1
         out[i] = n

@@ -174,8 +174,9 @@ def _follow(
     window: Array, same: Array, latest: Array,
 ) -> int:  # fmt: skip
     """Rows a ≤ i < b enter and leave windows. `free[0]` is the first unused place of `event`, linked by NEXT; `same`
-    holds the first and the last event of each output; `latest` is what LATEST is, by group. Stops where there is no
-    place; returns the row that comes next."""
+    holds the first and the last event of each output; `latest` is LATEST by group. Stops if there is no place; returns
+    the next row.
+    """
     for i in range(a, b):
         p = part[i]
         k = output[i]
@@ -313,7 +314,7 @@ class WindowedSnapshot:
         return serial, kind.astype(np.int8, copy=False), part.astype(np.int64), group, output
 
     def _events(self, part: int, once: bool) -> Array:
-        """The places of what a window shows."""
+        """Places of the events that a window shows."""
         out = np.empty(self._window[SIZE, part], np.int64)
         return out[: _shown(self._window[FIRST, part], once, self._event, self._seen, out)]
 

@@ -18,13 +18,14 @@ from .graph import OperatorGraph, build
 from .operators import Operator, QueryOperator
 
 FEW = 8
-"""So many events go chunk by chunk in the time in which a stretch goes operator by operator."""
+"""Number of events that run chunk by chunk in the time that one range takes operator by operator."""
 
 
 @dataclass(frozen=True)
 class BatchSplitter:
-    """How an app runs between changes: its `graph` without them, and by stream the queries whose filters an event must
-    pass to cause one (None: any event does)."""
+    """Execution of an app between changes: its `graph` without them, and by stream the queries whose filters an event
+    must pass to cause one (None: any event does).
+    """
 
     graph: OperatorGraph
     causes: Mapping[str, tuple[QueryOperator | None, ...]]
@@ -51,8 +52,9 @@ class BatchSplitter:
 
 
 def make_batch_splitter(operators: Sequence[Operator], settling: frozenset[str]) -> BatchSplitter | None:
-    """How an app can run between its changes of tables; None if the changes cannot be predicted, or if there are other
-    reasons to run chunk by chunk."""
+    """Plan the execution of an app between its changes of tables; None if the changes cannot be predicted, or if there
+    are other reasons to run chunk by chunk.
+    """
     changing = [i for i, op in enumerate(operators) if _changes(op)]
     if not changing:
         return None

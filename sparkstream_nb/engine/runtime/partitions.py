@@ -37,14 +37,14 @@ class Instances:
         self.services, self.purge = services, purge
         self.numbers: dict[str, int] = {}
         self.count = 0
-        """How many numbers there are."""
+        """Number of instance numbers."""
         self.holders: list[Callable[[], None]] = []
-        """What makes each query inside drop the state of the instances in `deaths`."""
+        """Callbacks that make each query inside drop the state of the instances in `deaths`."""
         self.reuses = True
         self.deaths: list[tuple[int, Array]] = []
         """Roots at which instances were forgotten, whose state may still be held, and their numbers."""
         self._made = 0
-        """How many instances there ever were."""
+        """Number of instances ever created."""
         self._turn = np.zeros(0, np.int64)
         """By number: which of those the instance is."""
         self._free: list[int] = []
@@ -174,7 +174,7 @@ class Instances:
         return {**self._state(), "keys": dict(self.numbers)}
 
     def save_state(self) -> dict[str, Any]:
-        """As `state`, with the keys as a column, of which only new ones are made."""
+        """`state`, with the keys as a column to which only new keys are added."""
         known = len(self._codes)
         if known < len(self.numbers):
             new = self.services.strings.encode(list(islice(self.numbers, known, None)))

@@ -60,9 +60,9 @@ class QueryOp:
         self._join: JoinOp | None = None
         self.schedulers = 0
         self._forgotten = 0
-        """How many of `Services.deaths` are dealt with."""
+        """Number of `Services.deaths` already handled."""
         self.began: int | None = None
-        """The clock (ms) at which it began, where that is later than the node."""
+        """The clock (ms) at which it began, if later than the node."""
         source = query.input
         origin: nodes.Source | None = None
         if isinstance(source, nodes.StreamInput) and any(may_fail(e) for e in expressions(query)):
@@ -148,7 +148,7 @@ class QueryOp:
             self._pattern.tie = sources
 
     def passing_rows(self, stream: str, rows: Rows, clock: Clock) -> Mask:
-        """Which rows of an input can have an effect (`InputSteps.passing_rows`)."""
+        """Mask of the rows of an input that can have an effect (`InputSteps.passing_rows`)."""
         if self._steps is not None:
             return self._steps.passing_rows(rows, clock)
         return np.ones(len(rows), np.bool_) if self._join is None else self._join.passing_rows(stream, rows, clock)
@@ -164,8 +164,9 @@ class QueryOp:
     def _between_deaths(
         self, inputs: Mapping[str, Rows], clock: Clock
     ) -> Iterator[tuple[Mapping[str, Rows], Clock]]:  # fmt: skip
-        """The inputs, cut where partition instances are forgotten: what is held for them is dropped in between, so that
-        their timers are out of the others' way from that moment on, whatever the micro-batches are."""
+        """The inputs, cut where partition instances are forgotten: their state is dropped in between, so that
+        their timers no longer affect the others' from that moment on, regardless of micro-batches.
+        """
         at = clock.first
         for root, parts in self.services.deaths()[self._forgotten :]:
             cut = {s: int(np.searchsorted(rows.root, root)) for s, rows in inputs.items()}
@@ -187,13 +188,13 @@ class QueryOp:
         return self._apply_rate_limit(inputs, clock).rows
 
     def release(self) -> None:
-        """Drops what is still held for the partition instances that were forgotten (`Services.deaths`)."""
+        """Drop the remaining state of the partition instances that were forgotten (`Services.deaths`)."""
         for _, parts in self.services.deaths()[self._forgotten :]:
             self.forget(parts)
         self._forgotten = 0
 
     def forget(self, parts: Array) -> None:
-        """Drops what is held for these partition instances, which get no rows any more."""
+        """Drop the state of these partition instances, which get no more rows."""
         if self._limiter is not None:
             self._limiter.forget(parts)
         if self._steps is not None:

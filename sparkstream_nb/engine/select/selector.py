@@ -78,8 +78,8 @@ def last_per_group(chunk: Array, group: Array, groups: int | None = None) -> Arr
 def _lasts(
     chunk: Array, group: Array, groups: int, pos: Array | None = None, kind: Array | None = None, shown: int = EVERY
 ) -> tuple[Array, Array]:
-    """As `last_per_group`, and the place among those positions of each row's last. With `pos`, row i has the group
-    `group[pos[i]]`; with `kind`, only rows whose kind is in the mask `shown` count.
+    """`last_per_group`, and for each row the index of its group's last row among these positions. With `pos`, row i has
+    the group `group[pos[i]]`; with `kind`, only rows whose kind is in the mask `shown` count.
     """
     size = max(groups, 1)
     out, slot = np.empty(len(chunk), np.int64), np.empty(len(chunk), np.int64)
@@ -263,7 +263,7 @@ class Selector:
         return self._keys.ids(keys)
 
     def _of_events(self, frame: LazyRows, passing: WindowOps) -> tuple[list[tuple[Column, ...]], AggregateInput]:
-        """The arguments of the aggregates and what they run over, by event."""
+        """The arguments of the aggregates and their input, by event."""
         args = [tuple(frame.event(x.attr) for x in a.args if isinstance(x, Ref)) for a in self._agg_nodes]
         part, parts = passing.part, self.services.parts
         if self._keys is not None:
@@ -277,7 +277,7 @@ class Selector:
         return args, AggregateInput(len(passing.kind), passing.kind, group, groups, own, parts, passing.columns.pos)
 
     def _of_rows(self, frame: LazyRows, keys: list[Column]) -> AggregateInput:
-        """The feed of aggregates over the rows of a frame; `keys` are what they are grouped by."""
+        """The input of aggregates over the rows of a frame; `keys` are the `group by` values."""
         part, parts = frame.part, self.services.parts
         if self._keys is None:
             group, groups = (ONE_GROUP, 1) if part is None else (part, parts)
@@ -382,8 +382,9 @@ class Selector:
         return Selected(shown.take(order), None if group is None else group[order], cut)
 
     def forget(self, parts: Array) -> None:
-        """Drops what is held for these partition instances. A group's id stays, for the case that an instance of the
-        same number has it again."""
+        """Drop the state of these partition instances. A group's id stays, in case an instance of the same number has
+        it again.
+        """
         groups = parts
         if self._keys is not None:
             groups = np.flatnonzero(np.isin(self._keys.columns()[0].values, parts))

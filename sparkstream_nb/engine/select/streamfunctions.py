@@ -114,8 +114,9 @@ def _words(value: str | None, pattern: str, distinct: bool = False) -> list[tupl
 
 
 def _elements(json: Any, path: str | None, required: bool) -> tuple[list[Any], bool]:
-    """What a path finds, item by item, and whether it found a list. A number or a boolean alone is no token; nothing
-    found is a null unless `required`."""
+    """Values that a path finds, item by item, and whether it found a list. A number or a boolean alone is no token; a
+    path without a value gives a null unless `required`.
+    """
     try:
         found = find(json, path)
     except NotFound:

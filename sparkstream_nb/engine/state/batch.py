@@ -39,7 +39,7 @@ def _unpack_array(array: pa.Array, metadata: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class UnreadAttribute:
-    """The column of an attribute that nobody reads, and whose values stayed in their file: it only has a length."""
+    """The column of an attribute that is never read and whose values stayed in their file: it only has a length."""
 
     n: int
 
@@ -53,8 +53,10 @@ class UnreadAttribute:
 @dataclass(slots=True)
 class StreamRows:
     """Events of one input stream: `step` int64[n] (not decreasing; equal steps are one chunk), `ts` int64[n] ms, and
-    one Arrow array per attribute in schema order (`columns.ARROW` types; strings may be dictionary arrays).
-    An attribute of type object may be a Python list of values instead, and one that nobody reads `UnreadAttribute`."""
+    one Arrow array per attribute in schema order (`columns.ARROW` types; strings may be dictionary arrays). An
+    attribute of type object may be a Python list of values instead, and an attribute that is never read an
+    `UnreadAttribute`.
+    """
 
     step: Array
     ts: Array
@@ -82,7 +84,7 @@ def taken(column: Any, index: Array) -> Any:
 class InputBatch:
     """`clock[i]` is the time (ms) to which step i moves the app's clock; `rows` the events by stream id.
 
-    For a step with several events the time is that of the last one, as in Siddhi's `InputHandler.send(Event[])`.
+    For a step with several events the time is the last one's, as in Siddhi's `InputHandler.send(Event[])`.
     """
 
     clock: Array
@@ -133,7 +135,7 @@ class InputBatch:
 
 @dataclass(slots=True)
 class Chunks:
-    """Which events came out at once: `number` int64[n], not decreasing, and `timed` bool[n]: if a timer made it."""
+    """Events emitted at once: `number` int64[n], not decreasing, and `timed` bool[n]: true if a timer emitted them."""
 
     number: Array
     timed: Array

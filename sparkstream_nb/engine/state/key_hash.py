@@ -81,7 +81,7 @@ class TextKeys:
     def numbers(self, columns: Sequence[Column | None], n: int) -> tuple[Array, Array]:
         """(key numbers int64[n], Java's hashes int64[n], unsigned) of n rows; None is a column of nulls.
 
-        Equal texts have equal numbers. Those of one text column are its codes; of others they are 64-bit hashes.
+        Equal texts have equal numbers. The numbers of one text column are its codes, otherwise 64-bit hashes.
         """
         wide, java = np.zeros(n, np.int64), np.zeros(n, np.int64)
         for c in columns:

@@ -47,7 +47,7 @@ class RowLifetimes:
         self._deletes.append((rank, root, find))
 
     def mark(self) -> tuple[int, int]:
-        """What `rewind` goes back to."""
+        """Mark for `rewind`."""
         return len(self._births), len(self._deletes)
 
     def rewind(self, mark: tuple[int, int]) -> None:
@@ -79,7 +79,7 @@ class RowLifetimes:
         self.closed = True
 
     def seen_by(self, roots: Array, rank: int) -> Visible:
-        """What a reader of `rank` with these roots sees."""
+        """Rows visible to a reader of `rank` with these roots."""
 
         def visible(at: Array, index: Array) -> Array:
             (born, by), (died, of) = self._born, self._died

@@ -29,7 +29,7 @@ _UNSTEADY = frozenset({"eventTimestamp", "currentTimeMillis", "UUID"})
 class ConditionProgram(Codes):
     """A condition as codes, the derived columns of the events in a log, and the state of its aggregators.
 
-    Raises NoProgram where no codes can do what the condition asks.
+    Raises NoProgram if the condition cannot be compiled to codes.
     """
 
     def __init__(self, condition: Expr, setup: WindowSetup, log: EventLog) -> None:
@@ -113,7 +113,7 @@ class ConditionProgram(Codes):
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """What `holds` takes from `codes` on."""
+        """Arguments of `holds` from `codes` on."""
         real = np.float64
         known = self._known_words
         return (

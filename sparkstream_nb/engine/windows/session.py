@@ -131,7 +131,8 @@ def _merge(s: int, p: int, gap: int, nxt: Array, head: Array, tail: Array, num: 
 
 @kernel
 def _buckets(entries: int, eager: bool) -> int:
-    """Buckets of a Java map that held so many entries; a concurrent one grows at three quarters, not above."""
+    """Number of buckets of a Java map that held `entries` entries; a concurrent one grows at three quarters, not above.
+    """
     n = 16
     while entries > n * 3 // 4 or (eager and entries == n * 3 // 4):
         n *= 2
@@ -351,7 +352,7 @@ def _session(
 class SessionWindow:
     """Events pass at once; when no event of a key came for longer than the gap, its session expires as a whole.
 
-    Siddhi's chunk of expired sessions is what a join would look into, and it is empty whenever one looks.
+    A join would look into Siddhi's chunk of expired sessions, which is empty whenever one looks.
     """
 
     stamps, moves, is_ordered = None, True, False
@@ -378,7 +379,7 @@ class SessionWindow:
         self.timers = Timers()
 
     def _sessions(self, rows: Rows, parts: int) -> Array:
-        """The session number of each row; room for what is new."""
+        """The session number of each row; makes room for new sessions."""
         known = self.keys.size
         columns = [Column(Type.INT, rows.parts())]
         if self.key is not None:

@@ -34,7 +34,7 @@ def _enter_anew(
     heap: Array, size: int, but: int, ts: Array, places: Array, n: int, pos_out: Array, kind_out: Array, ts_out: Array,
     rank_out: Array,
 ) -> int:  # fmt: skip
-    """The events of an instance, `but` one, leave what a join finds and come back with their places."""
+    """Make the events of an instance, except `but`, leave the contents for joins and enter again with their places."""
     for i in range(size):
         pos = heap[i]
         if pos != but:
