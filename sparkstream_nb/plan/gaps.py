@@ -47,7 +47,7 @@ class GapUse:
 
     @property
     def owner(self) -> str:
-        """Words about the extension; empty where it is of none."""
+        """Words about the extension; empty if it belongs to none."""
         return "" if self.extension is None else not_included("it", self.extension)
 
 
@@ -63,7 +63,7 @@ def refuse(plan: n.Plan) -> None:
 
 
 def what_cannot_run(plan: n.Plan, lines_before: int = 0) -> str:
-    """What of `plan` this build cannot run, as words with their lines: `a partition (line 5)`; "" for nothing.
+    """Parts of `plan` that this build cannot run, as words with their lines: `a partition (line 5)`; "" for nothing.
 
     Numbers of lines count the `lines_before` the app's text.
     """
@@ -75,7 +75,7 @@ def what_cannot_run(plan: n.Plan, lines_before: int = 0) -> str:
 
 
 def found_so_far(error: NotInThisBuild, lines_before: int = 0) -> str:
-    """Words on an app that could be checked only up to a gap: what it is, and that there may be more."""
+    """Words on an app that could be checked only up to a gap: the gap, and that there may be more mistakes."""
     line = error.span.line + lines_before
     return f"no mistakes found before line {line}, where {error.message}; what follows was not checked"
 

@@ -53,7 +53,7 @@ def configured_options(ref: str, properties: Mapping[str, str]) -> dict[str, str
 
 
 UNKNOWN_REF = "ref.unknown"
-"""An option that a `ref` has where nobody has said what it stands for, and its checks are left to the deployment."""
+"""Option of a `ref` that is not defined yet, and whose checks are left to the deployment."""
 
 
 def is_open(connector: tree.Annotation, properties: Mapping[str, str]) -> bool:

@@ -1,4 +1,4 @@
-"""The units of a plan's state: what is kept or begun anew as a whole when an app is changed and deployed again.
+"""The units of a plan's state: each is kept or restarted as a whole when an app is changed and deployed again.
 
 A unit is a query, a partition with all that is in it, a table, a named window, a trigger or an aggregation. Its digest
 tells whether its state fits: it covers all of its own plan, with the schemas that it reads and writes, and nothing of
@@ -38,7 +38,9 @@ class StateUnit:
 
 
 def relevant(value: Any) -> Any:
-    """What of a part of a plan its state depends on: not comments, layout, annotations, names or shard ids."""
+    """The properties of a part of a plan on which its state depends: not comments, layout, annotations, names or shard
+    ids.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         kept = [f for f in dataclasses.fields(value) if f.compare and f.name not in _IGNORED]
         return type(value).__name__, [(f.name, relevant(getattr(value, f.name))) for f in kept]
@@ -135,14 +137,15 @@ class KeptUnit:
 
     @property
     def token(self) -> str:
-        """What a snapshot calls the state of the unit: another beginning is another state."""
+        """Name of the unit's state in a snapshot: another beginning is another state."""
         return f"{self.digest}.{self.since}"
 
 
 @dataclass(frozen=True)
 class UnitChanges:
-    """What becomes of the units of an app that is changed. `units` are those from then on, by key. The others are keys:
-    `kept`, `added`, `changed` (in their own text), `bound` (begun anew with another unit that is), `removed`."""
+    """Fate of the units of a changed app. `units` are the units from then on, by key. The others are keys: `kept`,
+    `added`, `changed` (in their own text), `bound` (restarted with another unit that is), `removed`.
+    """
 
     units: Mapping[str, KeptUnit]
     kept: tuple[str, ...] = ()
@@ -163,9 +166,9 @@ def units_of(plan: n.Plan) -> dict[str, KeptUnit]:
 
 
 def unit_changes(former: Mapping[str, KeptUnit], plan: n.Plan, change: int) -> UnitChanges:
-    """What becomes of the units `former` when the app is `plan` from its change number `change` on.
+    """Fate of the units `former` when the app is `plan` from its change number `change` on.
 
-    Units are matched by their names, where the text gives them; other queries and partitions by what they are, in the
+    Units are matched by their names, if the text gives them; other queries and partitions by their digests, in the
     order of the text.
     """
     units = state_units(plan)

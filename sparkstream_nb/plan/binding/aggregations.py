@@ -1,6 +1,6 @@
 """`define aggregation` (Siddhi's `AggregationParser` and its incremental aggregators).
 
-What is stored is decomposed: `avg` is a sum and a count, so that partial results of buckets and shards can be merged.
+Stored columns are decomposed: `avg` is a sum and a count, so that partial results of buckets and shards can be merged.
 Columns are named as Siddhi names them (`AGG_SUM_x`, `AGG_COUNT`, `AGG_MIN_x`, `AGG_MAX_x`, `AGG_SET_x`; a plain
 attribute by its own name in the output).
 """
@@ -277,7 +277,7 @@ def _check_annotations(d: tree.AggregationDefinition, properties: Mapping[str, s
 
 
 def _retention(d: tree.AggregationDefinition, durations: tuple[AggDuration, ...]) -> PurgeRule | None:
-    """What `@purge` says. Without it nothing is purged, so that a replay of old events keeps what it makes."""
+    """The rule of `@purge`. Without it nothing is purged, so that a replay of old events keeps its results."""
     a = tree.find_annotation(d.annotations, "purge")
     if a is None:
         return None

@@ -35,7 +35,7 @@ def bind_app_annotations(annotations: tuple[tree.Annotation, ...]) -> str | None
 
 
 def bind_idle_clock(annotations: tuple[tree.Annotation, ...]) -> IdleClock | None:
-    """What `@app:playback` says of the clock while no events come; None where it says nothing."""
+    """The clock's rule in `@app:playback` for times without events; None if there is none."""
     a = tree.find_annotation(annotations, "playback")
     if a is None:
         return None

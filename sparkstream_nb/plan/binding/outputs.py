@@ -25,7 +25,7 @@ from .symbols import full_id
 
 
 def output_id(output: tree.QueryOutput, place: PartitionPlace) -> str:
-    """The id of what the query writes, before it is looked up."""
+    """The id of the query's target, before it is looked up."""
     if isinstance(output, tree.Return):
         raise SiddhiBindError(
             "a query of an app cannot use 'return'",

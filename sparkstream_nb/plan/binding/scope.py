@@ -1,6 +1,6 @@
 """Resolves attribute names at a place of a query.
 
-The rules are those of Siddhi's `ExpressionParser.parseVariable`: with one input a bare name is its attribute; with
+The rules follow Siddhi's `ExpressionParser.parseVariable`: with one input a bare name is its attribute; with
 several it must be in exactly one of them; in the filter of a pattern's state it is that state's own; in `having` and
 `order by` it is an output attribute first.
 """
@@ -55,7 +55,7 @@ class Scope:
     tables: bool = True
 
     def with_table(self, table: str, schema: Schema) -> Scope:
-        """This scope within `... in table`: bare names mean what they did, and `table.x` its row."""
+        """This scope within `... in table`: bare names keep their meaning, and `table.x` is an attribute of its row."""
         return replace(
             self, entries=(*self.entries, VisibleEvent(TABLE, table, schema, what="table")), aggregators=False
         )
@@ -73,7 +73,7 @@ class Scope:
         return self._ref(entry, at, v.index, v.span, qualified=True)
 
     def event(self, source: tree.SourceName, index: tree.EventIndex | None, span: Span) -> Expr:
-        """What `e1` or `e1[last]` of `... is null` means: an event, or an attribute of that name."""
+        """Meaning of `e1` or `e1[last]` in `... is null`: an event, or an attribute of that name."""
         if not (source.inner or source.fault):
             entry = self._find(source.id)
             if entry is None or (index is None and self._attribute(source.id) is not None):

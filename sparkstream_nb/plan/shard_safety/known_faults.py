@@ -135,7 +135,7 @@ def _and_alone(x: _QueryPlace) -> bool:
 
 
 def _events(s: n.State) -> int:
-    """How many events a match has at least, of both sides of an `and`, too."""
+    """Least number of events in a match, counting both sides of an `and`."""
     match s:
         case n.CountState():
             return s.least

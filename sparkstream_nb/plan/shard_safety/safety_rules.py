@@ -18,7 +18,7 @@ Keys = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Own:
-    """What a query is by itself. `candidates` are alternative keys: source id → attribute."""
+    """A query's safety by itself. `candidates` are alternative keys: source id → attribute."""
 
     level: str
     reason: str
@@ -77,7 +77,7 @@ class SafetyRules:
 
 
 def own_rule(q: n.Query, rules: SafetyRules) -> Own:
-    """What a query outside of partitions is by itself."""
+    """Safety of a query outside of partitions, by itself."""
     plan = rules.plan
     shared = _own_shared(q, rules)
     if shared is not None and shared.level == "node-dependent":
@@ -198,7 +198,7 @@ def _slides(window: n.WindowStep) -> bool:
 
 
 def _below(s: n.State) -> Iterator[n.State]:
-    """`s` and the states that it is made of."""
+    """`s` and the states below it."""
     while isinstance(s, n.NextState):
         yield s
         yield from _below(s.first)
@@ -267,7 +267,7 @@ def _own_stream(q: n.Query, i: n.StreamInput, plan: n.Plan) -> Own:
 
 
 def _own_selection(q: n.Query, own: Own, plan: n.Plan) -> Own | None:
-    """Rule 4: aggregates, and choices among what comes together."""
+    """Rule 4: aggregates, and choices among events that arrive together."""
     select = q.select
     if select.limit is not None or select.offset is not None:
         return _dependent("limit and offset count the events that arrive together on the node")
@@ -300,7 +300,7 @@ def _rule_for_groups(q: n.Query, what: str) -> Own:
 
 
 def _found_by(key: dict[str, str], q: n.Query) -> dict[str, str]:
-    """A key without those of tables, where an event's attribute is tied to it: it finds their rows."""
+    """A key without the keys of tables, if an event's attribute is tied to it: it finds their rows."""
     tables = {s.id for s in sources(q) if s.kind == "table"}
     return {s: a for s, a in key.items() if s not in tables} or key
 
@@ -336,7 +336,7 @@ def _optional(s: n.State) -> Iterator[int]:
 
 
 def _tie_keys(q: n.Query, key: dict[str, str]) -> dict[str, str]:
-    """A key of one side of a join or pattern, with what the equalities of the query tie to it."""
+    """A key of one side of a join or pattern, with the attributes that the query's equalities tie to it."""
     out = dict(key)
     pairs = list(_equalities(q.input))
     for _ in pairs:
