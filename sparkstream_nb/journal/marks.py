@@ -1,7 +1,7 @@
-"""How far a micro-batch is while it runs: workers leave marks in a folder, and the app's process reads them.
+"""Progress of a running micro-batch: workers leave marks in a folder, and the app's process reads them.
 
 A node marks the last entry that it is through with; a task that works on entries ahead of the nodes marks those. Marks
-are for the eye alone: nothing is committed by them, and a mark that is lost or late does no harm.
+are for display only: nothing is committed by them, and a lost or late mark does no harm.
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ class Marks:
             file.unlink(missing_ok=True)
 
     def steps(self, entries: Iterable[Entry], committed: int) -> int:
-        """How many steps of `entries` are worked off, of those after entry `committed` in proportion to the nodes that
-        are through with them."""
+        """Number of steps of `entries` worked off; after entry `committed`, in proportion to the nodes that
+        are through with them.
+        """
         reached = [self._last_mark(k) for k in range(self.nodes)]
         done = self._tasks_done() if self.tasks else set()
         parts = self.nodes + self.tasks

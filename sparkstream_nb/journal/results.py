@@ -1,4 +1,4 @@
-"""What nodes put out, as bytes: events and partials in Arrow, errors in JSON lines, answers packed.
+"""Outputs of nodes as bytes: events and partials in Arrow, errors in JSON lines, answers packed.
 
 Encoded in the workers, decoded where the micro-batch is committed (`rows.py`, `commit.py`).
 """
