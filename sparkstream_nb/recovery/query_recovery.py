@@ -41,7 +41,7 @@ class Mended(Protocol):
         """The number of the last micro-batch that is planned, and its entries: the first, and the first after it."""
 
     def attempts(self) -> int:
-        """How often the last micro-batch was begun by processes that it may have ended; 0 where it ends none."""
+        """Number of starts of the last micro-batch by processes that it may have ended; 0 if it ends none."""
 
     def begin(self) -> None:
         """Begins it where it left off. Raises SparkStreamError where it cannot."""
@@ -81,8 +81,9 @@ class QueryRecovery:
                 threading.Thread(target=self._run, args=(self._ending,), name="sparkstream-mend", daemon=True).start()
 
     def leave(self, timeout: float) -> None:
-        """Looks after the query no more. A start that is under way is waited for, so many seconds; then it is undone
-        when it is through."""
+        """Stop looking after the query. A start in progress is waited for up to `timeout` seconds; after that it is
+        undone when it is through.
+        """
         self._wanted = False
         if self._ending is not None:
             self._ending.set()
