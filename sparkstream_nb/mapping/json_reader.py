@@ -264,7 +264,7 @@ def _plain(value: Any) -> Any:
 
 
 def getter(path: str) -> Callable[[Any], Any]:
-    """What reads the value at a path: raises NotFound and Failure. Raises Failure itself for what is no path."""
+    """What reads the value at a path: raises NotFound and Failure. Raises RowFailure itself for what is no path."""
     parts = compile_path(path)
     if not all(isinstance(p, JsonNames) and len(p.names) == 1 for p in parts):
         return lambda document: read(document, path)

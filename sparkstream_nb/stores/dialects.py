@@ -59,7 +59,7 @@ class Dialect(ABC):
         return self
 
     def read_any_value(self, connection: Any) -> None:  # noqa: B027  (nothing is to be done by default)
-        """Has the driver read a value that Python does not have as `Unread`, and not fail for its rows."""
+        """Has the driver read a value that Python does not have as `UnreadValue`, and not fail for its rows."""
 
     def endless_value(self, connection: sa.Connection, type_: Any) -> str | None:
         """The least value of a column of this SQLAlchemy type that no other can follow, as a text; None for none."""

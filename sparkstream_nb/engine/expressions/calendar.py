@@ -108,7 +108,7 @@ _WEEKS = {
 
 
 def weeks_of(locale: str | None) -> Weeks:
-    """The weeks of a locale such as `fr_FR`. Raises Failure if the string is not a locale."""
+    """The weeks of a locale such as `fr_FR`. Raises RowFailure if the string is not a locale."""
     if locale is None:
         return SUNDAY
     parts = locale.split("_")
@@ -136,7 +136,7 @@ _SHORT = {
 
 @lru_cache(maxsize=256)
 def zone(name: str) -> datetime.tzinfo:
-    """The zone of `ZoneId.of(name, SHORT_IDS)`. Raises Failure for an unknown zone."""
+    """The zone of `ZoneId.of(name, SHORT_IDS)`. Raises RowFailure for an unknown zone."""
     name = _SHORT.get(name, name)
     offset = name
     for prefix in ("UTC", "GMT", "UT"):

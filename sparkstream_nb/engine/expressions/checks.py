@@ -13,7 +13,7 @@ MOST_SHOWN = 300
 
 
 def check_text(length: int, limits: Limits) -> None:
-    """Raise Failure if a text of `length` characters would be too long."""
+    """Raise RowFailure if a text of `length` characters would be too long."""
     if length > limits.characters:
         raise RowFailure(f"a text of {length:,} characters is too long: {limits.characters:,} are the most")
 

@@ -73,7 +73,7 @@ _BRACKET_SLICE = re.compile(r"\[\s*(-?\d+)?\s*:\s*(-?\d+)?\s*\]")
 
 @lru_cache(maxsize=512)
 def compile_path(path: str) -> tuple[Part, ...]:
-    """The parts of a path. Raises Failure for text that is not a path."""
+    """The parts of a path. Raises RowFailure for text that is not a path."""
     text = path.strip()
     if not text.startswith(("$", "@")):
         text = "$." + text

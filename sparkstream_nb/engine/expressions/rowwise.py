@@ -30,7 +30,7 @@ Builder = Callable[[Call, Sequence[Evaluator], Context], Evaluator]
 """Creates the evaluator of a call from the call (types and constants) and the evaluators of its arguments."""
 
 Plain = Callable[..., Any]
-"""A function on Python values, None for null; answers None for null; raises `Failure` to fail the row."""
+"""A function on Python values, None for null; answers None for null; raises `RowFailure` to fail the row."""
 
 Whole = Callable[[Sequence[Column], StringPool], tuple[Column, Mask | None] | None]
 """The same function over whole columns: its results, and the rows that it leaves to the plain form (None: no row).

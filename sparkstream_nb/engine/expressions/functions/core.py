@@ -85,7 +85,7 @@ def _to_number(column: Column, target: Type) -> Array:
 
 
 def _cast_value(target: Type) -> Callable[[Any], Any]:
-    """`cast` of single boxed values. Raises Failure for a value that `target` does not have."""
+    """`cast` of single boxed values. Raises RowFailure for a value that `target` does not have."""
 
     def cast(value: Any) -> Any:
         source = type_of(value)
