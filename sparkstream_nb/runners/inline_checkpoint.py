@@ -1,4 +1,4 @@
-"""How far an app without Spark is, and the state of its nodes: an SQLite database in the folder of the app's life.
+"""Progress of an app without Spark, and the state of its nodes: an SQLite database in the folder of the app's run.
 
 A micro-batch is planned in one transaction, and done, with the nodes' new state, in another one after its commit. So a
 crash between the two leaves a micro-batch that is repeated on the former state, as Spark's checkpoint does.
@@ -45,7 +45,7 @@ class InlineCheckpoint:
     """The checkpoint in a folder. A `protocol.Checkpoint`; `open` it to write."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises SparkStreamError where what is there cannot be read."""
+        """Raises SparkStreamError if an existing checkpoint cannot be read."""
         self.folder, self.file = folder, folder / _FILE
         self._lock = threading.RLock()
         self._database: sqlite3.Connection | None = None
@@ -74,7 +74,7 @@ class InlineCheckpoint:
         self._state = bool(database.execute("SELECT count(*) FROM nodes").fetchone()[0])
 
     def open(self) -> None:
-        """Opens it to be written to. Raises SparkStreamError where what is there cannot be read."""
+        """Open it for writing. Raises SparkStreamError if an existing checkpoint cannot be read."""
         with self._lock:
             if self._database is not None:
                 return
@@ -88,7 +88,7 @@ class InlineCheckpoint:
             self._database = database
 
     def close(self) -> None:
-        """Closes it. What was read of it is still told."""
+        """Close it. Progress that was read from it is still available."""
         with self._lock:
             if self._database is not None:
                 self._database.close()
@@ -170,7 +170,7 @@ class InlineCheckpoint:
                 raise OSError(f"{self.file} cannot be written: {error}") from error
 
     def one(self, query: str, *values: object) -> tuple[object, ...] | None:
-        """The first row of a query; None where there is none. Raises OSError where it cannot be read."""
+        """The first row of a query; None if there is none. Raises OSError if it cannot be read."""
         with self._lock:
             assert self._database is not None, "a checkpoint that is not open"
             try:

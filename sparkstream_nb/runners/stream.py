@@ -22,12 +22,12 @@ class Stream:
 
     @property
     def progress(self) -> Progress:
-        """How far the app is."""
+        """The app's progress."""
         return self.job.commit.progress
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """How far the runner is on disk."""
+        """The runner's checkpoint on disk."""
         return self.runner.checkpoint
 
     @property
@@ -52,7 +52,7 @@ class Stream:
         return self.runner.ended_for_good()
 
     def attempts(self) -> int:
-        """As `Runner.attempts`."""
+        """`Runner.attempts`."""
         return self.runner.attempts()
 
     def cancel(self) -> None:

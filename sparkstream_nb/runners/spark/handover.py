@@ -42,8 +42,9 @@ class CommittedUpTo:
 
     @staticmethod
     def of(home: Path) -> CommittedUpTo:
-        """What the owner of the life in the folder `home` has noted. Where that is gone or cut off, the files that are
-        left and Spark's checkpoint tell as much."""
+        """Position noted by the owner of the run in the folder `home`. If the note is gone or cut off, the remaining
+        files and Spark's checkpoint give the same.
+        """
         try:
             found = json.loads((home / _TAKEN).read_text(encoding="utf-8"))
             return CommittedUpTo(int(found["batch"]), int(found["last"]))
@@ -58,8 +59,9 @@ def left(home: Path, shared: Shared | None) -> list[int]:
 
 
 def clear(home: Path, shared: Shared | None) -> None:
-    """Removes what is handed over, where all that Spark has done is committed: the rest, Spark does again. Raises
-    OSError where the shared address cannot be reached."""
+    """Remove the files handed over, when all that Spark has done is committed: Spark repeats the rest. Raises
+    OSError if the shared address cannot be reached.
+    """
     files = _files(home, shared)
     files.remove(*map(_name, _list_handed_over(files)))
 
@@ -122,7 +124,7 @@ class ConnectIntake:
         self._thread: threading.Thread | None = None
 
     def take(self) -> None:
-        """Commits the files that are there. Raises what the commit raises; the file then stays."""
+        """Commit the files that are there. Raises the commit's errors; the file then stays."""
         with self._lock:
             while self.files.has(name := _name(self.next)):
                 self.commit.commit(from_table(from_ipc(self.files.get(name))), self.next)
@@ -132,7 +134,7 @@ class ConnectIntake:
                 self.files.remove(name)
 
     def start(self) -> None:
-        """Takes in what there is, and goes on until `end`."""
+        """Commit the present files, and continue until `end`."""
         self.end()
         self.failure = None
         self.take()
@@ -141,7 +143,7 @@ class ConnectIntake:
         self._thread.start()
 
     def end(self) -> None:
-        """Takes in what is there, and stops looking."""
+        """Commit the present files, and stop looking for more."""
         self._ending.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()

@@ -1,7 +1,8 @@
-"""How much memory one of Spark's Python processes on this machine may take: an event that asks for more is an error.
+"""Memory limit of Spark's Python processes on this machine: an event that asks for more is an error.
 
 Without a limit the system ends some process when memory is short, and that may be any. `$SPARKSTREAM_WORKER_MEMORY` is
-the limit as a person sets it, such as `4GB`; by default it is most of what the machine, or its control group, has.
+the limit as a person sets it, such as `4GB`; by default it is most of the memory of the machine, or of its control
+group.
 """
 
 from __future__ import annotations

@@ -37,13 +37,13 @@ def spark_session(master: str | None = None, *, conf: Mapping[str, str] | None =
     """The running Spark session, or a new one.
 
     `master` is Spark's own: `local[4]`, `spark://host:7077`, `yarn`, `k8s://…`, or a Connect address `sc://host:15002`.
-    Without it a running session is used whatever its master, and a new one runs on all cores of this machine (two
+    Without it a running session is used with any master, and a new one runs on all cores of this machine (two
     at least, so that one task never waits for another). `conf` is set over `spark-defaults.conf`.
 
-    On this machine everything listens on 127.0.0.1 only. What the JVM and the Python workers print goes to a file,
+    On this machine everything listens on 127.0.0.1 only. The output of the JVM and the Python workers goes to a file,
     whose last lines an error quotes.
 
-    Raises SparkUnavailable where no Java is found, protobuf is older than pyspark needs, Spark does not start, no
+    Raises SparkUnavailable if no Java is found, protobuf is older than pyspark needs, Spark does not start, no
     cluster answers within seconds, or a session runs already on another master.
     """
     with _lock:
@@ -67,7 +67,7 @@ def spark_session(master: str | None = None, *, conf: Mapping[str, str] | None =
 
 
 def _find_running() -> tuple[str, SparkSession] | None:
-    """The session of this process, whoever made it and in whatever thread, with its master or Connect address."""
+    """The session of this process, made by any code in any thread, with its master or Connect address."""
     if _connected is not None and not _connected[1].is_stopped:  # type: ignore[attr-defined]  # Connect's own
         return _connected
     context = SparkContext._active_spark_context
@@ -220,7 +220,7 @@ def _forget_stopped() -> None:
 
 
 def _first_line(error: BaseException) -> str:
-    """What went wrong, without the stack trace that py4j carries in its message."""
+    """Cause of an error, without the stack trace that py4j carries in its message."""
     java = getattr(error, "java_exception", None)
     text = str(java.getMessage() or java) if java is not None else str(error)
     return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
