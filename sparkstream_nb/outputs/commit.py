@@ -54,11 +54,12 @@ class BatchFrame(Protocol):
 
 @dataclass
 class Progress:
-    """How far an app is, shared between the thread of the streaming query and those that wait for it.
+    """Progress of an app, shared between the thread of the streaming query and those that wait for it.
 
     `batch` and `last` are the last micro-batch and entry that are committed. By node: `nodes` as of the last
-    micro-batch, `taken` events and `worked` ms of all. `errors` counts what could not be taken, `faulty` the same by
-    stream, aggregation or sink; `dropped_errors` those that are not kept any more, since the app began."""
+    micro-batch, `taken` events and `worked` ms of all. `errors` counts events that could not be processed, `faulty` the
+    same by stream, aggregation or sink; `dropped_errors` those no longer kept, since the app began.
+    """
 
     changed: threading.Condition = field(default_factory=threading.Condition)
     batch: int = -1
@@ -86,7 +87,7 @@ LOG_LINES_KEPT = 1000
 
 
 class ErrorLimit:
-    """Lets a store keep at most so many errors of an app (None: all), and tells how many were dropped."""
+    """Limits the number of errors of an app in a store to `most` (None: no limit), and counts the dropped ones."""
 
     def __init__(self, store: Store, app: str, most: int | None, progress: Progress) -> None:
         self._store, self._app, self._most, self._progress = store, app, most, progress
@@ -94,7 +95,9 @@ class ErrorLimit:
         progress.dropped_errors = store.trim_errors(app, most)
 
     def count_added(self, errors: int) -> None:
-        """So many more errors are in the store. To drop costs as much as there is: it waits for a hundredth more."""
+        """Note that `errors` more errors are in the store. Dropping costs as much as there is: it waits for a hundredth
+        more.
+        """
         self._fresh += errors
         if self._most is not None and errors and self._fresh > self._most // 100:
             self._fresh = 0
@@ -184,7 +187,7 @@ class Commit:
             self.after.merging.note_commit(batch, rows_by_stream)
 
     def _gather(self, rows: Iterable[Row]) -> tuple[_Gathered, list[str]]:
-        """The rows by what is to be done with them, and the names of the files that were fetched for them."""
+        """The rows grouped by their treatment, and the names of the files that were fetched for them."""
         found, spilled = _Gathered(self.shards), []
         for row in rows:
             if self.shared is not None and isinstance(row, TableRow) and row.file:
@@ -234,8 +237,9 @@ class Commit:
 
 @dataclass
 class _Gathered:
-    """The rows of a micro-batch, by what is to be done with them. `files` hold partials, and go when those are stored.
-    `last` is the highest entry that the nodes are through with."""
+    """The rows of a micro-batch, grouped by their treatment. `files` hold partials, and go when those are stored.
+    `last` is the highest entry that the nodes are through with.
+    """
 
     shards: Sequence[str]
     streams: dict[str, list[StreamEvents]] = field(default_factory=dict)

@@ -100,9 +100,9 @@ def retrieve(
 
 
 def _wanted_keys(retrieval: Retrieval, definition: AggregationDef) -> tuple[tuple[str, object], ...]:
-    """(group-by attribute, value) pairs that `on` demands: those of its comparisons with `==` that are joined by `and`.
+    """(group-by attribute, value) pairs that `on` demands, from its comparisons with `==` that are joined by `and`.
 
-    They only narrow down what is read; `on` is evaluated all the same.
+    They only narrow down the rows to read; `on` is evaluated all the same.
     """
     names = {g.name: g.type for g in definition.select.group_by if isinstance(g, Ref)}
     shown = {i.name: i.expr.name for i in definition.select.items if isinstance(i.expr, Ref)}
