@@ -1,10 +1,10 @@
 """Polls a table of an SQL server for rows whose polling column is greater than the last value that was read.
 
 The position of the source is that value. It begins behind the greatest value that the table has when it is first
-reached, as siddhi-io-cdc's `DefaultPollingStrategy` does, and that beginning is kept at once, with the database that it
-is of: a source whose address is changed to another one begins anew there. Which rows are new is for
-the database to say (`stores.polling`); rows of equal values are entered together. A value that nothing follows, as NaN,
-is never a position: its row becomes an error, once, and the digests of those that were told are part of the position.
+reached, as siddhi-io-cdc's `DefaultPollingStrategy` does, and that beginning is kept at once, with the name of its
+database: a source whose address is changed to another one starts over there. Which rows are new is for the database to
+say (`stores.polling`); rows of equal values are entered together. A value that nothing follows, as NaN, is never a
+position: its row becomes an error, once, and the digests of the reported rows are part of the position.
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ class _ReportedRows:
 
 
 class CdcReader:
-    """A `Reader` of the rows of a table, which is polled `every` so many seconds. `mapping` names the columns of the
-    attributes of `schema`; by default they have the attributes' names."""
+    """A `Reader` of the rows of a table, which is polled every `every` seconds. `mapping` names the columns of the
+    attributes of `schema`; by default they have the attributes' names.
+    """
 
     def __init__(self, table: PolledTable, mapping: SourceMapping, schema: Schema, every: float) -> None:
         self._table, self._schema, self._every = table, schema, every
@@ -248,9 +249,9 @@ class CdcReader:
 
 
 def typed_column(values: Sequence[Any], type: Type) -> tuple[pa.Array, Array | None]:
-    """A driver's values as a column, and a mask of those that do not fit (null there); None where all do.
+    """A driver's values as a column, and a mask of the values that do not fit (null there); None if all do.
 
-    What a value may become is as in feeds (`ingest.convert`). A truth value may be a number, as MySQL has it, and a
+    Values are converted as in feeds (`ingest.convert`). A truth value may be a number, as MySQL has it, and a
     text is written as Java's `toString` writes it.
     """
     if type is Type.STRING:
@@ -313,7 +314,7 @@ def as_text(value: Any) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """Which values one can be compared with, by a word."""
+    """Kind of values that one can be compared with, as a word."""
     if isinstance(value, int | Decimal):
         return "number"
     if isinstance(value, dt.datetime):
@@ -333,7 +334,7 @@ def _digests(rows: Sequence[PolledRow]) -> tuple[str, ...]:
 
 
 def _anew(table: PolledTable, greatest: Any) -> str:
-    """That a table is read from behind its greatest value, in words."""
+    """Message that a table is read from behind its greatest value."""
     if greatest is None:
         return f"at {table.database} it begins anew, with its table, which is empty"
     behind = f"behind {table.column} {greatest}, and what is there up to that one is not read"

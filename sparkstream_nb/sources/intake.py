@@ -1,6 +1,6 @@
-"""The intake of a source: a thread in the process that owns the app, which enters what a reader reads into the inbox.
+"""The intake of a source: a thread in the process that owns the app, which enters the reader's messages into the inbox.
 
-Events and how far the source is with them are one line of the journal, so a crash loses nothing and repeats nothing.
+Events and the source's position are one line of the journal, so a crash loses nothing and repeats nothing.
 """
 
 from __future__ import annotations
@@ -76,9 +76,10 @@ class Entrance:
 
 @dataclass(frozen=True)
 class SourceFigures:
-    """How far a source is: messages `received`, `events` taken and messages or events `rejected` since this process
-    began; `behind`: what is there and not read, by partition (messages) or file (bytes); None: not known yet.
-    `last_error`: why it waits; None for nothing."""
+    """Progress of a source: messages `received`, `events` taken and messages or events `rejected` since this process
+    began; `behind`: unread messages by partition, or unread bytes by file; None: not known yet.
+    `last_error`: why it waits; None for nothing.
+    """
 
     name: str
     stream: str
@@ -105,8 +106,9 @@ class _Counts:
 
 @dataclass(frozen=True)
 class Entered:
-    """The entries of what was read at once, how many events they have, and what was rejected: stream, time (ms),
-    values and reason of each. `refused`: of which messages events were, for their time, and why."""
+    """Entries of the messages read at once, the number of their events, and the rejected ones: stream, time (ms),
+    values and reason of each. `refused`: by message, the reason for which events were refused because of their time.
+    """
 
     entries: list[Entry]
     events: int
@@ -130,11 +132,12 @@ class SourceThread:
         """Set when the source was opened, or was found to be away."""
         self._counts = _Counts()
         self._nothing: tuple[float, Behind | None] = float("-inf"), None
-        """When the last reading began (s of the monotonic clock) that found nothing, and what was behind then: all that
-        was read before is in the inbox."""
+        """Start of the last reading (s of the monotonic clock) that found nothing, and the backlog then: everything
+        read before is in the inbox.
+        """
         self._waiting: deque[tuple[int, int]] = deque()
         self._moved: dict[str, Any] = {}
-        """What changed of the position without an event."""
+        """Changes of the position without an event."""
 
     # ---------------------------------------------------------------------------------------------- begin and end
 
@@ -166,7 +169,7 @@ class SourceThread:
                 thread.join(_GRACE)
 
     def figures(self) -> SourceFigures:
-        """How far it is."""
+        """Figures of the source."""
         s, c, behind = self.setup, self._counts, self.setup.reader.behind()
         parts = None if behind is None else behind.parts
         return SourceFigures(s.name, s.stream, s.type, s.shown, c.received, c.events, c.rejected, parts, self._trouble)
@@ -194,7 +197,7 @@ class SourceThread:
         self.setup.reader.close()
 
     def _follow(self, ending: threading.Event) -> None:
-        """Reads and enters until the intake ends. Raises what a reader raises."""
+        """Read and enter messages until the intake ends. Raises the reader's errors."""
         reader, self._moved = self.setup.reader, {}
         if not self._take_lock(ending):
             return
@@ -237,7 +240,7 @@ class SourceThread:
             changed.wait(_WAIT)
 
     def _enter(self, taken: ReadMessages, ending: threading.Event) -> Entered | None:
-        """Puts what was read into the inbox; None where the intake ends before it could."""
+        """Put the messages read into the inbox; None if the intake ends before it could."""
         entrance, name = self._entrance, self.setup.name
         self._moved.update(taken.reached)
         if not self._take_lock(ending):
@@ -305,7 +308,7 @@ class SourceThread:
 
 
 def make_entries(setup: IntakeSetup, decoded: Decoded, entrance: Entrance) -> Entered:
-    """The entries of decoded messages: what was rejected, then the events, in their order. With the app's lock held."""
+    """The entries of decoded messages: rejected ones, then the events, in their order. With the app's lock held."""
     now, latest = entrance.now(), entrance.latest()
     errors: list[list[Any]] = [[setup.stream, now, _message(setup, r), r.reason] for r in decoded.rejected]
     refused: dict[int, str] = {}
@@ -379,5 +382,5 @@ class Intakes:
         return all(intake.caught_up(since) for intake in self._all)
 
     def figures(self) -> tuple[SourceFigures, ...]:
-        """How far each is."""
+        """Figures of each source."""
         return tuple(i.figures() for i in self._all)
