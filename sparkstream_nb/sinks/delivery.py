@@ -1,7 +1,7 @@
 """The delivery of a stream's committed outputs to one target, on a thread of its own.
 
-A delivery reads what the commit of a micro-batch left in the app's folder, and keeps how far it is there. So a target
-that is slow or away never stops the app, and after a crash the delivery goes on where it was.
+A delivery reads the outputs that the commit of a micro-batch left in the app's folder, and keeps its position there. So
+a slow or unavailable target never stops the app, and after a crash the delivery continues from its position.
 """
 
 from __future__ import annotations
@@ -76,8 +76,9 @@ class ErrorKeeper(Protocol):
 
 @dataclass(frozen=True)
 class DeliverySource:
-    """What a delivery reads: an app's outputs, how far they are committed, and where its errors go. `folder` has the
-    positions of all sinks."""
+    """Source of a delivery: an app's outputs, how far they are committed, and where its errors go. `folder` has the
+    positions of all sinks.
+    """
 
     outputs: OutputFiles
     progress: Progress
@@ -88,8 +89,9 @@ class DeliverySource:
 
 @dataclass(frozen=True)
 class SinkFigures:
-    """How far a sink is: events `sent`, `failed` and `dropped` since the app's life began, and `pending` ones that are
-    committed and not looked at yet. `last_error`: why it waits, or what failed last; None for nothing."""
+    """Progress of a sink: events `sent`, `failed` and `dropped` since the app's run began, and `pending` ones that are
+    committed and not looked at yet. `last_error`: why it waits, or what failed last; None for nothing.
+    """
 
     name: str
     stream: str
@@ -178,7 +180,7 @@ class Delivery:
         return self.position.batch > batch
 
     def figures(self) -> SinkFigures:
-        """How far it is."""
+        """Figures of the sink."""
         s, source = self.setup, self._source
         with source.outputs.tidying:
             with self._lock:
@@ -309,7 +311,7 @@ class Delivery:
             )
 
     def _send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> tuple[int, str | None]:
-        """(how many messages are dealt with, why the first of them was refused). Raises Away."""
+        """(how many messages are dealt with, why the first of them was refused). Raises TargetUnavailable."""
         try:
             sent = self.setup.target.send(messages, places)
         except Undeliverable as error:
@@ -320,7 +322,7 @@ class Delivery:
         return sent, None
 
     def _unwritten(self, events: UnwrittenEvents) -> tuple[int, str | None]:
-        """As `_send`, for events that no message could be made of."""
+        """`_send` for events that no message could be made of."""
         if self.setup.on_error == "WAIT":
             raise TargetUnavailable(events.reason)
         return 1, events.reason
@@ -423,7 +425,7 @@ def _run_of(found: Sequence[Made], i: int, most: int) -> list[Message]:
 
 
 def _further(now: SinkPosition, new: SinkPosition) -> SinkPosition:
-    """`new`, with the place of `now` where that is further: its outputs were dropped."""
+    """`new`, with the place of `now` if that is further: its outputs were dropped."""
     if (now.batch, now.row) <= (new.batch, new.row):
         return replace(new, dropped=max(now.dropped, new.dropped))
     return replace(now, sent=new.sent, failed=new.failed, state=new.state)

@@ -56,7 +56,9 @@ class HttpClient:
         self._used = False
 
     def ask(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
-        """The answer to a request. A connection that the server has closed since is opened again. Raises Away."""
+        """The answer to a request. A connection that the server has closed since is opened again. Raises
+        TargetUnavailable.
+        """
         reused = self._used
         try:
             return self._ask(method, path, body, headers)

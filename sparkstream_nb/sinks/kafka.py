@@ -36,9 +36,10 @@ _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 
 @dataclass(frozen=True)
 class KafkaSinkPlace:
-    """Where records go. `topic`, `partition`, `record_key` and the headers of `templates` may name attributes as
+    """Place of a Kafka sink. `topic`, `partition`, `record_key` and the headers of `templates` may name attributes as
     `{{attribute}}`; `headers` are as they are. None: Kafka chooses the partition, by the record's key if it has one.
-    `settings` are those of kafka-python's producer. `key` begins each Idempotency-Key. Never shown: it has secrets."""
+    `settings` are for kafka-python's producer. `key` begins each Idempotency-Key. Never shown: it has secrets.
+    """
 
     servers: tuple[str, ...]
     topic: str
@@ -52,7 +53,7 @@ class KafkaSinkPlace:
 
 @dataclass(frozen=True)
 class _KafkaMessage:
-    """A message with what is filled in. `id` is its Idempotency-Key; `headers` are the others."""
+    """A message with its templates filled in. `id` is its Idempotency-Key; `headers` are the others."""
 
     id: str
     topic: str
@@ -119,7 +120,7 @@ class KafkaTarget:
     # ---------------------------------------------------------------------------------------------------- one record
 
     def _record(self, message: Message, id: str) -> _KafkaMessage:
-        """Raises Refused where what is filled in is no topic or partition."""
+        """Raises Undeliverable if the filled-in topic or partition is not valid."""
         found = message.properties
         topic = found.get("topic", self.place.topic)
         if not TOPIC.fullmatch(topic):
@@ -136,7 +137,8 @@ class KafkaTarget:
         )  # fmt: skip
 
     def _check(self, record: _KafkaMessage) -> None:
-        """Raises Refused where Kafka has no such topic or partition, and Away where it does not say."""
+        """Raises Undeliverable where Kafka has no such topic or partition, and TargetUnavailable where it does not say.
+        """
         if self._missing.get(record.topic, 0.0) > self._clock():
             raise Undeliverable(f"there is no topic '{record.topic}'")
         partitions = self._partitions(record.topic)
@@ -159,7 +161,7 @@ class KafkaTarget:
             raise self._classify_error(error) from None
 
     def _exists(self, topic: str) -> bool:
-        """True if Kafka has a topic. Raises Away where it does not answer."""
+        """True if Kafka has a topic. Raises TargetUnavailable where it does not answer."""
         from kafka import KafkaConsumer
         from kafka.errors import KafkaError
 
@@ -179,7 +181,9 @@ class KafkaTarget:
     # -------------------------------------------------------------------------------------------------------- sending
 
     def _sent(self, records: Sequence[_KafkaMessage]) -> int:
-        """How many of the records Kafka has, counted from the first. Raises Refused or Away where it has not that."""
+        """Number of the records that Kafka has, counted from the first. Raises Undeliverable or TargetUnavailable if it
+        has not accepted the next one.
+        """
         failed = self._send_records([r for r in records if r.id not in self._taken])
         too_large = [i for i, e in failed.items() if _is_too_large(e)]
         if len(records) > 1 and too_large:
@@ -222,7 +226,7 @@ class KafkaTarget:
         return failed
 
     def _outcome(self, future: Any) -> Exception | None:
-        """What came of a record: None where Kafka has it. Raises Away where the app stops meanwhile."""
+        """Error of a record; None if Kafka has it. Raises TargetUnavailable if the app stops meanwhile."""
         from kafka.errors import KafkaError
 
         while True:
@@ -237,7 +241,7 @@ class KafkaTarget:
                     raise TargetUnavailable("the app stops") from None
 
     def _open_producer(self) -> Any:
-        """The producer. Raises Away where no server can be reached."""
+        """The producer. Raises TargetUnavailable where no server can be reached."""
         if self._producer is None:
             from kafka import KafkaProducer
 
@@ -251,7 +255,7 @@ class KafkaTarget:
         return self._producer
 
     def _classify_error(self, error: Exception) -> TargetUnavailable | Undeliverable:
-        """What an error means to the delivery. A producer that has given a record up is not used again."""
+        """Translate an error for the delivery. A producer that has given a record up is not used again."""
         if _is_too_large(error) or type(error).__name__ in _FOR_GOOD:
             return Undeliverable(f"Kafka does not take it: {_describe_error(error)}")
         return self._away(error)

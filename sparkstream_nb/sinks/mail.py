@@ -159,7 +159,7 @@ class MailTarget:
         return TargetUnavailable(words) if code < 500 or code in (530, 534, 535) else Undeliverable(words)
 
     def _mail(self, message: Message, place: OutputPlace) -> tuple[EmailMessage, list[str]]:
-        """A mail and its recipients. Raises Refused for values that headers do not have."""
+        """A mail and its recipients. Raises Undeliverable for values that headers do not have."""
         texts = {n: message.properties.get(n, t) for n, t in self.place.texts.items()}
         for name, text in texts.items():
             if _CONTROL.search(text):
@@ -184,7 +184,7 @@ class MailTarget:
 
 
 def addresses_of(name: str, text: str) -> list[Address]:
-    """The addresses of a header. Raises Refused for what is none."""
+    """The addresses of a header. Raises Undeliverable for invalid ones."""
     out = []
     for shown_name, address in getaddresses([text]):
         if not shown_name and not address:

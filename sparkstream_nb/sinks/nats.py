@@ -21,7 +21,7 @@ ID_HEADER = "Nats-Msg-Id"
 SUBJECT = re.compile(r"[^\s.*>\x00-\x1f\x7f]+(\.[^\s.*>\x00-\x1f\x7f]+)*")
 """A subject without wildcards: parts with dots between them."""
 _MOST_BYTES = 1 << 20
-"""Of a message, as servers take it by default."""
+"""Maximum bytes of a message that servers accept by default."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a sink delivers to: the protocol of files and servers, and how they fail."""
+"""Protocol of the targets of sinks, for files and servers, and their errors."""
 
 from __future__ import annotations
 
@@ -63,25 +63,27 @@ class Target(Protocol):
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         """Goes on where `state` says, which is empty at first. Returns the state to keep before anything is sent.
 
-        Raises Away.
+        Raises TargetUnavailable.
         """
         ...
 
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         """Sends messages, with the place of each; how many of them were delivered: 0 where its `state` has to be kept
-        before it goes on. Raises Away where it cannot be reached, and Refused where it does not take the first."""
+        before it goes on. Raises TargetUnavailable where it cannot be reached, and Undeliverable where it does not take
+        the first.
+        """
         ...
 
     def finish(self, batch: int) -> None:
-        """All messages of a micro-batch were sent. Raises Away."""
+        """All messages of a micro-batch were sent. Raises TargetUnavailable."""
         ...
 
     def state(self) -> Mapping[str, Any]:
-        """What to keep with the position after messages were delivered: plain JSON."""
+        """State to keep with the position after messages were delivered: plain JSON."""
         ...
 
     def close(self) -> None:
-        """Lets go of what is open; `open` may follow."""
+        """Close its files and connections; `open` may follow."""
         ...
 
     def cancel(self) -> None:
