@@ -72,8 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _in_utf8() -> None:
-    """Lets this process read and write UTF-8, as files are: the encoding of a machine's language, which pipes have on
-    Windows, lacks signs that are printed. What a person asks for is left."""
+    """Let this process read and write UTF-8, as files are: the encoding of a machine's language, which pipes have on
+    Windows, lacks signs that are printed. An encoding that the user sets is left.
+    """
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and "PYTHONIOENCODING" not in os.environ:
             if stream.encoding.lower().replace("-", "") != "utf8":
@@ -361,7 +362,7 @@ def query(options: Any) -> int:
 
 
 def split_app(options: Any) -> int:
-    """`sparkstream split`. Without --into and --make-topics it says what the apps and topics are."""
+    """`sparkstream split`. Without --into and --make-topics it prints the apps and topics."""
     from .app.audit.splitting import split
 
     file = Path("app" if options.app == "-" else options.app)

@@ -75,7 +75,7 @@ def _opener(options: Any) -> Callable[[str], _Checked]:
 
 
 def _each(options: Any, one: Callable[[str], None]) -> int:
-    """`one` of each app; what is wrong with it is told, and the exit code is 1 then."""
+    """Run `one` for each app; its errors are printed, and the exit code is 1 then."""
     code = 0
     for path in options.apps:
         try:

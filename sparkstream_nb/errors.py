@@ -52,15 +52,15 @@ class SparkStreamError(Exception):
 
 
 class Misuse(SparkStreamError):
-    """A function or a magic was called with something that it does not know; the message says what it knows."""
+    """A function or a magic was called with an unknown value; the message names the known ones."""
 
 
 class SiddhiError(SparkStreamError):
     """An app, or a part of one, is wrong. Shows line and column, the text with a caret, and the way out.
 
-    `source` is the app's whole text, if known. `with_source` attaches it later, so that the code that raises
-    does not need the text. `lines_before` counts the lines above the text where the person sees it: a notebook numbers
-    the line `%%siddhi` too. The lines that are shown include them; those of `span` do not. `file` is where the text is
+    `source` is the app's whole text, if known. `with_source` attaches it later, so that the code that raises does not
+    need the text. `lines_before` counts the lines above the text where the person sees it: a notebook numbers the line
+    `%%siddhi` too. The displayed line numbers include them; the lines of `span` do not. `file` is where the text is
     from, if that is a file: then the message begins `FILE:LINE:COLUMN:`, as editors read it.
     """
 

@@ -1,7 +1,7 @@
-"""HTTP servers of this process, one like another: what they take at once, and how long a request may take to come in.
+"""HTTP servers of this process, all alike: limits of parallel requests, and of the time for a request to come in.
 
 Tornado reads and writes HTTP, on a thread of its own for each server. A request is checked when its headers are there:
-who may not send it is answered before its body is read or asked for. Those that may are answered in threads.
+one that is not allowed is answered before its body is read or asked for. Others are answered in threads.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Listener:
         self._begun.wait()
 
     def close(self, seconds: float = 0.0) -> None:
-        """Takes no more requests, and ends all connections. What is being answered is waited for so long."""
+        """Accept no more requests, and end all connections. Requests in progress are waited for up to `seconds`."""
         if self._loop is not None and self._thread.is_alive():
             with contextlib.suppress(RuntimeError):  # it has ended by itself
                 self._loop.call_soon_threadsafe(self._ending.set_result, seconds)
@@ -341,7 +341,7 @@ class _Exchange(HTTPMessageDelegate):
         self.set_busy(False)
 
     def _end(self) -> None:
-        """Ends the exchange: what is written still goes out."""
+        """End the exchange: pending writes are still sent."""
         self._connection.finish()
         if self._closes:
             self._written.add_done_callback(lambda _: self._connection.close())
@@ -357,7 +357,7 @@ class _Exchange(HTTPMessageDelegate):
 
 
 def _length(headers: HTTPHeaders) -> int | None:
-    """The bytes of a body, by its one `Content-Length`; None where it is not a length."""
+    """The bytes of a body, by its one `Content-Length`; None if that is not a length."""
     found = headers.get_list("Content-Length") or ["0"]
     right = len(found) == 1 and found[0].isascii() and found[0].isdecimal() and len(found[0]) <= 18
     return int(found[0]) if right else None

@@ -1,4 +1,4 @@
-"""Differences between Linux, macOS and Windows: locks, owners of files, processes, memory, what is on the disk.
+"""Differences between Linux, macOS and Windows: locks, owners of files, processes, memory, syncing to disk.
 
 All that Unix alone has is looked up here, and may be missing: `fcntl`, `resource` and `pwd` are imported nowhere else
 (import-linter checks it), and the rest of the package runs where they, `os.fork` and Unix sockets are not there.
@@ -114,8 +114,9 @@ def lock(file: IO[Any] | int, *, wait: bool = False) -> None:
 
 
 def is_locked(file: IO[Any]) -> bool:
-    """True if another has locked a file, which is open here and locked from now on: with a lock that several may have
-    where there is such a one, so that two that look do not find each other."""
+    """True if another has locked a file, which is open here and locked from now on: with a shared lock if the system
+    has such locks, so that two checks do not find each other.
+    """
     try:
         _lock(file, shared=not WINDOWS, wait=False)
     except OSError:
@@ -201,13 +202,13 @@ def end_with_children(process: subprocess.Popen[Any]) -> None:
 
 
 def after_fork_in_child(run: Callable[[], None]) -> None:
-    """Runs a function in processes that are forked from this one, where there are any."""
+    """Run a function in processes that are forked from this one, if the system forks."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=run)
 
 
 def unix_socket() -> socket.socket:
-    """A socket that processes of this machine reach by a path. Raises OSError where there is none."""
+    """A socket that processes of this machine reach by a path. Raises OSError if the system has none."""
     if not hasattr(socket, "AF_UNIX"):
         raise OSError(errno.EAFNOSUPPORT, "this system has no sockets with a path")
     return socket.socket(socket.AF_UNIX)
