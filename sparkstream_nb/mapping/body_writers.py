@@ -20,10 +20,10 @@ from .values import MessageError, Row, Values
 from .xml_tree import parse_xml
 
 _UNDEFINED = "undefined"
-"""What siddhi-map-json writes for null, unless `enable.null.attribute.value` is given."""
+"""Text that siddhi-map-json writes for null, unless `enable.null.attribute.value` is given."""
 
 Pieces = list["str | pa.Array"]
-"""What events are written of, one after the other: texts that all have, and a text of each."""
+"""Parts of the texts of events, in order: texts that all have in common, and a text for each."""
 
 
 class BodyWriter(ABC):
@@ -82,7 +82,7 @@ Filled = Callable[[Row], str]
 
 
 def filler(template: Template, schema: Schema, null: str = "null") -> Filled:
-    """What fills a template in; `null` is the text of null."""
+    """A function that fills a template in; `null` is the text of null."""
     types = schema.types
 
     def fill_template(row: Row) -> str:
@@ -132,7 +132,7 @@ class JsonBodyWriter(BodyWriter):
         return '{"event":{' + ",".join(items) + "}}"
 
     def _value(self, type: Type, value: Any) -> str | None:
-        """A value as JSON; None where it is left out, as Siddhi does with objects that are not maps, or empty ones."""
+        """A value as JSON; None if it is left out, as Siddhi does with objects that are not maps, or empty ones."""
         if value is None:
             return self.null_value
         if type is Type.STRING:
@@ -210,7 +210,7 @@ class CsvBodyWriter(BodyWriter):
 
 
 class TextBodyWriter(BodyWriter):
-    """`name:"value",` on a line of its own, or what the payload gives."""
+    """`name:"value",` on a line of its own, or the payload."""
 
     def __init__(self, mapping: SinkMapping, schema: Schema) -> None:
         super().__init__(mapping, schema)
@@ -248,7 +248,7 @@ class KeyValueBodyWriter(BodyWriter):
 
 
 class XmlBodyWriter(BodyWriter):
-    """`<events><event>...</event></events>`, or what the payload gives within the enclosing element.
+    """`<events><event>...</event></events>`, or the payload within the enclosing element.
 
     Siddhi writes values as they are, so that "<" in one breaks the message; here they are escaped by default. A payload
     is a text that its author decides on.

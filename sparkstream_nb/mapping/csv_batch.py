@@ -88,7 +88,7 @@ class _CsvBatchReader:
         return EventBatch(_filter_columns(columns, keep), chosen[keep])
 
     def _chosen(self, messages: Sequence[bytes]) -> tuple[int, Array]:
-        """The number of columns that most of the first lines have, and the plain messages that have so many."""
+        """The number of columns of most of the first lines, and the plain messages with that number."""
         d = self.delimiter.encode()
         width = Counter(m.count(d) for m in messages[:100]).most_common(1)[0][0] + 1
         if width < self.needed:

@@ -13,7 +13,7 @@ from .values import MessageError, Row, convert_text
 
 
 def places_of(mapping: SourceMapping, schema: Schema) -> list[int | None]:
-    """The column of each attribute: as given, else in the stream's order; None for what comes from elsewhere."""
+    """The column of each attribute: as given, else in the stream's order; None for values from elsewhere."""
     if mapping.places is None:
         return list(range(len(schema)))
     return [p if isinstance(p, int) else None for p in mapping.places]

@@ -1,4 +1,4 @@
-"""What a reader of messages makes of one message."""
+"""Results of a reader for one message."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RejectedPart:
 
 @dataclass
 class ParsedMessage:
-    """The events of one message in their order, and what of it is none."""
+    """The events of one message in their order, and its rejected parts."""
 
     rows: list[Row]
     bad: list[RejectedPart] = field(default_factory=list)
