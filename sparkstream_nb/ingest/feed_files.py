@@ -19,8 +19,9 @@ PART_ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class FilePart:
-    """What one task reads: all of a CSV file, or consecutive row groups of a parquet file or folder: those numbered
-    `first` to before `end` through all its files."""
+    """Part of a file that one task reads: all of a CSV file, or consecutive row groups of a parquet file or folder,
+    numbered `first` to before `end` through all its files.
+    """
 
     first: int = 0
     end: int | None = None
@@ -58,7 +59,7 @@ def header_of_file(path: Path) -> list[str]:
 
 
 def parts_of(path: Path) -> list[FilePart]:
-    """What can be read side by side, in order."""
+    """Parts that can be read side by side, in order."""
     if path.suffix == ".csv":
         return [FilePart()]
     out: list[FilePart] = []
@@ -91,7 +92,7 @@ def tables_of(path: Path, wanted: Sequence[str], part: FilePart | None = None) -
 
 @contextlib.contextmanager
 def _complete(path: Path) -> Iterator[None]:
-    """What Arrow says of a damaged parquet file, as one line."""
+    """Turn Arrow's error for a damaged parquet file into one line."""
     try:
         yield
     except (pa.ArrowException, OSError) as e:
