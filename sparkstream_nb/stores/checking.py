@@ -1,4 +1,4 @@
-"""True if a table that exists is one for an aggregation, and the ways out where it is not."""
+"""Checks that an existing table fits an aggregation; the errors name the ways out."""
 
 from __future__ import annotations
 

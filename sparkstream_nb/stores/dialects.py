@@ -1,6 +1,6 @@
-"""What differs between the SQL databases that hold a store: names, types, sums that wrap, bulk loading, errors.
+"""Differences between the SQL databases that hold a store: names, types, sums that wrap, bulk loading, errors.
 
-A `Dialect` gives SQL as text. `stores.sql` has what is the same for all.
+A `Dialect` gives SQL as text. `stores.sql` has the common parts.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Dialect(ABC):
     poll_args: ClassVar[Mapping[str, Any]] = {}
     """Arguments for the driver of a session that polls: a server that is silent for a minute is gone."""
     poll_settings: ClassVar[tuple[str, ...]] = ()
-    """What such a session begins with: times are in UTC, and no query takes longer than a minute."""
+    """Settings at the start of a polling session: times are in UTC, and no query takes longer than a minute."""
     casts_texts: ClassVar[bool] = False
     """True if a text is compared with a number or a time only by a cast."""
 
@@ -86,7 +86,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def interrupt(self, connection: Any) -> None:
-        """Ends what a connection of the driver is doing, from another thread."""
+        """Cancel the running statement of a connection of the driver, from another thread."""
 
     def connect_args(self, database: Database) -> dict[str, Any]:
         """Arguments for the driver."""
@@ -134,7 +134,7 @@ class Dialect(ABC):
         """The sum of a column over a group, wrapping at 64 bits."""
 
     def add_doubles(self, a: str, b: str) -> str:
-        """a + b, infinite where that is too large, if the database holds infinity."""
+        """a + b, infinite if that is too large, if the database holds infinity."""
         return f"{a} + {b}"
 
     def least(self, a: str, b: str) -> str:
@@ -151,7 +151,7 @@ class Dialect(ABC):
 
     nulls_last: ClassVar[str] = ""
     for_update: ClassVar[str] = " FOR UPDATE"
-    """What locks the rows that a select finds, until the transaction ends."""
+    """Clause that locks the rows that a select finds, until the transaction ends."""
     text_collation: ClassVar[str] = ""
     """Behind the type of a text of limited length: such that texts are equal where all their characters are."""
 
@@ -497,7 +497,7 @@ _FOREIGN = {
 _LARGEST = sys.float_info.max
 _STAGE = "sparkstream_stage"
 _STATEMENT = 1_000_000
-"""Bytes of the rows of one statement in MySQL, whose servers limit what they take at once."""
+"""Bytes of the rows of one statement in MySQL, whose servers limit the size of a statement."""
 _FEW = 2000
 """Rows that PostgreSQL is given as arrays: below this, making a temporary table takes longer than the merge."""
 
@@ -516,7 +516,7 @@ def _do_update(sets: Sequence[tuple[str, str]]) -> str:
 
 
 def _known(database: Database, options: Sequence[str]) -> dict[str, str]:
-    """Those options of an address that its driver knows by the same name."""
+    """Options of an address that its driver knows by the same name."""
     return {k: v for k, v in database.options if k in options}
 
 

@@ -105,12 +105,13 @@ _UNUSABLE = (
     duckdb.SerializationException,
     duckdb.TransactionException,
 )
-"""What DuckDB raises where its file is damaged or cannot be written."""
+"""DuckDB's errors if its file is damaged or cannot be written."""
 
 
 def _make_log(path: Path) -> None:
-    """DuckDB's write-ahead log of the database at `path`, its owner's alone: DuckDB goes on with the one that is there,
-    and would let others read one of its own. It removes the log whenever it is done with it."""
+    """Create DuckDB's write-ahead log of the database at `path`, readable by its owner alone: DuckDB continues an
+    existing one, and would let others read one of its own. It removes the log whenever it is done with it.
+    """
     os.close(os.open(f"{path}.wal", os.O_CREAT | os.O_WRONLY, 0o600))
 
 
@@ -254,7 +255,7 @@ class DuckDBStore:
         check_table(layout, made, wanted, lambda n: found[n] == wanted[n], ordered=True)
 
     def _columns(self, table: str) -> dict[str, str]:
-        """Name → SQL type of the columns of `table`; empty where there is no such table."""
+        """Name → SQL type of the columns of `table`; empty if there is no such table."""
         found = self._db.execute(
             "SELECT column_name, data_type FROM duckdb_columns() WHERE lower(table_name) = lower(?) AND NOT internal "
             "AND database_name = current_database() AND schema_name = current_schema() ORDER BY column_index",
@@ -398,7 +399,7 @@ class DuckDBStore:
                         self._merge(layout, duration, rows, replaced=True)
 
     def _merge(self, layout: TableLayout, duration: AggDuration, rows: pa.Table, *, replaced: bool = False) -> None:
-        """Merges `rows`, one for each key, into a table, or puts them in place of those that are there."""
+        """Merge `rows`, one for each key, into a table, or replace the existing rows with them."""
         if rows.num_rows == 0:
             return
         self._db.register("fresh_rows", rows)
@@ -540,7 +541,7 @@ class DuckDBStore:
         return [None if n else v for v, n in zip(*(c.to_pylist() for c in found.columns), strict=True)]
 
     def _query(self, sql: str, values: Sequence[Any]) -> pa.Table:
-        """What is committed. Raises StoreError where the store is closed."""
+        """Run a query over the committed rows. Raises StoreError if the store is closed."""
         with self._reading, self._usable():
             if self._reader is None:
                 raise StoreError(f"The store {self.path} is closed.")
@@ -613,8 +614,9 @@ def _batches(rows: pa.Table) -> list[pa.RecordBatch]:
 
 
 def forget_aggregations(path: Path, once: tuple[str, str, int], aggregations: Iterable[str]) -> None:
-    """Drops the tables of aggregations, whatever their columns are, in a file that is not open here. `once` is a row
-    (app, run, number) of its ledger: where that is there already, nothing happens."""
+    """Drop the tables of aggregations, with any columns, in a file that is not open here. `once` is a row
+    (app, run, number) of its ledger: if it is there already, nothing happens.
+    """
     with contextlib.closing(duckdb.connect(str(path))) as db:
         _make_log(path)
         db.execute("BEGIN")
@@ -644,7 +646,7 @@ def _create(layout: TableLayout, table: str) -> str:
 
 
 def _upsert(layout: TableLayout, table: str, replaced: bool) -> str:
-    """Merges the view `fresh_rows` into `table`; what is fresh wins ties of AGG_LAST_EVENT_TIMESTAMP, or always."""
+    """Merge the view `fresh_rows` into `table`; fresh rows win ties of AGG_LAST_EVENT_TIMESTAMP, or always."""
     names = ", ".join(quote_name(c.name) for c in layout.columns)
     key = ", ".join(quote_name(c.name) for c in layout.key)
     sets = []

@@ -129,10 +129,10 @@ class SqlStore:
         self._engine.dispose()
 
     def _transaction(self, work: Callable[[sa.Connection], T], *, reads: bool = False) -> T:
-        """Runs `work` in a transaction, again from its beginning where the database was busy or gone.
+        """Run `work` in a transaction, again from its beginning if the database was busy or gone.
 
-        `work` must leave nothing behind but what it writes; with `reads` it writes nothing, and waits for no commit of
-        this process. Raises StoreError where the database refuses, or stays away for longer than there is patience.
+        `work` must leave nothing behind except its writes; with `reads` it writes nothing, and waits for no commit of
+        this process. Raises StoreError if the database refuses, or stays away for longer than `Patience` allows.
         """
 
         def attempt() -> T:
@@ -212,7 +212,7 @@ class SqlStore:
             )
 
     def _limits_of(self, layout: TableLayout, c: sa.Connection) -> ColumnLimits:
-        """What the tables hold, as that of the smallest duration shows: an aggregation's tables are made alike."""
+        """Limits of the tables, from the table of the smallest duration: an aggregation's tables are made alike."""
         d = self._dialect
         name = d.stored_name(layout.table(layout.durations[0]))
         found = self._found(c, name) or {}
@@ -224,7 +224,7 @@ class SqlStore:
         return stored == self._dialect.stored_name(name)
 
     def _found(self, c: sa.Connection, table: str) -> dict[str, Any] | None:
-        """SQLAlchemy's type by name of a table's columns, None where there is no such table."""
+        """SQLAlchemy's type by name of a table's columns, None if there is no such table."""
         inspector, name = sa.inspect(c), self._dialect.stored_name(table)
         if not inspector.has_table(name):
             return None
@@ -377,7 +377,7 @@ class SqlStore:
     def _merge(
         self, c: sa.Connection, layout: TableLayout, duration: AggDuration, rows: pa.Table, *, replaced: bool = False
     ) -> None:
-        """Merges `rows`, one for each key, into a table, or puts them in place of those that are there."""
+        """Merge `rows`, one for each key, into a table, or replace the existing rows with them."""
         if rows.num_rows == 0:
             return
         rows = rows.sort_by([(x.name, "ascending") for x in layout.key])
@@ -410,7 +410,7 @@ class SqlStore:
         return rows
 
     def _upsert(self, layout: TableLayout, table: str, replaced: bool) -> str:
-        """Merges fresh rows into `table`; what is fresh wins ties of AGG_LAST_EVENT_TIMESTAMP, or always."""
+        """Merge fresh rows into `table`; fresh rows win ties of AGG_LAST_EVENT_TIMESTAMP, or always."""
         d = self._dialect
         sets = []
         for c in layout.values:
@@ -711,14 +711,14 @@ _SHARD_COLUMN = StoredColumn(SHARD, "shard", Type.STRING)
 
 
 def describe_sql_error(error: sa.exc.SQLAlchemyError) -> str:
-    """What the driver says, in one line, without passwords."""
+    """The driver's message, in one line, without passwords."""
     cause = getattr(error, "orig", None) or error
     words = " ".join(str(cause).split())
     return mask_passwords(words)
 
 
 def _array(column: StoredColumn, values: Sequence[Any]) -> pa.Array:
-    """A column of what a driver gave, which may count bools as numbers and give sums as decimals."""
+    """A column of a driver's values, which may count bools as numbers and give sums as decimals."""
     if column.role == "set":
         return pa.array(list(values), column.arrow)
     convert = {Type.BOOL: bool, Type.INT: int, Type.LONG: int, Type.FLOAT: float, Type.DOUBLE: float}.get(column.type)

@@ -1,7 +1,8 @@
 """Tables of apps in PostgreSQL, MySQL, MariaDB or SQLite (`@store`), which several nodes and other programs share.
 
-A node takes its turn: a transaction locks what the node may change, and lasts until the node is through with its
-micro-batch. The same transaction notes which batch it was, so a batch that Spark repeats does not change a table twice.
+A node takes its turn: a transaction locks the rows that the node may change, and lasts until the node is through with
+its micro-batch. The same transaction notes which batch it was, so a batch that Spark repeats does not change a table
+twice.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ class SqlTables:
             )
 
     def lengths(self, table: str) -> Mapping[int, int]:
-        """The most characters that the columns of a table hold, by attribute, where there is a limit."""
+        """Maximum number of characters of the columns of a table, by attribute, if limited."""
         if not self._lengths:
             with self._engine.connect() as c:
                 inspector = sa.inspect(c.execution_options(**{READS: True}))
@@ -268,7 +269,7 @@ _READ: Mapping[Type, Callable[[Any], Any]] = {
     Type.STRING: str, Type.INT: int, Type.LONG: int, Type.BOOL: bool, Type.DOUBLE: float,
     Type.FLOAT: lambda v: float(np.float32(v)),
 }  # fmt: skip
-"""What a driver gives as the engine has it: it may give numbers for bools, and decimals for numbers."""
+"""Conversions of a driver's values to the engine's: it may give numbers for bools, and decimals for numbers."""
 
 
 def why_unfit(tables: SqlTables, table: str, row: Values) -> str | None:
