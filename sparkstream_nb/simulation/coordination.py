@@ -1,7 +1,7 @@
 """Election through a database, step by step as WSO2's servers do it.
 
-The rules are those of `RDBMSCoordinationStrategy` (carbon-coordination): every node runs two loops. One writes its
-heartbeat; a member's checks the coordinator's as well, and takes its place where it is too old, the coordinator's finds
+The rules follow `RDBMSCoordinationStrategy` (carbon-coordination): every node runs two loops. One writes its
+heartbeat; a member's checks the coordinator's as well, and takes its place if it is too old, the coordinator's finds
 nodes that are new or silent. The other reads what these have written down as events. Nothing here reads a clock.
 
 A run of a loop is one exchange with the database. On a slow link it takes effect later, with the time of its begin: a
@@ -20,12 +20,13 @@ from .topology import Coordination
 
 NEVER = 1 << 62
 LATE = 1
-"""How late (ms) a loop comes back: a thread does not wake early. It decides who notices first that a coordinator which
-missed the database once has renewed nothing for 5 × 5000 ms: mostly that node itself."""
+"""Delay (ms) of a loop: a thread does not wake early. It decides who notices first that a coordinator which
+missed the database once has renewed nothing for 5 × 5000 ms: mostly that node itself.
+"""
 
 
 class Change(Enum):
-    """What the nodes of a group are told through the database."""
+    """Changes that the nodes of a group read in the database."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -56,7 +57,7 @@ class GroupTables:
 
 
 class CoordinationListener(Protocol):
-    """What a server makes of its coordination."""
+    """A server's reactions to its coordination."""
 
     def handle_join(self, node: str, now: int) -> None:
         """The node has started, and there is a coordinator."""
@@ -101,7 +102,7 @@ class Coordinators:
         self.cut: set[str] = set()
         """Nodes that do not reach the database."""
         self.delays: dict[str, int] = {}
-        """How much later (ms) what a node exchanges with the database takes effect."""
+        """Delay (ms) after which a node's exchange with the database takes effect."""
         self.listener: CoordinationListener
 
     def begin_settled(self, now: int) -> None:
@@ -185,7 +186,7 @@ class Coordinators:
                 self.database.coordinator_at = m.next_beat - beat
 
     def _delay(self, member: Member) -> int:
-        """How long (ms) a run that begins now is under way; 0 also for one that fails at once."""
+        """Duration (ms) of a run that begins now; 0 also for one that fails at once."""
         return 0 if member.name in self.cut else self.delays.get(member.name, 0)
 
     def _run_beat(self, member: Member, now: int) -> None:

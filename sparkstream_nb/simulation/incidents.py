@@ -29,12 +29,12 @@ def _both_passive(pair: Pair) -> Made:
 
 
 def _repeated_outputs(pair: Pair) -> Made:
-    """The active node dies late in its interval of persistence: what it put out since is put out once more."""
+    """The active node dies late in its interval of persistence: its output since then is repeated."""
     return pair, (Kill(_late(pair), pair.nodes[0]),)
 
 
 def _sent_to_passive(pair: Pair) -> Made:
-    """The load balancer sends to both nodes in turn: every second request is nobody's."""
+    """The load balancer sends to both nodes in turn: every second request is lost."""
     return replace(pair, balancer="round_robin"), ()
 
 
