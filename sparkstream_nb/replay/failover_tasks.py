@@ -19,8 +19,9 @@ from .study_tasks import Hashed, Input, rows_of
 
 @dataclass(frozen=True)
 class FailoverCounts:
-    """What a scenario cost: takeovers; how long (ms) nobody was active before them, together; events lost, and
-    processed twice; outputs lost, spurious and duplicated, of how many that one node puts out."""
+    """Costs of a scenario: takeovers; the total time (ms) without an active node before them; events lost, and
+    processed twice; outputs lost, spurious and duplicated, and the number of one node's outputs.
+    """
 
     takeovers: int
     gap: int

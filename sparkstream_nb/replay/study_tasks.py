@@ -1,4 +1,5 @@
-"""What-if: what came in, taken by many numbers of nodes under many routings, with outputs counted against one node's.
+"""What-if studies: an app's input replayed by many numbers of nodes under many routings, with outputs compared with one
+node's.
 
 Each combination is a task; on Spark, all are one job. A Python worker reads the recording and computes the truth once.
 """
@@ -26,7 +27,7 @@ _SCHEMA = "way int, stream string, same long, lost long, spurious long, duplicat
 
 @dataclass(frozen=True)
 class Input:
-    """A recording on disk: the inbox in `folder` up to entry `last`, of an app that began with so many nodes."""
+    """A recording on disk: the inbox in `folder` up to entry `last`, of an app that began with `began` nodes."""
 
     folder: str
     schemas: Mapping[str, Schema]
@@ -40,7 +41,7 @@ class Input:
 
 @dataclass(frozen=True)
 class RoutingOutcome:
-    """What a way of routing makes of a recording: a tally by derived stream, and how many events each node took."""
+    """Outcome of a way of routing a recording: a tally by derived stream, and the number of events of each node."""
 
     way: Way
     tallies: Mapping[str, Tally]
@@ -126,7 +127,7 @@ def _rows(way: int, found: RoutingOutcome) -> pa.RecordBatch:
 
 
 def rows_of(tasks: Tasks, task: Task, count: int, schema: str, *, parts: int) -> list[dict[str, Any]]:
-    """The rows of a study, `count` runs of it in so many `parts`. Raises SparkStreamError where it fails."""
+    """The rows of a study, `count` runs of it in `parts` parts. Raises SparkStreamError if it fails."""
     try:
         return list(tasks.each(task, count, schema, tasks=parts).to_pylist())
     except TaskFailed as e:
