@@ -33,7 +33,7 @@ class SyntaxFailure:
         return self.tokens[i] if 0 <= i < len(self.tokens) else None
 
     def word(self, offset: int = 0) -> str:
-        """That token's text in lower case; empty outside the text."""
+        """Text of the token at `offset` in lower case; empty outside the text."""
         token = self.token(offset)
         return "" if token is None else str(token).lower()
 
@@ -49,7 +49,7 @@ class SyntaxFailure:
 
 @dataclass(frozen=True)
 class Advice:
-    """What is wrong and what to type, for the token `offset` places from the error."""
+    """The error and the fix, for the token `offset` places from the error."""
 
     message: str
     hint: str
@@ -255,7 +255,7 @@ _SQL_WORDS = {
     "union": "Let two queries insert into the same stream.",
     "over": "Put a window behind the stream, from S#window.length(10) select ..., and 'group by' for each key.",
 }
-"""Operators of SQL → what there is instead; `{x}` is what stands before them."""
+"""Operators of SQL → SiddhiQL's equivalents; `{x}` is the expression before them."""
 
 
 def _sql_operator(f: SyntaxFailure) -> Advice | None:

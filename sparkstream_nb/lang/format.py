@@ -1,6 +1,6 @@
 """Formats SiddhiQL: the same tokens and comments, with line breaks and spaces in their places.
 
-Tokens are never changed, so a text means what it meant. A comment on a line of its own stays above the token that
+Tokens are never changed, so a text keeps its meaning. A comment on a line of its own stays above the token that
 follows it; one behind a token stays there.
 """
 
@@ -34,13 +34,13 @@ _NAMES = ("ID", "KWNAME")
 _OPERANDS = frozenset(
     {*_NAMES, "STRING", "INT", "LONG", "FLOAT", "DOUBLE", "TRUTH", "RPAR", "RSQB", "LAST", "UNIT", "_NULL"}
 )
-"""What a `-` that is no sign stands behind."""
+"""Tokens before a `-` that is not a sign."""
 _TIGHT = ("DOT", "COLON")
 _INDENT = 4
 
 
 def format_text(text: str) -> str:
-    """The app `text`, formatted. Raises SiddhiSyntaxError where it is none; `${NAME}` needs no value."""
+    """The app `text`, formatted. Raises SiddhiSyntaxError if it is not an app; `${NAME}` needs no value."""
     pieces, rest = _with_comments(text, read_tokens(text))
     lines: list[str] = []
     for statement in _statements(pieces):
@@ -54,7 +54,7 @@ def format_text(text: str) -> str:
 
 
 _STAND_INS = ("name", "number", "text", "type")
-"""What a `${NAME}` may stand for, in the order in which it is tried."""
+"""Kinds of text that a `${NAME}` may stand for, in the order in which they are tried."""
 
 
 def read_tokens(text: str) -> list[Token]:
@@ -98,7 +98,7 @@ def _stand_in(kind: str, width: int) -> str:
 
 
 def _as_written(text: str, read: Sequence[Token], variables: dict[int, int]) -> list[Token]:
-    """The tokens with what is written. `variables`: where each `${NAME}` begins, and ends."""
+    """The tokens with their original text. `variables`: where each `${NAME}` begins, and ends."""
     out = []
     for token in read:
         start = token.start_pos or 0
@@ -250,7 +250,7 @@ def _nest_brackets(pieces: Sequence[TextPiece]) -> list[Part]:
 
 @dataclass
 class _SpacingPlace:
-    """Where the spacing is: whether the signs `<`, `*`, `+`, `?` count states there, and `=` names one."""
+    """Context of the spacing: whether the signs `<`, `*`, `+`, `?` count states there, and `=` names one."""
 
     states: bool = False
     outer: list[bool] = field(default_factory=list)

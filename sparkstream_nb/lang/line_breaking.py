@@ -38,7 +38,7 @@ class TextPiece:
 
 @dataclass
 class BracketGroup:
-    """What stands in brackets, and they."""
+    """Brackets with their contents."""
 
     open: TextPiece
     inner: list[Part]

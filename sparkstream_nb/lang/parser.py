@@ -1,4 +1,4 @@
-"""Parses SiddhiQL text into syntax trees. `partial` reads what is not finished."""
+"""Parses SiddhiQL text into syntax trees. `partial` reads unfinished text."""
 
 from __future__ import annotations
 

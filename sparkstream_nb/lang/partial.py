@@ -1,4 +1,4 @@
-"""Reads text that is not finished: what the grammar allows at a cursor, and the statements around it."""
+"""Reads unfinished text: the tokens that the grammar allows at a cursor, and the statements around it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def lex_text(text: str) -> list[Token]:
 
 
 def before_cursor(text: str, start: Start) -> Unfinished | None:
-    """What stands before a cursor at the end of `text`; None inside a comment or a script."""
+    """The text before a cursor at the end of `text`; None inside a comment or a script."""
     # A letter at the cursor becomes a token of its own or part of the last one, but not inside of a comment.
     read = lex_text(f"{text} x")
     if not read or (read[-1].end_pos != len(text) + 2 and read[-1].type != STRAY):

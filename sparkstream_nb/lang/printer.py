@@ -86,7 +86,7 @@ def to_text(node: Node) -> str:
 
 
 def name_text(name: str) -> str:
-    """A name, in back quotes where it is a keyword or no plain identifier."""
+    """A name, in back quotes if it is a keyword or not a plain identifier."""
     if _PLAIN_NAME.fullmatch(name) and name.lower() not in KEYWORDS:
         return name
     if "`" in name:

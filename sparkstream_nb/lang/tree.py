@@ -309,7 +309,7 @@ class JoinStream(Node):
 
 @dataclass(frozen=True)
 class StateElement(Node):
-    """Base of what a pattern or sequence is made of."""
+    """Base of the elements of a pattern or sequence."""
 
 
 @dataclass(frozen=True)
