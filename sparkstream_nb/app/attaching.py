@@ -23,7 +23,7 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True)
 class FoundApp:
-    """An app in its folder: what it was deployed with last, and the owner of the folder (None: it has none)."""
+    """An app in its folder: its last deployment, and the owner of the folder (None: it has none)."""
 
     home: Path
     record: DeploymentRecord
@@ -37,7 +37,7 @@ class FoundApp:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Attachable(Displayed, Sequence[FoundApp]):
-    """The apps that were deployed before, by name; those of this process too."""
+    """The apps that were deployed before, by name; apps of this process too."""
 
     found: tuple[FoundApp, ...]
 
@@ -127,7 +127,7 @@ def _folders() -> list[Path]:
 
 
 def _find_record(name: str, home: Path | None) -> tuple[Path, DeploymentRecord]:
-    """The folder and the record of an app. Raises `Misuse`, with the names that there are, where there is none."""
+    """The folder and the record of an app. Raises `Misuse`, with the known names, if there is none."""
     if home is not None:
         if not has_app(home):
             raise Misuse(f"{home} is no app's folder: it has no app.json of an app. {_known()}")
@@ -167,7 +167,7 @@ def _known(name: str = "") -> str:
 
 
 def _record(folder: Path) -> DeploymentRecord | None:
-    """The record of the app in `folder`; None where there is none, or it cannot be read."""
+    """The record of the app in `folder`; None if there is none, or it cannot be read."""
     try:
         found = json.loads((folder / "app.json").read_text(encoding="utf-8")).get("deployed")
         return None if found is None else DeploymentRecord.read(found)

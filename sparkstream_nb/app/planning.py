@@ -1,7 +1,7 @@
-"""Planning a deployment: from what was asked for to what is started, as data.
+"""Planning a deployment: from its parameters to the planned deployment, as data.
 
 `plan_deployment` reads deployment files and compiles the app; it starts nothing, and writes nothing. `deploy` starts
-what it returns (`deploying.py`), `changes` compares it with what is there.
+its result (`deploying.py`), `changes` compares it with the present app.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ class PlannedDeployment:
 
     @property
     def plan(self) -> Plan:
-        """The plan of the first node. Those of others differ in their properties."""
+        """The plan of the first node. Other nodes' plans differ in their properties."""
         return self.plans[0]
 
 
 @dataclass(frozen=True)
 class _RoutedQueries:
-    """The effect of the routing on queries: those that are switched off, and those of a leader."""
+    """The effect of the routing on queries: queries that are switched off, and queries of a leader."""
 
     routing: str
     off: tuple[str, ...]

@@ -67,9 +67,9 @@ def check(
 ) -> Check:
     """True if `text` is a right app: syntax, names, types and rules. Nothing starts. True in a condition if it is.
 
-    An app that this build cannot run yet is right too: `Check.gaps` says what it cannot run. Without `conf`, the nodes'
-    deployment files, a `ref`, a data source or a `${NAME}` without a value is a note (`Check.notes`); with it, an
-    error. Numbers of lines count the `lines_before` the text.
+    An app that this build cannot run yet is right too: `Check.gaps` names the missing features. Without `conf`, the
+    nodes' deployment files, a `ref`, a data source or a `${NAME}` without a value is a note (`Check.notes`); with it,
+    an error. Numbers of lines count the `lines_before` the text.
     """
     around = Surroundings.of(variables, conf, allow_env)
     try:

@@ -70,8 +70,8 @@ class SplitApp(Displayed):
         self, *, allow: Sequence[str] = (), home: str | Path | None = None, **arguments: Any
     ) -> dict[str, App]:  # fmt: skip
         """Makes the topics, unless the app says otherwise, and deploys each app on a node of its own, whose shard id is
-        the app's name. `home` is the folder of their folders; `arguments` are those of `deploy`, the same for all.
-        Returns the apps by name. Where one is refused, those before it are stopped.
+        the app's name. `home` is the folder of their folders; `arguments` are arguments of `deploy`, the same for all.
+        Returns the apps by name. If one is refused, those before it are stopped.
         """
         if self.topics:
             servers_of(self.brokers, Grants.of(allow), f"app '{self.name}'", "exchanges events at")

@@ -29,8 +29,9 @@ def pairs_of(files: Sequence[NodeFile]) -> list[Pair]:
 
 
 def pair_of(files: Sequence[NodeFile]) -> Pair:
-    """The pair that two deployment files describe; what they leave out is as servers have it. Raises `Misuse`, with
-    file and line, for figures that are impossible, or that the two do not share."""
+    """The pair that two deployment files describe; missing figures are the servers' defaults. Raises `Misuse`, with
+    file and line, for figures that are impossible, or that the two do not share.
+    """
     if len(files) != 2:
         group = at_keys(files[0].sections, ("cluster.config", "groupId"))
         has = f"the groupId '{group}' is in 1 file, {files[0].path}" if len(files) == 1 else f"{len(files)} were given"

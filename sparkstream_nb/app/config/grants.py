@@ -159,7 +159,8 @@ class Grants:
 
     def folder_of(self, path: Path, what: str, *, file: bool = False) -> Path:
         """The granted folder that `path` is in, or is, after symbolic links and `..`; `file`: it is a file. Raises
-        NotAllowed, and `Misuse` where what was granted is the file itself."""
+        NotAllowed, and `Misuse` if the file itself was granted.
+        """
         found = _resolve_path(path, what)
         for folder in self.folders:
             if found == folder and file:
@@ -171,7 +172,9 @@ class Grants:
         raise NotAllowed(f"{what} {found}", f"file={place}")
 
     def check_url(self, text: str, what: str) -> Url:
-        """The address in `text`. Raises NotAllowed where no granted prefix covers it, and `Misuse` where it is none."""
+        """The address in `text`. Raises NotAllowed if no granted prefix covers it, and `Misuse` if it is not an
+        address.
+        """
         found = Url.of(text, what)
         if not any(prefix.covers(found) for prefix in self.urls):
             # The query, or the path, may hold a key: the message names the server alone.
@@ -179,11 +182,11 @@ class Grants:
         return found
 
     def check_broker(self, text: str, what: str) -> tuple[str, int]:
-        """Host and port of the Kafka server `text`. Raises NotAllowed where it is not granted."""
+        """Host and port of the Kafka server `text`. Raises NotAllowed if it is not granted."""
         return self.check_server("kafka", text, what)
 
     def check_server(self, kind: str, text: str, what: str) -> tuple[str, int]:
-        """Host and port of the server `text`, of a kind of `SERVERS`. Raises NotAllowed where it is not granted."""
+        """Host and port of the server `text`, of a kind of `SERVERS`. Raises NotAllowed if it is not granted."""
         host, port = server_of(text, what)
         if (kind, host, port) not in self.servers:
             raise NotAllowed(f"{what} {host}:{port}", f"{kind}={host}:{port}")

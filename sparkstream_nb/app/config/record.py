@@ -31,7 +31,7 @@ _TOKEN = re.compile(r"(?i);token=[^;]*")
 class DeploymentRecord:
     """A deployment as `app.json` keeps it.
 
-    `arguments` are those of `deploy` as JSON has them. `at`: when it was deployed (ms since 1970). `withheld`: the
+    `arguments` are arguments of `deploy` in JSON. `at`: when it was deployed (ms since 1970). `withheld`: the
     variables whose values are not kept, as they may be secrets. `scaled`: the shard ids since `App.scale` changed them
     by their number, of an app with deployment files. `variable`: the notebook's variable that holds the app.
     `lines_before`: as in `App`.
@@ -69,7 +69,7 @@ class DeploymentRecord:
 
     @staticmethod
     def read(found: Mapping[str, Any]) -> DeploymentRecord:
-        """The record in the members of an `app.json`. Raises KeyError and TypeError for what is none."""
+        """The record in the members of an `app.json`. Raises KeyError and TypeError for other members."""
         lists = {k: None if found[k] is None else tuple(found[k]) for k in ("withheld", "scaled")}
         return DeploymentRecord(**{**found, **lists})
 

@@ -59,8 +59,9 @@ class MessageReader:
 
 
 class SourcePlans:
-    """The sources that an app was deployed with, and what they may reach: readers are made of it, as often as an app is
-    opened. Raises SiddhiBindError, at the annotation, for a source that is wrong or not allowed."""
+    """The sources that an app was deployed with, and their grants: readers are created from it, as often as an app is
+    opened. Raises SiddhiBindError, at the annotation, for a source that is wrong or not allowed.
+    """
 
     def __init__(
         self,

@@ -1,9 +1,9 @@
 """An app that is deployed again with another text: the parts of its run that continue, and those that start again.
 
-The life goes on with its journal, checkpoint, ledger, and positions of sources and sinks. All that came in is committed
-by the former app first (`has_pending`), so entries and micro-batches before the change are of the former app, those
-after it of the new one. Then `app.json` is replaced: that is the moment of the change. What has to be removed is in it
-too, and is removed when the app is opened, as often as a crash demands (`purge_dropped`).
+The run continues with its journal, checkpoint, ledger, and positions of sources and sinks. All that came in is
+committed by the former app first (`has_pending`), so entries and micro-batches before the change are of the former app,
+those after it of the new one. Then `app.json` is replaced: that is the moment of the change. The parts to remove are
+named in it too, and are removed when the app is opened, as often as a crash demands (`purge_dropped`).
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ def plan_change(home: Path, former: AppRun, plan: Plan, schemas: AppRun) -> tupl
 
 
 def copy_to_trash(home: Path, former: AppRun, life: AppRun, place: Path) -> None:
-    """Copies into the trash, at `place`, what the change drops: the nodes' states, and the store if some of it goes."""
+    """Copy the parts that the change drops into the trash, at `place`: the nodes' states, and the store if some of it
+    goes.
+    """
     shutil.copy2(home / "app.json", place / "app.json")  # first: copies that are cut short need not be kept
     kept = private_folder(place / f"life-{former.run}") / "checkpoint"
     if former.shared_folder is not None:
@@ -89,8 +91,9 @@ def copy_to_trash(home: Path, former: AppRun, life: AppRun, place: Path) -> None
 
 
 def purge_dropped(home: Path, app: str, life: AppRun, *, own_store: bool) -> None:
-    """Removes what the last change of an app started again: outputs of streams that have other attributes since, which
-    go to the trash, and aggregations of the app's own store. Again without effect."""
+    """Remove the parts that the last change of an app restarted: outputs of streams that have other attributes since,
+    which go to the trash, and aggregations of the app's own store. Running it again has no effect.
+    """
     if not life.change:
         return
     outputs = OutputFiles(life.folder(home) / "outputs", life.shards)

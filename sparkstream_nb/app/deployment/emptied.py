@@ -24,8 +24,9 @@ _ALWAYS = (-(2**63), 2**63 - 1)
 
 @dataclass(frozen=True)
 class OutsideStore:
-    """A store outside an app's folder, with `aggregations` of the app. `where` it is, as people read it; its `file`,
-    and what that is copied to, where it is a DuckDB file. Others may share a store that is a `database`."""
+    """A store outside an app's folder, with `aggregations` of the app. `where` is its place for messages; its `file`,
+    and the place of its copy, if it is a DuckDB file. Others may share a store that is a `database`.
+    """
 
     where: str
     database: bool
@@ -50,8 +51,9 @@ class OutsideStore:
             ) from None
 
     def empty(self, store: Store, writers: Callable[[str], Sequence[str]]) -> str | None:
-        """Removes the aggregations, of a database the rows of the shards that `writers` tells; what was removed, in
-        words. None where there was nothing: then there is no copy either."""
+        """Remove the aggregations, in a database only the rows of the shards that `writers` names; returns the removed
+        parts, in words. None if there was nothing: then there is no copy either.
+        """
         store.prepare(self.aggregations)
         removed = []
         for aggregation in self.aggregations:

@@ -39,7 +39,7 @@ class Trial:
                 raise Misuse(f"{name} is for {why}")
 
     def check(self, mode: str) -> None:
-        """Raises `Misuse` for what a mode with faults has no use for, and for a seed that is none."""
+        """Raise `Misuse` for parameters that a mode with faults has no use for, and for an invalid seed."""
         if isinstance(self.seed, bool) or not isinstance(self.seed, int):
             raise Misuse(f"seed is a whole number, not {shown(self.seed)}")
         unused = "pair" if mode == DISTRIBUTED else "resources"
@@ -48,8 +48,9 @@ class Trial:
 
 
 def mode_of_files(files: Sequence[NodeFile]) -> str | None:
-    """The mode that deployment files mean: distributed by those of that type, minimum HA by two of its type, scaled out
-    by more of them or by files of a partitioning layer beside them; None: another one."""
+    """The mode that deployment files mean: distributed by files of that type, minimum HA by two of its type, scaled out
+    by more of them or by files of a partitioning layer beside them; None: another one.
+    """
     if any(f.kind == DISTRIBUTED for f in files):
         return DISTRIBUTED
     pairs = sum(f.kind == HA for f in files)
@@ -89,7 +90,7 @@ class Layer:
 
 
 def check_no_groups(mode: str, files: Sequence[NodeFile], trial: Trial) -> None:
-    """Raises `Misuse` for what a mode without groups has no use for."""
+    """Raise `Misuse` for parameters that a mode without groups has no use for."""
     trial.refuse(f"modes {HA}, {SCALABLE} and {DISTRIBUTED}, and the mode is {mode}")
     if files and files[0].kind == HA:
         raise Misuse(f"{files[0].path} is of minimum HA: leave mode out, or give mode='{HA}'")
@@ -114,8 +115,9 @@ def groups_for(pairs: Sequence[Pair], trial: Trial, streams: Sequence[tuple[str,
 def nodes_of_groups(
     layer: Layer, files: Sequence[NodeFile], nodes: int | None, shard_ids: Sequence[str] | None
 ) -> tuple[int, Sequence[str]]:
-    """The number of nodes behind a layer, two for each destination, and their ids. Raises `Misuse` where what was
-    given does not fit together."""
+    """The number of nodes behind a layer, two for each destination, and their ids. Raises `Misuse` if the arguments do
+    not fit together.
+    """
     wanted = next((d.destinations for d in layer.divided.values()), None)
     if files:
         if nodes is not None or shard_ids is not None:

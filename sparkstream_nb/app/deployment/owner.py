@@ -23,7 +23,7 @@ LOCK = "lock"
 two processes could lock two files of that name."""
 
 _held: dict[tuple[int, int], tuple[str, IO[str]]] = {}
-"""The apps of this process by what they have locked, each with the open file."""
+"""The apps of this process by their locked folders, each with the open file."""
 _lock = threading.Lock()
 
 

@@ -26,7 +26,7 @@ _KNOWN_PASSWORDS = ("", "admin")
 
 @dataclass(frozen=True)
 class ManagerOptions:
-    """The parameters of a manager. `conf`: its own deployment file, then those of the rest of its deployment.
+    """The parameters of a manager. `conf`: its own deployment file, then the other files of its deployment.
 
     `host`, `port`: where it listens, by default on this machine alone, and the port of the file; 0 is a free one.
     `tls_cert`, `tls_key`: PEM files; both or none. `watch`: a directory of apps. `allow_env`: the environment variables
@@ -107,7 +107,7 @@ def _check_exposure(file: ManagerFile, address: Address, *, encrypted: bool) -> 
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set. A second signal is what it was before: it ends the process at once."""
+    """An event that Ctrl-C and SIGTERM set. A second signal has its former effect: it ends the process at once."""
     ended = threading.Event()
     former: dict[int, object] = {}
 

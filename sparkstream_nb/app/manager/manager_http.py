@@ -122,7 +122,7 @@ class ManagerServer:
         self._listener.start()
 
     def close(self) -> None:
-        """Takes no more requests. What is being answered is not waited for."""
+        """Take no more requests. Requests in progress are not waited for."""
         self._listener.close()
 
 
@@ -179,7 +179,7 @@ class _ManagerSite:
             raise _RequestRefused(HTTPStatus.NOT_IMPLEMENTED, "not implemented", "there is no such method")
 
     def _sent(self, request: Request, answer: _ManagerAnswer) -> Answer:
-        """The answer, of which the log says what it changed."""
+        """The answer; a line of the log has the effect of the request."""
         if request.method != "GET" or answer.status is HTTPStatus.UNAUTHORIZED:
             said = answer.body.get("message", "") if isinstance(answer.body, dict) else ""
             line = f"{request.client}: {request.method} {request.target[:100]}: {answer.status.value}, {said}"
@@ -280,7 +280,7 @@ class _Asked:
         return self._ok({"type": "success", "message": f"app '{name}' is stopped and removed"})
 
     def _select_apps(self, asked: Mapping[str, list[str]]) -> list[ManagedApp]:
-        """The apps, or those of them that run or do not (`isActive`)."""
+        """The apps, or only the running or the stopped ones (`isActive`)."""
         active = asked.get("isActive", [""])[-1].lower()
         return [a for a in self.manager.all() if not active or a.active == (active == "true")]
 

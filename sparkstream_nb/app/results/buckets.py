@@ -64,8 +64,9 @@ class Shard:
 @dataclass(frozen=True, eq=False)
 class BucketValues:
     """`starts` int64[n]: starts of the buckets (ms), ascending. `by_shard` float64[shards, n] and `merged` float64[n]:
-    NaN where there is nothing; `as_wso2` likewise, None where it was not asked for. Of `total` buckets in all, `before`
-    are earlier than these."""
+    NaN without a row; `as_wso2` likewise, None if it was not asked for. Of `total` buckets in all, `before`
+    are earlier than these.
+    """
 
     starts: NDArray[np.int64]
     shards: tuple[Shard, ...]
@@ -118,7 +119,7 @@ class AggregationReader:
     def key_values(self, key: int, group: Group, most: int, containing: str = "") -> list[Any]:
         """The first `most` values of the group-by attribute number `key` that go with `group`, in order.
 
-        They are those of the coarsest duration that has some, whose table is the smallest. `containing`: a part of
+        They come from the coarsest duration that has some, whose table is the smallest. `containing`: a part of
         their texts.
         """
         for per in reversed(self.definition.durations):
@@ -191,7 +192,7 @@ class AggregationReader:
         return Buckets(found.starts[:kept], found.before, found.total)
 
     def _measure(self, stored: Stored, name: str, services: Services) -> NDArray[np.float64]:
-        """float64 per stored row: a selected value, NaN where it is null."""
+        """float64 per stored row: a selected value, NaN for null."""
         names = self.definition.source.schema.names
         column = view(stored, services)[names.index(name)]
         values = np.array(column.values, np.float64)

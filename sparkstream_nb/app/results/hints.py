@@ -65,7 +65,7 @@ def cut_by_joins(plan: Plan) -> list[str]:
 
 
 def _times(first: int, last: int) -> str:
-    """`2013-01-01 ... 2013-12-31`, one time for two that are the same, with the time of day where there is one."""
+    """`2013-01-01 ... 2013-12-31`, one time for two that are the same, with the time of day if there is one."""
     texts = [str(np.datetime64(ms, "ms")).replace("T", " ").removesuffix(".000") for ms in (first, last)]
     if all(text.endswith(" 00:00:00") for text in texts):
         texts = [text.removesuffix(" 00:00:00") for text in texts]

@@ -52,8 +52,9 @@ class _Value:
 def group_reasons(reasons: Mapping[str, int], time: str | None = None) -> list[ReasonGroup]:
     """Group `reasons` (row counts by reason): the event times first, as all rows hang on their format, then the most
     frequent group. A row counts in each group that it has a fault of. Values of the wrong type in one column form a
-    group, which shows the most frequent one of the most similar values. `time` says what a time looks like by
-    default."""
+    group, which shows the most frequent one of the most similar values. `time` is an example of a time in the default
+    format.
+    """
     groups: dict[tuple[str, str], list[_Value]] = {}
     alone: list[ReasonGroup] = []
     timed: list[ReasonGroup] = []

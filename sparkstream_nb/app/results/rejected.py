@@ -93,8 +93,9 @@ class Replayed:
 def select_errors(
     known: Errors, errors: pd.DataFrame | Sequence[int] | None, streams: Mapping[str, Schema]
 ) -> list[Rejected]:
-    """The errors that are to be sent again: all of streams, those of some ids, or the rows of a frame. Raises `Misuse`
-    for unknown ids, and for errors whose events came in on no stream."""
+    """The errors that are to be sent again: all of streams, the ones with some ids, or the rows of a frame. Raises
+    `Misuse` for unknown ids, and for errors whose events came in on no stream.
+    """
     frame = known.frame
     if isinstance(errors, pd.DataFrame):
         missing = {"stream", "timestamp", "values"} - set(errors.columns)

@@ -13,8 +13,9 @@ from .stream_tail import MOST_KEYS, StreamEnd
 
 @dataclass(frozen=True)
 class OutputEnds:
-    """The end of what a derived stream put out, since the app began. `names`: its attributes.
-    `outputs` gives the app's files, which are others after it was scaled."""
+    """The end of a derived stream's outputs, since the app began. `names`: its attributes.
+    `outputs` gives the app's files, which are others after it was scaled.
+    """
 
     outputs: Callable[[], OutputFiles]
     progress: Progress

@@ -143,7 +143,7 @@ class TailCursor:
             self._paused = None
 
     def advance(self) -> TailSnapshot:
-        """Takes in what is new, unless it is paused. Raises SparkStreamError where that cannot be read."""
+        """Read new outputs, unless it is paused. Raises SparkStreamError if they cannot be read."""
         with self._lock:
             total = self._seen or 0
             if self._seen is None:

@@ -1,4 +1,4 @@
-"""A running app: what it answers."""
+"""A running app and its answers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from .wall import WALL
 _DRAIN_SECONDS = 5.0
 """Seconds that sinks get to send their backlog when an app ends."""
 ARRIVALS = 1_000
-"""Events of an input stream that `App.output` reads where it is not told how many."""
+"""Default number of events of an input stream that `App.output` reads."""
 
 
 class App(ReplayedApp):
@@ -88,7 +88,7 @@ class App(ReplayedApp):
         return Context(scripts=scripts_of(self.plan, self.deployment.allow_scripts), limits=self.deployment.limits)
 
     def _holders(self, retrieval: Retrieval) -> Sequence[int]:
-        """The numbers of the nodes that have what a retrieval asks for: all, or the leader alone."""
+        """The numbers of the nodes that have the sources of a retrieval: all, or the leader alone."""
         asked = {retrieval.source.id} if retrieval.source is not None else set()
         if retrieval.output is not None:
             asked.add(retrieval.output.target.id)
@@ -136,7 +136,7 @@ class App(ReplayedApp):
         return "; ".join(map(what_is_cut, cuts(self.plan, retrieval, holds, now=self._now()))) or None
 
     def _is_divided(self, retrieval: Retrieval) -> bool:
-        """True if several nodes of groups have a part each of what a retrieval asks for."""
+        """True if several nodes of groups each have a part of a retrieval's source."""
         groups = self.deployment.groups
         if isinstance(groups, Distributed):
             asked = None if retrieval.source is None else retrieval.source.id
@@ -201,8 +201,8 @@ class App(ReplayedApp):
     def view(self, name: str | None = None, *, per: str | None = None, measure: str | None = None) -> View:
         """Draws an aggregation by shard and merged, by duration, group and measure.
 
-        `name` may be left out where there is one. `per` and `measure` are what it begins with. Raises `Misuse` for
-        names that the app does not have, and SparkStreamError where no front end is connected.
+        `name` may be left out if there is one. `per` and `measure` are its first choice. Raises `Misuse` for names that
+        the app does not have, and SparkStreamError if no front end is connected.
         """
         if self.deployment.groups is not None:
             raise Misuse(f"{self.name} has mode {self.mode}, where a node has all of an aggregation: query it instead")
@@ -241,11 +241,11 @@ class App(ReplayedApp):
 
     def output(self, stream: str, *, last: int | None = None, limit: int | None = None) -> Events:
         """The outputs of a derived stream so far; only the `last` events if given. Events that were sent before are
-        waited for, but not a feed in the background, nor anything where the app is stopped: `waiting` counts those.
+        waited for, but not a feed in the background, nor anything if the app is stopped: `waiting` counts those.
 
-        Of a stream that no query writes to: its input, the `last` events (by default 1,000). How much of the
-        past is kept is the deployment's `retention`; what is not is counted. `limit` is how many rows to show. Raises
-        `Misuse` for an unknown stream.
+        Of a stream that no query writes to: its input, the `last` events (by default 1,000). The deployment's
+        `retention` says how much of the past is kept; events no longer kept are counted. `limit` is the number of rows
+        to show. Raises `Misuse` for an unknown stream.
         """
         argument_checks.optional_int("last", last, 0)
         argument_checks.optional_int("limit", limit, 0)
@@ -300,7 +300,7 @@ class App(ReplayedApp):
         return InboxReader(self._inbox.folder, self.schemas, self._life.shards, self._life.began, self._life.entries)
 
     def _only_comes_in(self, stream: str) -> bool:
-        """True if a stream has nothing but what is sent to it."""
+        """True if a stream has only events that are sent to it."""
         written = {q.output.target.id for q in self.plan.queries}
         self._schema(stream)
         return self.plan.streams[stream].kind == "defined" and stream not in written

@@ -42,10 +42,10 @@ class ReplayedApp(RunningApp):
     def divergence(self, nodes: int | None = None, routing: str | None = None) -> Divergence:
         """The nodes' outputs, compared with one node that takes the same events in the same order.
 
-        With `nodes` or `routing`: what that number of nodes would have put out under that routing. Every output is the
-        same, lost, spurious, late or duplicated, and what is not the same has its cause: the events that it was made
-        of, and the nodes that they went to. The input is replayed here, without Spark. Raises SparkStreamError where
-        its beginning is not kept any more, or a table is in a database.
+        With `nodes` or `routing`: the outputs that this number of nodes would have had under that routing. Every output
+        is the same, lost, spurious, late or duplicated, and one that is not the same has its cause: the events that it
+        was computed from, and the nodes that they went to. The input is replayed here, without Spark. Raises
+        SparkStreamError if its beginning is no longer kept, or a table is in a database.
         """
         if self.deployment.groups is not None and nodes is None and routing is None:
             raise Misuse(f"{self.name} has mode {self.mode}: failover() holds what its nodes put out against one node")
@@ -133,11 +133,11 @@ class ReplayedApp(RunningApp):
         """The cost of failovers under many seeds and settings, computed on all cores, on Spark by one job.
 
         `seeds`: how many, or which. `faults`: "kill" (the active node dies at a moment that the seed chooses), or as in
-        `deploy`. `figures`: the values to try of what a `Pair` has: heartbeat, retries, poll, persist (ms), revisions,
-        queue, balancer; others are those of the app's pair, or the servers' own. The input so far is replayed; or
-        `feed`, frames or files by stream, put in order by `time` as in `feed`; `reading` says more of how they are read
-        (`Reading(time="at", decimal=",")`). An app of any mode can be studied.
-        Raises `Misuse` for impossible figures, SparkStreamError as `failover` and `feed` do.
+        `deploy`. `figures`: values to try for the fields of a `Pair`: heartbeat, retries, poll, persist (ms),
+        revisions, queue, balancer; others are taken from the app's pair, or the servers' own. The input so far is
+        replayed; or `feed`, frames or files by stream, put in order by `time` as in `feed`; `reading` says more of how
+        they are read (`Reading(time="at", decimal=",")`). An app of any mode can be studied. Raises `Misuse` for
+        impossible figures, SparkStreamError as `failover` and `feed` do.
         """
         nodes = replace(self._replayed_nodes(), led=None)
         came_in = self._material(feed, time, reading)

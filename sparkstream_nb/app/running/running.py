@@ -1,4 +1,4 @@
-"""The running of an app: its files and its stream of micro-batches, events in, and waiting for what they cause."""
+"""The running of an app: its files and its stream of micro-batches, incoming events, and waiting for their effects."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ class RunningApp(Displayed):
         return Intakes(self.deployment.sources.setups(self._latest), entrance)
 
     def _keep_errors(self, sink: str, place: OutputPlace, errors: Sequence[Sequence[Any]]) -> None:
-        """Keeps what a sink could not deliver. The ledger tells what was kept before a crash already."""
+        """Keep the events that a sink could not deliver. The ledger names those that were kept before a crash."""
         rows = [ErrorRow(*found) for found in errors_of(error_lines(errors))]
         if self.store.commit(self.name, f"{self._life.run}/{sink}", place.batch << 32 | place.row, {}, rows):
             with self._progress.changed:
@@ -263,7 +263,7 @@ class RunningApp(Displayed):
         return Marks(self._inbox.folder, 0 if placement.idle(rest) else self.nodes, tasks=ahead is not None)
 
     def _check_whole(self, folder: Path) -> None:
-        """Raises SparkStreamError where the app's folder lacks what it had. What is open then is closed."""
+        """Raise SparkStreamError if parts of the app's folder are missing. Open files are closed then."""
         try:
             check_whole(self.home, self._found(folder))
         except SparkStreamError:
@@ -548,8 +548,9 @@ class RunningApp(Displayed):
             return 0 if self._sinks is None else self._sinks.drain(seconds)
 
     def catch_up(self, seconds: float = 60.0) -> bool:
-        """Waits until the sources have read what is there, and all of it is committed, so long at most; whether they
-        have. Raises SparkStreamError where the app failed."""
+        """Wait until the sources have read everything available, and all of it is committed, for `seconds` at most;
+        returns whether they have. Raises SparkStreamError if the app failed.
+        """
         argument_checks.check_number("seconds", seconds)
         self.start()
         began = clock.monotonic()
@@ -570,7 +571,7 @@ class RunningApp(Displayed):
             self._stream.wait(last, tell=tell)
 
     def _settle_briefly(self) -> None:
-        """Waits until what was sent is committed. A feed is not waited for: it goes on after a micro-batch."""
+        """Wait until sent events are committed. A feed is not waited for: it continues after a micro-batch."""
         last, batch = self._inbox.position.seq - 1, self._progress.batch
         if self._progress.last >= last:
             return
@@ -583,9 +584,9 @@ class RunningApp(Displayed):
 
     @contextlib.contextmanager
     def _cancel_on_interrupt(self) -> Iterator[None]:
-        """Ctrl-C and a notebook's Stop button inside cancel what is done for the app; events that were sent stay.
+        """Ctrl-C and a notebook's Stop button inside cancel the app's work; events that were sent stay.
 
-        Where feeds run in the background, they end the waiting alone.
+        If feeds run in the background, only the waiting ends.
         """
         try:
             yield
@@ -595,7 +596,7 @@ class RunningApp(Displayed):
             raise
 
     def _stop_and_report(self, stop: KeyboardInterrupt) -> None:
-        """Stops the app, and says with the interrupt what was taken back."""
+        """Stop the app, and name the events that were taken back in the interrupt."""
         retracted = self.interrupt()
         if retracted:
             stop.add_note(retraction(retracted))
@@ -613,12 +614,12 @@ class RunningApp(Displayed):
     ) -> Sent:
         """Sends an event, or a list of events at once: one chunk, as Siddhi's `InputHandler.send(Event[])`.
 
-        An event is a list of values in the stream's order, or a dict by attribute. `at` is
-        its time: ms since 1970, a datetime or an ISO text; without it that of this machine, or the app's clock if that
-        is ahead. An event whose time is too far ahead (`max_ahead` of `deploy`) becomes an error of the app. `node`
-        (from 1) overrides the routing. Returns when the event is in the inbox; with `wait` when what it causes is
-        committed, and the report counts that. `flush` waits for all that was sent. Raises `Misuse` for an unknown
-        stream, and SparkStreamError for values that do not fit.
+        An event is a list of values in the stream's order, or a dict by attribute. `at` is its time: ms since 1970, a
+        datetime or an ISO text; without it this machine's time, or the app's clock if that is ahead. An event whose
+        time is too far ahead (`max_ahead` of `deploy`) becomes an error of the app. `node` (from 1) overrides the
+        routing. Returns when the event is in the inbox; with `wait` when its effects are committed, and the report
+        counts them. `flush` waits for all that was sent. Raises `Misuse` for an unknown stream, and SparkStreamError
+        for values that do not fit.
         """
         if not wait:
             return self._send(stream, values, at, node)
@@ -682,7 +683,7 @@ class RunningApp(Displayed):
         return self._inbox.batch(InputBatch(np.array(clocks, np.int64)), self.routing)
 
     def _append(self, entries: Sequence[Entry]) -> None:
-        """Puts what a person sent into the inbox, and waits until it is on the disk."""
+        """Put a user's events into the inbox, and wait until they are on the disk."""
         self._inbox.settle(self._put(entries))
 
     def _put(self, entries: Sequence[Entry]) -> Ticket:
@@ -799,7 +800,7 @@ class RunningApp(Displayed):
             raise
 
     def _now(self) -> int:
-        """This machine's time (ms), or the app's clock where it is ahead."""
+        """This machine's time (ms), or the app's clock if it is ahead."""
         if self._wall is not None:
             return self._wall.now(self._inbox.position.clock)
         return max(int(clock.time() * 1000), self._inbox.position.clock or 0)

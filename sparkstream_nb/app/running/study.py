@@ -148,8 +148,9 @@ def _skew(o: RoutingOutcome) -> float:
 
 
 def candidates(plan: Plan) -> list[str]:
-    """The routings that a study tries where it is not told which: round robin, at random, each input stream to one
-    node, and by each attribute that could be a key: those that the analysis names, then the texts."""
+    """The routings that a study tries by default: round robin, at random, each input stream to one
+    node, and by each attribute that could be a key: first those named by the analysis, then texts.
+    """
     inputs = [d for d in plan.streams.values() if d.kind == "defined" and d.source.id not in _written(plan)]
     named = [a for q in plan.queries for _, a in q.safety.keys]
     names = {a.name for d in inputs for a in d.source.schema}

@@ -30,8 +30,8 @@ _OVERDUE_STEPS = 256
 class WallClock:
     """An app's clock (ms since 1970) that follows the machine's and never goes back.
 
-    Where the machine's clock is set forward, the app's follows. Where it is set back, or events have moved the app's
-    clock ahead of it, the app's goes on from where it is, at the pace of the monotonic clock, until the machine's is
+    If the machine's clock is set forward, the app's follows. If it is set back, or events have moved the app's clock
+    ahead of it, the app's continues from its present time, at the pace of the monotonic clock, until the machine's is
     ahead again. `machine` and `monotonic` give those in ns. It may be read by several threads.
     """
 
@@ -62,16 +62,18 @@ class Tick:
     overdue: bool = False
 
     def clocks(self, now: int) -> list[int]:
-        """The clock (ms) at each of its steps, where it is sent at `now`: first the time that was due, so that what
-        comes out then has that time."""
+        """The clock (ms) at each of its steps, if it is sent at `now`: first the time that was due, so that outputs of
+        that time carry it.
+        """
         if self.overdue:
             return [now] * _OVERDUE_STEPS
         return [now] if self.at is None or self.at >= now else [self.at, now]
 
 
 def next_tick(reached: int | None, reports: Iterable[NodeReport]) -> Tick | None:
-    """The tick that the nodes wait for, while the app's clock stands at `reached` (ms), with what is in the inbox; None
-    where they wait for none, or what they wait for is under way."""
+    """The tick that the nodes wait for, while the app's clock is at `reached` (ms), including entries in the inbox;
+    None if they wait for none, or if that one is under way.
+    """
     if reached is None:
         return Tick(None)
     soonest: int | None = None

@@ -1,4 +1,4 @@
-"""The nodes of a running app's groups: what a person sees of them, and does to them, in the app's own time."""
+"""The nodes of a running app's groups: views and faults of them, in the app's own time."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ class FaultStatus:
 
 @dataclass(frozen=True)
 class FaultJournal:
-    """An app's journal for faults: what the app was `told` so far, what `add`s a fault, and the lock under which the
-    clock does not move between the two."""
+    """An app's journal for faults: `told` gives the app's status so far, `add` adds a fault, and under the `lock` the
+    clock does not move between the two.
+    """
 
     told: Callable[[], FaultStatus]
     add: Callable[[Fault], None]
@@ -98,8 +99,9 @@ class Cluster(Displayed):
             self._take(Cut(self._time(first), a, b, milliseconds(end, "during")))
 
     def act(self, action: Action) -> Fault:
-        """Does what a button says, right after the latest input; a pause or a cut lasts `LASTING` ms. Returns the
-        fault. Raises `Misuse` as the other methods."""
+        """Carries out a button's action, right after the latest input; a pause or a cut lasts `LASTING` ms. Returns the
+        fault. Raises `Misuse` as the other methods.
+        """
         with self._journal.lock:
             fault = _meant(action, self._time(None))
             self._take(fault)

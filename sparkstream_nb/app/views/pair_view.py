@@ -141,7 +141,7 @@ class _PairState:
         return Link(a, b, LinkState.DOWN if down else LinkState.UP, note=note)
 
     def _sends(self, node: str) -> bool:
-        """True if a node sends what it takes to the other one."""
+        """True if a node sends its events to the other one."""
         if self.start is None:
             return node == self.pair.nodes[0]
         sends = False
