@@ -1,8 +1,8 @@
 """The display of apps and their results: `text` and `html`, by class, and their registration with IPython.
 
 Both are functions of the data alone. Texts of users' events are escaped; long answers are cut, and say so. A new class
-of result needs one function for each of the two: in `plans_shown.py` where it is about an app's text alone, else in
-`results_shown.py`, which loads what runs apps.
+of result needs one function for each of the two: in `plans_shown.py` if it is about an app's text alone, else in
+`results_shown.py`, which loads the modules that run apps.
 """
 
 from __future__ import annotations

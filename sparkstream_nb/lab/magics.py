@@ -1,4 +1,4 @@
-"""`%siddhi` and `%%siddhi`: words of a line → a call of `cluster` → what it shows."""
+"""`%siddhi` and `%%siddhi`: words of a line → a call of `app` → the display of its result."""
 
 from __future__ import annotations
 
@@ -356,7 +356,7 @@ class SiddhiMagic(Magics):
         self.shell.set_next_input("\n".join([*shown, formatted]), replace=True)
 
     def _held_text(self, source: str) -> str | None:
-        """The text of the variable `source`; None for a file. Raises `Misuse` where it is neither."""
+        """The text of the variable `source`; None for a file. Raises `Misuse` if it is neither."""
         held = self.shell.user_ns.get(source)
         if isinstance(held, str):
             return held

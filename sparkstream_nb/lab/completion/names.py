@@ -40,7 +40,7 @@ class CompletionNames:
         return [d.name for d in self.defined.values() if d.kind in kinds]
 
     def attributes(self, name: str) -> tuple[str, ...]:
-        """The attributes of `name`; none where it is not known."""
+        """The attributes of `name`; none if it is not known."""
         return self.defined[name].attributes if name in self.defined else ()
 
 

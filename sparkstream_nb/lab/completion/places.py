@@ -1,4 +1,4 @@
-"""Completions at a cursor: the grammar says which terminals can come next, the clause says what a name there means."""
+"""Completions at a cursor: the grammar gives the possible next terminals, the clause the meaning of a name there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The map of a cluster: nodes by group, and what they reach. One SVG element, drawn in Python."""
+"""The map of a cluster: nodes by group, and their links. One SVG element, drawn in Python."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class _Map:
         yield "</g>"
 
     def _third(self, node: ClusterNode, room: float) -> str:
-        """Until when a node stands still; what it runs, or how many partial apps where their names have no room."""
+        """Until when a node is halted; else its partial apps, or their number if their names have no room."""
         if node.until is not None:
             return _fit(f"until {clock_of(node.until)}", room)
         if not node.runs:

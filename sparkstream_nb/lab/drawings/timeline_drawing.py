@@ -149,7 +149,7 @@ def whole(divergence: Divergence, stream: str, width: int = WIDTH) -> Timeline:
 
 
 def svg(t: Timeline, *, live: bool = False) -> str:
-    """The picture. `live`: every mark carries its number and what it stands for, for a pointer."""
+    """The picture. `live`: every mark carries its number and its text, for a pointer."""
     shown = [v for v in VERDICTS if t.counts[v]]
     rows = {v: i for i, v in enumerate(shown)}
     tall = _ROW * max(1, len(shown)) + 8

@@ -136,7 +136,7 @@ def _edge(label: str, path: Path) -> str:
 
 
 def _shown(node: GraphNode) -> str:
-    """The name, cut where it is long, behind the mark of its safety."""
+    """The name, cut if it is long, behind the mark of its safety."""
     name = node.label if len(node.label) <= _LONGEST else node.label[: _LONGEST - 1] + "…"
     return f"{SIGNS[node.safety.level]} {name}" if node.safety else name
 

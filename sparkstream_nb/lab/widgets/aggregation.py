@@ -1,4 +1,4 @@
-"""The view of an aggregation, by shard and merged: a picture and a table with controls for what they show."""
+"""The view of an aggregation, by shard and merged: a picture and a table with controls."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class AggregationChoice:
 
 
 class AggregationView(Following):
-    """A view of an aggregation. In a notebook it is interactive while the kernel lives, and follows what is committed;
-    elsewhere, and in what is saved, it is a picture, a table and text.
+    """A view of an aggregation. In a notebook it is interactive while the kernel lives, and follows the commits;
+    elsewhere, and when saved, it is a picture, a table and text.
 
     `per` None: the coarsest duration of which there are several buckets. Raises `Misuse` for a duration or a measure
     that the aggregation does not have.
@@ -117,7 +117,7 @@ class AggregationView(Following):
         return self._series
 
     def _read(self) -> None:
-        """Reads what the choice shows from the store. Raises StoreError where the store is closed."""
+        """Read the chosen values from the store. Raises StoreError if the store is closed."""
         if self._undecided:
             self._decide()
         c = self.choice = replace(self.choice, group=self._readable_group())
@@ -157,7 +157,7 @@ class AggregationView(Following):
         self.choice = replace(self.choice, per=per or known[-1])
 
     def refresh(self) -> None:
-        """Reads the aggregation again, and draws what it holds now."""
+        """Read the aggregation again, and draw its present values."""
         self.reader.settle()
         with self.lock:
             self._draw()
@@ -365,7 +365,7 @@ class AggregationView(Following):
         }
 
     def _keep(self) -> None:
-        """Makes the static form, which is what the notebook saves, that of what is shown."""
+        """Update the static form, which the notebook saves, to the present view."""
         if self._output is not None:
             self._output.keep()
 

@@ -29,8 +29,9 @@ _SAID = 4
 
 
 class ClusterView(Following):
-    """A cluster that is interactive while the kernel lives, and follows what is committed; what is saved is its
-    picture, tables and text."""
+    """A cluster that is interactive while the kernel lives, and follows the commits; its picture, tables and text are
+    saved.
+    """
 
     _output: LiveOutput
 

@@ -1,6 +1,6 @@
-"""Outputs with two forms: a static one, which is what a notebook saves, and an interactive one while the kernel lives.
+"""Outputs with two forms: a static one, which a notebook saves, and an interactive one while the kernel lives.
 
-What is put out and saved is the static form alone, as HTML and text, with no widget in it. An invisible widget model
+Only the static form is output and saved, as HTML and text, with no widget in it. An invisible widget model
 goes with it; its script (`live.js`) finds the output in the page by a class name, and draws the interactive form in
 the place of the static one, as soon as the kernel answers it. A page that is loaded again gets the models of a live
 kernel back from Jupyter's widget manager, and so its interactive outputs. Without a kernel there is no model, and the
@@ -44,11 +44,11 @@ class _Model(anywidget.AnyWidget):
 class LiveOutput:
     """One output with a static and an interactive form. Thread-safe.
 
-    `static` gives the static form by MIME type, with `text/html`. `script` is JavaScript that defines
-    `create(root, send, width)`, which fills the element `root`, and returns a function that draws a state. What it
-    passes to `send`, an object, is given to `receive`, as are {"do": "here", "width": px} when the page shows the
-    output, again when its width changes, and {"do": "gone"} when it does not any more. Each of these calls `show`.
-    The text `standing` of a state stands above what the script draws.
+    `static` gives the static form by MIME type, with `text/html`. `script` is JavaScript that defines `create(root,
+    send, width)`, which fills the element `root`, and returns a function that draws a state. Objects passed to `send`
+    are given to `receive`, as are {"do": "here", "width": px} when the page shows the output, again when its width
+    changes, and {"do": "gone"} when it does not any more. Each of these calls `show`. The text `standing` of a state is
+    shown above the script's drawing.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class LiveOutput:
 
     @property
     def lags(self) -> bool:
-        """True if the page has not drawn what it got, and should not get more yet."""
+        """True if the page has not drawn its last state, and should not get more yet."""
         with self._lock:
             return self._serial - self._seen > _UNSEEN and time.monotonic() - self._shown < _SLOWLY
 

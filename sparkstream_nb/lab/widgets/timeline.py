@@ -34,7 +34,7 @@ class TimelineChoice:
 
 
 class DivergenceView:
-    """A divergence as a time line that is interactive while the kernel lives; what is saved is its picture."""
+    """A divergence as a time line that is interactive while the kernel lives; its picture is saved."""
 
     def __init__(self, divergence: Divergence) -> None:
         """`divergence` has outputs to some stream; the one that lost most is shown first."""
