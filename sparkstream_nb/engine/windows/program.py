@@ -113,7 +113,7 @@ class ConditionProgram(Codes):
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """Arguments of `holds` from `codes` on."""
+        """Arguments of `interpret` from `codes` on."""
         real = np.float64
         known = self._known_words
         return (
