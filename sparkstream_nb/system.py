@@ -75,7 +75,7 @@ def to_disk(*paths: Path) -> None:
     for path in paths:
         if not _OPENS_FOLDERS and path.is_dir():
             continue
-        # Windows syncs what is open for writing.
+        # Windows syncs only files that are open for writing.
         handle = os.open(path, os.O_RDONLY if _OPENS_FOLDERS else os.O_RDWR)
         try:
             sync(handle)

@@ -111,7 +111,7 @@ __all__ = [
     "stop_all",
 ]
 
-if not TYPE_CHECKING:  # for a type checker, there is what is imported above, and nothing else
+if not TYPE_CHECKING:  # type checkers see only the imports above
     __getattr__, __dir__ = on_first_use(
         __name__,
         {

@@ -184,7 +184,7 @@ def _start(planned: PlannedDeployment) -> App:
             raise
         if former is not None:
             if owner is not None:
-                former.owner = None  # it keeps nobody else out when it is closed: this deployment has the folder
+                former.owner = None  # closing it must not release the folder: this deployment has it
             former.stop()
             former.close()
             del _apps[deployment.name]

@@ -392,7 +392,7 @@ class NodeEngine:
             if target is not None:
                 chunk = _as_read(op, chunk)
                 self._push(target, chunk, clock, out)
-                if target in self._shown:  # whoever looks at a stream is its last reader
+                if target in self._shown:  # the listener of a stream is its last reader
                     out.note(target, chunk)
 
     # ------------------------------------------------------------------------------------------------------ results

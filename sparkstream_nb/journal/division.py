@@ -95,7 +95,7 @@ def pieces_of(
                 found, events, steps = [], 0, 0
             found.append((entry, part))
             events += part.events
-        steps += entry.steps  # those of a part that began before too
+        steps += entry.steps  # including those of a part that began before
     if found:
         yield read.join_parts(found)
 

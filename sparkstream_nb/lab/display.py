@@ -52,7 +52,7 @@ def bundle(shown: Displayed, include: Any = None, exclude: Any = None) -> dict[s
 def register(shell: Any) -> None:
     """Makes `shell`, one of IPython's, show apps and results in these forms. Again without effect."""
     shell.display_formatter.mimebundle_formatter.for_type(Displayed, bundle)
-    # Only a notebook can change what it has shown.
+    # Only a notebook can change its earlier output.
     if getattr(shell, "kernel", None) is not None:
         from .interactive import register_interactive
 

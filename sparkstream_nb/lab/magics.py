@@ -180,7 +180,7 @@ class SiddhiMagic(Magics):
     def _do_output(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         app, stream = self._part_of(o.stream, "a stream")
-        self._interruptible(app.flush, app)  # what a cell before it sent is part of what it shows
+        self._interruptible(app.flush, app)  # events sent by an earlier cell are part of the output
         return self._frame(o, app.output(stream, last=o.last))
 
     def _do_tail(self, options: Options, rest: str) -> Any:

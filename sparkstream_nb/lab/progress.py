@@ -28,7 +28,7 @@ class FeedBar:
     def __call__(self, progress: FeedProgress) -> None:
         now = time.monotonic()
         if self.handle is None:
-            # Empty at first: what a notebook's outputs are compared by (nbval) is what is put out, not its updates.
+            # Empty at first: comparisons of a notebook's outputs (nbval) use the first output, not its updates.
             self.handle = display({}, raw=True, display_id=True)
         elif now - self.shown < UPDATE_SECONDS:
             return

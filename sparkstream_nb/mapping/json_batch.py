@@ -110,7 +110,7 @@ class _JsonBatchReader:
         plain: Array = sizes >= 2
         at = np.flatnonzero(plain)
         plain[at] = (raw[(ends - sizes)[at]] == ord("{")) & (raw[ends[at] - 1] == ord("}"))
-        if self.unexpected == "ignore":  # what is ignored may be deep
+        if self.unexpected == "ignore":  # ignored values may be deep
             opened = np.flatnonzero((raw == ord("{")) | (raw == ord("[")))
             plain &= np.diff(np.searchsorted(opened, ends), prepend=0) <= MOST_NESTED
         return plain

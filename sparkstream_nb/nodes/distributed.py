@@ -145,7 +145,7 @@ class DistributedLane:
         split, persists = self.app.split, self.app.scenario.cluster.persist is not None
         plan = partial_plan(self.plan, split, group)
         kinds = {r.stream: KEYED if r.strategy is Strategy.FIELD_GROUPING else SUBSCRIBED for r in group.reads}
-        # A stream that the group makes for itself takes what is sent to it as well.
+        # A stream that the group makes for itself also takes events that are sent to it.
         inner = {s.id for q in plan.queries for s in sources(q) if s.kind == "stream" and "#" not in s.id}
         inner |= {a.input.source.id for a in plan.aggregations.values()}
         made = {s for s in inner - {*kinds, *plan.triggers} if not s.startswith("!")}
@@ -268,7 +268,7 @@ class DistributedLane:
         partition = by_hash(columns[at], self.schemas[stream][at].type, topic.partitions)
         return np.flatnonzero(np.isin(partition, shares(topic.partitions, i.group.parallel)[i.number]))
 
-    # --------------------------------------------------------------------------------------------- what comes to pass
+    # ----------------------------------------------------------------------------------------------------- happenings
 
     def _events(self, clock: Array) -> Iterator[Event]:
         """Happenings, each with the step of the app that it precedes."""

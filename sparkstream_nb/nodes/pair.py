@@ -268,7 +268,7 @@ class PairLane:
         """The answers of the active nodes to an on-demand query, by node. A change is made on all of them."""
         return {s.name: s.engine.answer(retrieval) for s in self.servers.values() if s.engine is not None}
 
-    # --------------------------------------------------------------------------- what comes to pass
+    # ----------------------------------------------------------------------------------- happenings
 
     def _until(self, clock: Array) -> Iterator[tuple[int, int, _Event]]:
         """Happenings in order, each with the step that it precedes and its time. Continues after each has taken effect.
@@ -453,7 +453,7 @@ class PairLane:
         if overdue:
             self._persist(server, at, time)
 
-    # --------------------------------------------------------------------------- what comes in
+    # ----------------------------------------------------------------------------------- input
 
     def _process(self, call: _PairStep, first: int, end: int) -> None:
         """Steps between two happenings: the balancer's choice, what engines have to take, the other node's queue."""
@@ -510,7 +510,7 @@ class PairLane:
             if reached:
                 server.sequence += int(counts.sum())
             return
-        number = server.sequence + np.cumsum(counts)  # that of the last event of each step
+        number = server.sequence + np.cumsum(counts)  # number of the last event of each step
         server.sequence += int(counts.sum())
         clock = call.clock[at : at + len(counts)]
         due = np.maximum(clock + self._delay(server.name, peer.name), peer.transit.last)

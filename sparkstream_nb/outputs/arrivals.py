@@ -62,7 +62,7 @@ class InboxReader:
                     parts.append(self._frame(entries.pop(), stream, most - rows))
                     rows += len(parts[-1])
         except FileNotFoundError:
-            pass  # what came before is not kept
+            pass  # earlier events are not kept
         total = total or 0
         gone = total - rows if rows < most else 0
         frame = pd.concat(parts[::-1], ignore_index=True) if parts else pd.DataFrame(columns=self._names(stream))

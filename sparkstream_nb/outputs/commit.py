@@ -168,7 +168,7 @@ class Commit:
         for file in found.files:
             Path(file).unlink()
         if self.shared is not None and spilled:
-            with contextlib.suppress(OSError):  # what is left goes at the next start
+            with contextlib.suppress(OSError):  # the rest is removed at the next start
                 self.shared.remove(*spilled)
         nodes = {**self.progress.nodes, **found.nodes}
         if self.after.reports is not None:

@@ -126,7 +126,7 @@ class OutputFiles:
         rows = 0
         several = len(self.shards) > 1
         files = [f for f in self.files(stream) if f.last <= committed]
-        # Parts of one node follow one another; those of several must be put in order, a micro-batch at a time.
+        # Parts of one node follow one another; parts of several must be put in order, a micro-batch at a time.
         for _, group in groupby(reversed(files), key=lambda f: f.first if several else (f.first, f.part)):
             wanted = None if last is None else last - rows
             # The last rows of all nodes are among the last rows of each.
@@ -274,7 +274,7 @@ class OutputFiles:
         found = [OutputFile.of(path) for path in self.stream_folder(stream).glob("*.arrows")]
         kept: list[OutputFile] = []
         reached = -1  # by a file of all nodes
-        # What begins first and reaches furthest comes before what is in it.
+        # A file that begins first and reaches furthest comes before the files contained in it.
         for file in sorted(found, key=lambda f: (f.first, -f.last, f.part)):
             if file.last > reached:
                 kept.append(file)

@@ -86,7 +86,7 @@ def _counts_on(query: n.Query, window: str, *, expires: bool) -> bool:
     if all(s.id != window for s in sources(query)):
         return False
     if isinstance(query.input, n.JoinInput):
-        return True  # it holds what is in the window
+        return True  # its state is the window's contents
     if isinstance(query.input, n.StateInput):
         return False  # a pattern takes no expired events
     aggregates = any(isinstance(e, n.Agg) for x in expressions(query) for e in n.walk(x))

@@ -94,7 +94,7 @@ class InlineCheckpoint:
                 self._database.close()
                 self._database = None
 
-    # ------------------------------------------------------------------------------------------------------- how far
+    # ------------------------------------------------------------------------------------------------------ progress
 
     def read_progress(self) -> CheckpointProgress:
         last = self._last

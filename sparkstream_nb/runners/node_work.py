@@ -220,7 +220,7 @@ def _restore_engine(p: NodeWork, state: NodeState, key: int) -> _LiveEngine:
     # Taken out while it works: an engine that fails half-way must not be found again.
     kept = _engines.pop((p.run, key), None)
     spec = p.specs[key]
-    # An app that is deployed again goes on with its state, also under other limits, or with other queries.
+    # An app that is deployed again continues with its state, also under other limits, or with other queries.
     if kept is None or not p.keep or stored is None or (kept.version, kept.spec) != (stored[0], spec):
         kept = _LiveEngine("", _engine(spec), [], spec)
         if stored is not None:
@@ -333,7 +333,7 @@ def _steps(
         return 0, 0
     schemas = {s: d.source.schema for s, d in engine.plan.streams.items()}
     several = sum(e.steps for e in entries) > (JOINED_STEPS if parts else journal.STEPS_PER_PIECE)
-    # Errors tell all values of what is set aside.
+    # Errors contain all values of events that are set aside.
     read = None if careful or p.isolate or _care(p).shows(entries) else _plan(spec)[2]
     if parts:
         found = pieces_of(

@@ -70,7 +70,7 @@ class Stream:
             with progress.changed:
                 if progress.last >= seq:
                     return True
-                # A runner that fails wakes nobody, hence the short wait.
+                # A runner that fails notifies no waiter, hence the short wait.
                 progress.changed.wait(0.2)
                 if progress.last >= seq:
                     return True

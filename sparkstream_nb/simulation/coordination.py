@@ -218,7 +218,7 @@ class Coordinators:
         db.changes.pop(member.name, None)
         row = db.heartbeats.get(member.name)
         if row is not None and began - row.at < self.figures.oldest and db.coordinator == member.name:
-            member.coordinates = True  # it comes back before anybody has missed it
+            member.coordinates = True  # it comes back before it is missed
             db.coordinator_at = began
         member.joining = False
         member.next_beat = max(began + self.figures.heartbeat + LATE, now)

@@ -198,7 +198,7 @@ class ResourceSimulation:
             if manager.name in self.halted:
                 continue
             for i in range(len(manager.looks)):
-                while manager.looks[i] <= now:  # what it missed while it stood still it makes up for at once
+                while manager.looks[i] <= now:  # rounds missed while it was halted are made up for at once
                     manager.looks[i] += self.cluster.heartbeat
                     self._look(manager, now)
 
@@ -249,7 +249,7 @@ class ResourceSimulation:
         for manager in self.managers.values():
             manager.looks = [at + max(0, -(-(upto - at) // beat)) * beat for at in manager.looks]
 
-    # -------------------------------------------------------------------------------------------------- what happens
+    # ---------------------------------------------------------------------------------------------------- happenings
 
     def _fault(self, fault: Fault, now: int, *, begins: bool) -> None:
         if begins:

@@ -327,7 +327,7 @@ class Delivery:
             raise TargetUnavailable(events.reason)
         return 1, events.reason
 
-    # ------------------------------------------------------------------------------------------------- what is kept
+    # --------------------------------------------------------------------------------------------------- kept state
 
     def _count(self, after: OutputPlace, sent: int, failed: int) -> None:
         """Events before `after` are dealt with. A target that takes micro-batches whole gets further at their ends."""

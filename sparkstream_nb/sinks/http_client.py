@@ -105,7 +105,7 @@ class HttpClient:
         found = answer.read(max(_LEAST_READ, s.keeps + 1))
         self._used = True
         whole = len(found) <= s.keeps and answer.isclosed()
-        if not answer.isclosed():  # there is more of it, which nobody reads
+        if not answer.isclosed():  # the rest of the body is not read
             self.close()
         return HttpAnswer(answer.status, answer.reason or "", dict(answer.getheaders()), found[: s.keeps], whole)
 

@@ -95,7 +95,7 @@ class KafkaTarget:
             except (Undeliverable, TargetUnavailable):
                 if not records:
                     raise
-                break  # what comes before it is sent first
+                break  # records before it are sent first
             records.append(record)
         return self._sent(records)
 
@@ -109,7 +109,7 @@ class KafkaTarget:
         producer, self._producer = self._producer, None
         if producer is not None:
             with contextlib.suppress(Exception):
-                # What it still holds was not delivered for the sink: it must not go out beside the next try.
+                # Its pending records were not delivered for the sink: they must not be sent beside the next try.
                 producer._sender.force_close()
             with contextlib.suppress(Exception):
                 producer.close(timeout=0)

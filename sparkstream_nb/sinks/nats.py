@@ -57,7 +57,7 @@ class NatsTarget:
             except Undeliverable:
                 if not found:
                     raise
-                break  # what comes before it is sent first
+                break  # messages before it are sent first
             found.append((subject, message.body, {ID_HEADER: f"{self.place.key}-{place.batch}-{place.row}"}))
         try:
             self._ensure_connection().publish(found)

@@ -244,7 +244,7 @@ def _take_parquet(path: Path, shape: Shape, inbox: Path, feed: str) -> FeedOnDis
     try:
         found = pq.read_schema(path)
     except pa.ArrowInvalid:
-        return None  # Spark says what is wrong with it
+        return None  # Spark reports the error
     for attribute in shape.schema:
         place = found.get_field_index(shape.columns.get(attribute.name, attribute.name))
         if place < 0 or not fits(found.field(place).type, attribute.type):
@@ -490,7 +490,7 @@ class _ChunkWriter:
     def close(self) -> list[_Info]:
         self._flush()
         if self.rejected > len(self.errors):
-            del self.errors[max(1, self._most - 1) :]  # the error that tells of the others is one of so many
+            del self.errors[max(1, self._most - 1) :]  # the error that stands for the others is one of the `most`
             gone = self.rejected - len(self.errors)
             said = "1 more row did not fit, and is" if gone == 1 else f"{gone:,} more rows did not fit, and are"
             self.errors.append([self.shape.stream, None, {NOT_KEPT: gone}, f"{said} not kept: feed them again"])

@@ -173,7 +173,7 @@ class FilesReader:
     def cancel(self) -> None:
         self._cancelled.set()
 
-    # ------------------------------------------------------------------------------------------------ what there is
+    # ------------------------------------------------------------------------------------------------ files present
 
     def _files(self) -> list[str]:
         """The names of the files that are there, in the order of their times, or names where these are equal."""
@@ -412,7 +412,7 @@ class FilesReader:
                 else:
                     groups = [at] if at < parquet.num_row_groups else []
                     found = self._rows(parquet.read_row_groups(groups, columns=list(self.schema.names)))
-        except Exception as error:  # pyarrow raises several kinds, also OSError, for what is broken
+        except Exception as error:  # pyarrow raises several kinds of errors, also OSError, for a broken file
             if isinstance(error, OSError) and (error.errno is not None or isinstance(error, Linked)):
                 raise  # of the file system
             broken = isinstance(error, pa.ArrowInvalid | pa.ArrowNotImplementedError | OSError)

@@ -320,7 +320,7 @@ class KafkaReader:
     def _start(self, begin: Begin) -> None:
         path = os.environ.get("PYTHONPATH", "")
         process = subprocess.Popen(
-            # -P: a kafka.py beside the notebook is not what is meant.
+            # -P: so that a kafka.py beside the notebook is not imported.
             [sys.executable, "-P", "-m", "sparkstream_nb.sources.kafka_process"],
             # A thread in a buffered read aborts a Python that ends.
             # In a session of its own: a notebook's Stop button signals the kernel's group.

@@ -213,7 +213,7 @@ class Process:
         if lost := without_leader(self._consumer, self._places):
             raise LeaderNotAvailableError(f"no leader for {', '.join(part_of(*p) for p in sorted(lost))}")
         if self.begin.away:
-            self._consumer.topics()  # a partition that nobody reads is not asked for otherwise
+            self._consumer.topics()  # metadata of an unread partition is not requested otherwise
             away = {TopicPartition(*p) for p in self.begin.away}
             if back := away - without_leader(self._consumer, away):
                 raise KafkaError(f"there is a leader again for {', '.join(part_of(*p) for p in sorted(back))}")
@@ -245,7 +245,7 @@ def main() -> None:
     """The process: what to read comes as the first frame."""
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what others print must not get into the pipe
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # output of other code must not get into the pipe
     pipe = os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0)
     begin = read_frame(pipe)
     assert isinstance(begin, Begin)

@@ -174,7 +174,7 @@ class _Batch:
             return
         data = bytes(memoryview(batch._buffer)[batch._pos :])
         found = records_of(data, count, properties=self._properties)
-        appended = batch.timestamp_type == batch.LOG_APPEND_TIME  # then the broker's clock is that of all
+        appended = batch.timestamp_type == batch.LOG_APPEND_TIME  # then the broker's clock applies to all
         times = np.full(count, batch.max_timestamp) if appended else found.timestamps + batch.first_timestamp
         found = Messages(found.offsets + batch.base_offset, times, found.values, found.properties)
         last = int(found.offsets[-1])

@@ -433,7 +433,7 @@ class MySQL(Dialect):
         return _wrapped_signed(f"sum({values})")
 
     def add_doubles(self, a: str, b: str) -> str:
-        # What is added is at most `holds.sums`: a sum that stands at the top stays there.
+        # The addend is at most `holds.sums`: a sum at the maximum stays there.
         return f"CASE WHEN abs({a}) > 1.7e308 THEN {a} ELSE {a} + {b} END"
 
     def fits(self, column: StoredColumn, found: Any) -> bool:

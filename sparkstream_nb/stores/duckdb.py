@@ -157,10 +157,10 @@ class DuckDBStore:
             ) from e
         # In a notebook DuckDB would put a bar of its own into whatever cell runs.
         self._db.execute("SET enable_progress_bar = false")
-        # What is written is planned as it stands. There is nothing to improve in a merge, and to look for it is a
-        # quarter of what a small one costs; a merge of 200,000 rows takes as long.
+        # Writes are planned as written. There is nothing to improve in a merge, and looking for it is a quarter of the
+        # cost of a small one; a merge of 200,000 rows takes as long.
         self._db.execute("PRAGMA disable_optimizer")
-        # Reads have a connection of their own: they see what is committed, and do not wait for a commit under way.
+        # Reads have a connection of their own: they see committed rows, and do not wait for a commit under way.
         self._reading = threading.Lock()
         self._reader: duckdb.DuckDBPyConnection | None = self._db.cursor()
         if not read_only:
@@ -183,7 +183,7 @@ class DuckDBStore:
             self._db.execute(f"CREATE TABLE IF NOT EXISTS {PURGED} (name VARCHAR PRIMARY KEY, begins BIGINT NOT NULL)")
             self._db.execute(f"CREATE TABLE IF NOT EXISTS {DROPPED} (app VARCHAR PRIMARY KEY, errors BIGINT NOT NULL)")
             # Files made before rows without a time were kept as such, and before errors had numbers. Others are left
-            # alone: DuckDB 1 cannot take up again what a killed process has changed of a table with such numbers.
+            # alone: DuckDB 1 cannot resume a killed process's changes of a table with such numbers.
             found = self._db.execute(f"SELECT name, \"notnull\" FROM pragma_table_info('{ERRORS}')").fetchall()
             not_null = dict(found)
             if not_null["ts"]:
@@ -654,7 +654,7 @@ def _upsert(layout: TableLayout, table: str, replaced: bool) -> str:
         was, now = f"kept.{quote_name(c.name)}", f"excluded.{quote_name(c.name)}"
         if replaced:
             merged = now
-        elif c.role in ("sum", "count"):  # what is counted never comes to 2^63
+        elif c.role in ("sum", "count"):  # a count never reaches 2^63
             wraps = c.type is Type.LONG and c.role == "sum"
             both = _wrap_long(f"{was}::HUGEINT + {now}") if wraps else f"{was} + {now}"
             merged = f"coalesce({both}, {was}, {now})"

@@ -488,7 +488,7 @@ class SqlStore:
         low, high = (min(max(b, -(2**63)), 2**63 - 1) for b in bounds)
         parts, values = [f"{time_} >= :low", f"{time_} < :high"], {"low": low, "high": high}
         if layout.external:
-            # What comes late is stored under a later AGG_TIMESTAMP, by which the table is ordered.
+            # Late rows are stored under a later AGG_TIMESTAMP, by which the table is ordered.
             parts.append(f"{self._dialect.quote_name(TIMESTAMP)} >= :low")
         wanted = key_conditions(layout, groups)
         if wanted.null_mask:

@@ -355,7 +355,7 @@ class _Token:
 
     def __call__(self) -> str:
         found = self.file.read_text(encoding="ascii").strip() if self.file.exists() else ""
-        if len(found) < _TOKEN:  # none yet, or what a crash left of one
+        if len(found) < _TOKEN:  # none yet, or one that a crash left cut off
             private_folder(self.file.parent)
             new, found = self.file.with_suffix(".new"), secrets.token_urlsafe(_TOKEN)
             write_private(new, found.encode())

@@ -72,7 +72,7 @@ def tls_context(cert: Path, key: Path) -> ssl.SSLContext:
             raise Misuse(f"{what}: there is no file {path}")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
-        context.load_cert_chain(cert, key, password=lambda: "")  # it would ask on the terminal for that of the key
+        context.load_cert_chain(cert, key, password=lambda: "")  # else it asks on the terminal for the password
     except (ssl.SSLError, OSError, ValueError) as e:
         why = e.reason if isinstance(e, ssl.SSLError) and e.reason else e
         raise Misuse(
@@ -183,7 +183,7 @@ class _ManagerSite:
         if request.method != "GET" or answer.status is HTTPStatus.UNAUTHORIZED:
             said = answer.body.get("message", "") if isinstance(answer.body, dict) else ""
             line = f"{request.client}: {request.method} {request.target[:100]}: {answer.status.value}, {said}"
-            self.log(printable(mask_passwords(line.splitlines()[0])))  # what the client wrote stays within it
+            self.log(printable(mask_passwords(line.splitlines()[0])))  # so that the client's text stays on one line
         return self._as_sent(answer)
 
     def _as_sent(self, answer: _ManagerAnswer) -> Answer:

@@ -160,7 +160,7 @@ class WatchedDirectory:
     def _text(self, name: str, signature: Signature) -> str | None:
         """The text of a file; None if it changes while it is read. Raises `Misuse` for a file that is not a text."""
         try:
-            # Without waiting, should it have become a pipe; what it leads to was looked at before.
+            # Without waiting, in case it has become a pipe; the target of a link was checked before.
             handle = os.open((self._folder / name).resolve(), os.O_RDONLY | PLAINLY)
             with open(handle, "rb") as file:
                 if _signature(os.fstat(handle)) != signature:

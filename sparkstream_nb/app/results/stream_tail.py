@@ -200,7 +200,7 @@ class TailCursor:
         shape = self.tail.shape
         if shape.latest is None:
             return self._rows[::-1] if shape.newest == "first" else self._rows
-        # In the order of keys, so that a row stays where it is.
+        # In the order of keys, so that a row keeps its place.
         return [self._by_key[k] for k in sorted(self._by_key)[: shape.rows]]
 
 

@@ -414,9 +414,9 @@ class App(ReplayedApp):
         if self._sinks is not None:  # outputs of a stream whose attributes change are not sent later
             self._sinks.start()
             self._sinks.drain(_DRAIN_SECONDS)
-            self._commit_all()  # what a sink could not deliver may come in again
+            self._commit_all()  # events that a sink could not deliver may come in again
         end = clock.monotonic() + seconds
-        while not self._is_finished():  # Spark notes what is done after its commit
+        while not self._is_finished():  # Spark notes a batch as done after its commit
             if clock.monotonic() > end or not self._stream.active:
                 raise SparkStreamError(f"{self.name}: Spark did not finish its last micro-batch")
             clock.sleep(0.02)

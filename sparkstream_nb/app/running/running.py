@@ -147,7 +147,7 @@ class RunningApp(Displayed):
         self._mirror = self._open_mirror(deployment, life)
         self._outputs = OutputFiles(folder / "outputs", life.shards)
         by_shard = dict(zip(self.shard_ids, plans, strict=True))
-        # A node that was removed is still there for what was sent before.
+        # A node that was removed still has to process events that were sent before.
         specs = [
             NodeSpec(
                 i, s, pickle.dumps(self._parts.own(by_shard.get(s, plans[0]), leads=i == life.leader)),
@@ -179,7 +179,7 @@ class RunningApp(Displayed):
         self._inbox.tell = self._stream.runner.notify_arrival
         self._check_whole(folder)
         self._progress.batch, self._progress.last = self._stream.last_commit()
-        if not self._progress.rows:  # those of an earlier process
+        if not self._progress.rows:  # figures of an earlier process
             self._progress.rows = self._outputs.totals()
             self._progress.faulty = Counter(self.store.errors(self.name)["stream"].to_pylist())
             self._progress.errors = self._progress.faulty.total()
@@ -275,7 +275,7 @@ class RunningApp(Displayed):
         read."""
         checkpoint, entries = self._stream.checkpoint, self._inbox.position.seq
         spark = checkpoint.read_progress()
-        # A Connect server is ahead of the store until the owner has taken in what was handed over.
+        # A Connect server is ahead of the store until the owner has committed the batches handed over.
         known = self.deployment.store != MEMORY and self._stream.runner.commits_here
         ledger = self.store.last_committed(self.name, self._life.run) if known else None
         outputs = folder / "outputs"
@@ -305,7 +305,7 @@ class RunningApp(Displayed):
         duty = self._parts.duty
         return self.shard_ids if duty is None or aggregation not in duty.aggregations else (LEADER,)
 
-    # --------------------------------------------------------------------------------------------------- what it is
+    # --------------------------------------------------------------------------------------------------- properties
 
     @property
     def name(self) -> str:
@@ -368,7 +368,7 @@ class RunningApp(Displayed):
         with self._lock:
             self._check_open()
             if self._stopped:
-                self._stream.wait_for_end()  # it may still be busy ending what was stopped
+                self._stream.wait_for_end()  # it may still be busy ending the stopped query
             if not self._stream.active:
                 self._target.marks.clear()
             self._stream.start()

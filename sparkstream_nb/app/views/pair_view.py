@@ -99,7 +99,7 @@ class _PairState:
     def _actions(self, node: str) -> Iterator[Action]:
         never = "no event came in yet" if self.start is None else ""
         never = "the faults of this app are random" if self.scenario.rate else never
-        # What was done just now comes to pass before what is done next.
+        # Faults added just now come before those added next.
         soon = [f for f in self.ahead if f.at == self.now + 1 and node in f.nodes]
         waits = {(type(f), *sorted(f.nodes)): f"{f} waits for the clock" for f in soon}
         down = self.role(node) is Role.DOWN

@@ -59,7 +59,7 @@ class _Resources:
             topics=[*self._topics()],
         )
 
-    # -------------------------------------------------------------------------------------------------- who is what
+    # -------------------------------------------------------------------------------------------------------- roles
 
     @cached_property
     def _runs(self) -> dict[str, list[str]]:
@@ -145,7 +145,7 @@ class _Resources:
     def _actions(self, node: str) -> Iterator[Action]:
         never = "no event came in yet" if self.start is None else ""
         never = "the faults of this app are random" if self.scenario.random else never
-        # What was done just now comes to pass before what is done next.
+        # Faults added just now come before those added next.
         soon = [f for f in self.faults if f.at == self.now + 1 and node in f.nodes]
         down = self._role(node) is Role.DOWN
         is_down, is_up = f"{node} is down" if down else "", "" if down else f"{node} is up"

@@ -93,7 +93,7 @@ def _hash_ids(
         stop = np.uint64(min(begun, end))
         shift = side - i
         while True:
-            while i < stop:  # what is known
+            while i < stop:  # rows with known groups
                 known = found(slots, lines[i + shift], last, values[i], _ID, _ID)
                 if known >= _ID:
                     break

@@ -330,7 +330,7 @@ def _describe_value(value: Any) -> str | None:
 _ENGINE = Path(__file__).parents[1]
 
 
-# Inlining takes a process some 0.7 s, and is the same in each. What came of it is kept beside what numba compiled.
+# Inlining takes a process some 0.7 s, and is the same in each. The result is kept beside numba's compiled loops.
 
 
 @cache

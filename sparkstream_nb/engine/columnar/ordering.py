@@ -169,7 +169,7 @@ def _distinct(codes: Array, size: int) -> tuple[Array, Array]:
     """The different codes below `size`, and the place of each row's among them."""
     if size > 8 * len(codes):
         return np.unique(codes, return_inverse=True)
-    place = np.zeros(size + 1, np.int64)  # the last is that of -1
+    place = np.zeros(size + 1, np.int64)  # the last place is for -1
     place[codes] = 1
     used = np.flatnonzero(place)
     place[used] = np.arange(len(used))

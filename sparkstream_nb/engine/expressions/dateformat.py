@@ -27,7 +27,7 @@ WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "S
 _NUMBERS = frozenset("yMdDhHkKmsSFwW")
 _LETTERS = _NUMBERS | frozenset("EaGzZ")
 
-# Zone names that are read; those of the same sound follow Java's English names.
+# Zone names that are read; names that sound the same follow Java's English names.
 _ZONES = {
     "UTC": "UTC", "GMT": "UTC", "Coordinated Universal Time": "UTC", "Greenwich Mean Time": "UTC",
     "EST": "America/New_York", "EDT": "America/New_York", "CST": "America/Chicago", "CDT": "America/Chicago",

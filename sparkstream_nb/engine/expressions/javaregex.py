@@ -61,7 +61,7 @@ _CLASSES: Mapping[str, str] = {
     "LD": r"\p{L}\p{Nd}",
     "all": r"\x00-\U0010FFFF",
 }
-# What a backslash and a letter mean, as the inside of a character class.
+# Meaning of a backslash and a letter, as the inside of a character class.
 _ESCAPES: Mapping[str, str] = {
     "d": "0-9",
     "w": "a-zA-Z0-9_",
@@ -387,7 +387,7 @@ def _compile_pattern(pattern: str) -> tuple[Any, int]:
         raise
     except RecursionError:
         raise translator.make_failure("is nested too deep") from None
-    except Exception as e:  # what the package cannot compile, it says in several ways
+    except Exception as e:  # the package reports patterns that it cannot compile in several ways
         raise translator.make_failure(f"is not a regular expression: {getattr(e, 'msg', e)}") from None
     return compiled, 400 + len(pattern) + len(translated) + translator.pieces[0]
 

@@ -119,7 +119,7 @@ class JoinOp:
             self.schedulers += steps.schedulers
             self.steps.append(steps)
         self.inputs = tuple(dict.fromkeys(x.source.id for s, x in enumerate(self.sides) if s not in self.lookups))
-        self.right_first = False  # whether of rows of one root those of the right side come first
+        self.right_first = False  # whether rows of the right side come first among rows of one root
         self.self_join = len(self.inputs) == 1 and not self.lookups
         self.triggers = np.array(join.triggers, np.bool_)
         if self.self_join and join.left.source.kind == "window":
@@ -211,7 +211,7 @@ class JoinOp:
             return steps.pick_columns(rows)
         n = len(rows)
         serial = np.arange(self._serial[s], self._serial[s] + n, dtype=np.int64)
-        if not self.lookups:  # nobody looks an event up by it
+        if not self.lookups:  # no lookup uses it
             self._serial[s] += n
         out = steps.run(rows, clock, Column(Type.LONG, serial))
         if steps.window is not None or self._last == CURRENT:
@@ -269,7 +269,7 @@ class JoinOp:
         )  # fmt: skip
 
     def _with_windows(self, left: Rows, right: Rows, clock: Clock) -> LazyRows:
-        # In a window's self-join both sides look into the same window, which holds the event before anybody is told.
+        # In a window's self-join both sides look into the same window, which holds the event before either is notified.
         named_self = self.self_join and self.sides[0].source.kind == "window"
         ops = Ops(left, right, self.right_first or named_self)
         side, kinds = ops.side, ops.kinds
@@ -342,7 +342,7 @@ class JoinOp:
             stamps = self._stamps[s]
             if stamps is None:
                 continue
-            # What comes out of a queue of current events left the contents just before.
+            # Events that leave a queue of current events left the contents just before.
             at = op if stamps == EXPIRED else op - 1
             late = np.flatnonzero((probed[at] >= 0) & (side[op] == s) & (side[at] == s) & (kinds[op] == stamps))
             if len(late):

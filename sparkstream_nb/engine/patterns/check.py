@@ -224,7 +224,7 @@ def interpret_filter(X: Words, p: int, e: int, g: int, cell: int, q: int) -> int
             V[s - 1] = N[s - 1]
             N[s - 1] &= FAILURE
             q += 1
-        else:  # what the first decides does not depend on the second
+        else:  # if the first one decides, the second is not evaluated
             s -= 1
             a = 1 if N[s - 1] == 0 and V[s - 1] != 0 else 0
             if N[s - 1] != FAILURE and a == (op == AND):

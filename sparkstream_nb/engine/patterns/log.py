@@ -164,7 +164,7 @@ class PatternLog:
                     self.row[at] = np.arange(self.stored[s], self.stored[s] + count)
                     self.stored[s] += count
             for i, d in enumerate(self.derived):
-                if d.expr.type is Type.STRING:  # codes are saved, those of other streams' events as well
+                if d.expr.type is Type.STRING:  # codes are saved, also of other streams' events
                     self.words[i, base:end] = -1
         for i, column in derived.items():
             place = places[self.derived[i].stream]

@@ -75,10 +75,10 @@ C_SIZE = 6
 B_HEAD, B_TAIL, B_BOUND = range(3)
 B_SIZE = 4
 
-# Columns of `O`, each `O_CAP` long. `O_TIME` and `O_KIND` are those of the partial when it was selected, `O_SENT_TIME`
-# and `O_SENT_KIND` when its chunk was sent on. `O_GROUP` is the number of the first match that goes on in the same
-# chunk. `O_PARTIAL` is the partial until then, and afterwards the number of its last match in the chunk. Then per state
-# the event (or the offset in `D`), and, where a state is counted, per state the number of events.
+# Columns of `O`, each `O_CAP` long. `O_TIME` and `O_KIND` are the partial's when it was selected, `O_SENT_TIME` and
+# `O_SENT_KIND` when its chunk was emitted. `O_GROUP` is the number of the first match of the same chunk. `O_PARTIAL` is
+# the partial until then, and afterwards the number of its last match in the chunk. Then per state the event (or the
+# offset in `D`), and, if a state is counted, per state the number of events.
 O_TIME, O_ROOT, O_PART, O_GROUP, O_KIND, O_PARTIAL, O_SENT_TIME, O_SENT_KIND, O_SLOTS = range(9)
 
 # The header: addresses, then registers.

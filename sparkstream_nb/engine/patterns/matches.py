@@ -159,7 +159,7 @@ class Matches:
         partial = self.sent.last[match]
         place = np.full(len(self), -1)
         place[match] = np.arange(len(match))
-        values = place[partial]  # what a partial shows in the end is known if it passed the select then
+        values = place[partial]  # the final values of a partial are known if it passed the select then
         rows.ts, rows.kind = self.sent.ts[match], self.sent.kind[match]
         rows = rows.with_columns([c.take(np.where(values < 0, np.arange(len(match)), values)) for c in rows.columns])
         if (partial[1:] <= partial[:-1]).any():

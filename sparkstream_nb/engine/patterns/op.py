@@ -62,7 +62,7 @@ class StateOp:
         context = services.context
         self._current = [[compile_condition(e, context) for e in x] for x in filters.current]
         self._slow = [[compile_condition(e, context) for e in x] for x in filters.slow]
-        # What a stream function appends is null in a pattern, as it is in Siddhi.
+        # Attributes that a stream function appends are null in a pattern, as they are in Siddhi.
         self._appended = [
             [t for step in x.state.input.steps if isinstance(step, FunctionStep) for t in step.appends.types]
             for x in ps

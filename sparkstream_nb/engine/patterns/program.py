@@ -147,7 +147,7 @@ class Filters:
         """All expressions that are evaluated as columns."""
         return [e for x in (*self.current, *self.slow) for e in x] + [d.expr for d in self.derived]
 
-    # ------------------------------------------------------------------------------------------------ where from
+    # --------------------------------------------------------------------------------------------------- sources
 
     def origin(self, ref: Ref | EventRef, p: int) -> ValueOrigin:
         """The event that a reference in the filter of processor `p` refers to (Siddhi's
@@ -175,7 +175,7 @@ class Filters:
         if isinstance(e, Call) and e.function == "eventTimestamp" and not e.args:
             return {PARTIAL}
         if isinstance(e, InTable):
-            out.add(HERE)  # what a table holds depends on when it is asked
+            out.add(HERE)  # a table's rows depend on the moment of the lookup
         elif isinstance(e, Call | ScriptCall) and not out:
             out.add(HERE)
         return out
@@ -304,7 +304,7 @@ class Filters:
                 op = TURNED[e.op] if turned else e.op
                 sign = 1 if op in (">", ">=") else -1
                 bound = [here[3], here[4], there[1], there[3], there[4]]
-                if _kind(e) in (c.T_INT, c.T_DOUBLE):  # as doubles, which the index compares, they are what they are
+                if _kind(e) in (c.T_INT, c.T_DOUBLE):  # as doubles, which the index compares, they do not change
                     rest.pop()
                     self.table[p][m.STRICT] = op in (">", "<")
         if not count and bound is None:

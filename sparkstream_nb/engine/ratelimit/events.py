@@ -172,7 +172,7 @@ class AllEvents(ByCount):
         every = rows if held == 0 else concat_rows([self._held, rows])
         group = np.append(self._group, np.zeros(len(rows), np.int64) if grouped is None else grouped)
         root, chunk = every.root.copy(), every.chunk.copy()
-        if held:  # numbers of earlier calls mean nothing any more; those of this call stay as they were
+        if held:  # numbers of earlier calls are no longer valid; numbers of this call stay
             chunk[held:], chunk[:held] = rows.chunk, rows.chunk[0]
         # Rows that leave take the place of the row that completes their block, and with it its chunk and root.
         if every.part is None:

@@ -193,7 +193,7 @@ class _FlushSchedule:
             time = queue.popleft()
             if time >= self.due[part]:
                 repeat = (now - time) // self.every + 1
-                # What is not a snapshot is gone with the first of several.
+                # Rows without a snapshot are gone with the first of several flushes.
                 out.append(_Flush(row, part, root, repeat if self.by_events else 1, False))
                 self.due[part] = time + repeat * self.every
                 queue.append(int(self.due[part]))

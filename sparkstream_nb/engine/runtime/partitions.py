@@ -300,7 +300,7 @@ class PartitionEntry:
         if missing.any():
             rows = np.flatnonzero(missing)
             first = np.full(len(self._known), -1)
-            first[ids[rows[::-1]]] = rows[::-1]  # of those of one id the last stays, which is the first of the rows
+            first[ids[rows[::-1]]] = rows[::-1]  # the last write of an id stays: its first row
             rows = np.sort(first[first >= 0])
             keys, now = column.take(rows).to_list(strings), clock.at(root[rows]).tolist()
             for k, key, t in zip(ids[rows].tolist(), keys, now, strict=True):

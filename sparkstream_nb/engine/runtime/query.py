@@ -157,7 +157,7 @@ class QueryOp:
         """The query's output for these rows, and for the timers that `clock` lets fire."""
         rows = concat_rows([self._run_steps(given, time) for given, time in self._between_deaths(inputs, clock)])
         gone = self.services.gone()
-        if gone is not None and rows.part is not None:  # what is forgotten has nothing more to say
+        if gone is not None and rows.part is not None:  # forgotten instances emit nothing more
             rows = rows.where(rows.root < gone[rows.part])
         return Selected(rows, None)
 

@@ -193,7 +193,7 @@ class Selector:
                 keep = np.flatnonzero(~env.failed)
                 return self.run(frame.take(keep), clock)
             feed = self._of_rows(frame, keys)
-        group, pos = feed.group, feed.pos  # those of the frame's rows
+        group, pos = feed.group, feed.pos  # group and position of the frame's rows
         if passing is not None and passing.ops_only:
             group, pos = ONE_GROUP if frame.part is None else frame.part, None
             if self.numbers:

@@ -163,7 +163,7 @@ class InputSteps:
         self.query, self.source, self.services, self.slot = query, input.source.id, services, slot
         self.rank = 0  # the query's place among those that use a table
         self.window: Window | None = None
-        self._leaves_unseen = False  # whether the window's timers put out expired rows alone, which nobody wants
+        self._leaves_unseen = False  # whether the window's timers emit only expired rows, which are not wanted
         self._group = group
         self._steps: list[_FilterOp | _FunctionOp | _WindowOp | _ReorderOp] = []
         self.schedulers = 0

@@ -97,7 +97,7 @@ class RowLifetimes:
         # From the root `born` on a row is seen, from `died` on no more.
         if not len(died) or died.min() == _LAST:
             first = np.full(keys + 1, _LAST)  # the last place is for -1
-            first[held[::-1]] = born[::-1]  # `order` is that of births: the earliest stays
+            first[held[::-1]] = born[::-1]  # `order` is by birth: the earliest stays
             early: Array = first[asked] <= roots
             return early
         moments = np.unique(np.append(born, died))

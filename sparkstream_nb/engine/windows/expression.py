@@ -136,7 +136,7 @@ def collect(
             first = pos
         closes = False
         k = 0
-        while k < 3 and not bad[r]:  # an event that makes it false begins the aggregators anew
+        while k < 3 and not bad[r]:  # an event that makes it false resets the aggregators
             kind = RESET if k == 1 else CURRENT
             verdict = interpret(
                 kind, t, pos, first, pos, ts, codes, words, reals, nulls, known, known_real, stack, real, null, total,

@@ -293,7 +293,7 @@ class _Counting(Untimed):
         at = log.add(rows, parts)
         live = int(self.part[LIVE].sum())
         findable, apart = self.setup.findable, self.setup.ops_only
-        # Every key leaves at most once, and what a join finds comes back whenever a map doubles.
+        # Every key leaves at most once, and the contents for joins enter again whenever a map doubles.
         out = Emission((1 + 2 * findable) * n + (1 + 5 * findable) * (n + live), apart)
         ranks = np.zeros(len(out.pos) if findable else 0, np.int64)
         made = _loop(self.lossy, self.partitioned, findable)(

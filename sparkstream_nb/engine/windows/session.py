@@ -178,7 +178,7 @@ def _timed_out(
         s = heap_of[which, 0]
         end = heap_end[which, 0]
         _take(heap_end, heap_of, heap_size, which)
-        if which == CUR:  # its entry is that of its least end, and is put right when it comes up
+        if which == CUR:  # its entry has its least end, and is corrected when its turn comes
             if least[s] != end:
                 continue
             least[s] = NONE

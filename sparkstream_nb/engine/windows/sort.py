@@ -196,7 +196,7 @@ class SortWindow(Untimed):
             keys[k] = ~numbers if descending else numbers
         findable, apart = self.setup.findable, self.setup.ops_only
         held = int(np.count_nonzero(log.alive[: log.end])) if findable else 0
-        # An event comes and goes, with ENTER and LEAVE; what is held may come back with new places twice.
+        # An event comes and goes, with ENTER and LEAVE; held events may enter again with new places twice.
         out = Emission(4 * (n + held + n) if findable else 2 * n, apart)
         ranks = np.zeros(len(out.pos) if findable else 0, np.int64)
         places = np.empty(log.end if findable else 0, np.int64)

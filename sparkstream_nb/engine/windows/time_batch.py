@@ -55,7 +55,7 @@ def _time_batch(
     d = 0
     ready = 0
     while True:
-        # What comes next: a timer of an instance that is due, or the next chunk of rows.
+        # The next one: a timer of an instance that is due, or the next chunk of rows.
         p = -1
         a = i
         root = np.int64(0)

@@ -192,7 +192,7 @@ def _time(
                         found += 1
                 a = 0
                 mask = places[BUCKETS] - 1
-                while a < found:  # of those that are due since the same time, one runs
+                while a < found:  # of several that are due since the same time, one runs
                     best = a
                     b = a + 1
                     while b < found and since[b] == since[a]:
@@ -358,7 +358,7 @@ class TimeByInstance:
     def _move(self, spare: int) -> None:
         """Drop events that are no longer needed, and make room for `spare` more."""
         log, first = self.log, int(self.places[FIRST])
-        if _shift(first, self._ends):  # an instance holds what others have let go of long ago
+        if _shift(first, self._ends):  # an instance holds events that others dropped long ago
             held, keep = self._kept()
             timed, self._stuck = self._have_timer(keep), int(np.searchsorted(keep, first))
             log.compact(keep, len(keep) + spare)

@@ -78,7 +78,7 @@ def _fitting_completions(fragment: str, words: Iterable[str]) -> Completions:
 def _known(query: CompletionQuery, quote: str | None = None) -> names.CompletionNames:
     if query.running is not None:
         return query.running
-    # The rest of this statement is no statement of its own; nor is what is left of a text in quotes.
+    # The rest of this statement is not a statement of its own; nor is the rest of a text in quotes.
     after = query.after.partition(quote)[2] if quote is not None else query.after
     return names.of_text(query.before, after.partition(";")[2])
 

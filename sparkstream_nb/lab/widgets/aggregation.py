@@ -265,7 +265,7 @@ class AggregationView(Following):
             try:
                 if do not in ("here", "refresh"):
                     self._choose(do, message)
-            except Misuse as e:  # what a person typed
+            except Misuse as e:  # for the user's input
                 self._failed = str(e)
                 self._show()
                 return

@@ -25,7 +25,7 @@ from ..screen import shell
 
 FOLDER = Path(__file__).parent
 _SCRIPT = (FOLDER / "live.js").read_text(encoding="utf-8")
-# A page that has not drawn so many states gets further ones more slowly; a closed one says so.
+# A page that has this number of states left to draw gets further ones more slowly; a closed one says so.
 _UNSEEN = 25
 _SLOWLY = 5.0
 
@@ -106,9 +106,9 @@ class LiveOutput:
         with self._lock:
             self._seen = int(message["serial"]) if do == "seen" else self._serial
             self._said = None if do == "gone" else copy_context()
-            if do not in ("seen", "gone"):  # what it asks for may take a while, and the page says when nobody answers
+            if do not in ("seen", "gone"):  # a request may take a while, and the page reports a missing answer
                 self._within(model.send, {"got": do})
-            if do == "gone":  # the page's subshell goes with it: whoever comes next is heard by the main thread
+            if do == "gone":  # the page's subshell goes with it: the main thread handles the next page
                 self._within(model.send, {})
         if do != "seen":
             self._receive(message)

@@ -26,7 +26,7 @@ class TailView(FollowingView):
 
     def act(self, message: Mapping[str, Any]) -> None:
         if message["do"] == "pause":
-            self.read()  # what is there when the button is pressed
+            self.read()  # the events present when the button is pressed
             self.cursor.pause()
         elif message["do"] == "resume":
             self.cursor.resume()

@@ -195,7 +195,7 @@ def _aggregate(e: Agg, columns: _Columns) -> Expr:
             total = Type.LONG if arg.type in (Type.INT, Type.LONG) else Type.DOUBLE
             sum_ = columns.require_column(BaseColumn(f"AGG_SUM_{name}", "sum", arg, total))
             number = columns.require_column(BaseColumn(f"AGG_COUNT_{name}", "count", arg, Type.LONG))
-            # Siddhi divides what it stored: two longs for int and long, whose average is a whole number.
+            # Siddhi divides the stored values: two longs for int and long, whose average is a whole number.
             return Arith(total, "/", sum_, number, span=e.span)
         case "distinctCount":
             set_ = columns.require_column(BaseColumn(f"AGG_SET_{name}", "set", arg, Type.OBJECT))

@@ -101,7 +101,7 @@ def _stream(d: tree.StreamDefinition, symbols: Symbols) -> None:
     schema = _schema(d.attributes)
     before = symbols.streams.get(d.id.id)
     if before is not None and before.source.schema == schema and before.annotations == d.annotations:
-        symbols.streams[d.id.id] = replace(before, kind="defined")  # the same text twice, or what a trigger defines
+        symbols.streams[d.id.id] = replace(before, kind="defined")  # the same text twice, or a trigger's definition
         return
     hint = "Rename one of them, or define both alike, with the same attributes and annotations."
     _claim(d.id.id, "stream", symbols, d.span, hint)

@@ -202,7 +202,7 @@ class Scope:
         if entry.counted and index is None and entry.slot != self.own:
             if self.lists and qualified:
                 type_ = Type.OBJECT
-            else:  # of several events a filter sees the latest, what comes after the match the first
+            else:  # of several events a filter sees the latest, clauses after the match the first
                 index = tree.EventIndex(0, from_last=self.own is not None)
         return Ref(type_, entry.slot, at, attribute.name, index, span=span)
 

@@ -169,7 +169,7 @@ class _GroupInstance:
             writes=tuple(t.name for t in sent),
         )
 
-    # ---------------------------------------------------------------------------------------- what the user wrote
+    # ------------------------------------------------------------------------------------- the user's definitions
 
     def _elements(self) -> Iterator[tree.Query | tree.Partition]:
         """The queries and partitions of the group, without @dist: the text is an app of its own."""

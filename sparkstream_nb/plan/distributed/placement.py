@@ -65,7 +65,7 @@ def idle_plan(plan: n.Plan) -> n.Plan:
 
 def idle(plan: n.Plan) -> bool:
     """True if a node that runs `plan` does not use its events."""
-    # What is sent to a published stream is an output of the node.
+    # Events sent to a published stream are outputs of the node.
     events = connected_streams(plan) | published_streams(plan)
     return not (plan.elements or plan.aggregations or plan.triggers or plan.windows or events)
 

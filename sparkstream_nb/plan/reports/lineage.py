@@ -220,7 +220,7 @@ class _Rewriting:
             items=(*select.items, n.OutputItem(LINEAGE, lineage)),
             order_by=tuple(replace(o, attr=o.attr + (o.attr >= items)) for o in select.order_by),
         )
-        # What a query writes to has the lineage behind all.
+        # The target of a query has the lineage behind all attributes.
         output = self._refs(self._sources(q.output), _LineagePlaces({n.OUTPUT: items}))
         return replace(q, input=self._sources(self._read(q.input, places)), select=select, output=output)
 
@@ -251,7 +251,7 @@ class _Rewriting:
         absent = set(_absent(q.input.state)) if isinstance(q.input, n.StateInput) else set()
         counted = [s.counted for s in q.input.slots] if isinstance(q.input, n.StateInput) else [False] * len(sides)
         aggregates = q.select.aggregates
-        if q.rate is not None and q.rate.kind == "snapshot":  # which attributes are aggregates decides what it shows
+        if q.rate is not None and q.rate.kind == "snapshot":  # its output depends on which attributes are aggregates
             aggregates = all(isinstance(i.expr, n.Agg) for i in q.select.items)
         parts: list[n.Expr] = []
         for slot, side in enumerate(sides):

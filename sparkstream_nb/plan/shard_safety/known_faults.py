@@ -55,7 +55,7 @@ def known_faults(plan: n.Plan) -> list[Note]:
     return [Note(place, fault) for fault in FAULTS for place in fault.shows(plan)]
 
 
-# ----------------------------------------------------------------------------------------------------- what to look at
+# ------------------------------------------------------------------------------------------------------- plan elements
 
 
 @dataclass(frozen=True)

@@ -236,7 +236,7 @@ class _Propagation:
                 todo.append((source[1:], attribute))
                 continue
             if source in self.plan.tables or source in self.plan.aggregations:
-                return None  # what is stored was written by other events
+                return None  # stored rows were written by other events
             definition = self.plan.streams.get(source)
             if definition is not None and definition.kind == "defined":
                 out.add(place)

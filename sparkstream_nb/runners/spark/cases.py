@@ -130,7 +130,7 @@ class _CaseReplay:
             shards = [f"node-{k + 1}" for k in range(self.nodes)]
             properties = [{**given, "partitionById": "true", "shardId": s} for s in shards]
         plans = [compile_app(case["app"], properties=p) for p in properties]
-        NodeEngine(plans[0])  # refuses here what it would refuse in the worker
+        NodeEngine(plans[0])  # raises here instead of in the worker
         got: dict[str, Any] = {
             "streams": {},
             "queries": {q.name: {"in": [], "out": []} for q in plans[0].queries if q.named},

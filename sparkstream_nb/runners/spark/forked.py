@@ -33,7 +33,7 @@ def tell(address: str) -> None:
             noting.connect(address)
             noting.sendall(os.fsencode(path or f":{port}"))
             noting.recv(1)
-        except OSError:  # nobody is there, or too busy: nothing depends on it
+        except OSError:  # no listener, or a busy one: nothing depends on it
             return
 
 
@@ -60,7 +60,7 @@ def main(address: str, arguments: list[str]) -> int | None:
             return None
         try:
             return ord(server.recv(1) or b"\1")
-        except OSError:  # the server is gone, and nobody knows
+        except OSError:  # the server is gone without notice
             return 1
 
 

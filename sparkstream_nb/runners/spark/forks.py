@@ -272,7 +272,7 @@ def main(file: int, own: str) -> None:
             importlib.import_module(module)
         importlib.import_module(f"{_PACKAGE}.engine.columnar.jit").prepare()
         gc.collect()
-        gc.freeze()  # what is there stays, and its pages are shared
+        gc.freeze()  # existing objects stay, and their pages are shared
         apply_limit()
         hosts.folder = Path(own)
         request = _ForkServer(listener, hosts.folder).serve()

@@ -109,7 +109,7 @@ class ConnectIntake:
     def __init__(self, home: Path, shared: Shared | None, commit: Commit) -> None:
         self.files, self.commit = _files(home, shared), commit
         self.taken, self._own = CommittedUpTo.of(home), LocalFiles(home)
-        done = CommittedUpTo(*SparkCheckpoint.of(home, shared).done())  # first: what is handed over from now on is left
+        done = CommittedUpTo(*SparkCheckpoint.of(home, shared).done())  # first: later batches are left
         self._polling = _POLLING_SECONDS if shared is None else _POLLING_SHARED_SECONDS
         self.files.put(f"{_HANDED}/.there", b"")
         handed = _list_handed_over(self.files)
@@ -154,7 +154,7 @@ class ConnectIntake:
             while not self._ending.wait(self._polling):
                 self.take()
             self.take()
-        except Exception as error:  # told by the stream to whoever waits
+        except Exception as error:  # the stream raises it to its waiting callers
             self.failure = error
 
 

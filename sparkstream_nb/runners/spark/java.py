@@ -134,7 +134,7 @@ def _wrap_java_home(java: Path) -> Path:
         if command.read_text(encoding="utf-8") == script and os.access(command, os.X_OK):
             return home
     command.parent.mkdir(parents=True, exist_ok=True)
-    # Written whole beside its place and moved there, so that nobody runs half of it.
+    # Written whole beside its place and moved there, so that a partly written one is never run.
     handle, name = tempfile.mkstemp(prefix=".java-", dir=command.parent)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(script)

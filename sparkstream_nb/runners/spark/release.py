@@ -59,7 +59,7 @@ def release(session: SparkSession, query: StreamingQuery, checkpoint: str, parti
     jvm: Any = session._jvm
     run = str(query.runId)
     with contextlib.suppress(*CHANGED):
-        # It has a session of its own, a copy of `session`, whose listener nobody takes out.
+        # It has a session of its own, a copy of `session`, whose listener is never removed.
         listener = value_of(_execution(query).sparkSessionForStream().streams(), "listenerBus")
         session.sparkContext._jsc.sc().listenerBus().removeListener(listener)
     with contextlib.suppress(*CHANGED):

@@ -285,7 +285,7 @@ class SparkRunner:
             if self.query is not None:
                 self.query.stop()
 
-    def last_commit(self) -> tuple[int, int]:  # over Connect it is what was taken in; `begin` goes on with the rest
+    def last_commit(self) -> tuple[int, int]:  # over Connect the last batch taken in; `begin` continues with the rest
         if self.intake is None:
             return self.checkpoint.done()
         return self.intake.taken.batch, self.intake.taken.last

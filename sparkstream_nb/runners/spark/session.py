@@ -179,7 +179,7 @@ def _not_of_py4j(record: logging.LogRecord) -> bool:
 
 def _warm(session: SparkSession) -> None:
     """Lets Spark load what every job with Python in it needs, while the first query is still planned."""
-    with contextlib.suppress(Exception):  # nobody waits for it, and the session may be stopped meanwhile
+    with contextlib.suppress(Exception):  # the result is not waited for, and the session may be stopped meanwhile
         session.range(1).groupBy("id").applyInPandas(lambda frame: frame, "id long").collect()
 
 
