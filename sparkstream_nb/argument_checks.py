@@ -12,7 +12,7 @@ from typing import Any
 from .errors import Misuse, shown
 
 Check = Callable[[str, Any], None]
-"""Raises `Misuse` where the value of the argument with this name is wrong."""
+"""Raises `Misuse` if the value of the argument with this name is wrong."""
 _LONGEST_NAME = 255
 """Bytes of a file's name."""
 

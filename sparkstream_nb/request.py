@@ -56,7 +56,7 @@ class Option:
 class Parameter:
     """A parameter of a deployment.
 
-    `check` raises `Misuse` for a value of another kind; None where its use checks it. `option`: None where only Python
+    `check` raises `Misuse` for a value of another kind; None if its use checks it. `option`: None if only Python
     has the parameter.
     """
 

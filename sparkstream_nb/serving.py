@@ -107,7 +107,7 @@ def run_to_end(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None])
 
 
 class Listener:
-    """A server of `site` at an IP address and port, from `start` to `close`. Port 0 is a free one. Raises OSError where
+    """A server of `site` at an IP address and port, from `start` to `close`. Port 0 is a free one. Raises OSError if
     it cannot be listened at."""
 
     def __init__(self, site: Site, ip: str, port: int, limits: ServerLimits, tls: ssl.SSLContext | None = None) -> None:

@@ -105,8 +105,8 @@ def put_in_place(new: Path, path: Path) -> None:
 
 
 def lock(file: IO[Any] | int, *, wait: bool = False) -> None:
-    """Locks an open file, for as long as this process has it open and lives. Raises BlockingIOError where another has
-    locked it, unless it is to `wait`, and OSError where it cannot be locked.
+    """Locks an open file, for as long as this process has it open and lives. Raises BlockingIOError if another has
+    locked it, unless it is to `wait`, and OSError if it cannot be locked.
 
     On Windows, others cannot read the first 64 KiB of a file that is locked.
     """
@@ -218,14 +218,14 @@ def unix_socket() -> socket.socket:
 
 
 def peak_memory() -> int | None:
-    """The most bytes of memory that this process has had; None where the system does not tell."""
+    """The most bytes of memory that this process has had; None if the system does not tell."""
     if resource is None:
         return None
     return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
 
 
 def memory_of_machine() -> int | None:
-    """The bytes of memory of this machine; None where the system does not tell."""
+    """The bytes of memory of this machine; None if the system does not tell."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -234,7 +234,7 @@ def memory_of_machine() -> int | None:
 
 def limit_memory(most: int) -> None:
     """Lets what asks for more memory than `most` bytes raise MemoryError, in this process and those that it forks.
-    Does nothing where the system knows no such limit."""
+    Does nothing if the system knows no such limit."""
     if resource is not None:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))

@@ -32,7 +32,7 @@ _NUMERIC = frozenset({Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE})
 
 
 def promote(left: Type, right: Type) -> Type | None:
-    """The result type of arithmetic between two types, or None where Siddhi has none.
+    """The result type of arithmetic between two types, or None if Siddhi has none.
 
     Rule of Siddhi's `ExpressionParser.parseArithmeticOperationResultType`: any double gives double, else any
     float gives float, else any long gives long, else int.

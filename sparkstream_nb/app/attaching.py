@@ -69,7 +69,7 @@ def attach(
     own. `variables`: values of `${...}` that are not kept, as they may be secrets, or are to be others. `master`:
     another Spark.
 
-    Raises `Misuse` where no such app is there, another process owns it, or its state does not fit any more, and what
+    Raises `Misuse` if no such app is there, another process owns it, or its state does not fit any more, and what
     `deploy` raises.
     """
     argument_checks.check_name("name", name)
@@ -104,7 +104,7 @@ def attachable(home: str | Path | None = None) -> Attachable:
 
 
 def found_app(name: str, home: Path | None) -> FoundApp:
-    """The app `name` that was deployed before, in the folder `home` or where apps are by default. Raises `Misuse` where
+    """The app `name` that was deployed before, in the folder `home` or where apps are by default. Raises `Misuse` if
     there is none."""
     folder, record = _find_record(name, home)
     return FoundApp(folder, record, owner_of(folder))

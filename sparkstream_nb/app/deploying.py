@@ -154,7 +154,7 @@ def changes(text: str, **how: Any) -> Changes:
 
 
 def deploy_again(request: DeployRequest) -> App:
-    """Deploys what `request` asks for, which continues with its state. Raises what `deploy` raises, and `Misuse` where
+    """Deploys what `request` asks for, which continues with its state. Raises what `deploy` raises, and `Misuse` if
     the state does not fit."""
     return _start(plan_deployment(request, attached=True))
 
@@ -205,7 +205,7 @@ def _start(planned: PlannedDeployment) -> App:
 
 
 def _finish(former: App, deployment: Deployment, plan: Plan) -> None:
-    """Lets an app that is changed commit its earlier input. Raises `Misuse` where it cannot: the app is not changed
+    """Lets an app that is changed commit its earlier input. Raises `Misuse` if it cannot: the app is not changed
     then."""
     if life_to_change(deployment, plan) is None:
         return
@@ -227,7 +227,7 @@ def _finish(former: App, deployment: Deployment, plan: Plan) -> None:
 
 def _finish_elsewhere(deployment: Deployment, plan: Plan, master: str | None) -> None:
     """Deploys what another process deployed before, where an app is changed that has not committed all that came in:
-    the former app has to, and at the same Connect server where that has handed something over. Does nothing where this
+    the former app has to, and at the same Connect server where that has handed something over. Does nothing if this
     process has the app."""
     running = _apps.get(deployment.name)
     if running is not None and not running.closed and same_folder(running.home, deployment.home):

@@ -192,7 +192,7 @@ class NodeEngine:
         return self.services.clock.first
 
     def next_due(self) -> int | None:
-        """The earliest time (ms) at which a tick can make the node do anything that shows; None where no tick can.
+        """The earliest time (ms) at which a tick can make the node do anything that shows; None if no tick can.
 
         It may be too early, and is in the past where partition instances wait for the next movement of the clock
         (`timers`), but it is never too late: a tick before it puts out nothing.

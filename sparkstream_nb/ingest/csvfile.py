@@ -35,7 +35,7 @@ _UNDEFINED = bytes([0x81, 0x8D, 0x8F, 0x90, 0x9D])
 @dataclass(frozen=True)
 class CsvFile:
     """A file with its header. `separator`: a comma, semicolon, tab or bar. `encoding`: UTF-8, or UTF-16 by its mark;
-    of other bytes Windows-1252, or Latin-1 where that has no such characters."""
+    of other bytes Windows-1252, or Latin-1 if that has no such characters."""
 
     path: Path
     separator: str

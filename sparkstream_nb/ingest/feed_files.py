@@ -29,7 +29,7 @@ class FilePart:
 
 def columns_of_file(path: Path, wanted: Sequence[str] = ()) -> list[str]:
     """The names of a file's columns. `wanted` tells the separator of a CSV file. Raises SparkStreamError, with the path
-    and the cause, where it cannot be read."""
+    and the cause, if it cannot be read."""
     if path.suffix not in (".csv", ".parquet"):
         raise SparkStreamError(f"{path.name} cannot be fed: give a .csv or a .parquet file.")
     try:

@@ -236,7 +236,7 @@ def _textual(type: pa.DataType) -> bool:
 
 
 def convert(source: pa.Array, type: Type) -> tuple[pa.Array, Array | None]:
-    """`source` as a column of `type`, and a mask of the values that are none (null there); None where all are."""
+    """`source` as a column of `type`, and a mask of the values that are none (null there); None if all are."""
     n = len(source)
     if type is Type.OBJECT or pa.types.is_null(source.type):
         return (source if type is Type.OBJECT else pa.nulls(n, ARROW[type])), None

@@ -152,7 +152,7 @@ class SparkCheckpoint:
         return self._offset(batch)["seq"]
 
     def _offset(self, batch: int) -> dict[str, int]:
-        """The place in the journal at which a micro-batch ends. Raises SparkStreamError where Spark's log was cut off
+        """The place in the journal at which a micro-batch ends. Raises SparkStreamError if Spark's log was cut off
         or changed."""
         try:
             found = json.loads(self.files.get(f"offsets/{batch}").decode().splitlines()[-1])
@@ -170,7 +170,7 @@ class SparkCheckpoint:
 
     def damage(self, text: str) -> str | None:
         """The line that says of an error of Spark's, with its trace in `text`, that it cannot read the checkpoint; None
-        where it failed otherwise."""
+        if it failed otherwise."""
         place = self.where.removeprefix("file://")
         if is_own(text) or not any(name in text for name in _UNREAD):
             return None

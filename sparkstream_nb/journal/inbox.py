@@ -102,7 +102,7 @@ class Ticket:
 @dataclass
 class Inbox:
     """The writing end. `folder` is made if need be; a line that a crash cut short is dropped. Raises SparkStreamError
-    where a whole line is damaged.
+    if a whole line is damaged.
 
     One thread at a time puts entries in, takes them back or closes it; any number may `settle` meanwhile.
     """
@@ -177,7 +177,7 @@ class Inbox:
     def append(self, entries: Sequence[Entry]) -> int:
         """Numbers the entries and writes them as one line; returns the number of the last.
 
-        They and their files are on the disk when this returns. Raises SparkStreamError where they cannot be written;
+        They and their files are on the disk when this returns. Raises SparkStreamError if they cannot be written;
         none of them is in then.
         """
         ticket = self.put(entries)
@@ -291,7 +291,7 @@ class Inbox:
         )
 
     def write(self, name: str, blob: bytes) -> str:
-        """Writes a file of the inbox; returns its name. Raises SparkStreamError where it cannot be written."""
+        """Writes a file of the inbox; returns its name. Raises SparkStreamError if it cannot be written."""
         with self._undo_failed_write():
             try:
                 write_private(self.folder / name, blob)

@@ -105,7 +105,7 @@ def entries_of(folder: Path, at: int, line: bytes) -> list[Entry]:
 
 
 def check_order(folder: Path, at: int, entry: Entry, seq: int) -> None:
-    """Raises SparkStreamError where the line at offset `at` has another entry than the one of number `seq`, which is
+    """Raises SparkStreamError if the line at offset `at` has another entry than the one of number `seq`, which is
     due: a line is there twice, or one is missing."""
     if entry.seq != seq:
         raise damaged_error(folder, f"the line at byte {at:,} has entry {entry.seq:,}, where entry {seq:,} is due")

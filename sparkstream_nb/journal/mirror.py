@@ -106,7 +106,7 @@ class Mirror:
 
     def prepare(self, apps: bytes) -> str:
         """Makes the address ready for a query to begin with, whose work is `apps`; returns the digest of that. Raises
-        SparkStreamError where the address cannot be reached."""
+        SparkStreamError if the address cannot be reached."""
         with self._lock:
             try:
                 self._cut()
@@ -146,7 +146,7 @@ class Mirror:
                 self._more.wait(_IDLE_SECONDS)
 
     def _step(self) -> bool:
-        """Puts one object there; whether there was one. Raises OSError where the address cannot be reached."""
+        """Puts one object there; whether there was one. Raises OSError if the address cannot be reached."""
         self._cut()
         there = self._there = self._there or _There.of(self.shared)
         found: list[bytes] = []

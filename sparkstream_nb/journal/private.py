@@ -40,7 +40,7 @@ def private_folder(path: Path) -> Path:
 
 
 def check_private(*folders: Path) -> None:
-    """Raises SparkStreamError where others than this user, or root, could put something into one of the folders."""
+    """Raises SparkStreamError if others than this user, or root, could put something into one of the folders."""
     for folder in folders:
         found = folder.stat()
         if not is_trusted(found):

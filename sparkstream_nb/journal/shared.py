@@ -90,7 +90,7 @@ class Shared:
         return out
 
     def check(self) -> None:
-        """Raises SparkStreamError where it cannot be reached, or not be written to."""
+        """Raises SparkStreamError if it cannot be reached, or not be written to."""
         from pyarrow import ArrowException
 
         name = f".{os.urandom(8).hex()}.reached"

@@ -482,7 +482,7 @@ def _below(lines: int) -> Iterator[None]:
 
 
 def _check_text(text: str, lines_before: int = 0, **around: Any) -> Any:
-    """Checks an app's text. Raises `SiddhiError` where something is wrong."""
+    """Checks an app's text. Raises `SiddhiError` if something is wrong."""
     checked = api.check(text, lines_before=lines_before, **around)
     if checked.error is not None and not checked.ok:
         raise checked.error

@@ -86,7 +86,7 @@ _ABSENT_CHAIN: Final = frozenset("NLRA")
 
 
 def state_stream(chain: Chain, within: TimeConstant | None, span: Span) -> StateStream:
-    """The pattern or sequence that a chain is. Raises SiddhiSyntaxError where Siddhi's grammar has no such chain, and
+    """The pattern or sequence that a chain is. Raises SiddhiSyntaxError if Siddhi's grammar has no such chain, and
     for one of more than `MOST_STATES`."""
     units = list(_units(chain))
     if len(units) > MOST_STATES:

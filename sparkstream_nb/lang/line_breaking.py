@@ -86,7 +86,7 @@ def _pieces(parts: Sequence[Part]) -> Iterator[TextPiece]:
 
 
 def _flat(parts: Sequence[Part]) -> str | None:
-    """The parts on one line; None where a comment among them ends or begins one."""
+    """The parts on one line; None if a comment among them ends or begins one."""
     pieces = list(_pieces(parts))
     if any(p.after for p in pieces[:-1]) or any(p.before for p in pieces[1:]):
         return None

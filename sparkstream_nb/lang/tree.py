@@ -314,7 +314,7 @@ class StateElement(Node):
 
 @dataclass(frozen=True)
 class StreamState(StateElement):
-    """`e1=S[filter]`; `ref` is None where the event has no name."""
+    """`e1=S[filter]`; `ref` is None if the event has no name."""
 
     source: SourceName
     ref: str | None = None

@@ -29,7 +29,7 @@ class EventBatch:
 
 
 BatchReader = Callable[[Sequence[bytes]], EventBatch | None]
-"""Reads messages; those that are not in the answer are left. None where they do not fit as a whole."""
+"""Reads messages; those that are not in the answer are left. None if they do not fit as a whole."""
 
 
 def read_in_halves(read: BatchReader, messages: Sequence[bytes]) -> list[EventBatch]:

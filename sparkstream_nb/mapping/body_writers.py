@@ -28,7 +28,7 @@ Pieces = list["str | pa.Array"]
 
 class BodyWriter(ABC):
     """Writes messages of one format. Whole columns give the same texts as single events. `encoding`: that of its
-    texts, latin-1 where they are bytes. `stamped`: events are written with their times, by `event_at`."""
+    texts, latin-1 if they are bytes. `stamped`: events are written with their times, by `event_at`."""
 
     encoding = "utf-8"
     stamped = False
@@ -48,7 +48,7 @@ class BodyWriter(ABC):
         return self.event(row)
 
     def texts(self, columns: Sequence[Values]) -> list[str] | None:
-        """The text of each event, at least one, by whole columns; None where that does not work."""
+        """The text of each event, at least one, by whole columns; None if that does not work."""
         arrays = [c for c in columns if isinstance(c, pa.Array)]
         if len(arrays) < len(columns):
             return None
@@ -66,7 +66,7 @@ class BodyWriter(ABC):
         """The text of one event without a payload."""
 
     def pieces(self, columns: Sequence[pa.Array]) -> Pieces | None:
-        """The pieces of events without a payload; None where columns are not written as a whole."""
+        """The pieces of events without a payload; None if columns are not written as a whole."""
         return None
 
     def body(self, texts: Sequence[str]) -> str:

@@ -47,7 +47,7 @@ def rewritten(texts: pa.Array, pattern: str, rewrite: Callable[[str], str]) -> p
 
 
 def joined_texts(pieces: Sequence[str | pa.Array], n: int) -> list[str] | None:
-    """The pieces of each of `n` events one after the other; a text is the same for all. None where they are too long
+    """The pieces of each of `n` events one after the other; a text is the same for all. None if they are too long
     for Arrow."""
     out: list[str] = []
     try:

@@ -31,7 +31,7 @@ _BLOCK = 1 << 20
 
 
 def csv_batch_reader(mapping: SourceMapping, schema: Schema) -> BatchReader | None:
-    """The fast reader of a mapping; None where it has none."""
+    """The fast reader of a mapping; None if it has none."""
     assert isinstance(mapping.format, CsvSource)
     delimiter = mapping.format.delimiter
     places = places_of(mapping, schema)

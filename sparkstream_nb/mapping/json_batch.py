@@ -31,7 +31,7 @@ _READ = {**ARROW, Type.FLOAT: pa.float64()}
 
 
 def json_batch_reader(mapping: SourceMapping, schema: Schema) -> BatchReader | None:
-    """The fast reader of a mapping; None where it has none."""
+    """The fast reader of a mapping; None if it has none."""
     nulls = not mapping.fail_on_missing
     if any(a.type is Type.OBJECT for a in schema):
         return None

@@ -28,7 +28,7 @@ class FormatReader(Protocol):
     """Reads messages of one format, one by one."""
 
     def read(self, text: str) -> ParsedMessage:
-        """The events of a message. Raises MessageError where the message as a whole is refused."""
+        """The events of a message. Raises MessageError if the message as a whole is refused."""
         ...
 
 
@@ -37,5 +37,5 @@ class BytesReader(Protocol):
     """Reads messages of one format that are no texts, one by one."""
 
     def read_bytes(self, message: bytes) -> ParsedMessage:
-        """The events of a message. Raises MessageError where the message as a whole is refused."""
+        """The events of a message. Raises MessageError if the message as a whole is refused."""
         ...

@@ -35,7 +35,7 @@ from .topics import TopicLog, with_arrivals
 
 @dataclass(frozen=True)
 class Distributed:
-    """The partial apps of an app, and what happens to the nodes that run them. Raises `Misuse` where groups feed each
+    """The partial apps of an app, and what happens to the nodes that run them. Raises `Misuse` if groups feed each
     other in a circle."""
 
     split: Split

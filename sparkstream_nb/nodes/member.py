@@ -68,7 +68,7 @@ class PairMember:
 
     def answer(self, retrieval: Retrieval) -> RetrievalAnswer:
         """This node's answer to an on-demand query; what that changes is changed on every active node. Raises
-        SiddhiRuntimeError where this one is not active."""
+        SiddhiRuntimeError if this one is not active."""
         found = self.lane.answer(retrieval)
         if self.name not in found:
             raise SiddhiRuntimeError(f"{self.name} is {self._role}")

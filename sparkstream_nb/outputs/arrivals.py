@@ -73,7 +73,7 @@ class InboxReader:
         return [*stamps(names), *names]
 
     def _frame(self, entry: Any, stream: str, most: int) -> pd.DataFrame:
-        """The last `most` events of an entry. Raises FileNotFoundError where its file was dropped."""
+        """The last `most` events of an entry. Raises FileNotFoundError if its file was dropped."""
         batch = load(self.folder, entry, self.schemas)
         over = entry.over or range(self.began)
         route = Route.parse(entry.route, len(over))

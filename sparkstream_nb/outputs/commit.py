@@ -148,7 +148,7 @@ class Commit:
     def commit(self, rows: Iterable[Row], batch: int, began: float | None = None) -> None:
         """Commits the rows of a micro-batch and wakes who waits for it. Raises TypeError for a row of another kind.
 
-        `began`: when its work began (seconds since 1970); None where that was elsewhere, and the nodes tell how long it
+        `began`: when its work began (seconds since 1970); None if that was elsewhere, and the nodes tell how long it
         took.
         """
         taken_up = self.clock()
@@ -197,7 +197,7 @@ class Commit:
         return found, spilled
 
     def _advance(self, batch: int, found: _Gathered, fresh: Mapping[str, int] | None) -> None:
-        """Moves the progress on by a micro-batch. `fresh`: its rows by stream; None where it was committed before."""
+        """Moves the progress on by a micro-batch. `fresh`: its rows by stream; None if it was committed before."""
         p = self.progress
         p.batch, p.last = max(p.batch, batch), max(p.last, found.last)
         p.nodes.update(found.nodes)
@@ -221,7 +221,7 @@ class Commit:
         return file
 
     def clear(self) -> None:
-        """Removes what workers wrote and no commit took. Only while nothing runs. Raises OSError where the address
+        """Removes what workers wrote and no commit took. Only while nothing runs. Raises OSError if the address
         cannot be reached."""
         self.outputs.clear()
         if self.shared is not None:

@@ -18,7 +18,7 @@ Kind = Literal["source", "sink", "source-mapping", "sink-mapping", "store", "scr
 
 @dataclass(frozen=True)
 class Connector:
-    """A type of sources, sinks, mappings, stores or scripts: the extension that has it, and its options; none where
+    """A type of sources, sinks, mappings, stores or scripts: the extension that has it, and its options; none if
     they are not known."""
 
     extension: str

@@ -58,7 +58,7 @@ def find_gaps(plan: n.Plan) -> tuple[GapUse, ...]:
 
 
 def refuse(plan: n.Plan) -> None:
-    """Raises NotInThisBuild for the first gap that `plan` needs; does nothing where it needs none."""
+    """Raises NotInThisBuild for the first gap that `plan` needs; does nothing if it needs none."""
     _refuse(find_gaps(plan), plan.text)
 
 

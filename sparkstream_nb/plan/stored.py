@@ -48,7 +48,7 @@ class RowSource(Protocol):
         """The rows that fulfil any of `wanted`, perhaps others too; all for None. As they were when the batch began."""
 
     def unfit(self, table: str, row: Values) -> str | None:
-        """Why the database cannot hold a row; None where it can."""
+        """Why the database cannot hold a row; None if it can."""
 
 
 @dataclass(frozen=True)

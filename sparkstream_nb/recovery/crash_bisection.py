@@ -140,7 +140,7 @@ class CrashBisection:
             before = max([int(batch.clock.max()), *([] if before is None else [before])])
 
     def why(self, steps: StepRange) -> str | None:
-        """Why `steps` are set aside; None where they are not."""
+        """Why `steps` are set aside; None if they are not."""
         within = (a.why for a in self.aside if a.steps.first <= steps.first and steps.end <= a.steps.end)
         return next(within, None) if len(steps) else None
 

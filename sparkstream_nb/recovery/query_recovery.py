@@ -32,7 +32,7 @@ class Mended(Protocol):
         """True if it runs."""
 
     def failure(self) -> str | None:
-        """Why it ended by itself; None where it did not."""
+        """Why it ended by itself; None if it did not."""
 
     def ended_for_good(self) -> bool:
         """True if it cannot be begun again in this process."""
@@ -44,7 +44,7 @@ class Mended(Protocol):
         """Number of starts of the last micro-batch by processes that it may have ended; 0 if it ends none."""
 
     def begin(self) -> None:
-        """Begins it where it left off. Raises SparkStreamError where it cannot."""
+        """Begins it where it left off. Raises SparkStreamError if it cannot."""
 
     def cancel(self) -> None:
         """Ends it."""

@@ -98,7 +98,7 @@ def items_of(recording: Recording, plan: Plan) -> list[Item]:
 
 
 def span_of(recording: Recording) -> tuple[int, int]:
-    """The first and the last time (ms) by the clock. Raises SparkStreamError where nothing came in."""
+    """The first and the last time (ms) by the clock. Raises SparkStreamError if nothing came in."""
     clocks = [r.batch.clock for r in recording.recorded_events]
     if not clocks:
         raise SparkStreamError("Nothing came in yet: feed the app, or give a feed.")

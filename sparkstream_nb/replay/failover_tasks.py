@@ -58,7 +58,7 @@ def failovers(
     tasks: Tasks, source: Input, nodes: Nodes, scenarios: Sequence[Scenario], key: str
 ) -> list[FailoverCounts]:
     """The cost of every scenario, computed by tasks on all cores. `key` names the recording and the plan
-    for workers that have them already. Raises SparkStreamError where a run fails."""
+    for workers that have them already. Raises SparkStreamError if a run fails."""
     task = _FailoverTask(scenarios, source, nodes, key)
     parts = 32 if tasks.cores is None else min(len(scenarios), 2 * tasks.cores)
     rows = rows_of(tasks, task, len(scenarios), _SCHEMA, parts=parts)

@@ -35,7 +35,7 @@ class Input:
     last: int
 
     def read(self) -> Recording:
-        """Raises SparkStreamError where the beginning is not kept any more."""
+        """Raises SparkStreamError if the beginning is not kept any more."""
         return read_recording(Path(self.folder), self.schemas, self.began, last=self.last)
 
 
@@ -136,7 +136,7 @@ def rows_of(tasks: Tasks, task: Task, count: int, schema: str, *, parts: int) ->
 
 def run_study(tasks: Tasks, source: Input, nodes: Nodes, ways: Sequence[Way], key: str) -> list[RoutingOutcome]:
     """The outcome of every way, each computed by a task. `key` names the recording and the plan for workers that have
-    them already. Raises SparkStreamError where a replay fails."""
+    them already. Raises SparkStreamError if a replay fails."""
     # Those with most nodes take longest: they begin first.
     ordered = sorted(ways, key=lambda w: -w.nodes)
     task = _StudyTask(ordered, source, nodes, key)

@@ -153,7 +153,7 @@ class InlineCheckpoint:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Raises OSError where the database cannot be written."""
+        """Raises OSError if the database cannot be written."""
         with self._lock:
             database = self._database
             assert database is not None, "a checkpoint that is not open"

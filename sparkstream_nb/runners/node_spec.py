@@ -22,7 +22,7 @@ class NodeSpec:
     """A node as the workers need it: number `index` of its app, which began with `count` nodes.
 
     `plan` is pickled, so that it is unpickled only where an engine is made. The node's clock starts at `start` (ms;
-    None: with the first event or tick). `tables` is `database_tables.pack_tables`, empty where no table is in a
+    None: with the first event or tick). `tables` is `database_tables.pack_tables`, empty if no table is in a
     database. A node with a `duty` is the leader, and one of `groups` has another node to take over: these take all
     events. Of the nodes of a distributed app the first one computes all. `limits`: what one event may ask for. `tokens`
     name the parts of its state (`plan.state_units.state_tokens`), where the app may be changed and go on; else the plan

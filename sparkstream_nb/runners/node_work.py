@@ -401,7 +401,7 @@ def _without(kept: _LiveEngine, spec: NodeSpec, piece: segments.StepsOfNode, why
     before, now = engine.snapshot(), InputBatch(piece.batch.clock, {})
 
     def restore_rest(without: Collection[str]) -> Engine | None:
-        """The node without the states of these units; None where that fails as well."""
+        """The node without the states of these units; None if that fails as well."""
         tried, found = _engine(spec), _engine(spec)
         assert isinstance(tried, NodeEngine)
         assert isinstance(found, NodeEngine)

@@ -110,7 +110,7 @@ class Runner(Protocol):
         """Something has come in."""
 
     def failure(self) -> str | None:
-        """Why it ended by itself; None where it did not."""
+        """Why it ended by itself; None if it did not."""
 
     def ended_for_good(self) -> bool:
         """True if it cannot be begun again in this process."""
@@ -150,10 +150,10 @@ class Session(Tasks, Protocol):
         """Note for the users of apps that run there; None if there is none."""
 
     def runner(self, job: Job) -> Runner:
-        """The runner of an app. Raises SparkStreamError where the session has ended."""
+        """The runner of an app. Raises SparkStreamError if the session has ended."""
 
     def tag_tasks(self, tag: str) -> AbstractContextManager[None]:
-        """Marks the tasks started inside, for `interrupt`. Raises SparkStreamError where the session has ended."""
+        """Marks the tasks started inside, for `interrupt`. Raises SparkStreamError if the session has ended."""
 
     def interrupt(self, tag: str) -> None:
         """Cancels the tasks that have the tag."""

@@ -36,15 +36,15 @@ class Stream:
         return self.runner.active
 
     def start(self) -> None:
-        """Starts the runner where it does not run, and keeps it running. Raises SparkStreamError where it cannot."""
+        """Starts the runner where it does not run, and keeps it running. Raises SparkStreamError if it cannot."""
         self.mending.start()
 
     def begin(self) -> None:
-        """Begins where it left off, with `care`. Raises SparkStreamError where it cannot."""
+        """Begins where it left off, with `care`. Raises SparkStreamError if it cannot."""
         self.runner.begin(self.care)
 
     def failure(self) -> str | None:
-        """Why it ended by itself; None where it did not."""
+        """Why it ended by itself; None if it did not."""
         return self.runner.failure()
 
     def ended_for_good(self) -> bool:
@@ -62,7 +62,7 @@ class Stream:
     def wait(self, seq: int, timeout: float | None = None, tell: Callable[[], None] | None = None) -> bool:
         """Waits until entry `seq` is committed. False after `timeout` seconds. Calls `tell` five times a second.
 
-        Raises SparkStreamError where the stream ended before that.
+        Raises SparkStreamError if the stream ended before that.
         """
         end = None if timeout is None else time.monotonic() + timeout
         progress = self.progress
@@ -88,7 +88,7 @@ class Stream:
                 return False
 
     def stop(self, timeout: float = STOP_SECONDS) -> bool:
-        """Cancels the work. Returns within `timeout` seconds: False where the runner is still busy ending it."""
+        """Cancels the work. Returns within `timeout` seconds: False if the runner is still busy ending it."""
         self.mending.leave(timeout)
         return self.runner.stop(timeout)
 

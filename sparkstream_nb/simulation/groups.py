@@ -29,7 +29,7 @@ class Distribution:
 @dataclass(frozen=True)
 class NodeGroups:
     """Groups of two nodes, and what happens to each. `streams`: how a partitioning layer divides the events of each
-    stream over them; those that are not named go in turn. Raises `Misuse` where two nodes or groups have one name."""
+    stream over them; those that are not named go in turn. Raises `Misuse` if two nodes or groups have one name."""
 
     scenarios: tuple[Scenario, ...]
     streams: tuple[tuple[str, Distribution], ...] = ()

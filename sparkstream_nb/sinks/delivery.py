@@ -61,7 +61,7 @@ class FaultSender(Protocol):
     """Sends events that could not be delivered to their stream's fault stream, once for each `place` of a sink."""
 
     def __call__(self, setup: SinkSetup, place: OutputPlace, events: pa.Table, reason: str) -> bool:
-        """`events`: rows of outputs, of one node, the last of which is at `place`. False where the app is busy: to be
+        """`events`: rows of outputs, of one node, the last of which is at `place`. False if the app is busy: to be
         tried again soon."""
         ...
 
@@ -109,7 +109,7 @@ class Delivery:
     """Delivers the outputs of `setup.stream` to `setup.target`, from where an earlier one of that name was.
 
     A new one begins with micro-batch `begin`. `wait(seconds)` pauses between two tries; by default it ends when the
-    delivery is stopped. Raises SparkStreamError where its position cannot be read.
+    delivery is stopped. Raises SparkStreamError if its position cannot be read.
     """
 
     def __init__(
@@ -223,7 +223,7 @@ class Delivery:
         self._close()
 
     def _next_commit(self, ending: threading.Event) -> bool:
-        """Waits until there is something to look at; False where the delivery ends."""
+        """Waits until there is something to look at; False if the delivery ends."""
         progress = self._source.progress
         with progress.changed:
             while progress.batch < self.position.batch and not ending.is_set():

@@ -51,7 +51,7 @@ class HttpPlace:
 
 
 def forbidden(value: str) -> str | None:
-    """Why a header cannot have a value; None where it can."""
+    """Why a header cannot have a value; None if it can."""
     if _FORBIDDEN.search(value):
         return "has a line break or another control character in it"
     try:
@@ -131,7 +131,7 @@ class HttpTarget:
         return self._client.ask(method, self.place.path, body, {**headers, "Authorization": f"Bearer {token}"})
 
     def _hand_over(self, taker: str, answer: HttpAnswer, message: Message) -> None:
-        """Waits until a response is on the disk. Raises TargetUnavailable where it will not be, and Undeliverable for
+        """Waits until a response is on the disk. Raises TargetUnavailable if it will not be, and Undeliverable for
         one that is too long.
         """
         assert self._calls is not None

@@ -137,7 +137,7 @@ class KafkaTarget:
         )  # fmt: skip
 
     def _check(self, record: _KafkaMessage) -> None:
-        """Raises Undeliverable where Kafka has no such topic or partition, and TargetUnavailable where it does not say.
+        """Raises Undeliverable if Kafka has no such topic or partition, and TargetUnavailable if it does not say.
         """
         if self._missing.get(record.topic, 0.0) > self._clock():
             raise Undeliverable(f"there is no topic '{record.topic}'")
@@ -161,7 +161,7 @@ class KafkaTarget:
             raise self._classify_error(error) from None
 
     def _exists(self, topic: str) -> bool:
-        """True if Kafka has a topic. Raises TargetUnavailable where it does not answer."""
+        """True if Kafka has a topic. Raises TargetUnavailable if it does not answer."""
         from kafka import KafkaConsumer
         from kafka.errors import KafkaError
 
@@ -241,7 +241,7 @@ class KafkaTarget:
                     raise TargetUnavailable("the app stops") from None
 
     def _open_producer(self) -> Any:
-        """The producer. Raises TargetUnavailable where no server can be reached."""
+        """The producer. Raises TargetUnavailable if no server can be reached."""
         if self._producer is None:
             from kafka import KafkaProducer
 

@@ -50,7 +50,7 @@ class TokenSource:
         self._ends = 0.0
 
     def token(self, refused: str = "") -> str:
-        """An access token, another one than that which was `refused`. Raises TargetUnavailable where none is given."""
+        """An access token, another one than that which was `refused`. Raises TargetUnavailable if none is given."""
         if not self._token or self._token == refused or self._now() >= self._ends:
             self._renew()
         return self._token

@@ -196,7 +196,7 @@ _serving = threading.Lock()
 
 
 def _serve(target: PrometheusTarget, host: str, port: int) -> None:
-    """Raises TargetUnavailable where the port is another program's, or the name another sink's."""
+    """Raises TargetUnavailable if the port is another program's, or the name another sink's."""
     name = target.metric.name
     with _serving:
         served = _servers.get((host, port))

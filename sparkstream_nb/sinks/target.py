@@ -68,8 +68,8 @@ class Target(Protocol):
         ...
 
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
-        """Sends messages, with the place of each; how many of them were delivered: 0 where its `state` has to be kept
-        before it goes on. Raises TargetUnavailable where it cannot be reached, and Undeliverable where it does not take
+        """Sends messages, with the place of each; how many of them were delivered: 0 if its `state` has to be kept
+        before it goes on. Raises TargetUnavailable if it cannot be reached, and Undeliverable if it does not take
         the first.
         """
         ...

@@ -40,7 +40,7 @@ class Turns:
         return self.state()
 
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
-        """Raises TargetUnavailable where all destinations are, and Undeliverable where the one whose turn it is does
+        """Raises TargetUnavailable if all destinations are, and Undeliverable if the one whose turn it is does
         not take it.
 
         A message is sent when the one before it was taken: passed over, it would come behind later ones.

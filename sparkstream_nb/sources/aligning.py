@@ -144,7 +144,7 @@ class Alignment:
         return _merge_portions(ready) if ready else None
 
     def _bound(self) -> tuple[int, int] | None:
-        """The last (time, rank of the partition) that no message to come can be before; None where none can come."""
+        """The last (time, rank of the partition) that no message to come can be before; None if none can come."""
         ends = [(p.time, i) for i, p in enumerate(self._parts.values()) if p.more and p.waited < PATIENCE]
         return min(ends, default=None)
 

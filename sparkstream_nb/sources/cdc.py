@@ -288,7 +288,7 @@ def _misfit(name: str, type: Type, value: Any) -> str:
 
 
 def _alone(value: Any, type: Type) -> Any:
-    """One value as one of `type`; None where it does not fit."""
+    """One value as one of `type`; None if it does not fit."""
     try:
         typed, _ = _convert_values([value], type)
     except (pa.ArrowException, ArithmeticError, TypeError, ValueError):

@@ -509,7 +509,7 @@ def chunk_schema(schema: Schema, columns: Sequence[pa.Array]) -> pa.Schema:
 
 
 def write_chunk(path: Path, table: pa.Table) -> None:
-    """Writes rows as an Arrow IPC file with one record batch, so that it can be mapped. Raises SparkStreamError where
+    """Writes rows as an Arrow IPC file with one record batch, so that it can be mapped. Raises SparkStreamError if
     it cannot be written."""
     table = table.combine_chunks()
     with (

@@ -131,7 +131,7 @@ class FilesReader:
                 return None
 
     def _look(self) -> ReadMessages | None:
-        """The next that is there to be taken. Raises SourceUnavailable where nothing is, and a file is in the way."""
+        """The next that is there to be taken. Raises SourceUnavailable if nothing is, and a file is in the way."""
         self._looked = time.monotonic()
         with self._open_folder() as self._here:
             return self._look_here()
@@ -476,7 +476,7 @@ class FilesReader:
 
 
 def _wrong_columns(wanted: Sequence[str], found: Sequence[str]) -> str | None:
-    """Why a file with the columns `found` has not each of those `wanted`; None where it has."""
+    """Why a file with the columns `found` has not each of those `wanted`; None if it has."""
     missing = next((n for n in wanted if n not in found), None)
     if missing is not None:
         return f"it has no column {missing}; it has {', '.join(found)}"

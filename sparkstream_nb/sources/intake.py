@@ -275,7 +275,7 @@ class SourceThread:
             self._say(f"{len(errors) - _LOGGED:,} more of what was read with it were not taken")
 
     def _take_lock(self, ending: threading.Event) -> bool:
-        """Takes the app's lock; False where the intake ends before it could: who ends it may hold the lock."""
+        """Takes the app's lock; False if the intake ends before it could: who ends it may hold the lock."""
         while not ending.is_set():
             if self._entrance.lock.acquire(timeout=_WAIT):
                 return True

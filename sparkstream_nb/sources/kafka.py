@@ -258,7 +258,7 @@ class KafkaReader:
             child.process.kill()
 
     def _begins(self, reached: Mapping[str, Any]) -> _Beginning:
-        """Raises SourceUnavailable where a topic or partition is missing or all are without a leader, and KafkaError.
+        """Raises SourceUnavailable if a topic or partition is missing or all are without a leader, and KafkaError.
         """
         with _consumer(self.place) as consumer:
             wanted = [p for topic in self.place.topics for p in self._partitions(consumer, topic)]

@@ -11,7 +11,7 @@ _NO_LEADER = -1
 
 
 def cluster_id(consumer: KafkaConsumer) -> str | None:
-    """The id of the cluster, the same at all its brokers; None where they do not say (before Kafka 0.10.1)."""
+    """The id of the cluster, the same at all its brokers; None if they do not say (before Kafka 0.10.1)."""
     found = consumer._cluster.cluster_id
     return str(found) if found else None
 

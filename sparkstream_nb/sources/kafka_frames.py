@@ -84,7 +84,7 @@ class Hold:
 
 
 def write_frame(pipe: IO[bytes], frame: Any) -> None:
-    """Raises OSError where the other end is gone."""
+    """Raises OSError if the other end is gone."""
     blob = pickle.dumps(frame, 5)
     left = memoryview(_LENGTH.pack(len(blob)) + blob)
     while left:
@@ -93,7 +93,7 @@ def write_frame(pipe: IO[bytes], frame: Any) -> None:
 
 
 def read_frame(pipe: IO[bytes]) -> Any | None:
-    """The next frame; None where the other end is closed. Raises EOFError within a frame."""
+    """The next frame; None if the other end is closed. Raises EOFError within a frame."""
     head = _read(pipe, _LENGTH.size)
     if not head:
         return None

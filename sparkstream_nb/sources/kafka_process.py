@@ -188,7 +188,7 @@ class Process:
             self._consumer.commit_async(offsets)
 
     def _tell_of_silence(self) -> None:
-        """Says how much is there, with no message. Raises KafkaError where the broker does not answer."""
+        """Says how much is there, with no message. Raises KafkaError if the broker does not answer."""
         at = time.monotonic()
         ends = offsets_of(self._consumer.end_offsets, self._places)
         self._check_cluster()
@@ -198,7 +198,7 @@ class Process:
         write_frame(self._out, nothing)
 
     def _check(self, *, silent: bool) -> None:
-        """Raises KafkaError where the broker is gone or has further partitions, or some with a leader no more or
+        """Raises KafkaError if the broker is gone or has further partitions, or some with a leader no more or
         again, and where nothing comes of one: the source is opened again then."""
         self._checked = time.monotonic()
         self._check_leaders()

@@ -37,7 +37,7 @@ Properties = tuple[bytes | None, Sequence[tuple[str, bytes | None]]]
 @dataclass(frozen=True, eq=False)
 class Messages:
     """Messages of a partition, in order: their offsets and timestamps (int64 ms; -1: none), and values, bytes or None.
-    `properties`: their keys and headers; None where they were not asked for."""
+    `properties`: their keys and headers; None if they were not asked for."""
 
     offsets: Array
     timestamps: Array
@@ -202,7 +202,7 @@ def records_of(data: bytes, count: int, *, properties: bool = False) -> Messages
     """The `count` records in an uncompressed batch; offsets and timestamps are those beyond the batch's own.
 
     A record is its length, attributes (a byte), the deltas of time and offset, key, value and headers. Raises
-    CorruptRecordError where the bytes are not that.
+    CorruptRecordError if the bytes are not that.
     """
     starts, ends, at = [], [], 0
     try:

@@ -97,7 +97,7 @@ class _TcpListener:
     readers: dict[str, TcpReader]
 
     def start(self) -> None:
-        """Raises SourceUnavailable where the address cannot be listened at."""
+        """Raises SourceUnavailable if the address cannot be listened at."""
         self._begun: queue.Queue[OSError | None] = queue.Queue()
         self._thread = threading.Thread(target=self._run, name=f"sparkstream-tcp-{self.port}", daemon=True)
         self._thread.start()
@@ -186,7 +186,7 @@ _listening = threading.Lock()
 
 
 def _listen(reader: TcpReader) -> None:
-    """Raises SourceUnavailable where the port is another program's, or the channel another source's."""
+    """Raises SourceUnavailable if the port is another program's, or the channel another source's."""
     p = reader.place
     with _listening:
         listener = _listeners.get((p.host, p.port))

@@ -21,7 +21,7 @@ class FoundTable:
 def check_table(
     layout: TableLayout, table: FoundTable, wanted: Mapping[str, str], fits: Callable[[str], bool], *, ordered: bool
 ) -> None:
-    """Raises StoreError where `table` was made for something else.
+    """Raises StoreError if `table` was made for something else.
 
     `wanted` is the type by column; `fits(column)` says whether a column that both have is of a type that holds its
     values. `ordered`: the columns must also stand in the layout's order.

@@ -185,7 +185,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def trouble(self, error: sa.exc.DBAPIError) -> Trouble | None:
-        """Why the transaction may be tried again; None where that would not help."""
+        """Why the transaction may be tried again; None if that would not help."""
 
 
 class PostgreSQL(Dialect):

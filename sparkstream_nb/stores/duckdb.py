@@ -66,7 +66,7 @@ def _close_all() -> None:
 
 
 def check_file(path: str | Path) -> None:
-    """Raises StoreError where `path` cannot be a store: a folder, or a file of another kind. Opens no database."""
+    """Raises StoreError if `path` cannot be a store: a folder, or a file of another kind. Opens no database."""
     file = Path(path)
     if str(path) == MEMORY:
         return

@@ -153,7 +153,7 @@ def layout_of(definition: AggregationDef) -> TableLayout:
 
 
 def layouts_of(definitions: Iterable[AggregationDef]) -> list[TableLayout]:
-    """The layouts of an app's aggregations. Raises StoreError where two would share tables."""
+    """The layouts of an app's aggregations. Raises StoreError if two would share tables."""
     layouts = [layout_of(d) for d in definitions]
     names: dict[str, str] = {}
     for layout in layouts:

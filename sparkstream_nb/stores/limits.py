@@ -28,7 +28,7 @@ class Values:
     key_bytes: int | None = None
 
     def unfit(self, value: Any) -> str | None:
-        """Why no column holds a value, as words behind its name; None where one does."""
+        """Why no column holds a value, as words behind its name; None if one does."""
         if isinstance(value, str) and not self.nul and "\0" in value:
             return "contains the character NUL"
         if isinstance(value, float) and not self.nan and math.isnan(value):

@@ -49,7 +49,7 @@ class PolledTable:
         self._read: list[sa.ColumnElement[Any]] = []
         self._table: sa.TableClause = sa.table("")
         self._end: str | None = None
-        """The least value of the column that nothing follows; None where it has no such."""
+        """The least value of the column that nothing follows; None if it has no such."""
         self._lock = threading.Lock()
         self._busy: Any = None
         """The driver's connection while a query runs."""
@@ -65,7 +65,7 @@ class PolledTable:
         self._run_transaction(lambda c: self._look_up(c, wanted, all_needed=all_needed))
 
     def greatest(self) -> Any:
-        """The greatest value of the polled column that others may follow; None where the table has none."""
+        """The greatest value of the polled column that others may follow; None if the table has none."""
         query = sa.select(sa.func.max(self._polled)).select_from(self._table).where(*self._before_end())
         return self._run_transaction(lambda c: self._at(c.execute(query).scalar()))
 

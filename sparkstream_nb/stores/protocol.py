@@ -180,7 +180,7 @@ class Store(Protocol):
         ...
 
     def shards(self, aggregation: str) -> list[ShardRows]:
-        """The shards that hold rows, by id; empty where the aggregation is not partitioned."""
+        """The shards that hold rows, by id; empty if the aggregation is not partitioned."""
         ...
 
     def move_shard(self, aggregation: str, old: str, new: str) -> None:
@@ -192,7 +192,7 @@ class Store(Protocol):
         ...
 
     def purged_before(self, aggregation: str, duration: AggDuration) -> int | None:
-        """The time (ms) before which `@purge` has deleted buckets of a duration; None where it has not."""
+        """The time (ms) before which `@purge` has deleted buckets of a duration; None if it has not."""
         ...
 
     def replace(self, aggregation: str, partials: Mapping[str, Sequence[pa.Table]], *, alone: bool = False) -> None:

@@ -57,7 +57,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 def run_transaction(work: Callable[[], T], where: str, dialect: Dialect, patience: Patience) -> T:
     """Runs `work`, which carries out a transaction, again from its beginning where the database was busy or gone.
 
-    `where` names the database. Raises StoreError where it refuses, or stays away for longer than there is patience.
+    `where` names the database. Raises StoreError if it refuses, or stays away for longer than there is patience.
     """
     waited, pauses = 0.0, Pauses(FIRST_PAUSE, LONGEST_PAUSE)
     while True:
@@ -193,7 +193,7 @@ class SqlStore:
         check_table(layout, made, wanted, lambda n: self._dialect.fits(columns[n], types[n]), ordered=False)
 
     def _check_collations(self, layout: TableLayout, c: sa.Connection) -> None:
-        """Raises StoreError where a table would put groups together whose texts differ."""
+        """Raises StoreError if a table would put groups together whose texts differ."""
         d = self._dialect
         tables = [layout.table(duration) for duration in layout.durations]
         inexact = {table: d.inexact(c, d.stored_name(table)) for table in tables}
@@ -728,7 +728,7 @@ def _array(column: StoredColumn, values: Sequence[Any]) -> pa.Array:
 
 
 def _union(sets: Iterable[Sequence[Any] | None]) -> list[Any] | None:
-    """The distinct elements of several sets, in the order in which they come; None where all are null."""
+    """The distinct elements of several sets, in the order in which they come; None if all are null."""
     seen: dict[Any, None] = {}
     some = False
     for s in sets:

@@ -63,7 +63,7 @@ class SqlTables:
     def run_transaction(self, work: Callable[[], T]) -> T:
         """Runs `work`, which carries out a transaction, again from its beginning where the database was busy or gone.
 
-        Raises StoreError where the database refuses, or stays away for longer than there is patience.
+        Raises StoreError if the database refuses, or stays away for longer than there is patience.
         """
         return run_transaction(work, str(self.database), self.dialect, self.patience)
 
@@ -273,7 +273,7 @@ _READ: Mapping[Type, Callable[[Any], Any]] = {
 
 
 def why_unfit(tables: SqlTables, table: str, row: Values) -> str | None:
-    """Why the database cannot hold a row; None where it can."""
+    """Why the database cannot hold a row; None if it can."""
     layout = tables.layouts[table]
     for a, v in enumerate(row):
         name = layout.schema[a].name

@@ -46,7 +46,7 @@ class AppAudit(Displayed):
 
     @property
     def routing(self) -> dict[str, str] | None:
-        """By stream, the attribute by which it must be routed for all that is keyed; None where that contradicts
+        """By stream, the attribute by which it must be routed for all that is keyed; None if that contradicts
         itself."""
         keys = {key for f in self.keyed for key in f.keys}
         found = dict(sorted(keys))

@@ -87,7 +87,7 @@ def explain(
     allow_env: Sequence[str] = (),
     lines_before: int = 0,
 ) -> PlanText:
-    """The plan of an app's text, with the notes of `check`. Nothing starts. Raises `SiddhiError` where the text is
+    """The plan of an app's text, with the notes of `check`. Nothing starts. Raises `SiddhiError` if the text is
     wrong. `conf` as in `check`; numbers of lines count the `lines_before` the text.
     """
     with _below(lines_before):
@@ -104,7 +104,7 @@ def repair(
     allow_env: Sequence[str] = (),
     lines_before: int = 0,
 ) -> RepairList:
-    """Repairs that make each query of an app's text right on several nodes. Nothing starts. Raises `SiddhiError` where
+    """Repairs that make each query of an app's text right on several nodes. Nothing starts. Raises `SiddhiError` if
     the text is wrong. `conf` as in `check`; numbers of lines count the `lines_before` the text.
     """
     with _below(lines_before):
@@ -124,7 +124,7 @@ def graph(
     mode: str | None = None,
 ) -> AppGraph:
     """The graph of an app's text; with `mode` "distributed" that of its execution groups and topics. Nothing starts.
-    Raises `SiddhiError` where the text is wrong, as `explain` does. `conf` as in `check`."""
+    Raises `SiddhiError` if the text is wrong, as `explain` does. `conf` as in `check`."""
     with _below(lines_before):
         plan, open_ = Surroundings.of(variables, conf, allow_env).compile_text(text)
         found = split_graph(plan, distribute(plan)) if mode == DISTRIBUTED else graph_of(plan)

@@ -44,7 +44,7 @@ class SplitApp(Displayed):
 
     def write(self, folder: str | Path) -> list[Path]:
         """Writes the text of each app into a file `<name>.siddhi` of the folder, which is made, and returns the files.
-        Raises `Misuse` where that cannot be."""
+        Raises `Misuse` if that cannot be."""
         argument_checks.check_path("folder", folder)
         out = []
         try:
@@ -60,8 +60,8 @@ class SplitApp(Displayed):
     def make_topics(self, allow: Sequence[str] = ()) -> list[str]:
         """Makes the topics that do not exist, with the partitions that the apps need, and returns their names.
 
-        Raises NotAllowed where `allow` does not have the brokers, `Misuse` for a topic with too few partitions, and
-        SparkStreamError where Kafka does not make one.
+        Raises NotAllowed if `allow` does not have the brokers, `Misuse` for a topic with too few partitions, and
+        SparkStreamError if Kafka does not make one.
         """
         servers = servers_of(self.brokers, Grants.of(allow), f"app '{self.name}'", "makes topics at")
         return make_topics(servers, {t.name: t.partitions for t in self.topics})

@@ -63,7 +63,7 @@ _KNOWN: Mapping[str, Sequence[str] | None] = {
     "refs": None,
     "properties": None,
 }
-"""The known sections, with their keys; None where all are known. The last four belong to Siddhi Runner."""
+"""The known sections, with their keys; None if all are known. The last four belong to Siddhi Runner."""
 _RUNNER = ("statePersistence", "dataSources", "refs", "properties")
 _DEPLOYMENT: Mapping[str, Sequence[str]] = {
     "": ("type",),
@@ -221,7 +221,7 @@ def _source(path: Path, name: str, given: Any) -> DataSource | None:
 
 
 def data_source(node: NodeFile, name: str) -> DataSource:
-    """A data source of a node by its name. Raises SparkStreamError where the file has none of this name."""
+    """A data source of a node by its name. Raises SparkStreamError if the file has none of this name."""
     found = node.sources.get(name)
     if found is None:
         raise SparkStreamError(nearest(f"{node.path} has no data source '{name}'", name, node.sources))

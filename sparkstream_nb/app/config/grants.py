@@ -193,21 +193,21 @@ class Grants:
         return host, port
 
     def check_database(self, database: Database, what: str) -> None:
-        """Raises NotAllowed where a database of a server is not granted, or a file that its address names."""
+        """Raises NotAllowed if a database of a server is not granted, or a file that its address names."""
         if _identity(database) not in self.databases:
             granted = f"{database.kind}://{_host(database)}:{database.port}/{quote(database.name, safe='')}"
             raise NotAllowed(f"{what} {database}", f"jdbc={granted}")
         self.check_options(database.options, f"{what} {database} with")
 
     def check_options(self, options: Iterable[tuple[str, str]], what: str) -> None:
-        """Raises NotAllowed where options of an address name a file that is not granted."""
+        """Raises NotAllowed if options of an address name a file that is not granted."""
         for name, value in options:
             if name.lower() in FILE_OPTIONS and value and (name, value) != ("sslrootcert", "system"):
                 path = re.sub(r"^file:(//)?", "", value, flags=re.IGNORECASE)  # as drivers in Java have it
                 self.folder_of(Path(path), f"{what} {name}", file=True)
 
     def check_store(self, database: Database, what: str) -> None:
-        """Raises NotAllowed where a database is not granted: one of a server, or a file by its folder."""
+        """Raises NotAllowed if a database is not granted: one of a server, or a file by its folder."""
         if not database.is_file:
             self.check_database(database, what)
         elif database.name != MEMORY:

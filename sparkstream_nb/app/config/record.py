@@ -76,7 +76,7 @@ class DeploymentRecord:
     def request(self, home: Path) -> DeployRequest:
         """The request that deploys the same again in `home`, without the variables that are withheld.
 
-        Raises KeyError and TypeError where the record was changed by hand.
+        Raises KeyError and TypeError if the record was changed by hand.
         """
         a = dict(self.arguments)
         faults = a["faults"]

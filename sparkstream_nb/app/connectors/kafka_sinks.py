@@ -29,7 +29,7 @@ class KafkaGate:
 
     def target(self, options: Mapping[str, str]) -> tuple[str, Target]:
         """(servers and topic as they may be shown, the target). Raises `Misuse` for options that are wrong, or have a
-        secret that is no reference, and NotAllowed where a server is not granted."""
+        secret that is no reference, and NotAllowed if a server is not granted."""
         # No secret is looked up for a server that is not allowed.
         servers = servers_of(options["bootstrap.servers"], self.grants, self.what, "writes to")
         for key in ("topic", "partition.no", "key", "is.binary.message"):

@@ -31,7 +31,7 @@ class MailGate:
 
     def target(self, options: Mapping[str, str]) -> tuple[str, Target]:
         """(the server as it may be shown, the target). Raises `Misuse` for options that are wrong, or have a secret
-        that is no reference, and NotAllowed where the server is not granted."""
+        that is no reference, and NotAllowed if the server is not granted."""
         tls = self._flag(options, "ssl.enable", True)
         server = f"{options.get('host', _HOST).strip()}:{options.get('port', _PORTS[tls]).strip()}"
         host, port = self.grants.check_server("smtp", server, f"{self.what} sends mails by")

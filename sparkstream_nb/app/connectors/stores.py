@@ -77,7 +77,7 @@ def tables_of(plans: Sequence[Plan], nodes: Sequence[NodeFile], references: Refe
 
 
 def prepare_tables(tables: Tables, patience: Patience) -> None:
-    """Makes the tables that are missing. Raises StoreError where a database cannot be reached, or has others."""
+    """Makes the tables that are missing. Raises StoreError if a database cannot be reached, or has others."""
     for database, layouts in tables.items():
         from ...stores.tables import SqlTables  # it loads SQLAlchemy
 
@@ -96,7 +96,7 @@ def open_store(
     own: Path | str, databases: Mapping[str, Database], patience: Patience, threads: int | None = None
 ) -> Store:
     """The store of an app: `own` is a DuckDB file, which is read and written by `threads` threads. Raises StoreError
-    where a database cannot be opened."""
+    if a database cannot be opened."""
     opened: dict[Database, Store] = {}
     try:
         for database in databases.values():

@@ -23,7 +23,7 @@ class TcpGate:
     what: str
 
     def target(self, options: Mapping[str, str]) -> tuple[str, Target]:
-        """(the server as it may be shown, the target). Raises `Misuse` for options that are wrong, and NotAllowed where
+        """(the server as it may be shown, the target). Raises `Misuse` for options that are wrong, and NotAllowed if
         the server is not granted."""
         url = options["url"].strip()
         if "${" in url:

@@ -46,7 +46,7 @@ def has_pending(home: Path, life: AppRun) -> bool:
 
 def plan_change(home: Path, former: AppRun, plan: Plan, schemas: AppRun) -> tuple[AppRun, UnitChanges]:
     """The life of an app from its change to `plan` on, and the changes of its units. `schemas` is a life that begins
-    with the plan. Raises `Misuse` where something that came in is not committed."""
+    with the plan. Raises `Misuse` if something that came in is not committed."""
     if has_pending(home, former):
         raise Misuse(
             f"{home} cannot go on with another app: some of what came in is not committed. Deploy the former app, let "

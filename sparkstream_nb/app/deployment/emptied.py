@@ -35,7 +35,7 @@ class OutsideStore:
     copy: Path | None = None
 
     def copy_to_trash(self) -> None:
-        """Copies the file, which must not be open here. Raises StoreError where that cannot be done."""
+        """Copies the file, which must not be open here. Raises StoreError if that cannot be done."""
         if self.file is None or self.copy is None:
             return
         try:

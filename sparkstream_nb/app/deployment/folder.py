@@ -54,13 +54,13 @@ class AppRun:
     that take over, and their faults, as a text; None without groups. `deployed`: the app's deployment, for `attach`;
     None in folders of earlier versions. The state does not depend on it.
 
-    `units`: the plan's units, by key, if the app may be changed and continue; empty where any change starts from
+    `units`: the plan's units, by key, if the app may be changed and continue; empty if any change starts from
     nothing. `schemas`: attributes and types by stream. `change`: how often the app was changed; the last time, when
     `changed` entries had come in. `fresh`: the aggregations of the app's own store that were emptied then. `entries`
     and `batches`: per stream, the first journal entry and the first micro-batch with the current schema. `aside`:
     the folder in the trash with the parts from before the last change.
 
-    `shared`: the address where Spark's machines and the app's owner meet; None where these see the app's folder.
+    `shared`: the address where Spark's machines and the app's owner meet; None if these see the app's folder.
     `runner`: kind of its runner, which has the checkpoint. `partitions`: the number of Spark partitions that hold its
     nodes; it never changes (None in folders of earlier versions).
     """
@@ -132,7 +132,7 @@ def default_home(name: str) -> Path:
 
 
 def check_home(home: Path) -> None:
-    """Raises `Misuse` where `home` cannot be the folder of an app."""
+    """Raises `Misuse` if `home` cannot be the folder of an app."""
     found = next(p for p in (home.absolute(), *home.absolute().parents) if p.exists())
     if not found.is_dir() or not os.access(found, os.W_OK):
         raise Misuse(f"{home} cannot be the app's folder: {found} is not a folder that may be written to")
@@ -148,7 +148,7 @@ def check_home(home: Path) -> None:
 
 
 def has_app(home: Path) -> bool:
-    """True if `home` has the `app.json` of an app, which may be cut off. Raises `Misuse` where that cannot be read."""
+    """True if `home` has the `app.json` of an app, which may be cut off. Raises `Misuse` if that cannot be read."""
     try:
         found = _read(home)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, RecursionError):
@@ -227,7 +227,7 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
     `partitions` Spark partitions.
 
     Returns the life to use, and a sentence about what happened to earlier state (None if there was none). Raises
-    `Misuse` where that cannot be read, or is gone, unless `fresh` is asked for.
+    `Misuse` if that cannot be read, or is gone, unless `fresh` is asked for.
     """
     d, home = deployment, deployment.home
     run = uuid.uuid4().hex[:12]
@@ -353,7 +353,7 @@ def life_to_change(deployment: Deployment, plan: Plan) -> AppRun | None:
 
 
 def foreseen(deployment: Deployment, plan: Plan) -> Changes:
-    """The effect that `open_folder` would have on an app's state; nothing is touched. Raises `Misuse` where that cannot
+    """The effect that `open_folder` would have on an app's state; nothing is touched. Raises `Misuse` if that cannot
     be read, unless `fresh` is asked for."""
     d = deployment
     if not (d.home / "app.json").exists():
@@ -428,7 +428,7 @@ def _life_there(home: Path) -> AppRun:
 
 
 def former_life(home: Path) -> AppRun:
-    """The life that `app.json` tells of. Raises `Misuse`, with the ways out, where it cannot be read."""
+    """The life that `app.json` tells of. Raises `Misuse`, with the ways out, if it cannot be read."""
     try:
         found = _read(home)
         if found["format"] != STATE_FORMAT:

@@ -97,7 +97,7 @@ def check_no_groups(mode: str, files: Sequence[NodeFile], trial: Trial) -> None:
 
 
 def pair_figures(mode: str, files: Sequence[NodeFile], trial: Trial) -> Pair:
-    """The figures of a pair where deployment files give none. Raises `Misuse` where arguments do not fit together."""
+    """The figures of a pair where deployment files give none. Raises `Misuse` if arguments do not fit together."""
     trial.check(mode)
     if trial.pair is not None and not isinstance(trial.pair, Pair):
         raise Misuse(f"pair is a Pair, not {shown(trial.pair)}")
@@ -153,7 +153,7 @@ def check_groups(plan: Plan, mode: str, routing: str, alerts: str) -> None:
 
 
 def check_stateless(plan: Plan, trial: Trial) -> None:
-    """Raises `Misuse` where the nodes of an app that is scaled out with no layer would have to keep something."""
+    """Raises `Misuse` if the nodes of an app that is scaled out with no layer would have to keep something."""
     trial.refuse("groups of nodes; this app has no partitioning layer: give routing='hash:ATTRIBUTE'")
     kept = [f"query '{q.name}' {q.safety.reason}" for q in plan.queries if q.safety.level != "stateless"]
     kept += [f"aggregation '{a}' keeps what it adds up" for a in plan.aggregations]

@@ -74,7 +74,7 @@ class Deployer(Protocol):
     """Runs apps under their names."""
 
     def deploy(self, text: str, name: str) -> None:
-        """Runs an app, in place of one of this name. Raises SparkStreamError where it cannot."""
+        """Runs an app, in place of one of this name. Raises SparkStreamError if it cannot."""
         ...
 
     def names(self) -> Sequence[str]:
@@ -128,7 +128,7 @@ class CheckedApp:
 
 @dataclass(frozen=True)
 class ManagedApp:
-    """An app of a manager. `file`: the file of the watched directory that it is from; None where it came over HTTP."""
+    """An app of a manager. `file`: the file of the watched directory that it is from; None if it came over HTTP."""
 
     app: CheckedApp
     hosted: HostedApp
@@ -233,7 +233,7 @@ class Manager:
     def put(self, app: CheckedApp, file: str | None = None) -> tuple[ManagedApp, bool]:
         """Deploys an app in place of one of its name that came the same way, if there is one; and whether it is new.
 
-        Raises `NameTaken` where the name belongs to an app which came another way (`file`: see `ManagedApp`), and what
+        Raises `NameTaken` if the name belongs to an app which came another way (`file`: see `ManagedApp`), and what
         the deployer raises.
         """
         with self._lock:
@@ -246,7 +246,7 @@ class Manager:
             return self._deploy(app, file), former is None
 
     def remove(self, name: str, file: str | None = None) -> None:
-        """Stops an app and forgets it. Raises `NoSuchApp`, and `NameTaken` where it came another way than `file`."""
+        """Stops an app and forgets it. Raises `NoSuchApp`, and `NameTaken` if it came another way than `file`."""
         with self._lock:
             self._check_open()
             entry = self._entry(name)

@@ -90,7 +90,7 @@ def open_manager(options: ManagerOptions, deployer: Deployer, log: Log) -> Itera
 
 
 def _check_exposure(file: ManagerFile, address: Address, *, encrypted: bool) -> None:
-    """Raises `Misuse` where other machines would reach a manager without TLS, or with a password that all know."""
+    """Raises `Misuse` if other machines would reach a manager without TLS, or with a password that all know."""
     if address.loopback:
         return
     if not encrypted:

@@ -55,7 +55,7 @@ class Address:
 
 
 def address_of(host: str) -> Address:
-    """The address of a host's name. Raises `Misuse` where it has none."""
+    """The address of a host's name. Raises `Misuse` if it has none."""
     try:
         every = socket.getaddrinfo(host or "-", None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
@@ -66,7 +66,7 @@ def address_of(host: str) -> Address:
 
 
 def tls_context(cert: Path, key: Path) -> ssl.SSLContext:
-    """TLS with a certificate and its key, PEM files. Raises `Misuse` where they cannot be used."""
+    """TLS with a certificate and its key, PEM files. Raises `Misuse` if they cannot be used."""
     for what, path in (("--tls-cert", cert), ("--tls-key", key)):
         if not path.is_file():
             raise Misuse(f"{what}: there is no file {path}")

@@ -187,7 +187,7 @@ class Errors(Displayed):
 @dataclass(frozen=True)
 class StateSize:
     """The contents of a query, table, window or aggregation on a node. `rows`: events of windows and joins, partial
-    matches of patterns, rows of tables; None where they are not counted."""
+    matches of patterns, rows of tables; None if they are not counted."""
 
     bytes: int
     rows: int | None = None

@@ -133,7 +133,7 @@ class AggregationReader:
         return self._store.buckets(self.definition.id, per, BucketRange(*ALWAYS, most=1)).total
 
     def read(self, query: BucketQuery) -> BucketValues:
-        """The values of a query. Raises StoreError where the store is closed."""
+        """The values of a query. Raises StoreError if the store is closed."""
         groups = GroupFilter(only=query.group, merged=True)
         found = self._some_buckets(query, groups)
         if not len(found.starts):

@@ -327,7 +327,7 @@ class Truth:
     """The outputs of one node that takes all of a recording. `shards` names the nodes."""
 
     def __init__(self, app: str, source: Input, nodes: Nodes, shards: Sequence[str]) -> None:
-        """Raises SparkStreamError where the recording's beginning is not kept any more."""
+        """Raises SparkStreamError if the recording's beginning is not kept any more."""
         self.app, self.source, self.nodes, self.shards = app, source, nodes, shards
         self.recording = source.read()
         self._traced = nodes.with_tracing(every=self.recording.events <= FEW_EVENTS)

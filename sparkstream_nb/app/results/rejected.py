@@ -41,7 +41,7 @@ def errors_of(app: str, store: Store) -> Errors:
 
 @dataclass(frozen=True)
 class Rejected:
-    """A row, an event or a message that was not taken: `at` is its time (ms), None where it has none. `values` of a
+    """A row, an event or a message that was not taken: `at` is its time (ms), None if it has none. `values` of a
     message are its `source`, its text, `message`, and the transport properties that its mapping reads, `properties`;
     of a row of a file that is not whole, its text, `row`."""
 
@@ -135,7 +135,7 @@ def _time_of(id: int, at: Any) -> int | None:
 
 def to_events(error: Rejected, schema: Schema, given: ReplayContext) -> InputBatch:
     """An error as an event of its stream, or as the events of its message; one without a time gets the present time.
-    Raises SparkStreamError where its values do not fit."""
+    Raises SparkStreamError if its values do not fit."""
     at = given.now if error.at is None else error.at
     if isinstance(error.values, dict):
         _check_event(error.values)
@@ -162,7 +162,7 @@ def _check_event(values: Mapping[str, Any]) -> None:
 
 
 def _read_again(values: dict[str, Any], given: ReplayContext, at: int) -> tuple[list[Any], Array]:
-    """The columns and times of a message's events. Raises SparkStreamError where it still cannot be read."""
+    """The columns and times of a message's events. Raises SparkStreamError if it still cannot be read."""
     source = str(values.get("source", ""))
     reader = given.messages_of(source)
     if reader is None:

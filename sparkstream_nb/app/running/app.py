@@ -145,7 +145,7 @@ class App(ReplayedApp):
 
     def _active(self, text: str) -> dict[str, RetrievalAnswer]:
         """The answer of each group's active node, the first one where two take themselves for it, by node. Raises
-        SiddhiRuntimeError where a group has none."""
+        SiddhiRuntimeError if a group has none."""
         groups = self.deployment.groups
         assert groups is not None
         if isinstance(groups, Distributed):
@@ -402,7 +402,7 @@ class App(ReplayedApp):
         """Takes nothing more in, and waits until all that came in is committed and Spark is done with it, and a while
         for the sinks; then stops.
 
-        Raises SparkStreamError where that fails, or takes Spark longer than `seconds` after the last commit."""
+        Raises SparkStreamError if that fails, or takes Spark longer than `seconds` after the last commit."""
         with self._lock:
             self._stop_clock()
             self._end_feeds()
@@ -444,7 +444,7 @@ class App(ReplayedApp):
 
 
 def check_feed(plan: Plan, stream: str, source: Any, reading: Reading = AS_IT_IS) -> None:
-    """Raises SparkStreamError where `App.feed` of an app of `plan` would refuse these arguments. Nothing starts."""
+    """Raises SparkStreamError if `App.feed` of an app of `plan` would refuse these arguments. Nothing starts."""
     if stream not in plan.streams:
         raise Misuse(nearest(f"{plan.name or 'the app'} has no stream '{stream}'", stream, plan.streams))
     check_source(source, reading.shape(stream, plan.schema(stream)))

@@ -73,7 +73,7 @@ class FeedTarget:
         return now + self.spacing_ms * events if self.spacing_ms else None
 
     def tag_tasks(self) -> contextlib.AbstractContextManager[None]:
-        """Marks the tasks started inside, for `App.interrupt`. Raises SparkStreamError where Spark has ended."""
+        """Marks the tasks started inside, for `App.interrupt`. Raises SparkStreamError if Spark has ended."""
         return self.session.tag_tasks(self.tag)
 
     @property
@@ -335,7 +335,7 @@ class Feed(Displayed):
         self._order(stopping=True)
 
     def wait(self, timeout: float | None = None) -> FeedReport:
-        """The report, when the feed is done or stopped. Raises SparkStreamError where it failed, and TimeoutError after
+        """The report, when the feed is done or stopped. Raises SparkStreamError if it failed, and TimeoutError after
         `timeout` seconds. Ctrl-C ends the waiting alone."""
         with self._changed:
             if not self._changed.wait_for(lambda: not self.active, timeout):
@@ -416,7 +416,7 @@ class Feed(Displayed):
         return FeedReport(self.app, self.stream, 0, 0, final.seconds)
 
     def _run_slices(self) -> bool:
-        """Puts slice after slice into the app; False where it was stopped before the last one."""
+        """Puts slice after slice into the app; False if it was stopped before the last one."""
         loaded = load(self._target, self._request)
         loaded.typed = feeds.with_own_files(loaded.typed, self._target.inbox.folder)
         with self._changed:

@@ -179,7 +179,7 @@ class ReplayedApp(RunningApp):
         return self._known_truth
 
     def _read_input(self) -> Input:
-        """The app's recorded input since it began. Raises SparkStreamError where it was another app for a part of
+        """The app's recorded input since it began. Raises SparkStreamError if it was another app for a part of
         that."""
         if self._life.change:
             raise SparkStreamError(
@@ -223,7 +223,7 @@ class ReplayedApp(RunningApp):
         return study(self._target, replayed, self._material(feed, time, reading), nodes, routings)
 
     def _material(self, feed: Mapping[str, Any] | None, time: str | None, reading: Reading | None) -> Material:
-        """The input so far, or a feed that is never committed. Raises `Misuse` where both `time` and `reading` say
+        """The input so far, or a feed that is never committed. Raises `Misuse` if both `time` and `reading` say
         which column has the event times."""
         self._check_open()
         if reading is not None and not isinstance(reading, Reading):

@@ -271,7 +271,7 @@ class RunningApp(Displayed):
             raise
 
     def _found(self, folder: Path) -> Found:
-        """The contents of the app's folder. Raises SparkStreamError where the checkpoint or the journal cannot be
+        """The contents of the app's folder. Raises SparkStreamError if the checkpoint or the journal cannot be
         read."""
         checkpoint, entries = self._stream.checkpoint, self._inbox.position.seq
         spark = checkpoint.read_progress()
@@ -364,7 +364,7 @@ class RunningApp(Displayed):
 
     @deferred()
     def start(self) -> None:
-        """Starts the app, or starts it again where it left off. Raises SparkStreamError where that cannot be."""
+        """Starts the app, or starts it again where it left off. Raises SparkStreamError if that cannot be."""
         with self._lock:
             self._check_open()
             if self._stopped:
@@ -516,7 +516,7 @@ class RunningApp(Displayed):
         return self
 
     def _check_open(self) -> None:
-        """Raises `Misuse` where this app was closed: a variable may still hold it after a new deployment."""
+        """Raises `Misuse` if this app was closed: a variable may still hold it after a new deployment."""
         if self._closed:
             raise Misuse(
                 f"this app '{self.name}' is closed, as it was deployed again or all apps were stopped. "
@@ -535,7 +535,7 @@ class RunningApp(Displayed):
         return self._listeners.add(callback)
 
     def flush(self) -> None:
-        """Waits until everything sent is committed. Raises SparkStreamError where the app failed."""
+        """Waits until everything sent is committed. Raises SparkStreamError if the app failed."""
         with self._cancel_on_interrupt():
             self._settle(None)
 
@@ -664,7 +664,7 @@ class RunningApp(Displayed):
         return replace(sent, nodes=taking)
 
     def _taking_nodes(self, batch: InputBatch, route: str) -> tuple[str, ...]:
-        """The shard ids of the nodes that take a batch which comes in next; none where nodes take turns."""
+        """The shard ids of the nodes that take a batch which comes in next; none if nodes take turns."""
         if self.deployment.groups is not None:
             return ()
         over = self._life.over or tuple(range(self._life.began))
@@ -806,7 +806,7 @@ class RunningApp(Displayed):
         return max(int(clock.time() * 1000), self._inbox.position.clock or 0)
 
     def _latest(self) -> int | None:
-        """The last time (ms) at which an event is taken; None where all are."""
+        """The last time (ms) at which an event is taken; None if all are."""
         most = self.deployment.max_ahead
         return None if most is None else int(clock.time() * 1000) + most
 

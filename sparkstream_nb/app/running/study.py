@@ -72,7 +72,7 @@ class Study(Displayed):
 
     @property
     def best(self) -> str | None:
-        """The routing that repairs most; None where only one node was tried."""
+        """The routing that repairs most; None if only one node was tried."""
         return self.routings[0].route if self.routings else None
 
     @cached_property

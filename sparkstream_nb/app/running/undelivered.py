@@ -35,7 +35,7 @@ class FaultStreams:
     routing: str
 
     def __call__(self, setup: SinkSetup, place: OutputPlace, events: pa.Table, reason: str) -> bool:
-        """A `FaultSender`. Raises SparkStreamError where the journal cannot be written."""
+        """A `FaultSender`. Raises SparkStreamError if the journal cannot be written."""
         # Who holds the lock may be waiting for the sink to end.
         if not self.lock.acquire(timeout=_PATIENCE):
             return False

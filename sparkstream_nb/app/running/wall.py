@@ -159,7 +159,7 @@ class WallTicker:
                     changed.wait(min(seconds or _LOOK_SECONDS, _LOOK_SECONDS))
 
     def _send(self, ending: threading.Event) -> bool:
-        """Sends the tick that is due; False where the app does not take it now."""
+        """Sends the tick that is due; False if the app does not take it now."""
         inlet = self._inlet
         with inlet.lock:
             if ending.is_set() or not inlet.running():

@@ -48,7 +48,7 @@ class StoreMaintenance:
     """Why the tables do not fit the app."""
 
     def shards(self) -> list[tuple[str, str, int]]:
-        """(aggregation, shard id, stored rows) of each. Raises StoreError where the tables do not fit the app."""
+        """(aggregation, shard id, stored rows) of each. Raises StoreError if the tables do not fit the app."""
         self._check()
         return [(a, s.shard, s.rows) for a in self.aggregations for s in self.store.shards(a)]
 
@@ -112,7 +112,7 @@ class StoreMaintenance:
 def open_maintenance(app: StoredApp, aggregation: str | None = None) -> Iterator[StoreMaintenance]:
     """Opens the store of an app, for one of its aggregations or for all. No node of the app may run meanwhile.
 
-    Tables that do not fit are accepted, as mending them is what upkeep is for. Raises StoreError where a database
+    Tables that do not fit are accepted, as mending them is what upkeep is for. Raises StoreError if a database
     cannot be opened, `Misuse` for an aggregation that there is not, and SiddhiError for a wrong app.
     """
     files: tuple[NodeFile, ...] = tuple(node_files(list(app.conf), references=app.references)) if app.conf else ()

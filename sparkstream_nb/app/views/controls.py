@@ -24,7 +24,7 @@ LASTING = 30_000
 
 @dataclass(frozen=True)
 class FaultStatus:
-    """The outcome of a fault: its clock (ms) after the first step and now, None where no event came in yet, and the
+    """The outcome of a fault: its clock (ms) after the first step and now, None if no event came in yet, and the
     faults that were added to those that were planned."""
 
     first: int | None

@@ -23,7 +23,7 @@ from ..columnar.jit import inlined, kernel
 class PartialRows:
     """`bucket` int64[n] (start, ms), `group` int32[n] (ids of `groups.Keys`), one column of n rows per base column.
 
-    `last` int64[n] is the time of the event whose plain attributes are kept; None where the aggregation keeps none.
+    `last` int64[n] is the time of the event whose plain attributes are kept; None if the aggregation keeps none.
     """
 
     bucket: Array

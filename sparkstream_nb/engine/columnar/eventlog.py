@@ -163,7 +163,7 @@ class EventLog:
         return mask
 
     def null_mask(self, i: int) -> Array | None:
-        """The null mask of attribute `i`, by position; None where nothing is null."""
+        """The null mask of attribute `i`, by position; None if nothing is null."""
         return self._null[i]
 
     def assign(self, i: int, positions: Array, column: Column) -> None:

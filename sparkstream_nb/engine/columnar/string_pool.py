@@ -112,7 +112,7 @@ class StringPool:
             self._arrow.extend(texts, np.frombuffer(b"".join(written), np.uint8))
 
     def track_buffers(self) -> tuple[Tracked, Tracked] | None:
-        """All strings by code as they are saved: where each ends (from the second offset on), and the bytes. None where
+        """All strings by code as they are saved: where each ends (from the second offset on), and the bytes. None if
         Arrow's form lacks one."""
         self._in_arrow()
         return None if self.halves else self._arrow.track_buffers()

@@ -265,7 +265,7 @@ def _forget(
 
 
 def earliest(times: Iterable[int | None]) -> int | None:
-    """The least of some times, of which None are never; None where all are."""
+    """The least of some times, of which None are never; None if all are."""
     return min((t for t in times if t is not None), default=None)
 
 

@@ -393,7 +393,7 @@ def _compile_pattern(pattern: str) -> tuple[Any, int]:
 
 
 def compile_java(pattern: str) -> Any:
-    """The compiled pattern. Raises RowFailure where Java raises PatternSyntaxException, and for what asks for too much:
+    """The compiled pattern. Raises RowFailure if Java raises PatternSyntaxException, and for what asks for too much:
     more than `MOST_CHARACTERS`, `MOST_PIECES` or `MOST_NESTED`."""
     return _COMPILED.of(pattern)
 

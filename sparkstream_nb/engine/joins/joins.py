@@ -174,7 +174,7 @@ class JoinOp:
         return self._with_windows(outs[0], outs[1], clock)
 
     def next_due(self) -> int | None:
-        """The earliest time (ms) at which the clock alone can bring out a joined row; None where no time does."""
+        """The earliest time (ms) at which the clock alone can bring out a joined row; None if no time does."""
         return earliest(s.next_due() for s in self.steps if s is not None)
 
     def event_by_event(
@@ -375,7 +375,7 @@ class JoinOp:
         return self.join.kind == "full outer" or self.join.kind == ("left outer" if s == 0 else "right outer")
 
     def _frame(self, ops: Ops, op: Array, place: Array) -> LazyRows:
-        """Matches, the rows that match nothing where the join is outer on their side, and RESET rows, by op."""
+        """Matches, the rows that match nothing if the join is outer on their side, and RESET rows, by op."""
         side, kinds = ops.side, ops.kinds
         extra = np.empty(0, np.int64)
         if self._last == EXPIRED:

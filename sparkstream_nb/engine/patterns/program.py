@@ -220,7 +220,7 @@ class Filters:
         return [*self._push(e, p), c.ASSERT]
 
     def _leaps(self, e: Logic, p: int) -> list[int] | None:
-        """Code for an `or` whose left operands are plain comparisons; None where they are not."""
+        """Code for an `or` whose left operands are plain comparisons; None if they are not."""
         if not isinstance(e.left, Compare):
             return None
         left, right = self._load(e.left.left, p), self._load(e.left.right, p)

@@ -36,7 +36,7 @@ class Limiter(Protocol):
         ...
 
     def next_due(self) -> int | None:
-        """The earliest time (ms) at which the clock alone can let rows out; None where no time does."""
+        """The earliest time (ms) at which the clock alone can let rows out; None if no time does."""
         ...
 
     def forget(self, parts: Array) -> None:

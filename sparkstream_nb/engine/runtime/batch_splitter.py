@@ -81,7 +81,7 @@ def _trace(
     operators: Sequence[Operator], i: int, passes: bool, causes: dict[str, set[int | None]], seen: set[tuple[int, bool]]
 ) -> bool:  # fmt: skip
     """Adds to `causes` what may have operator i put something out: events that come to its streams, and pass its
-    filters where `passes` (one that fails in it goes to a fault stream). False where a timer may."""
+    filters where `passes` (one that fails in it goes to a fault stream). False if a timer may."""
     op = operators[i]
     if (i, passes) in seen:
         return True

@@ -187,7 +187,7 @@ class _EventPaths:
         return tuple(ordered)
 
     def _compare(self, a: Sequence[Way], b: Sequence[Way]) -> int:
-        """-1 or 1 as an event comes by `a` or by `b` first; 0 where no event comes by both."""
+        """-1 or 1 as an event comes by `a` or by `b` first; 0 if no event comes by both."""
         found = set()
         for x in a:
             for y in b:

@@ -44,7 +44,7 @@ class Operator(Protocol):
 
     def next_due(self) -> int | None:
         """The earliest time (ms) at which the clock alone can make it do what shows: it may be too early, never too
-        late. None where no time does."""
+        late. None if no time does."""
         ...
 
     def state(self) -> Any: ...
@@ -56,7 +56,7 @@ class Operator(Protocol):
 
     @property
     def rows(self) -> int | None:
-        """Events, partial matches or rows that it holds; None where they are not counted."""
+        """Events, partial matches or rows that it holds; None if they are not counted."""
         ...
 
 

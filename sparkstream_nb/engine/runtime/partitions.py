@@ -131,7 +131,7 @@ class Instances:
         return min(step, clock.last)
 
     def next_due(self) -> int | None:
-        """The first look for idle keys (ms) that finds one; None where none will."""
+        """The first look for idle keys (ms) that finds one; None if none will."""
         if self.purge is None or self._check is None or not self.numbers:
             return None
         seen = grown(self._seen, self.count)[list(self.numbers.values())]

@@ -125,7 +125,7 @@ class QueryOp:
         return () if self._join is None else self._join.looked
 
     def next_due(self) -> int | None:
-        """The earliest time (ms) at which the clock alone can make the query emit; None where no time does."""
+        """The earliest time (ms) at which the clock alone can make the query emit; None if no time does."""
         sources = (self._steps, self._join, self._pattern, self._limiter)
         return earliest(s.next_due() for s in sources if s is not None)
 
@@ -265,7 +265,7 @@ class QueryOp:
 
     @property
     def rows(self) -> int | None:
-        """Events that the query's window or join holds, or partial matches of its pattern; None where it has none."""
+        """Events that the query's window or join holds, or partial matches of its pattern; None if it has none."""
         if self._steps is not None:
             return self._steps.rows
         if self._join is not None:

@@ -81,7 +81,7 @@ def _leads(plan: nodes.Plan, query: nodes.Query, table: str, seen: set[str]) -> 
 
 
 def _asked_and_inserted(plan: nodes.Plan, query: nodes.Query, condition: Expr, table: str) -> tuple[int, ...]:
-    """The attributes of the table that the condition asks to equal the values that then come into the table; none where
+    """The attributes of the table that the condition asks to equal the values that then come into the table; none if
     it asks for anything else."""
     equal = key_equalities(condition, TABLE)
     definition = plan.tables[table]

@@ -371,7 +371,7 @@ class InputSteps:
 
     @property
     def rows(self) -> int | None:
-        """Events that the window holds, and those that wait to be reordered; None where neither is there."""
+        """Events that the window holds, and those that wait to be reordered; None if neither is there."""
         found = [s.reorder.held for s in self._steps if isinstance(s, _ReorderOp)]
         if self.window is not None and (own := rows_held(self.window)) is not None:
             found.append(own)

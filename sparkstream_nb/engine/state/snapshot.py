@@ -155,7 +155,7 @@ class _Saver(_SnapshotWriter):
 
 
 def save_parts(state: Any, strings: StringPool) -> list[Buffer | Tracked] | None:
-    """The parts of `state` as a runner stores it; None where strings cannot be written so. `state` may have arrays that
+    """The parts of `state` as a runner stores it; None if strings cannot be written so. `state` may have arrays that
     are tracked, and columns of them. The parts mean something until it changes."""
     texts = strings.track_buffers()
     if texts is None:

@@ -87,7 +87,7 @@ class Window(Protocol):
     @property
     def stamps(self) -> int | None:
         """The kind of rows that Siddhi stamps with the time of a batch, but only from where a join's last look ended;
-        None where it does not go on from there."""
+        None if it does not go on from there."""
         ...
 
     @property
@@ -111,7 +111,7 @@ class Window(Protocol):
         ...
 
     def next_due(self) -> int | None:
-        """The earliest time (ms) at which the clock alone can bring out a row; None where no time does. It may be too
+        """The earliest time (ms) at which the clock alone can bring out a row; None if no time does. It may be too
         early, and in the past where instances wait for the next movement of the clock, but is never too late."""
         ...
 

@@ -225,7 +225,7 @@ class AggregationView(Following):
     # ------------------------------------------------------------------------------------------- the interactive form
 
     def _made(self) -> LiveOutput | None:
-        """None where ipywidgets or anywidget cannot be loaded."""
+        """None if ipywidgets or anywidget cannot be loaded."""
         try:
             from .live import LiveOutput  # takes a second to load
         except ImportError:

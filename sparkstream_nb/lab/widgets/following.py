@@ -63,7 +63,7 @@ class Following:
     with `lock` held. `interval`: seconds between two drawings, at least."""
 
     _output: LiveOutput | None = None
-    """None where nothing is put out, or not as a widget."""
+    """None if nothing is put out, or not as a widget."""
 
     def __init__(self, followed: Followed, interval: float) -> None:
         self.lock = threading.RLock()

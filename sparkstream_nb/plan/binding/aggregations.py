@@ -66,7 +66,7 @@ class _Columns:
 
 
 def bind_aggregation(d: tree.AggregationDefinition, symbols: Symbols) -> AggregationDef:
-    """One aggregation. Raises SiddhiBindError where a rule of incremental aggregation is broken."""
+    """One aggregation. Raises SiddhiBindError if a rule of incremental aggregation is broken."""
     found = symbols.find(d.id)
     if found is not None:
         raise SiddhiBindError(

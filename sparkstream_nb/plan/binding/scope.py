@@ -83,7 +83,7 @@ class Scope:
         return EventRef(Type.OBJECT, entry.slot, self._of_own_name(entry, index), span=span)
 
     def all_attributes(self, span: Span) -> list[Ref]:
-        """The attributes of all entries, for `*`. Raises SiddhiBindError where two have one name."""
+        """The attributes of all entries, for `*`. Raises SiddhiBindError if two have one name."""
         out: list[Ref] = []
         seen: dict[str, VisibleEvent] = {}
         for entry in self.entries:

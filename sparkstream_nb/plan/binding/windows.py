@@ -33,7 +33,7 @@ def bind_window_condition(text: str, schema: Schema, source: str = "the window")
 
 
 def window_condition(args: Sequence[Expr], schema: Schema, source: str | None) -> Expr | None:
-    """The condition of a window whose expression is a constant; None where an attribute gives it, event by event.
+    """The condition of a window whose expression is a constant; None if an attribute gives it, event by event.
 
     Errors get the string's place in the app.
     """

@@ -87,7 +87,7 @@ _ESCAPES = {r"\n": "\n", r"\r": "\r", r"\t": "\t"}
 
 
 def source_mapping(mapping: tree.Annotation | None, schema: Schema) -> SourceMapping:
-    """The mapping of a source, `@map` or None where it has none, to a stream with this schema.
+    """The mapping of a source, `@map` or None if it has none, to a stream with this schema.
 
     Raises SiddhiBindError for a wrong mapping, NotInThisBuild for mappings of other types.
     """
@@ -120,7 +120,7 @@ def source_mapping(mapping: tree.Annotation | None, schema: Schema) -> SourceMap
 
 
 def sink_mapping(mapping: tree.Annotation | None, schema: Schema) -> SinkMapping:
-    """The mapping of a sink, `@map` or None where it has none, of a stream with this schema.
+    """The mapping of a sink, `@map` or None if it has none, of a stream with this schema.
 
     Raises SiddhiBindError for a wrong mapping, NotInThisBuild for mappings of other types.
     """

@@ -67,7 +67,7 @@ class Parts:
 
 
 def led_by(plan: n.Plan, routing: str) -> tuple[str, ...] | None:
-    """The names of the queries that a leader has under a routing, in the order of the text; None where all is right
+    """The names of the queries that a leader has under a routing, in the order of the text; None if all is right
     without one. A leader may be there for aggregations and triggers alone."""
     named = dependent_queries(plan, routing)
     apart = [a for a in plan.aggregations.values() if aggregation_safety(plan, a).level == "node-dependent"]

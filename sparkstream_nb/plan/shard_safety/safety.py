@@ -211,7 +211,7 @@ class _Propagation:
         return n.Safety("node-dependent", f"{own.reason}, and its input is keyed by another attribute")
 
     def _trace(self, candidate: Keys) -> dict[str, str] | None:
-        """The routed streams' attributes that a candidate's come from, None where one is computed."""
+        """The routed streams' attributes that a candidate's come from, None if one is computed."""
         keys: dict[str, str] = {}
         for source, attribute in candidate.items():
             origins = self._origins(source, attribute)

@@ -33,7 +33,7 @@ def _dependent(reason: str) -> Own:
 
 
 def merged_keys(one: Mapping[str, str], two: Mapping[str, str]) -> dict[str, str] | None:
-    """Both key maps in one; None where a stream would need two keys."""
+    """Both key maps in one; None if a stream would need two keys."""
     out = dict(one)
     for stream, attribute in two.items():
         if out.setdefault(stream, attribute) != attribute:
@@ -155,7 +155,7 @@ def partition_rule(p: n.Partition, q: n.Query, rules: SafetyRules) -> Own:
 
 
 def _timed_in_partition(q: n.Query, rules: SafetyRules) -> str | None:
-    """Why instances on one node do not go their own ways (rule 7); None where they do."""
+    """Why instances on one node do not go their own ways (rule 7); None if they do."""
     if q.rate is not None and q.rate.unit != "events":
         return "its output rate goes on in turns with those of other keys on the node"
     if q.select.aggregates and any(s.id in rules.chunked_streams for s in sources(q)):
@@ -306,7 +306,7 @@ def _found_by(key: dict[str, str], q: n.Query) -> dict[str, str]:
 
 
 def _may_be_missing(i: n.Input) -> Iterator[int]:
-    """The slots that may be empty where the query puts something out."""
+    """The slots that may be empty if the query puts something out."""
     match i:
         case n.JoinInput():
             if i.kind in ("right outer", "full outer"):

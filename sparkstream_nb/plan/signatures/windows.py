@@ -347,7 +347,7 @@ TABLE: Mapping[str, Signature] = signatures(
 
 
 def argument(window: WindowStep, parameter: str) -> Expr | None:
-    """The argument of a bound window that the signature calls `parameter`; None where the call has none."""
+    """The argument of a bound window that the signature calls `parameter`; None if the call has none."""
     return _find_argument(TABLE[window.function], window.args, parameter)
 
 

@@ -115,7 +115,7 @@ class _ForkRequest:
 
     @staticmethod
     def of(connection: socket.socket) -> _ForkRequest:
-        """Raises OSError or ValueError where it does not come."""
+        """Raises OSError or ValueError if it does not come."""
         connection.settimeout(_REQUEST_SECONDS)
         head, files, _, _ = socket.recv_fds(connection, 4, 3)
         try:

@@ -54,7 +54,7 @@ class CommittedUpTo:
 
 def left(home: Path, shared: Shared | None) -> list[int]:
     """The micro-batches of the life in the folder `home` that are handed over and not committed, in order. Raises
-    OSError where the shared address cannot be reached."""
+    OSError if the shared address cannot be reached."""
     return sorted(number for number in _list_handed_over(_files(home, shared)) if number > CommittedUpTo.of(home).batch)
 
 

@@ -45,7 +45,7 @@ Columns = Mapping[str, list[Any]]
 """Rows by the columns of `journal.COLUMNS`."""
 
 folder: Path | None = None
-"""The folder of the fork server that this process was forked from; None where it was not."""
+"""The folder of the fork server that this process was forked from; None if it was not."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def prefix(run: str) -> str:
 
 
 def work_in_host(work: PackedWork, partition: int, state: NodeState, key: int, given: Columns) -> Columns | None:
-    """The results of a node's entries, which the host of the partition works on; None where no host can be had, and
+    """The results of a node's entries, which the host of the partition works on; None if no host can be had, and
     nothing was done. Raises the errors that are raised in the host."""
     if folder is None or not work.keep:
         return None
@@ -134,7 +134,7 @@ def work_in_host(work: PackedWork, partition: int, state: NodeState, key: int, g
 
 
 def _connect_to_host(folder: Path, name: str) -> socket.socket:
-    """A connection to a host, for which the fork server is asked where it does not answer. Raises OSError where there
+    """A connection to a host, for which the fork server is asked where it does not answer. Raises OSError if there
     is none."""
     with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
         return _connection(folder / name)

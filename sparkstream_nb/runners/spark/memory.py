@@ -20,7 +20,7 @@ _GROUP = Path("/sys/fs/cgroup/memory.max")
 
 
 def limit() -> int | None:
-    """Bytes; None where neither the variable nor the system tells. Raises `Misuse` where the variable is no size."""
+    """Bytes; None if neither the variable nor the system tells. Raises `Misuse` if the variable is no size."""
     own = os.environ.get(VARIABLE)
     if own:
         return bytes_of(VARIABLE, own)

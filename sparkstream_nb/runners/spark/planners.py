@@ -45,7 +45,7 @@ class Planners:
     """Records selectors while Spark's threads wait in them, and closes those that are no longer used."""
 
     def __init__(self, jvm: Any, folder: Path) -> None:
-        """Answers processes that were started by the command in this folder. Raises OSError where it cannot."""
+        """Answers processes that were started by the command in this folder. Raises OSError if it cannot."""
         self.folder = folder
         self._jvm = jvm
         self._lock = threading.Lock()

@@ -90,7 +90,7 @@ def collect() -> None:
 @dataclass
 class Runners:
     """Python processes that plan micro-batches, of all queries: (thread that looks after one, worker, process), all
-    Java's, the latter None where Spark has ended the process itself and keeps the thread. Those whose process has ended
+    Java's, the latter None if Spark has ended the process itself and keeps the thread. Those whose process has ended
     are let go."""
 
     found: list[tuple[Any, Any, Any]] = field(default_factory=list)

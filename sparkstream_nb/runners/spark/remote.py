@@ -102,7 +102,7 @@ def fingerprint() -> str:
 
 
 def _seen_by_a_worker(session: SparkSession) -> str:
-    """The fingerprint of the package that a Python worker has; empty where it has none."""
+    """The fingerprint of the package that a Python worker has; empty if it has none."""
 
     def look(batches: Iterable[Any]) -> Iterator[Any]:  # sent by value: the worker may lack this module
         import pyarrow

@@ -50,7 +50,7 @@ class SparkSessionOfApps:
     """A `protocol.Session` whose apps run on Spark."""
 
     def __init__(self, session: SparkSession) -> None:
-        """Raises SparkUnavailable where the Spark that does the work is too old."""
+        """Raises SparkUnavailable if the Spark that does the work is too old."""
         self.spark, self.about = session, check_version(session.version)
 
     @property

@@ -111,13 +111,13 @@ def _connect(address: str, settings: Mapping[str, str]) -> SparkSession:
 
 
 def _reach(address: str) -> None:
-    """Raises OSError where nothing listens at a Connect address: its client would go on trying for long."""
+    """Raises OSError if nothing listens at a Connect address: its client would go on trying for long."""
     place = urlsplit(address)
     socket.create_connection((place.hostname or "", place.port or 15002), _CONNECT_SECONDS).close()
 
 
 def _reach_master(master: str) -> None:
-    """Raises SparkUnavailable where nothing listens at a master of a cluster: Spark would go on trying for minutes, and
+    """Raises SparkUnavailable if nothing listens at a master of a cluster: Spark would go on trying for minutes, and
     then stop all that it has in this process."""
     try:
         places = masters_of(master)
@@ -160,7 +160,7 @@ def _start(master: str, settings: dict[str, str]) -> SparkSession:
 
 
 def check_protobuf() -> None:
-    """Raises SparkUnavailable where protobuf is older than the one that made the code of pyspark's stateful processors:
+    """Raises SparkUnavailable if protobuf is older than the one that made the code of pyspark's stateful processors:
     their processes would end with a traceback each."""
     try:
         import_module(_STATE_MESSAGES)

@@ -47,8 +47,8 @@ def check_master(master: str | None) -> None:
 
 
 def masters_of(master: str) -> list[tuple[str, int]]:
-    """Hosts and ports of a cluster's master, or of several of which one has to answer; none where they are not known.
-    Raises OSError where YARN's configuration is not there or cannot be read."""
+    """Hosts and ports of a cluster's master, or of several of which one has to answer; none if they are not known.
+    Raises OSError if YARN's configuration is not there or cannot be read."""
     if master.startswith("spark://"):
         return [(place.hostname or "", place.port or 7077) for place in map(urlsplit, _each(master))]
     if master.startswith("k8s://"):
