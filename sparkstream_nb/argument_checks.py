@@ -1,4 +1,4 @@
-"""Checks of the arguments that a person gives: each raises `Misuse`, one line that names the argument.
+"""Checks of the user's arguments: each raises `Misuse`, one line that names the argument.
 
 All but `require_str` let None pass, which stands for an argument that was left out.
 """

@@ -423,7 +423,7 @@ def fmt(options: Any) -> int:
 
 
 def _format_file(path: str, *, check: bool) -> bool:
-    """Formats a file, or standard input; with `check` tells whether that would change it."""
+    """Format a file, or standard input; with `check`, returns whether that would change it."""
     from .lang.format import format_text
 
     with text_of(path) as text:
@@ -553,7 +553,7 @@ def _answer(case: Case, run_case: Callable[[Case], Any]) -> Case:
 
 
 def run_app(options: Any) -> int:
-    """`sparkstream run`. What can be told of app, feeds and options before Spark starts is told before."""
+    """`sparkstream run`. Errors of app, feeds and options that can be found before Spark starts are reported before."""
     plan = _compile_plan(options)
     from .app import Reading, check_feed, deploy
     from .app.deployment.folder import document_home, document_name
@@ -643,7 +643,7 @@ def _one_after_the_other(feeds: Sequence[tuple[str, str]]) -> str:
 
 
 def _follow(app: App, seconds: int | None) -> None:
-    """Lets an app run, so long or until it is told to end."""
+    """Let an app run, for `seconds` or until it is ended."""
     ended = threading.Event()
     until = "for Ctrl-C" if seconds is None else f"{seconds} s, or for Ctrl-C"
     print(f"{app.name} runs; it waits {until}.", file=sys.stderr)

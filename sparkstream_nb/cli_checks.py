@@ -89,7 +89,8 @@ def _each(options: Any, one: Callable[[str], None]) -> int:
 
 
 def check(options: Any) -> int:
-    """`sparkstream check`. What this build cannot run is said; as it is no mistake, the exit code is 0."""
+    """`sparkstream check`. Parts that this build cannot run are printed; as they are not mistakes, the exit code is 0.
+    """
     from .plan.gaps import found_so_far, what_cannot_run
 
     opened = _opener(options)

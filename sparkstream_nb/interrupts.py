@@ -1,8 +1,8 @@
-"""Ctrl-C and a notebook's Stop button: the parts of a call that they do not break in the middle, and those they do.
+"""Ctrl-C and a notebook's Stop button: parts of a call that they interrupt, and parts that they do not.
 
 Python raises KeyboardInterrupt between any two instructions of the main thread. A part that has to be carried out
-whole, such as one app taking the place of another, is `deferred`: an interrupt inside is raised at its end. What waits,
-for Spark or for a commit, is `interruptible` inside.
+whole, such as one app taking the place of another, is `deferred`: an interrupt inside is raised at its end. Waits
+inside, for Spark or for a commit, are `interruptible`.
 
 These are classes: a generator that is left in the middle of its beginning would run its end whenever it is collected.
 """

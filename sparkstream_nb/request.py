@@ -2,7 +2,7 @@
 
 Each field is a parameter of `deploy`, with its type, its default and, as `Parameter`, its check, its option on the
 command line and in the magics, and whether `app.json` records it. `options.py` makes the options from it,
-`app/config/record.py` the record, and `app/planning.py` the deployment. `deploy`'s docstring says what each one does.
+`app/config/record.py` the record, and `app/planning.py` the deployment. `deploy`'s docstring describes each one.
 
 Loads little but the standard library, so that `sparkstream check` starts at once.
 """

@@ -94,7 +94,7 @@ class Site(Protocol):
 
 
 def run_to_end(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> None:
-    """Runs `work` on a loop of this thread alone, cancels what else is left on it then, and closes it."""
+    """Run `work` on a loop of this thread alone, then cancel other tasks left on it, and close it."""
     asyncio.set_event_loop(loop)
     try:
         loop.run_until_complete(work)
@@ -292,7 +292,7 @@ class _Exchange(HTTPMessageDelegate):
         return wrong
 
     def _wrong_length(self, request: Request) -> tuple[HTTPStatus, str] | None:
-        """Why the body of a request is not taken, by what its headers say of its length."""
+        """The reason for which the body of a request is refused, from the headers on its length."""
         if "Transfer-Encoding" in request.headers:
             return HTTPStatus.LENGTH_REQUIRED, "a request needs a Content-Length"
         length = _length(request.headers)

@@ -54,7 +54,7 @@ for _name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_NOINHERIT", "O_BINARY"
 
 
 def write_at(file: int, data: bytes | memoryview, at: int) -> int:
-    """Writes into an open file at a place; how many bytes. Where the file is read and written next is of no account."""
+    """Write into an open file at a place; returns the number of bytes. The file's own position does not matter."""
     if hasattr(os, "pwrite"):
         return os.pwrite(file, data, at)
     os.lseek(file, at, os.SEEK_SET)
@@ -87,8 +87,9 @@ _OPENS_FOLDERS = hasattr(os, "O_DIRECTORY")
 
 
 def put_in_place(new: Path, path: Path) -> None:
-    """Gives the file `new` the name `path`, whole: in place of the file that has it, if any. Windows refuses that while
-    somebody has that file open, so it is tried for a while."""
+    """Rename the file `new` to `path` atomically, replacing the file of that name, if any. Windows refuses that while
+    the file is open, so it is tried for a while.
+    """
     end = time.monotonic() + _SECONDS
     while True:
         try:
@@ -141,7 +142,7 @@ def _lock(file: IO[Any] | int, *, shared: bool, wait: bool) -> None:
 
 
 def is_mine(found: os.stat_result) -> bool:
-    """True if a file is this user's. On Windows, which has owners in another form, every file is taken for it."""
+    """True if a file is this user's. On Windows, which has owners in another form, every file counts as such."""
     return not _HAS_OWNERS or found.st_uid == os.geteuid()
 
 
@@ -233,8 +234,9 @@ def memory_of_machine() -> int | None:
 
 
 def limit_memory(most: int) -> None:
-    """Lets what asks for more memory than `most` bytes raise MemoryError, in this process and those that it forks.
-    Does nothing if the system knows no such limit."""
+    """Make requests for more memory than `most` bytes raise MemoryError, in this process and those that it forks. Does
+    nothing if the system knows no such limit.
+    """
     if resource is not None:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))

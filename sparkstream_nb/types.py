@@ -85,7 +85,7 @@ class Schema:
         return {a.name: i for i, a in reversed(list(enumerate(self.attributes)))}
 
     def __getstate__(self) -> dict[str, object]:
-        """Without what can be looked up again."""
+        """Without values that can be looked up again."""
         return {"attributes": self.attributes}
 
     def __iter__(self) -> Iterator[Attribute]:

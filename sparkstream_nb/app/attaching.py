@@ -1,4 +1,4 @@
-"""Going on with an app that another process deployed: what can be attached, and attaching it."""
+"""Continuing an app that another process deployed: finding such apps, and attaching them."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def attach(
 ) -> App:
     """Continues the app `name`, which was deployed before, where it left off; returns it.
 
-    It is deployed with what its folder keeps of the last deployment: text, nodes, sources, sinks, limits and all else,
-    and with its state. Secrets are looked up again by their references. Its grants are renewed; `App.redeployed` lists
-    them. An app of this process is returned as it is. `home`: the app's folder, where it was deployed into one of its
-    own. `variables`: values of `${...}` that are not kept, as they may be secrets, or are to be others. `master`:
+    It is deployed with the record of the last deployment in its folder: text, nodes, sources, sinks, limits and all
+    else, and with its state. Secrets are looked up again by their references. Its grants are renewed; `App.redeployed`
+    lists them. An app of this process is returned as it is. `home`: the app's folder, where it was deployed into one of
+    its own. `variables`: values of `${...}` that are not kept, as they may be secrets, or are to be others. `master`:
     another Spark.
 
     Raises `Misuse` if no such app is there, another process owns it, or its state does not fit any more, and what

@@ -133,7 +133,7 @@ def deploy(
       same outputs.
     - `retention`: how much input and output, and how many errors, the app's folder keeps: a
       `Retention`, or a text such as "recording=500MB,outputs=5GB,days=7,errors=5000". By default 1 GB, 10 GB and
-      100,000; the oldest goes first, and what went is counted.
+      100,000; the oldest goes first, and the dropped amounts are counted.
     - `limits`: bounds on what one event may use, beyond which it is an error: a `Limits`, or a text such as
       "characters=1MB,nesting=100,firings=1e6". By default 16 million characters of a text that a function makes, 200
       levels of an object, 1 million firings of a trigger in one step. Replays use the present limits.
@@ -160,7 +160,7 @@ def deploy_again(request: DeployRequest) -> App:
 
 
 def _start(planned: PlannedDeployment) -> App:
-    """The running app, in place of a former one of its name, which goes on where this one does not start."""
+    """The running app, in place of a former one of its name, which continues if this one does not start."""
     deployment, plans, master = planned.deployment, planned.plans, planned.master
     if deployment.shared is not None:
         deployment.shared.check()
@@ -226,9 +226,10 @@ def _finish(former: App, deployment: Deployment, plan: Plan) -> None:
 
 
 def _finish_elsewhere(deployment: Deployment, plan: Plan, master: str | None) -> None:
-    """Deploys what another process deployed before, where an app is changed that has not committed all that came in:
-    the former app has to, and at the same Connect server where that has handed something over. Does nothing if this
-    process has the app."""
+    """Run the former deployment of another process if an app is changed that has not committed all its input: the
+    former app has to commit it, and at the same Connect server if that has handed something over. Does nothing if this
+    process has the app.
+    """
     running = _apps.get(deployment.name)
     if running is not None and not running.closed and same_folder(running.home, deployment.home):
         return
@@ -276,7 +277,7 @@ def get(name: str) -> App:
 
 
 def close_app(name: str) -> None:
-    """Stops an app, lets go of its store, and forgets it; its folder stays. Raises `Misuse` as `get` does."""
+    """Stop an app, close its store, and forget it; its folder stays. Raises `Misuse` as `get` does."""
     with _lock, deferred():
         app = get(name)
         app.stop()
@@ -285,7 +286,7 @@ def close_app(name: str) -> None:
 
 
 def stop_all() -> None:
-    """Stops every app and lets go of its store."""
+    """Stop every app and close its store."""
     with _lock, deferred():
         for app in list(_apps.values()):
             app.stop()

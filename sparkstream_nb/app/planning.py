@@ -133,7 +133,7 @@ def plan_deployment(request: DeployRequest, *, attached: bool = False) -> Planne
 
 
 def _compile_plans(request: DeployRequest, mode: Mode, nodes: NodesOfMode, asked: AskedNodes) -> tuple[Plan, ...]:
-    """The plan of each node: those with equal properties, but for the shard id, are compiled once."""
+    """The plan of each node: nodes with equal properties, except the shard id, are compiled once."""
     files, shards = asked.files, nodes.shard_ids
     given = [{**mode.refs(files), **f.properties} for f in files if f.shard_id in shards] or [{}] * len(shards)
     compiled: dict[tuple[tuple[str, str], ...], Plan] = {}
@@ -164,7 +164,7 @@ def _plan_groups(
 def _apply_routing(
     plans: tuple[Plan, ...], request: DeployRequest, mode: Mode, nodes: NodesOfMode, layer: Layer
 ) -> tuple[tuple[Plan, ...], _RoutedQueries]:
-    """The nodes' plans under the routing, and what that does to queries. Raises `Misuse` for `alerts` that are none."""
+    """The nodes' plans under the routing, and its effect on queries. Raises `Misuse` for invalid `alerts`."""
     check_alerts(request.alerts)
     several = len(nodes.shard_ids) > 1
     off = tuple(dependent_queries(plans[0], layer.route)) if request.alerts == "off" and several else ()

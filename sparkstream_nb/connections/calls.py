@@ -87,7 +87,7 @@ class Desk:
             self._some.notify_all()
 
     def take(self, name: str, seconds: float) -> list[Response]:
-        """All that is left for a source, waited for so long."""
+        """All responses left for a source, waited for up to `seconds`."""
         with self._some:
             self._some.wait_for(lambda: self._open.get(name), seconds)
             found = self._open.get(name) or []

@@ -122,7 +122,7 @@ def run_case(
     """Runs the case's app on its feed; returns the output in the form of the case's `expect`.
 
     The clock starts at 0, as in Siddhi's playback, or at the case's `start`; if that is null, with the first event.
-    A case with `scripts` true may run script functions, and one event may ask for what its `limits` say. `cuts` are
+    A case with `scripts` true may run script functions, and its `limits` bound what one event may use. `cuts` are
     positions in the feed at which a new micro-batch begins. With `saves` the node is saved after each, as a
     runner does, and a restart loads the saved state. Raises `NotInThisBuild` for an app that needs a declared
     gap, so that it is not mistaken for a rejection.

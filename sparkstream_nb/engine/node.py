@@ -60,7 +60,7 @@ class NodeEngine:
     `shard` is the id under which it writes aggregations. With `trace`, `Outputs.queries` holds the output of every
     named query. `stored`: a store takes `Outputs.partials` and answers retrievals, so the node keeps no buckets.
     `start` is the time (ms) at which the clock starts, 0 in Siddhi's playback; None: the time of the first event or
-    tick. `by_chunk` forces the mode *by chunk*, for tests. `chunks`: outputs tell which events came out at once.
+    tick. `by_chunk` forces the mode *by chunk*, for tests. `chunks`: outputs carry the chunks of events.
     `publishes`: outputs of streams that a sink publishes outside include the events that come in. `limits`: bounds on
     what one event may use. `tokens` name the parts of the state (`plan.state_units.state_tokens`), so that a snapshot
     can be restored where the plan has changed since; without them, it is one of the same plan. Raises `NotInThisBuild`
@@ -192,10 +192,10 @@ class NodeEngine:
         return self.services.clock.first
 
     def next_due(self) -> int | None:
-        """The earliest time (ms) at which a tick can make the node do anything that shows; None if no tick can.
+        """The earliest time (ms) at which a tick can have a visible effect; None if no tick can.
 
-        It may be too early, and is in the past where partition instances wait for the next movement of the clock
-        (`timers`), but it is never too late: a tick before it puts out nothing.
+        It may be too early, and is in the past if partition instances wait for the next movement of the clock
+        (`timers`), but it is never too late: a tick before it emits nothing.
         """
         due = earliest(op.next_due() for op in self.operators)
         return None if due is None else int(due)
@@ -203,8 +203,9 @@ class NodeEngine:
     @property
     def may_rest(self) -> bool:
         """True if the node may leave out movements of the clock that bring no event and are before `next_due`, and
-        make up for them by one: nothing that it puts out tells the difference. It does where timers are in a partition:
-        of equal times of its instances one fires with each movement (`timers`)."""
+        make up for them by one: its output is the same. It differs if timers are in a partition:
+        of equal times of its instances one fires with each movement (`timers`).
+        """
         return self.started and not any(op.node.timed for op in self.operators if _in_partition(op))
 
     def skip(self, steps: int, first: int, last: int) -> None:
@@ -221,8 +222,8 @@ class NodeEngine:
         self.now = self.services.clock.start = time
 
     def _start(self, out: _StepOutputs, time: int) -> None:
-        """Starts the clock at `time` (ms) and fires the triggers at 'start': once in the life of the state, before the
-        first step."""
+        """Starts the clock at `time` (ms) and fires the triggers at 'start': once for the state, before the first step.
+        """
         self._start_clock(time)
         clock = Clock(self.steps - 1, np.array([self.now], np.int64), np.zeros(1, np.bool_), 0, 0)
         triggers = list(self.plan.triggers.values())
@@ -282,8 +283,9 @@ class NodeEngine:
         self, stage: Sequence[int], inputs: Mapping[str, Rows], written: dict[str, list[tuple[int, Rows]]],
         ready: dict[str, Rows], clock: Clock,
     ) -> list[tuple[Operator, Rows]]:  # fmt: skip
-        """Runs operators; what each puts out goes into `written`, and is still to be applied. `ready` are the streams
-        that are complete."""
+        """Run operators; their outputs go into `written`, and are still to be applied. `ready` are the streams
+        that are complete.
+        """
         out = []
         for i in stage:
             op = self.operators[i]
@@ -556,7 +558,7 @@ def chunks_of(parts: Sequence[Rows]) -> Chunks:
 
 
 def _same(a: Sequence[tuple[Operator, Rows]], b: Sequence[tuple[Operator, Rows]]) -> bool:
-    """True if the same operators put out the same."""
+    """True if the same operators have the same outputs."""
     return [op for op, _ in a] == [op for op, _ in b] and all(x.alike(y) for (_, x), (_, y) in zip(a, b, strict=True))
 
 
@@ -572,7 +574,7 @@ def _as_read(op: Operator, rows: Rows) -> Rows:
 
 
 def _column(type: Type, column: Any, strings: StringPool) -> Column:
-    """A column of `StreamRows` as the engine has it."""
+    """A column of `StreamRows` as an engine column."""
     if isinstance(column, UnreadAttribute):
         return UnreadColumn(type, len(column))
     return Column.of(type, column, strings) if isinstance(column, list) else Column.from_arrow(type, column, strings)

@@ -145,8 +145,9 @@ def is_compiled() -> bool:
 
 
 def _marker() -> Path:
-    """A file in numba's cache. Its name has what compiled code depends on, except the sources: after an edit, numba
-    compiles what has changed."""
+    """A file in numba's cache. Its name has all that compiled code depends on, except the sources: after an edit, numba
+    compiles the changed loops.
+    """
     parts = (__version__, numba.__version__, sys.implementation.cache_tag, binding.get_host_cpu_name())
     return cache_folder() / f"compiled-{hashlib.sha256(' '.join(map(str, parts)).encode()).hexdigest()[:12]}"
 

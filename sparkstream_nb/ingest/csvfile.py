@@ -21,7 +21,7 @@ from ..errors import SparkStreamError
 MALFORMED = "_sparkstream_malformed"
 """The column that says why a row could not be read; null where it could."""
 ROW = "_sparkstream_row"
-"""The column with the text of such a row, as far as it is kept; null where its values are known."""
+"""The column with the text of such a row, if it is kept; null if its values are known."""
 _ROW_KEPT = 2_000
 """Characters of that text."""
 _SEPARATORS = ",;\t|"

@@ -14,7 +14,7 @@ from ..errors import SparkStreamError, did_you_mean
 from .csvfile import CsvFile
 
 PART_ROWS = 1_000_000
-"""Rows of a parquet file that one task reads, as far as its row groups are not larger."""
+"""Rows of a parquet file that one task reads, unless one row group is larger."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,9 @@ class FilePart:
 
 
 def columns_of_file(path: Path, wanted: Sequence[str] = ()) -> list[str]:
-    """The names of a file's columns. `wanted` tells the separator of a CSV file. Raises SparkStreamError, with the path
-    and the cause, if it cannot be read."""
+    """The names of a file's columns. `wanted` decides the separator of a CSV file. Raises SparkStreamError, with the
+    path and the cause, if it cannot be read.
+    """
     if path.suffix not in (".csv", ".parquet"):
         raise SparkStreamError(f"{path.name} cannot be fed: give a .csv or a .parquet file.")
     try:
@@ -48,8 +49,9 @@ def columns_of_file(path: Path, wanted: Sequence[str] = ()) -> list[str]:
 
 
 def header_of_file(path: Path) -> list[str]:
-    """The names of a file's columns, at a glance: of a CSV file the first MiB tells the encoding. Empty where it cannot
-    be read."""
+    """The names of a file's columns, at a glance: for a CSV file the first MiB decides the encoding. Empty if it cannot
+    be read.
+    """
     try:
         if path.suffix == ".csv":
             return list(CsvFile.of(path, looked_at=1 << 20).header)

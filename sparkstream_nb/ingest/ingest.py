@@ -1,6 +1,6 @@
-"""From the columns of a feed to the attributes of a stream: typed whole columns at a time, bad rows told apart.
+"""From the columns of a feed to the attributes of a stream: typed whole columns at a time, bad rows rejected.
 
-The same code runs in Spark's workers over what Spark read and in the driver over frames that are there already.
+The same code runs in Spark's workers over Spark's rows and in the driver over frames that are there already.
 Conversions of values: a number to any number that holds it exactly (floats: nearly), a text to a number, a time or a
 boolean if it reads as one, anything to a text. A null stays a null.
 """

@@ -16,8 +16,9 @@ from ..errors import Misuse, shown
 UNITS = {"s": 1000.0, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
 """Milliseconds of a unit in which times are counted since 1970."""
 _SECONDS = range(10**8, 32 * 10**9)
-"""Times (ms) that lie in 1970, but for the first day, in which made-up data often are. As seconds these are the times
-from 1973 on."""
+"""Times (ms) that lie in 1970, except the first day, which made-up data often use. As seconds these are the times
+from 1973 on.
+"""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class DoubtCounts:
         return DoubtCounts(self.twice + other.twice, self.skipped + other.skipped)
 
     def words(self, zone: str | None) -> list[str]:
-        """A line for each kind that there is."""
+        """A line for each kind of doubt found."""
         out, clocks = [], f"the clocks of {zone}"
         if self.twice:
             one = self.twice == 1

@@ -22,7 +22,8 @@ _NUMBERS = (Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE)
 @dataclass(frozen=True)
 class ValueFormat:
     """`decimal` separates the fraction of a number; with a comma, points separate thousands. A text that is one of
-    `missing` is null, whatever space is around it."""
+    `missing` is null, also with space around it.
+    """
 
     decimal: str = "."
     missing: tuple[str, ...] = ()
@@ -40,7 +41,7 @@ class ValueFormat:
         return self.decimal == "." and not self.missing
 
     def present(self, texts: pa.Array) -> pa.Array:
-        """Texts, with null for those that mean that there is no value."""
+        """Texts, with null for those that mean a missing value."""
         if not self.missing:
             return texts
         none = pc.is_in(pc.utf8_trim_whitespace(texts), value_set=pa.array(self.missing, texts.type))

@@ -17,7 +17,7 @@ def is_own(text: str) -> bool:
 
 
 def cause_of(text: str) -> str:
-    """The line that tells the cause: the last Python exception, else Java's innermost, else the first."""
+    """The line with the cause: the last Python exception, else Java's innermost, else the first."""
     if "StatusCode.UNAVAILABLE" in text:
         return SERVER_GONE
     lines = [line.strip() for line in text.splitlines() if line.strip()]

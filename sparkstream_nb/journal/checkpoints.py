@@ -95,7 +95,7 @@ class CheckpointProgress:
 
 @dataclass(frozen=True)
 class SparkCheckpoint:
-    """The checkpoint of an app's life, `where` Spark has it."""
+    """The checkpoint of an app's run, `where` Spark has it."""
 
     files: FileStore
     where: str

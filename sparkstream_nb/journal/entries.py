@@ -63,7 +63,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsEntry(Entry):
-    """Base of the entries that carry events, or a tick of the clock. `route` tells which node gets which event."""
+    """Base of the entries that carry events, or a tick of the clock. `route` is the routing of the events."""
 
     clock: int
     route: str
@@ -165,7 +165,7 @@ class FaultEntry(Entry):
 KINDS: dict[str, type[Entry]] = {c.kind: c for c in (StepsEntry, RowsEntry, Ask, Reject, SourceEntry, FaultEntry)}
 
 _ALWAYS = ("app", "steps", "requests", "clock")
-"""Members that are written whatever they are, so that a person who reads the journal sees them."""
+"""Members that are always written, so that people who read the journal see them."""
 
 
 def to_json(entries: Iterable[Entry]) -> bytes:

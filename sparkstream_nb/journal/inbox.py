@@ -32,7 +32,7 @@ from .segments import requests_of
 from .throughput import ArrivalCounts
 
 INLINE_BYTES = 16_384
-"""Batches up to this size stand in the journal itself; larger ones in a file of their own."""
+"""Batches up to this size are in the journal itself; larger ones in a file of their own."""
 
 
 SEGMENT_BYTES = 1 << 23
@@ -201,8 +201,8 @@ class Inbox:
             raise unwritten(self.folder, group.error) from group.error
 
     def _sync(self) -> None:
-        """Waits for all that was put in so far, for its group. The caller holds `_changed`, which is let go
-        meanwhile."""
+        """Wait for all that was put in so far, for its group. The caller holds `_changed`, which is released meanwhile.
+        """
         group, self._group, self._settling = self._group, _CommitGroup(), True
         end, position = self._end, self.position
         file = os.dup(self._file.fileno())  # the journal may go on in another file meanwhile
@@ -305,7 +305,7 @@ class Inbox:
         """Take back the feeds' rows and the queries from entry `seq` on, which must not have been read; returns the
         number of events by stream.
 
-        All else stays, with new numbers: senders of events were told that they are in, and a source, or a sink whose
+        All else stays, with new numbers: senders of events already know that they are in, and a source, or a sink whose
         events come in again, is past them.
         """
         self._settle_all()
@@ -376,7 +376,7 @@ def entries_in(folder: Path) -> int:
 
 
 def _head(file: Path) -> int:
-    """The bytes of a segment's first line, where that says where the journal stands."""
+    """The bytes of a segment's first line, if that has the journal's position."""
     with file.open("rb") as f:
         line = f.readline()
     return len(line) if line.startswith(b"{") and line.endswith(b"\n") else 0

@@ -40,7 +40,7 @@ E = TypeVar("E", bound=Entry)
 
 JOURNAL = "journal"
 STEPS_PER_PIECE = 250_000
-"""Steps that are taken at once, as far as entries are not larger."""
+"""Steps that are processed at once, unless one entry is larger."""
 
 
 def segments(folder: Path) -> list[tuple[int, Path]]:

@@ -59,9 +59,9 @@ class _There:
 
 @dataclass
 class Mirror:
-    """Puts the inbox in `folder` at the address `shared`. `committed` tells the number of the last entry that is
-    committed: entries before that micro-batch are removed from the address, and `kept` retains as many of them as
-    configured. `say` receives messages for the user.
+    """Puts the inbox in `folder` at the address `shared`. `committed` gives the number of the last committed entry:
+    entries before that micro-batch are removed from the address, and `kept` retains as many of them as configured.
+    `say` receives messages for the user.
     """
 
     folder: Path
@@ -84,7 +84,7 @@ class Mirror:
             self._reached = _MirrorProgress(**json.loads((self.folder / _STATE).read_text(encoding="utf-8")))
 
     def start(self) -> None:
-        """Goes on until `stop`."""
+        """Run until `stop`."""
         if self._thread is None:
             self._ending = threading.Event()
             self._thread = threading.Thread(
@@ -190,8 +190,7 @@ class Mirror:
         self._write(_MirrorProgress(at))
 
     def _forget(self) -> None:
-        """Lets go what Spark cannot ask for again: all before the last micro-batch that is committed. Raises
-        OSError."""
+        """Remove entries that Spark cannot ask for again: all before the last committed micro-batch. Raises OSError."""
         committed, end = self.committed(), None
         if committed != self._last:
             while self._passed and self._passed[0]["seq"] <= self._last + 1:
@@ -257,7 +256,7 @@ def apps_at(shared: Shared, digest: str) -> bytes:
 
 
 def retire(shared: Shared) -> None:
-    """Tells a query that may still run, on a server, that its app is gone. Nothing else is removed."""
+    """Signal a query that may still run, on a server, that its app is gone. Nothing else is removed."""
     with contextlib.suppress(OSError):
         shared.remove(_APPS)
 

@@ -1,6 +1,6 @@
 """Routing of events to nodes, and of nodes to Spark partitions.
 
-Routes, as a person writes them:
+Routes, as users write them:
 
 - `round_robin`: request number i goes to node i % n. An event is a request; several events sent at once are one, as a
   load balancer does not look inside a request.

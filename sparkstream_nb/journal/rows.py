@@ -181,7 +181,7 @@ class NodeReport:
 
 @dataclass(frozen=True, slots=True)
 class NodeDone(Row):
-    """One for each node and micro-batch: the node is through with the entries up to `last`, with `steps` steps."""
+    """One for each node and micro-batch: the node has finished the entries up to `last`, with `steps` steps."""
 
     kind = "mark"
 
@@ -221,7 +221,8 @@ class NodeFailure(Row):
 @dataclass(frozen=True, slots=True)
 class Entries(Row):
     """Entries of the journal on their way to a node: `entries.to_json`, made once for all nodes. `events` of them are
-    the node's, as far as a task has looked."""
+    the node's, if a task has counted them.
+    """
 
     kind = "entries"
 
@@ -280,7 +281,7 @@ def encode(row: Row) -> Raw:
 
 
 def decode(raw: Raw) -> Row:
-    """The inverse of `encode`. Raises ValueError for a kind that there is not."""
+    """The inverse of `encode`. Raises ValueError for an unknown kind."""
     node, seq, last, kind, name, rows, blob, file = raw
     if kind not in KINDS:
         raise ValueError(f"a row of kind '{kind}' came through Spark, and there is no such kind")

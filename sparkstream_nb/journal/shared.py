@@ -157,7 +157,7 @@ class Shared:
         return bool(system.get_file_info(f"{root}/{name}").type != FileType.NotFound)
 
     def remove(self, *names: str) -> None:
-        """Removes objects, as far as they are there."""
+        """Remove objects that exist."""
         system, root = self._open()
         for name in names:
             with contextlib.suppress(FileNotFoundError):
@@ -217,7 +217,7 @@ class Shared:
 
 
 def shared_at(address: str | None) -> Shared | None:
-    """The folder at an address that a person gave. Raises `Misuse` for a text that cannot be one."""
+    """The folder at a user's address. Raises `Misuse` for a text that cannot be one."""
     if address is None:
         return None
     parts = urlsplit(address)

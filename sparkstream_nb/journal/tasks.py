@@ -1,4 +1,4 @@
-"""Work divided into tasks: what runs them, and their input."""
+"""Work divided into tasks: the protocol of their executor, and their input."""
 
 from __future__ import annotations
 

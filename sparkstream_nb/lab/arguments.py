@@ -1,7 +1,7 @@
 """Parses the arguments of `%siddhi` and `%%siddhi`: splits a line into words, parses options, and prints help.
 
-A line is split as in a shell, with two differences for SiddhiQL and JSON: text in brackets is one word whatever it
-contains, and there are no escapes.
+A line is split as in a shell, with two differences for SiddhiQL and JSON: text in brackets is one word with any
+contents, and there are no escapes.
 """
 
 from __future__ import annotations

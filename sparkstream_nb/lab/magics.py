@@ -401,7 +401,7 @@ class SiddhiMagic(Magics):
         raise Misuse(f"there is no file '{source}' in {Path.cwd()}")
 
     def _interruptible(self, call: Any, app: App | None = None) -> Any:
-        """`call()`; the Stop button, which cancels what Spark does for it, is one line in the cell."""
+        """`call()`; the Stop button, which cancels Spark's work for it, gives one line in the cell."""
         try:
             return call()
         except KeyboardInterrupt as stop:
@@ -410,7 +410,7 @@ class SiddhiMagic(Magics):
             raise Interrupted(". ".join(said).rstrip(".")) from None
 
     def watch_cells(self) -> None:
-        """Learns the text of each cell that runs, for the lines' numbers: a magic gets what stands below it."""
+        """Record the text of each cell that runs, for the lines' numbers: a magic gets only the text below it."""
         self.shell.events.register("pre_run_cell", self._cell_begins)
 
     def _cell_begins(self, info: Any) -> None:

@@ -1,4 +1,4 @@
-"""The display of a fully distributed app's failures: which partial app ran where, and what that did to events."""
+"""The display of a fully distributed app's failures: which partial app ran where, and the effect on events."""
 
 from __future__ import annotations
 

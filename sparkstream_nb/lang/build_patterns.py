@@ -303,7 +303,7 @@ def _sequence(chain: Chain) -> StateElement:
 def _extent_of_every(links: tuple[ChainLink, ...], leaves: list[Kinds]) -> int:
     """Number of links that a leading `every` covers, by the order in which Siddhi's grammar tries its alternatives.
 
-    One, but a chain with an absent event inside: there the longest start that is an absent chain by itself.
+    One, except in a chain with an absent event inside: there the longest start that is itself an absent chain.
     """
     until, rest = _starts(leaves, _SEQUENCE), _starts(leaves[::-1], _SEQUENCE, backwards=True)[::-1]
     if leaves[0] & {"O", "N"} and "S" in rest[1]:

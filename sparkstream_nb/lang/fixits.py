@@ -313,7 +313,7 @@ def _cast_as(f: SyntaxFailure) -> Advice | None:
 
 
 def _name_of_several_words(f: SyntaxFailure) -> Advice | None:
-    """`(Station Name string)`: what stands between a name and the type that follows is part of the name."""
+    """`(Station Name string)`: words between a name and the type that follows are part of the name."""
     if f.expected != {"TYPE"} or f.start != "app" or f.token() is None or f.token(-1) is None:
         return None
     before, found = f.tokens[f.at - 1], f.tokens[f.at]
@@ -341,7 +341,7 @@ _MOST_WORDS = 12
 
 
 def _join_tokens(tokens: list[Token]) -> str:
-    """Tokens as they stand in the text."""
+    """Tokens joined as in the text."""
     out, end = "", tokens[0].start_pos
     for token in tokens:
         out += (" " if token.start_pos != end else "") + token

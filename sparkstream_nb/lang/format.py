@@ -58,7 +58,7 @@ _STAND_INS = ("name", "number", "text", "type")
 
 
 def read_tokens(text: str) -> list[Token]:
-    """The tokens of an app, with keywords and names told apart. A `${NAME}` is a token of a kind that fits there.
+    """The tokens of an app, with keywords and names distinguished. A `${NAME}` is a token of a kind that fits there.
 
     Raises SiddhiSyntaxError.
     """
@@ -133,7 +133,7 @@ def _with_comments(text: str, read: Sequence[Token]) -> tuple[list[TextPiece], l
 
 
 def _comments(text: str, start: int, end: int, behind: TextPiece | None) -> list[str]:
-    """The comments in a gap between tokens; those on the line of the token `behind` which they stand go to it.
+    """The comments in a gap between tokens; comments on the line of the token `behind` go to it.
 
     Between statements, "" among them is an empty line.
     """
@@ -230,7 +230,7 @@ def _clauses(pieces: Sequence[TextPiece]) -> list[list[TextPiece]]:
 
 
 def _nest_brackets(pieces: Sequence[TextPiece]) -> list[Part]:
-    """The pieces with what stands in brackets as groups."""
+    """The pieces, with bracketed parts as groups."""
     stack: list[list[Part]] = [[]]
     opened: list[TextPiece] = []
     for piece in pieces:
@@ -257,7 +257,7 @@ class _SpacingPlace:
 
 
 def _space(pieces: Sequence[TextPiece]) -> None:
-    """Tells of each piece of a statement without annotations whether a space stands before it."""
+    """Set for each piece of a statement without annotations whether a space is before it."""
     define = pieces[0].kind == "_DEFINE" and pieces[1].kind in ("_STREAM", "_TABLE", "_WINDOW")
     place = _SpacingPlace()
     for i in range(1, len(pieces)):
@@ -283,7 +283,7 @@ def _step(place: _SpacingPlace, piece: TextPiece, before: TextPiece | None) -> N
 
 
 def _needs_space(pieces: Sequence[TextPiece], i: int, *, states: bool) -> bool:
-    """True if a space stands before piece `i`, where it does not begin a line."""
+    """True if a space is before piece `i`, if it does not begin a line."""
     before, kind = pieces[i - 1], pieces[i].kind
     if kind in ("RPAR", "RSQB", "COMMA", "SEMICOLON") or before.kind in ("HASH", "BANG", "AT", *_OPEN):
         return False

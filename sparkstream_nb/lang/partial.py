@@ -40,7 +40,7 @@ class Unfinished:
 
 
 def lex_text(text: str) -> list[Token]:
-    """The tokens of `text`, as far as there are any. Variables (`${NAME}`) are left as they are."""
+    """The tokens at the beginning of `text` that can be read. Variables (`${NAME}`) are left as they are."""
     return tokens(SourceText(text, substitute=False), machinery()[0])
 
 

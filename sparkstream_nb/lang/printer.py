@@ -79,8 +79,8 @@ _CONTROL = re.compile(r"[\x00-\x1f]")
 def to_text(node: Node) -> str:
     """The text of `node`, which parses to an equal tree.
 
-    Raises ValueError for what SiddhiQL cannot write: a name with a back quote, a text that ends in a double quote and
-    holds another quote or line, NaN, `is null` over an operator.
+    Raises ValueError for values that SiddhiQL cannot write: a name with a back quote, a text that ends in a double
+    quote and holds another quote or line, NaN, `is null` over an operator.
     """
     return _text(node)
 

@@ -174,7 +174,7 @@ class Annotation(Node):
 
 
 def find_annotation(annotations: tuple[Annotation, ...], name: str) -> Annotation | None:
-    """The first annotation called `name`, whatever its case, or None."""
+    """The first annotation called `name`, in any case, or None."""
     for a in annotations:
         if a.name.lower() == name.lower():
             return a
@@ -245,7 +245,7 @@ Duration = Literal["sec", "min", "hour", "day", "week", "month", "year"]
 
 @dataclass(frozen=True)
 class AggregationDefinition(Definition):
-    """`durations` as written: for a range its two ends, else the list. `is_range` tells which."""
+    """`durations` as written: for a range its two ends, else the list. `is_range` says which."""
 
     id: str
     input: StandardStream

@@ -113,5 +113,5 @@ class AvroWriter(BodyWriter):
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON lacks, as Avro's JSON encoding has it: bytes as texts of latin-1."""
+    """A value that JSON lacks, in Avro's JSON encoding: bytes as texts of latin-1."""
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)

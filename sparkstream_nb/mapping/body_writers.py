@@ -199,8 +199,9 @@ class CsvBodyWriter(BodyWriter):
         return self._quote_value(value, False)
 
     def _quote_value(self, value: str, first: bool) -> str:
-        """`QuoteMode.MINIMAL`: a value is quoted if a reader could not tell it otherwise, by its first and last
-        characters too; an empty one as the first of a line."""
+        """`QuoteMode.MINIMAL`: a value is quoted if a reader needs it, also because of its first and last characters;
+        an empty one as the first of a line.
+        """
         plain = (
             value[0] > "#" and value[-1] > " " and not any(c in value for c in ('"', "\r", "\n", self.delimiter))
             if value
@@ -285,7 +286,7 @@ class XmlBodyWriter(BodyWriter):
 _NO_XML: Mapping[int, str] = {
     i: "\ufffd" for i in [*range(32), 0xFFFE, 0xFFFF, *range(0xD800, 0xE000)] if chr(i) not in "\t\n\r"
 }
-"""Characters that XML cannot hold, and what stands for them."""
+"""Characters that XML cannot hold, and their replacements."""
 
 
 def _xml(value: str) -> str:

@@ -1,7 +1,7 @@
 """Many plain CSV messages at once, by Arrow's reader, with the results of `csv_reader.py`.
 
-Plain are lines without quotes; their values are read as texts, and numbers of the usual form are made of them column
-by column. A message with a line that is not of that form is left.
+Lines without quotes are plain; their values are read as texts, and converted to numbers of the usual form column by
+column. A message with another line is left.
 """
 
 from __future__ import annotations

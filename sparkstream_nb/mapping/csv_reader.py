@@ -1,4 +1,4 @@
-"""CSV messages as events: each message by itself, as siddhi-map-csv 2.1 reads it (Commons CSV's default format)."""
+"""CSV messages as events: one message at a time, as siddhi-map-csv 2.1 reads it (Commons CSV's default format)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""JSON messages as events: each message by itself, as siddhi-map-json 5.2 does it.
+"""JSON messages as events: one message at a time, as siddhi-map-json 5.2 does it.
 
 Siddhi has three readers. A message by default that is one object is read by Jackson, strictly: each name must be an
 attribute, and each value of a JSON type that its attribute takes. A message by default that is an array is read by
 Gson: values are converted from their texts, further names are ignored. With paths json-smart reads, and values are
-converted from their texts too. What fails in an array fails the whole message, but for attributes that are missing.
+converted from their texts too. An error in an array fails the whole message, except a missing attribute.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Element:
 
 
 class _XmlTreeBuilder:
-    """Builds a tree of what expat tells."""
+    """Builds a tree from expat's events."""
 
     def __init__(self) -> None:
         self.document = self.at = Element("", "", "")

@@ -9,7 +9,7 @@ from typing import Any, Self
 from ..simulation.faults import Fault, fault_of, members_of
 
 KEPT = 200
-"""Times at which a partial app began that are told of: the latest ones."""
+"""Maximum number of starts of a partial app that are reported: the latest ones."""
 
 
 @dataclass(frozen=True)

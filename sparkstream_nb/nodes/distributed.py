@@ -35,8 +35,9 @@ from .topics import TopicLog, with_arrivals
 
 @dataclass(frozen=True)
 class Distributed:
-    """The partial apps of an app, and what happens to the nodes that run them. Raises `Misuse` if groups feed each
-    other in a circle."""
+    """The partial apps of an app, and the faults of the nodes that run them. Raises `Misuse` if groups feed each
+    other in a circle.
+    """
 
     split: Split
     scenario: ResourceScenario
@@ -122,8 +123,9 @@ class _PartialApp:
 
 
 class DistributedLane:
-    """Runs an app that is distributed. `engine` makes an engine of a plan at its start, which tells chunks. `faults`
-    come on top of the scenario's, at times (ms) of their own."""
+    """Runs an app that is distributed. `engine` makes an engine of a plan at its start, whose outputs carry chunks.
+    `faults` come on top of the scenario's, at times (ms) of their own.
+    """
 
     def __init__(
         self, plan: Plan, app: Distributed, engine: Callable[[Plan], NodeEngine], faults: Sequence[Fault] = ()
@@ -138,7 +140,7 @@ class DistributedLane:
         self.turns: dict[str, int] = {}
         self._timeline: SimulatedTimeline | None = None
         self._run: ResourceSimulation | None = None
-        """The simulation as far as it is: going on costs less than beginning again."""
+        """The simulation so far: continuing it costs less than starting again."""
         self._known = 0
 
     def _instance(self, group: ExecutionGroup, number: int) -> _PartialApp:
@@ -160,7 +162,7 @@ class DistributedLane:
         return _PartialApp(group, number, plan, lane, given)
 
     def happen(self, fault: Fault) -> None:
-        """Takes one more fault. Raises `Misuse` for one that is impossible, or not later than the clock."""
+        """Add a fault. Raises `Misuse` for one that is impossible, or not later than the clock."""
         if self.start is not None and fault.at <= self.now:
             raise Misuse(f"{fault} at {fault.at} ms: the clock is at {self.now} ms already")
         faults = (*self.faults, fault)
@@ -219,7 +221,7 @@ class DistributedLane:
                 self.turns[stream] = self.turns.get(stream, 0) + len(np.unique(rows.step))
 
     def _from_outside(self, i: _PartialApp, batch: InputBatch) -> dict[str, StreamRows]:
-        """The instance's part of what clients, and the messaging layer, bring."""
+        """The instance's part of the events from clients and from the messaging layer."""
         out = {}
         for r in i.group.reads:
             found = batch.rows.get(r.stream)

@@ -1,6 +1,6 @@
 """All resource nodes of a fully distributed app in one, with the interface of a node engine.
 
-The partial apps exchange events within a micro-batch, so one task computes them all, and says which node put out what.
+The partial apps exchange events within a micro-batch, so one task computes them all, and gives the outputs by node.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _in_order(outputs: Outputs) -> Outputs:
 
 
 class DistributedMember:
-    """All nodes of `app`. `engine` makes an engine of a plan at its start, which tells chunks."""
+    """All nodes of `app`. `engine` makes an engine of a plan at its start, whose outputs carry chunks."""
 
     def __init__(self, plan: Plan, app: Distributed, engine: Callable[[Plan], NodeEngine]) -> None:
         self.plan, self.app = plan, app
@@ -63,7 +63,7 @@ class DistributedMember:
         self.lane.happen(fault)
 
     def step(self, batch: InputBatch) -> NodesOutputs:
-        """Takes steps; what each node has published."""
+        """Process steps; returns each node's published events."""
         self.steps += len(batch.clock)
         found = self.lane.step(batch)
         numbers = {name: i for i, name in enumerate(self.app.nodes)}

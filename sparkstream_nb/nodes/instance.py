@@ -270,7 +270,7 @@ class InstanceLane:
         self._trim()
 
     def _catch_up(self, call: _InstanceStep, before: int, run: _InstanceRun) -> None:
-        """A node that stood still takes what its consumers find now."""
+        """A node that was halted takes the events that its consumers find now."""
         run.halted = False
         behind, run.behind = run.behind, []
         had, known = self.report.taken.copy(), run.held.copy()

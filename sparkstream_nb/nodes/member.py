@@ -62,13 +62,14 @@ class PairMember:
         self.group.happen(fault)
 
     def step(self, batch: InputBatch) -> Outputs:
-        """Lets the pair take steps; what this node has published."""
+        """Let the pair process steps; returns this node's published events."""
         self.steps += len(batch.clock)
         return join_published([p for p in self.group.step(batch) if p.node == self.name])
 
     def answer(self, retrieval: Retrieval) -> RetrievalAnswer:
-        """This node's answer to an on-demand query; what that changes is changed on every active node. Raises
-        SiddhiRuntimeError if this one is not active."""
+        """This node's answer to an on-demand query; a change is made on every active node. Raises
+        SiddhiRuntimeError if this one is not active.
+        """
         found = self.lane.answer(retrieval)
         if self.name not in found:
             raise SiddhiRuntimeError(f"{self.name} is {self._role}")

@@ -6,8 +6,8 @@ on how its steps are cut into batches.
 
 A slow link delays its messages (`simulation.faults.Slow`). A revision counts once it is in the database. As the servers
 do, a node numbers the message about it only then: the other node regards events that came while it was written as old,
-though the next revision is the first to have them. A node writes one revision at a time; one more makes up for all that
-fell due meanwhile.
+though the next revision is the first to have them. A node writes one revision at a time; one further revision makes up
+for all that fell due meanwhile.
 
 In one thing the queue differs from the servers' code, and is as their manuals describe it: it holds a fixed number of
 events, and an event that finds it full is not held.
@@ -165,7 +165,7 @@ class PairServer:
     sequence: int = 0
     """The last number that it gave to an event, or to a revision, that it sent to the other node."""
     trimmed: int = -1
-    """The highest number of a revision that it was told of: events up to there are old."""
+    """The highest revision number that it has received: events up to there are old."""
     queue: list[Queued] = field(default_factory=list)
     queued: int = 0
     todo: list[Array] = field(default_factory=list)
@@ -228,7 +228,7 @@ class PairLane:
         self.passed = 0
 
     def plan_fault(self, fault: Fault) -> None:
-        """Takes one more fault. Raises `Misuse` for one that is impossible, or not later than the clock."""
+        """Add a fault. Raises `Misuse` for one that is impossible, or not later than the clock."""
         if self.start is not None and fault.at <= self.now:
             raise Misuse(f"{fault} at {fault.at} ms: the clock is at {self.now} ms already")
         faults = (*self.faults, fault)
@@ -431,7 +431,7 @@ class PairLane:
             self._land(server, at, time)
 
     def _land(self, server: PairServer, at: int, time: int) -> None:
-        """Finish a node's write to the database, which may have failed: the passive node is told which events are now
+        """Finish a node's write to the database, which may have failed: the passive node learns which events are now
         old.
         """
         assert server.writing is not None
@@ -456,7 +456,7 @@ class PairLane:
     # ----------------------------------------------------------------------------------- input
 
     def _process(self, call: _PairStep, first: int, end: int) -> None:
-        """Steps between two happenings: the balancer's choice, what engines have to take, the other node's queue."""
+        """Steps between two happenings: the balancer's choice, the engines' pending input, the other node's queue."""
         if first == end:
             return
         counts, numbers = call.counts[first:end], call.numbers[first:end]
@@ -518,7 +518,7 @@ class PairLane:
         self._deliver(peer, int(clock[-1]))
 
     def _deliver(self, server: PairServer, upto: int) -> None:
-        """Lets a node have what has arrived for it up to `upto` (ms), once it does not stand still."""
+        """Deliver messages that have arrived for a node up to `upto` (ms), once it is not halted."""
         if server.halted:
             return
         for message in server.transit.take(upto):

@@ -1,4 +1,4 @@
-"""Events divided over destinations: by the hash of an attribute, as Java has it, and the part of each."""
+"""Events divided over destinations: by Java's hash of an attribute, and the part of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics between partial apps: what their writers publish becomes steps of their readers.
+"""Topics between partial apps: events that their writers publish become steps of their readers.
 
 The messaging layer keeps the order of each writer. Events of several are merged by the time at which they were
 published, then by writer, so the order depends neither on timing nor on how steps are cut into batches. Events emitted

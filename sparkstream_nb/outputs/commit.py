@@ -46,7 +46,7 @@ from .spill import UNTAKEN
 
 
 class BatchFrame(Protocol):
-    """A micro-batch as Spark's `foreachBatch` has it: a data frame."""
+    """A micro-batch in the form of Spark's `foreachBatch`: a data frame."""
 
     def toArrow(self) -> pa.Table:
         """All rows, for which Spark does the work of the micro-batch."""
@@ -134,7 +134,7 @@ class Commit:
         clock: Callable[[], float] = time.time,
         shared: Shared | None = None,
     ) -> None:
-        """`clock` tells the seconds since 1970. Workers leave large results at a `shared` address, if there is one."""
+        """`clock` gives the seconds since 1970. Workers leave large results at a `shared` address, if there is one."""
         self.shared = shared
         self.app, self.run, self.shards = app, run, list(shards)
         self.store, self.outputs, self.progress = store, outputs, progress
@@ -146,9 +146,9 @@ class Commit:
         self.commit(from_table(frame.toArrow()), batch, began)
 
     def commit(self, rows: Iterable[Row], batch: int, began: float | None = None) -> None:
-        """Commits the rows of a micro-batch and wakes who waits for it. Raises TypeError for a row of another kind.
+        """Commits the rows of a micro-batch and wakes waiting callers. Raises TypeError for a row of another kind.
 
-        `began`: when its work began (seconds since 1970); None if that was elsewhere, and the nodes tell how long it
+        `began`: when its work began (seconds since 1970); None if that was elsewhere, and the nodes report how long it
         took.
         """
         taken_up = self.clock()
@@ -221,8 +221,9 @@ class Commit:
         return file
 
     def clear(self) -> None:
-        """Removes what workers wrote and no commit took. Only while nothing runs. Raises OSError if the address
-        cannot be reached."""
+        """Remove files that workers wrote and no commit took. Only while nothing runs. Raises OSError if the address
+        cannot be reached.
+        """
         self.outputs.clear()
         if self.shared is not None:
             self.shared.remove(*(f"spill/{name}" for name in self.shared.names("spill")))
@@ -238,7 +239,7 @@ class Commit:
 @dataclass
 class _Gathered:
     """The rows of a micro-batch, grouped by their treatment. `files` hold partials, and go when those are stored.
-    `last` is the highest entry that the nodes are through with.
+    `last` is the highest entry that the nodes have finished.
     """
 
     shards: Sequence[str]

@@ -29,7 +29,7 @@ MANY = 1_000_000
 
 
 class Merging:
-    """Tidies the `outputs` of an app as it goes on."""
+    """Tidies the `outputs` of a running app."""
 
     def __init__(self, outputs: OutputFiles, retention: Retention) -> None:
         self.outputs, self.retention = outputs, retention

@@ -91,7 +91,7 @@ class Follower(Protocol):
 
 
 class OutputFiles:
-    """The folder of an app's outputs. `shards` names the nodes. `followers` are told before outputs are dropped."""
+    """The folder of an app's outputs. `shards` names the nodes. `followers` are notified before outputs are dropped."""
 
     def __init__(self, folder: Path, shards: Sequence[str]) -> None:
         self.folder, self.shards = folder, list(shards)

@@ -74,7 +74,7 @@ class CutBucket:
 
 
 def cuts(plan: Plan, retrieval: Retrieval, holds: Holds, *, now: int) -> list[CutBucket]:
-    """The buckets that a retrieval over an aggregation cuts, as far as they have something on the other side."""
+    """The buckets that a retrieval over an aggregation cuts, if they have rows on the other side."""
     assert retrieval.source is not None
     definition = plan.aggregations[retrieval.source.id]
     per, start, end = bounds_of(retrieval, definition, Services(StringPool(), Context()), now)

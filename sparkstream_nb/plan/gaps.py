@@ -37,8 +37,9 @@ GAPS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class GapUse:
-    """A place of an app that needs the gap `name`; `what` describes it for the message. `extension`: the one of WSO2's
-    that has it."""
+    """A place of an app that needs the gap `name`; `what` describes it for the message. `extension`: WSO2's extension
+    that includes it.
+    """
 
     name: str
     what: str

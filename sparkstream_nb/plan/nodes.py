@@ -220,7 +220,7 @@ class JoinInput:
     """Slots 0 and 1. `within`/`per` only with an aggregation, and the other side's schema ends with `RANGE` then. A
     side with kind table/aggregation never triggers.
 
-    `triggers` tells for (left, right) whether an arriving event produces output (`unidirectional` clears one).
+    `triggers`: for (left, right), whether an arriving event produces output (`unidirectional` clears one).
     """
 
     left: StreamInput
@@ -320,7 +320,7 @@ class Select:
     """`items` is always filled, also for `select *`. `having` and `order_by` see OUTPUT, and the inputs if there are
     several: attributes of the inputs that `order_by` names are in `unselected`, numbered after `items`.
 
-    `aggregates` tells whether any item contains an `Agg`.
+    `aggregates`: whether any item contains an `Agg`.
     """
 
     items: tuple[OutputItem, ...]
@@ -413,7 +413,7 @@ class Safety:
 
 @dataclass(frozen=True)
 class Query:
-    """One query. `name` is given by `@info(name=...)`, or `query1`, `query2` ... by position; `named` tells which."""
+    """One query. `name` is given by `@info(name=...)`, or `query1`, `query2` ... by position; `named` says which."""
 
     name: str
     named: bool

@@ -1,7 +1,7 @@
 """The units of a plan's state: each is kept or restarted as a whole when an app is changed and deployed again.
 
 A unit is a query, a partition with all that is in it, a table, a named window, a trigger or an aggregation. Its digest
-tells whether its state fits: it covers all of its own plan, with the schemas that it reads and writes, and nothing of
+decides whether its state fits: it covers all of its own plan, with the schemas that it reads and writes, and nothing of
 other units.
 """
 
@@ -99,7 +99,7 @@ def aggregations_read(plan: n.Plan) -> frozenset[str]:
 
 
 def _keeps(query: n.Query) -> bool:
-    """True if a query has state: an event means the same to a plain filter whatever came before."""
+    """True if a query has state: a plain filter treats an event independently of earlier ones."""
     if not isinstance(query.input, n.StreamInput) or query.rate is not None:
         return True
     if any(isinstance(e, n.Agg) for x in expressions(query) for e in n.walk(x)):
@@ -128,7 +128,7 @@ def _digest(*parts: Any, without: str | None = None) -> str:
 
 @dataclass(frozen=True)
 class KeptUnit:
-    """A unit in the life of an app: its digest, and with which change of the app its state began (0: with the app)."""
+    """A unit in the run of an app: its digest, and with which change of the app its state began (0: with the app)."""
 
     digest: str
     since: int
@@ -156,7 +156,7 @@ class UnitChanges:
 
     @property
     def keeps(self) -> bool:
-        """True if any state goes on."""
+        """True if any state continues."""
         return any(self.units[key].keeps for key in self.kept)
 
 

@@ -49,7 +49,7 @@ class StepRange:
 @dataclass(frozen=True)
 class Trying:
     """Work that a process began before it died or failed: `steps`, the query of entry `ask`, or the rest of its work on
-    `all` steps of the micro-batch, when it was through with each.
+    `all` steps of the micro-batch, when it had finished each.
     """
 
     steps: StepRange | None = None
@@ -111,8 +111,9 @@ class CrashBisection:
         return any(first <= e.seq < end for e in entries)
 
     def shows(self, entries: Sequence[EventsEntry]) -> bool:
-        """True if errors may be told that have the values of events of `entries`: some of them are set aside, or may
-        be."""
+        """True if reported errors may contain the values of events of `entries`: some of them are set aside, or may
+        be.
+        """
         first, end = entries[0].step, entries[-1].step + entries[-1].steps
         found = [*(a.steps for a in self.aside), *([] if self.suspects is None else [self.suspects])]
         return self.concerns(entries) or any(s.first < end and first < s.end for s in found)

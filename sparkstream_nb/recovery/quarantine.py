@@ -25,8 +25,8 @@ def taken(
     step: Callable[[StepsOfNode], Outputs],
     mend: Callable[[StepsOfNode, str], EventError | None] = lambda p, why: None,
 ) -> Iterator[tuple[StepsOfNode, Outputs]]:
-    """`step` over a piece, or over parts of it if it raises. A step that fails by itself gives errors, and nothing
-    else: to `step`, it must be as if it had never been there.
+    """`step` over a piece, or over parts of it if it raises. A step that fails alone gives errors, and nothing else: to
+    `step`, it must be as if it had never been there.
 
     `mend` drops state that fails at such a step's time also without its events, with the reason, and returns an error
     for it; None if there is no such state. The step is run again then.

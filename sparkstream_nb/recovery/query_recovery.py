@@ -1,8 +1,7 @@
-"""An app whose query has failed is started again; what ends it every time is found and set aside.
+"""An app whose query has failed is started again; events that end it every time are found and set aside.
 
 The first tries are as before: a worker that was killed, or a database that was away, needs no more. From the third on,
-the nodes are told to take care (`crash_bisection.py`). An app that fails elsewhere than in its events stays failed,
-with that.
+the nodes bisect (`crash_bisection.py`). An app that fails elsewhere than in its events stays failed, with that error.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _POLLING_SECONDS = 0.5
 
 
 class Mended(Protocol):
-    """A streaming query as its mending needs it. `care` is what its nodes mind when it is begun."""
+    """A streaming query, as its recovery needs it. `care`: steps and queries set aside or suspected when it begins."""
 
     care: CrashBisection
 
@@ -32,7 +31,7 @@ class Mended(Protocol):
         """True if it runs."""
 
     def failure(self) -> str | None:
-        """Why it ended by itself; None if it did not."""
+        """The error that ended it; None if it did not end by an error."""
 
     def ended_for_good(self) -> bool:
         """True if it cannot be begun again in this process."""
@@ -51,7 +50,7 @@ class Mended(Protocol):
 
 
 class QueryRecovery:
-    """Starts a query, and starts it again when it has failed. `say` tells what happened, for a person to read."""
+    """Starts a query, and starts it again when it has failed. `say` receives messages for the user."""
 
     def __init__(self, query: Mended, inbox: Path, say: Callable[[str], None]) -> None:
         self.query, self.inbox, self.say = query, inbox, say

@@ -142,7 +142,7 @@ def _number_event(entry: EventsEntry, batch: InputBatch, number: int) -> Recorde
 @dataclass(frozen=True)
 class Way:
     """Routing of a replay: as recorded (`route` None), or over `nodes` by a route. As recorded, a leader is one of the
-    nodes; else there is one more.
+    nodes; else it is an additional one.
     """
 
     nodes: int
@@ -165,15 +165,16 @@ ONE = Way(1, "round_robin")
 
 @dataclass
 class NodeReplay:
-    """A node's outputs: what each derived stream got from it, in parts, each with the clock (ms) at its steps; and what
-    it adds to each aggregation (`engine.state.batch.Outputs.partials`)."""
+    """A node's outputs: for each derived stream its parts, each with the clock (ms) at its steps; and its additions to
+    each aggregation (`engine.state.batch.Outputs.partials`).
+    """
 
     node: int
     streams: dict[str, list[tuple[Emitted, Array]]] = field(default_factory=dict)
     partials: dict[str, list[pa.Table]] = field(default_factory=dict)
 
     def rows(self, stream: str) -> Iterator[tuple[int, int, list[Any]]]:
-        """(clock when it was put out, timestamp, values) of a stream's events; both times in ms."""
+        """(clock when it was emitted, timestamp, values) of a stream's events; both times in ms."""
         for emitted, clock in self.streams.get(stream, []):
             for at, (ts, values) in zip(clock[emitted.step].tolist(), emitted.rows(), strict=True):
                 yield at, ts, values
@@ -181,9 +182,10 @@ class NodeReplay:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of a replay: the plan of all of them, where their clocks start, whether scripts may run, what one event
-    may ask for; and the queries that a leader has (None: there is no leader). Where `plan` has lineage, `untraced` is
-    the app's own."""
+    """The nodes of a replay: the plan of all of them, the start of their clocks, whether scripts may run, the limits of
+    one event; and the queries that a leader has (None: there is no leader). If `plan` has lineage, `untraced` is the
+    app's own.
+    """
 
     plan: Plan
     start: int | None = None

@@ -81,7 +81,7 @@ def _prepare_worker(source: Hashed, nodes: Hashed) -> tuple[Recording, dict[str,
 
 @dataclass(frozen=True)
 class Hashed:
-    """A value that is told from others by a key."""
+    """A value that is distinguished from others by a key."""
 
     key: str
     value: Any = None

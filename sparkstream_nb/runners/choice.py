@@ -68,8 +68,9 @@ def session(master: str | None) -> Session:
 
 
 def checkpoint_of(kind: Kind, home: Path, shared: Shared | None) -> Checkpoint:
-    """The checkpoint of the life with the folder `home`, and its folder at a shared address, if any. Raises
-    SparkStreamError if it cannot be read."""
+    """The checkpoint of the run with the folder `home`, and its folder at a shared address, if any. Raises
+    SparkStreamError if it cannot be read.
+    """
     return InlineCheckpoint(home / "checkpoint") if kind == "inline" else SparkCheckpoint.of(home, shared)
 
 

@@ -52,7 +52,7 @@ def _open(blob: bytes) -> list[SqlTables]:
 
 @dataclass(frozen=True)
 class BatchOf:
-    """A micro-batch of one node: the life of the app, the node's number, and what tells the batch from others."""
+    """A micro-batch of one node: the run of the app, the node's number, and the identity of the batch."""
 
     run: str
     node: int

@@ -1,7 +1,7 @@
 """Apps in one process, without Spark: for tests, continuous integration and a first look.
 
-An app has a thread. It follows the inbox as Spark's source does, works on what needs no state, then on one node after
-the other, and commits, with the functions that Spark's workers call. No JVM is started, and pyspark is not imported.
+An app has a thread. It follows the inbox as Spark's source does, does the stateless work, then one node after the
+other, and commits, with the functions that Spark's workers call. No JVM is started, and pyspark is not imported.
 """
 
 from __future__ import annotations

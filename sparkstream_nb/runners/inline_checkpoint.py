@@ -181,7 +181,7 @@ class InlineCheckpoint:
 
 @dataclass
 class BufferedState:
-    """The state of a node in a micro-batch: what changes is written when that is done. A `NodeState`."""
+    """The state of a node in a micro-batch: changes are written when that is done. A `NodeState`."""
 
     checkpoint: InlineCheckpoint
     node: int
@@ -213,7 +213,7 @@ class BufferedState:
             self._gone.add(digest)
 
     def write(self, database: sqlite3.Connection) -> None:
-        """Writes what has changed."""
+        """Write the changes."""
         if self._version is None:
             return
         database.execute("INSERT OR REPLACE INTO nodes VALUES (?, ?, ?)", (self.node, *self._version))

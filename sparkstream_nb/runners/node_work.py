@@ -129,7 +129,7 @@ def _make_distributed(spec: NodeSpec, app: Distributed, plan: Plan) -> Engine:
 
 
 def work_off(p: NodeWork, state: NodeState, key: int, given: Iterable[Row]) -> list[Row]:
-    """The results of a node's entries, and what only passes through, in the rows that its runner brings."""
+    """The results of a node's entries, and of rows that only pass through, in the rows that its runner brings."""
     try:
         return _take(p, state, key, given)
     except Exception as error:
@@ -139,7 +139,7 @@ def work_off(p: NodeWork, state: NodeState, key: int, given: Iterable[Row]) -> l
 
 
 def release(run: str) -> None:
-    """Lets go of the engines that this process keeps for a life of an app."""
+    """Drop the engines that this process keeps for a run of an app."""
     for kept in [k for k in list(_engines) if k[0] == run]:
         _engines.pop(kept, None)
 
@@ -233,9 +233,9 @@ def _restore_engine(p: NodeWork, state: NodeState, key: int) -> _LiveEngine:
 def _run(
     p: NodeWork, state: NodeState, key: int, kept: _LiveEngine, given: _NodeInput, tables: NodeTables | None = None
 ) -> list[Row]:
-    """Takes the entries of a micro-batch, commits what that changes in tables of a database, and stores the state.
+    """Process the entries of a micro-batch, commit the changes in tables of a database, and store the state.
 
-    Where that fails, it begins again and sets events aside that cannot be taken. A database may be the cause; then it
+    If that fails, it begins again and sets aside events that cannot be processed. A database may be the cause; then it
     is not known which event is.
     """
     try:
@@ -289,7 +289,7 @@ def _run_engine(
 
 
 def _the_rest(p: NodeWork, spec: NodeSpec, entries: Sequence[Entry]) -> contextlib.AbstractContextManager[None]:
-    """Record of the remaining work when a node is through with its entries; it concerns all their steps."""
+    """Record of the remaining work when a node has finished its entries; it concerns all their steps."""
     if not _care(p).concerns(entries):
         return contextlib.nullcontext()
     steps = StepRange(entries[0].step, entries[-1].step + entries[-1].steps)

@@ -110,7 +110,7 @@ class Runner(Protocol):
         """Something has come in."""
 
     def failure(self) -> str | None:
-        """Why it ended by itself; None if it did not."""
+        """The error that ended it; None if it did not end by an error."""
 
     def ended_for_good(self) -> bool:
         """True if it cannot be begun again in this process."""
@@ -130,11 +130,10 @@ class Runner(Protocol):
         """End it. Returns within `timeout` seconds: False if it is still busy."""
 
     def wait_for_end(self, timeout: float) -> bool:
-        """Waits until one that was stopped has let go of all that it held; False after `timeout` seconds."""
+        """Wait until a stopped one has released all that it held; False after `timeout` seconds."""
 
     def last_commit(self) -> tuple[int, int]:
-        """(number of the last micro-batch that is committed as far as the runner knows, its last entry); -1 for
-        none."""
+        """(number of the last micro-batch known to the runner as committed, its last entry); -1 for none."""
 
 
 class Session(Tasks, Protocol):

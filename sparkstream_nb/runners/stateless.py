@@ -184,8 +184,9 @@ def work_off_share(
     folder: Path, app: SourceApp, share: TaskShare, check: Callable[[], None] | None = None
 ) -> list[tuple[int, Row]]:
     """An app's rows, each with its key: consecutive entries for every node that does not rest, its part of their
-    events, and the results of what needs no state. `check` is called between two pieces of work, and raises what ends
-    it."""
+    events, and the results of stateless work. `check` is called between two pieces of work, and raises the error that
+    ends it.
+    """
     count = len(app.keys)
     resting = {k for k in range(count) if app.nodes[k] in share.resting and app.care == CrashBisection()}
     work = _TaskWork(folder, app, [0] * count, resting)
@@ -242,8 +243,9 @@ class _TaskWork:
 
 
 def _may_leave_out(app: SourceApp, run: Sequence[EventsEntry]) -> bool:
-    """True if columns of these entries may be left out: no error tells their values, and where a node finds that it
-    needs all after all, it can read the files, as events in entries do not go to it."""
+    """True if columns of these entries may be left out: no error contains their values, and if a node needs all columns
+    after all, it can read the files, as events in entries do not go to it.
+    """
     return not app.care.shows(run) and not (app.divides and any(e.file is None for e in run))
 
 

@@ -1,4 +1,4 @@
-"""The stream of an app's micro-batches, whatever runs them: started, mended, waited for, stopped."""
+"""The stream of an app's micro-batches, for any runner: starting, recovery, waiting, stopping."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Stream:
         self.runner.begin(self.care)
 
     def failure(self) -> str | None:
-        """Why it ended by itself; None if it did not."""
+        """The error that ended it; None if it did not end by an error."""
         return self.runner.failure()
 
     def ended_for_good(self) -> bool:
@@ -93,7 +93,7 @@ class Stream:
         return self.runner.stop(timeout)
 
     def wait_for_end(self, timeout: float = 60.0) -> bool:
-        """Waits until a stream that was stopped has let go of its files and all else that it held."""
+        """Wait until a stopped stream has closed its files and released all that it held."""
         return self.runner.wait_for_end(timeout)
 
     def next_unplanned(self) -> int:
@@ -105,6 +105,5 @@ class Stream:
         return self.checkpoint.planned_batch()
 
     def last_commit(self) -> tuple[int, int]:
-        """(number of the last micro-batch that is committed as far as the runner knows, its last entry); -1 for
-        none."""
+        """(number of the last micro-batch known to the runner as committed, its last entry); -1 for none."""
         return self.runner.last_commit()

@@ -2,7 +2,7 @@
 
 The rules follow `RDBMSCoordinationStrategy` (carbon-coordination): every node runs two loops. One writes its
 heartbeat; a member's checks the coordinator's as well, and takes its place if it is too old, the coordinator's finds
-nodes that are new or silent. The other reads what these have written down as events. Nothing here reads a clock.
+nodes that are new or silent. The other reads their records as events. Nothing here reads a clock.
 
 A run of a loop is one exchange with the database. On a slow link it takes effect later, with the time of its begin: a
 heartbeat that is written late is older for the others by that.
@@ -135,14 +135,14 @@ class Coordinators:
         member.beat_began, member.polls = None, False
 
     def resume(self, name: str, now: int) -> None:
-        """A node that stood still goes on: what fell due meanwhile runs at once, in an order that the seed decides."""
+        """A halted node resumes: loops that fell due meanwhile run at once, in an order that the seed decides."""
         member = self.members[name]
         first = self.rng.randrange(2)
         member.next_beat = max(member.next_beat, now + first)
         member.next_poll = max(member.next_poll, now + 1 - first)
 
     def next_at(self, halted: set[str]) -> int:
-        """When (ms) the next loop runs, of nodes that do not stand still."""
+        """Time (ms) of the next loop, of nodes that are not halted."""
         awake = (m for m in self.members.values() if m.name not in halted)
         return min((min(m.next_beat, m.next_poll) for m in awake), default=NEVER)
 
@@ -157,7 +157,7 @@ class Coordinators:
                 self._run_poll(member, now)
 
     def quiet(self, now: int) -> bool:
-        """True if nothing will change until something happens from outside: heartbeats are all that there is."""
+        """True if nothing will change without an outside event: only heartbeats are left."""
         db, oldest = self.database, self.figures.oldest
         leaders = [m for m in self.members.values() if m.coordinates]
         return (
@@ -226,8 +226,7 @@ class Coordinators:
         self.listener.handle_join(member.name, now)
 
     def _beat(self, member: Member, began: int, now: int) -> None:
-        """`runCoordinationElectionTask`: whatever it raises makes the node a member. All ages are taken from its
-        begin."""
+        """`runCoordinationElectionTask`: any exception makes the node a member. All ages are taken from its begin."""
         if member.name in self.cut:
             member.coordinates = False
             return

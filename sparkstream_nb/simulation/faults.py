@@ -57,7 +57,7 @@ class Restart(Fault):
 
 @dataclass(frozen=True)
 class Pause(Fault):
-    """The node stands still until `until` (ms)."""
+    """The node is halted until `until` (ms)."""
 
     node: str
     until: int
@@ -93,8 +93,7 @@ class Slow(Fault):
 
     Database: one run of a loop (heartbeat, poll, start) is one exchange, which takes effect and ends `by` after its
     begin, with the times that the node read at its begin. A revision is in the database `by` after it was made. A
-    node's exchange under way there is a transaction: it is lost if the node dies, and waits while the node stands
-    still.
+    node's exchange under way there is a transaction: it is lost if the node dies, and waits while the node is halted.
 
     Nodes: messages of the active one arrive `by` later, in order. They arrive also if the sender dies: an operating
     system delivers data that a process has handed to it, and such a link is long, not jammed. They are lost if the link

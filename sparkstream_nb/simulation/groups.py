@@ -28,8 +28,9 @@ class Distribution:
 
 @dataclass(frozen=True)
 class NodeGroups:
-    """Groups of two nodes, and what happens to each. `streams`: how a partitioning layer divides the events of each
-    stream over them; those that are not named go in turn. Raises `Misuse` if two nodes or groups have one name."""
+    """Groups of two nodes, with the faults of each. `streams`: how a partitioning layer divides the events of each
+    stream over them; those that are not named go in turn. Raises `Misuse` if two nodes or groups have one name.
+    """
 
     scenarios: tuple[Scenario, ...]
     streams: tuple[tuple[str, Distribution], ...] = ()
@@ -107,8 +108,9 @@ def groups_of(
     rate: float = 0.0,
     streams: tuple[tuple[str, Distribution], ...] = (),
 ) -> NodeGroups:
-    """Groups, and what happens to them: `faults` (ms from the start on), and `rate` random ones for each ten minutes in
-    the mean, in each group. Raises `Misuse` for faults that are impossible."""
+    """Groups with their faults: `faults` (ms from the start on), and `rate` random ones for each ten minutes in
+    the mean, in each group. Raises `Misuse` for faults that are impossible.
+    """
     bare = NodeGroups(tuple(Scenario(p, seed) for p in pairs), streams)
     own = [bare.of(i, faults) for i in range(len(pairs))]
     return NodeGroups(tuple(Scenario(p, seed, f, rate) for p, f in zip(pairs, own, strict=True)), streams)

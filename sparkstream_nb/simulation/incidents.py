@@ -13,9 +13,10 @@ Made = tuple[Pair, tuple[Fault, ...]]
 
 
 def _two_active(pair: Pair) -> Made:
-    """The active node stands still, and comes back without its database: its heartbeats are void by then and the other
-    one takes over, but it takes itself for the active one until its own polls have failed for as long. Clients send to
-    both in turn."""
+    """The active node is halted, and comes back without its database: its heartbeats are void by then and the other
+    one takes over, but it regards itself as the active one until its own polls have failed for as long. Clients send to
+    both in turn.
+    """
     c, at = pair.coordination, _late(pair)
     still = max(c.oldest - c.heartbeat, 1)
     faults = (Pause(at, pair.nodes[0], at + still), Cut(at, pair.nodes[0], DATABASE, at + 3 * c.oldest))

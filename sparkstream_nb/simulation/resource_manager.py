@@ -61,8 +61,9 @@ class _Pooled:
 
 @dataclass
 class _Pool:
-    """The resource pool: the nodes in the order in which they joined, and where each partial app is (None: nowhere,
-    as far as the manager knows). `waiting`: the app waits for nodes. `buckets` of the hash map that holds nodes."""
+    """The resource pool: the nodes in the order in which they joined, and where each partial app is (None: nowhere, to
+    the manager's knowledge). `waiting`: the app waits for nodes. `buckets` of the hash map that holds nodes.
+    """
 
     nodes: dict[str, _Pooled] = field(default_factory=dict)
     apps: dict[str, str | None] = field(default_factory=dict)
@@ -109,7 +110,9 @@ class _SimulatedManager:
 
 @dataclass
 class _Worker:
-    """A resource node's process: whom it sends heartbeats to, since when (ms) it has heard nothing, and what runs."""
+    """A resource node's process: the receiver of its heartbeats, the time (ms) since when it has heard nothing, and its
+    partial apps.
+    """
 
     name: str
     receiver: bool
@@ -123,8 +126,9 @@ class _Worker:
 
 
 class ResourceSimulation:
-    """A simulation that goes on as far as it is asked to: its `timeline` grows. It is the listener of the managers'
-    coordination, which makes one of them lead the pool."""
+    """A simulation that is extended on demand: its `timeline` grows. It is the listener of the managers'
+    coordination, which makes one of them lead the pool.
+    """
 
     def __init__(self, scenario: ResourceScenario, schedule: tuple[Fault, ...], start: int) -> None:
         self.cluster, self.parts = scenario.cluster, {p.name: p for p in scenario.apps}
@@ -203,7 +207,7 @@ class ResourceSimulation:
                     self._look(manager, now)
 
     def _next(self) -> int:
-        """When (ms) the next loop runs, of nodes that do not stand still."""
+        """Time (ms) of the next loop, of nodes that are not halted."""
         return min(
             [
                 self.coordinators.next_at(set(self.halted)),
@@ -402,8 +406,9 @@ class ResourceSimulation:
             self._deploy(manager, now)
 
     def _handle_removed_node(self, manager: _SimulatedManager, gone: str, now: int) -> None:
-        """`resourceRemoved`. Where a part finds no node, the whole app waits: what runs of it elsewhere is forgotten
-        before it could be ended, and runs on."""
+        """`resourceRemoved`. If a part finds no node, the whole app waits: its parts elsewhere are forgotten before
+        they could be ended, and keep running.
+        """
         pool = manager.pool
         assert pool is not None
         affected = [a for a, node in pool.apps.items() if node == gone]

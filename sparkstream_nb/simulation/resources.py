@@ -90,9 +90,10 @@ class ResourceCluster:
 
 @dataclass(frozen=True)
 class ResourceScenario:
-    """A cluster, the partial apps that it runs, and what happens to it: `faults` are ms from the start on, `rate`
-    random ones come in ten minutes in the mean. `seed`: what loops and random faults follow. Raises `Misuse` for faults
-    that are impossible."""
+    """A cluster, the partial apps that it runs, and its faults: `faults` are ms from the start on, `rate` random ones
+    come in ten minutes in the mean. `seed`: seed of the loops and of random faults. Raises `Misuse` for faults that are
+    impossible.
+    """
 
     cluster: ResourceCluster
     apps: tuple[PartialApp, ...]

@@ -36,7 +36,7 @@ class Down(Happening):
 
 @dataclass(frozen=True)
 class Halted(Happening):
-    """A node stands still."""
+    """A node is halted."""
 
     node: str
 
@@ -46,7 +46,7 @@ class Halted(Happening):
 
 @dataclass(frozen=True)
 class Resumed(Happening):
-    """A node that stood still goes on."""
+    """A halted node resumes."""
 
     node: str
 

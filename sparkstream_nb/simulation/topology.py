@@ -21,7 +21,8 @@ BALANCERS = ("failover", "round_robin")
 @dataclass(frozen=True)
 class Coordination:
     """Figures of an election through the database, in ms: a node writes a heartbeat every `heartbeat`; a heartbeat that
-    is older than `heartbeat` × `retries` is void; a node reads what has changed every `poll`."""
+    is older than `heartbeat` × `retries` is void; a node reads the changes every `poll`.
+    """
 
     heartbeat: int = 5_000
     retries: int = 5

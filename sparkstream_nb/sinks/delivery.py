@@ -35,7 +35,7 @@ _LOGGED = 10
 _BUSY = 0.05
 """Seconds between two tries to send an event to the fault stream of an app that does something else."""
 GRACE = 1.0
-"""Seconds in which a call that is under way may end by itself when the app stops."""
+"""Seconds in which a running call may end on its own when the app stops."""
 
 _log = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class DeliverySource:
 @dataclass(frozen=True)
 class SinkFigures:
     """Progress of a sink: events `sent`, `failed` and `dropped` since the app's run began, and `pending` ones that are
-    committed and not looked at yet. `last_error`: why it waits, or what failed last; None for nothing.
+    committed and not looked at yet. `last_error`: the reason for waiting, or the last failure; None for neither.
     """
 
     name: str
@@ -143,7 +143,7 @@ class Delivery:
             self._thread.start()
 
     def end(self) -> None:
-        """Tells the thread to end, and does not wait for it."""
+        """Signal the thread to end, without waiting for it."""
         self._ending.set()
         with self._source.progress.changed:
             self._source.progress.changed.notify_all()
@@ -164,7 +164,7 @@ class Delivery:
         return not thread.is_alive()
 
     def join(self) -> None:
-        """Ends the thread, and waits until it has let go of its target."""
+        """End the thread, and wait until it has closed its target."""
         while not self.stop():
             pass
 
@@ -273,7 +273,7 @@ class Delivery:
         self._well()
 
     def _window(self, place: OutputPlace, table: pa.Table, done: int) -> None:
-        """Delivers the events of a table, whole groups, but for those before row `done` of the micro-batch.
+        """Deliver the events of a table, whole groups, except those before row `done` of the micro-batch.
 
         Events are numbered in the order of their messages, so that a message of events that are not side by side has
         a place as any other.
@@ -322,7 +322,7 @@ class Delivery:
         return sent, None
 
     def _unwritten(self, events: UnwrittenEvents) -> tuple[int, str | None]:
-        """`_send` for events that no message could be made of."""
+        """`_send` for events that cannot be written as messages."""
         if self.setup.on_error == "WAIT":
             raise TargetUnavailable(events.reason)
         return 1, events.reason

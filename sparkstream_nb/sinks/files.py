@@ -27,7 +27,7 @@ FILE_NAME = "file.uri"
 MOST_OPEN = 64
 """Files that events name that are open at once."""
 _LONGEST_NAME = 250
-"""Maximum bytes of a name, as file systems have it, less the suffix of a file that is being written."""
+"""Maximum bytes of a file name, less the suffix of a file that is being written."""
 
 
 @dataclass(frozen=True)

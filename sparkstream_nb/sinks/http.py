@@ -1,7 +1,6 @@
 """A server that takes each message as an HTTP request (`http_client.py`).
 
-Every request has an `Idempotency-Key`, the same when it is sent again, by which a server can tell a
-repeat.
+Every request has an `Idempotency-Key`, the same when it is sent again, by which a server can recognize a repeat.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _LEAST_READ = 1 << 16
 
 @dataclass(frozen=True)
 class HttpServer:
-    """A server; `timeout` in seconds, for connecting and for each read. `keeps`: bytes of an answer that are of use."""
+    """A server; `timeout` in seconds, for connecting and for each read. `keeps`: bytes of an answer that are kept."""
 
     scheme: str
     host: str
@@ -35,7 +35,7 @@ class HttpServer:
 
 @dataclass(frozen=True)
 class HttpAnswer:
-    """An answer, and its body as far as the server's place keeps it; `whole`: that is all of it."""
+    """An answer, and the kept part of its body; `whole`: that is all of it."""
 
     status: int
     reason: str
@@ -48,7 +48,7 @@ class HttpAnswer:
 
 
 class HttpClient:
-    """Asks a server. Used by one thread, but for `cancel`."""
+    """A client of a server. Used by one thread, except `cancel`."""
 
     def __init__(self, server: HttpServer) -> None:
         self.server = server

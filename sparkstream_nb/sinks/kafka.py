@@ -2,7 +2,7 @@
 
 Records are sent by an idempotent producer that waits for every copy, so that a retry within one connection writes
 nothing twice. Every record has the header `Idempotency-Key`, the same when it is sent again after a crash, by which a
-consumer can tell a repeat.
+consumer can recognize a repeat.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _KafkaMessage:
 
 
 class KafkaTarget:
-    """Sends records in batches, and waits until Kafka has all of one. `clock` is in seconds, and only goes on."""
+    """Sends records in batches, and waits until Kafka has all of one. `clock` is in seconds, and monotonic."""
 
     by_batch = False
     at_start = False
@@ -203,7 +203,7 @@ class KafkaTarget:
         return len(records)
 
     def _send_records(self, records: Sequence[_KafkaMessage]) -> dict[str, Exception]:
-        """Sends records and waits for them: what failed, by id. The others are noted in `_taken`."""
+        """Send records and wait for them; returns the errors, by id. The others are noted in `_taken`."""
         from kafka.errors import KafkaError
 
         producer = self._open_producer()

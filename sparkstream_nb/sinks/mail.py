@@ -1,7 +1,7 @@
 """A mail server that takes each message as a mail (SMTP), as siddhi-io-email sends them.
 
 Certificates are checked, and without TLS a password goes to this machine alone. A mail has a `Message-ID`, the same
-when it is sent again, by which mail systems tell a repeat.
+when it is sent again, by which mail systems recognize a repeat.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 
 @dataclass(frozen=True)
 class MailPlace:
-    """A server, and what its mails have. `texts`: of each of `HEADERS` that is given the text, which may name
+    """A server, and the parts of its mails. `texts`: the text of each given header of `HEADERS`, which may name
     attributes as `{{attribute}}`. `tls`: from the beginning; else, `starttls`, where the server offers it. `timeout` in
-    seconds. `key` begins each Message-ID."""
+    seconds. `key` begins each Message-ID.
+    """
 
     host: str
     port: int

@@ -164,7 +164,7 @@ def attribute_columns(table: pa.Table) -> list[Values]:
 
 
 def _changes(table: pa.Table) -> Array:
-    """The rows, but for the first, with which a group begins."""
+    """The rows, except the first, with which a group begins."""
     node, step = (table.column(i).to_numpy() for i in (0, 1))
     return np.flatnonzero((np.diff(node) != 0) | (np.diff(step) != 0)) + 1
 

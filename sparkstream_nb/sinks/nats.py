@@ -1,6 +1,6 @@
 """A subject of NATS that takes each message.
 
-A message counts as sent when the server has it, which it says (PING and PONG after a batch). It has the header
+A message counts as sent when the server confirms it (PING and PONG after a batch). It has the header
 `Nats-Msg-Id`, the same when it is sent again after a crash, by which JetStream drops repeats.
 """
 
@@ -78,7 +78,7 @@ class NatsTarget:
             connection.close()
 
     def cancel(self) -> None:
-        """A call ends by itself, within seconds."""
+        """A call ends on its own, within seconds."""
 
     def _subject(self, message: Message) -> str:
         subject = message.properties.get("destination", self.place.subject)

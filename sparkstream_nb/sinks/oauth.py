@@ -37,7 +37,7 @@ class OAuthPlace:
 
 
 class TokenSource:
-    """Gives access tokens. `now` is in seconds, and only goes on."""
+    """Gives access tokens. `now` is in seconds, and monotonic."""
 
     def __init__(self, place: OAuthPlace, now: Callable[[], float] = time.monotonic) -> None:
         self._place, self._now = place, now

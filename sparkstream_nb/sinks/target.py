@@ -49,7 +49,7 @@ class OutputPlaces(Sequence[OutputPlace]):
 
 
 class Target(Protocol):
-    """A file, folder or server that takes messages. Used by one thread, but for `cancel`."""
+    """A file, folder or server that takes messages. Used by one thread, except `cancel`."""
 
     by_batch: bool
     """True if it takes a micro-batch whole: after a crash, that is sent again from its first row."""
@@ -61,16 +61,15 @@ class Target(Protocol):
     """Texts with `{{attribute}}` in them, by name, that it needs filled in as `Message.properties`."""
 
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Goes on where `state` says, which is empty at first. Returns the state to keep before anything is sent.
+        """Continue from `state`, which is empty at first. Returns the state to keep before anything is sent.
 
         Raises TargetUnavailable.
         """
         ...
 
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
-        """Sends messages, with the place of each; how many of them were delivered: 0 if its `state` has to be kept
-        before it goes on. Raises TargetUnavailable if it cannot be reached, and Undeliverable if it does not take
-        the first.
+        """Send messages, with the place of each; returns the number delivered: 0 if its `state` has to be kept before
+        it continues. Raises TargetUnavailable if it cannot be reached, and Undeliverable if it does not take the first.
         """
         ...
 

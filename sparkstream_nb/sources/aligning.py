@@ -57,8 +57,8 @@ class Aligned:
 
 @dataclass
 class _WaitingPartition:
-    """Waiting messages of a partition. `time`: the latest that was read; `more`: whether there is more to read, as was
-    `told` or not yet; `waited` (s) for that.
+    """Waiting messages of a partition. `time`: the latest that was read; `more`: whether there is more to read, if that
+    was `told`; `waited` (s) for that.
     """
 
     waiting: deque[PartitionPortion] = field(default_factory=deque)
@@ -118,7 +118,7 @@ class Alignment:
             self._parts[name].told = True
 
     def note_wait(self, seconds: float) -> None:
-        """Nothing came for so long."""
+        """Note `seconds` without a message."""
         for part in self._parts.values():
             if part.more and part.told and not part.held:  # the process that reads it may still be starting
                 part.waited += seconds

@@ -37,7 +37,7 @@ from .reader import PLACE, Behind, ReadMessages, SourceUnavailable
 PORTION = 10_000
 """Rows that are read at once, and those that have the polling value of the last one."""
 MOST_ENDLESS = 1_000
-"""Rows with a value that nothing follows that are told of."""
+"""Maximum number of reported rows with a value that nothing follows."""
 _LONG_AGO = float("-inf")
 
 
@@ -47,7 +47,7 @@ _MOST_DIGITS = 4_000
 
 @dataclass(frozen=True)
 class _ReportedRows:
-    """The token of rows that were told of: the digests of all such rows."""
+    """The token of reported rows: the digests of all such rows."""
 
     digests: tuple[str, ...]
 
@@ -157,7 +157,7 @@ class CdcReader:
         return rows
 
     def _endless_rows(self) -> ReadMessages | None:
-        """The rows that nothing follows, and that were not told of; None for none."""
+        """The rows with a value that nothing follows, and that were not reported; None if there are none."""
         try:
             rows = self._table.endless(MOST_ENDLESS)
         except StoreError as error:
@@ -189,7 +189,7 @@ class CdcReader:
         return Decoded([pa.array([], ARROW[a.type]) for a in self._schema], np.empty(0, np.int64), ())
 
     def _events(self, rows: Sequence[PolledRow]) -> Decoded:
-        """Rows as events, those that do not fit rejected. Whatever a row raises is its error alone."""
+        """Rows as events, those that do not fit rejected. An exception for a row is its error alone."""
         try:
             return self._decode_rows(rows)
         except Exception:  # a value of a kind that nothing here foresees
@@ -236,7 +236,7 @@ class CdcReader:
         return [typed_column([v], a.type)[0][0].as_py() for a, v in zip(self._schema, row.values, strict=True)]
 
     def _text(self, typed: Sequence[Any], row: PolledRow) -> str:
-        """A row as JSON: what fits as the event would have it, the rest as a text."""
+        """A row as JSON: fitting values as in the event, the rest as a text."""
         found = {
             a.name: as_text(given) if value is None and given is not None else value
             for a, value, given in zip(self._schema, typed, row.values, strict=True)
@@ -251,7 +251,7 @@ class CdcReader:
 def typed_column(values: Sequence[Any], type: Type) -> tuple[pa.Array, Array | None]:
     """A driver's values as a column, and a mask of the values that do not fit (null there); None if all do.
 
-    Values are converted as in feeds (`ingest.convert`). A truth value may be a number, as MySQL has it, and a
+    Values are converted as in feeds (`ingest.convert`). A truth value may be a number, as in MySQL, and a
     text is written as Java's `toString` writes it.
     """
     if type is Type.STRING:
@@ -328,7 +328,7 @@ def _comparable(last: Any, greatest: Any) -> bool:
 
 
 def _digests(rows: Sequence[PolledRow]) -> tuple[str, ...]:
-    """By row what tells its content from that of another one."""
+    """Digest of the contents of each row."""
     texts = ("\0".join(as_text(v) for v in (row.at, *row.values)) for row in rows)
     return tuple(hashlib.blake2b(t.encode("utf-8", "replace"), digest_size=8).hexdigest() for t in texts)
 

@@ -58,7 +58,7 @@ def _describe_mapping(attribute: str, column: str) -> str:
 
 
 def _several(source: str, columns: list[str], missing: Mapping[str, str], stream: str) -> str:
-    """The message for several columns of a stream's attributes that a source lacks, with what may be meant."""
+    """The message for several columns of a stream's attributes that a source lacks, with the probable ones."""
     first = next(iter(missing.values()))
     near = {attribute: near_to(column, columns) for attribute, column in missing.items()}
     maps = [f'--map {a}="{found[0]}"' if found else f"--map {a}=COLUMN" for a, found in near.items()]

@@ -1,6 +1,6 @@
 """Feeds: a data frame or a file becomes typed chunks on disk, in order of event time, ready for the inbox.
 
-What tasks read (CSV, parquet, Spark frames) is typed and written by them, a chunk at a time; a pandas or Arrow
+Input read by tasks (CSV, parquet, Spark frames) is typed and written by them, a chunk at a time; a pandas or Arrow
 frame is in this process already and is typed here. Most feeds are in order and their chunks enter as they are. One
 that is not is ordered here by its times alone (16 bytes an event), and its chunks are rewritten.
 
@@ -61,9 +61,9 @@ class Shape:
     """Schema and parameters of a feed: `columns` maps attributes to source columns, `time` names the column of event
     times.
 
-    `written` is the format of these times, `values` that of other texts. `offered` are all columns of the source, for
-    hints. Events after `latest` (ms) are rejected. `limits`: bounds on what one event may use. `fine`: it can be paused
-    and stopped between its rows. `kept`: maximum number of rejected rows that are kept (None: all).
+    `written` is the format of these times, `values` the format of other texts. `offered` are all columns of the source,
+    for hints. Events after `latest` (ms) are rejected. `limits`: bounds on what one event may use. `fine`: it can be
+    paused and stopped between its rows. `kept`: maximum number of rejected rows that are kept (None: all).
     """
 
     stream: str
@@ -178,7 +178,7 @@ _SIMPLE = ("string", "empty", "floating", "integer", "boolean", "decimal", "date
 
 
 def _arrow_of(frame: pd.DataFrame, limits: Limits) -> pa.Table:
-    """The frame's columns. If Arrow does not accept a column, each of its values is checked by itself: mixed types
+    """The frame's columns. If Arrow does not accept a column, each of its values is checked separately: mixed types
     become texts, and a row with a value that Arrow does not know is malformed.
     """
     arrays: dict[str, Any] = {}

@@ -40,7 +40,7 @@ LONGEST_LINE = 1 << 24
 MOST_TEXT = 1 << 28
 """Bytes of a file that is one message."""
 SETTLED_SECONDS = 1.0
-"""A file that has an end is complete when it was not changed for so long."""
+"""Seconds without a change after which a file that has an end is complete."""
 _HIDDEN = (".", "_")
 _LONG_AGO = float("-inf")
 _ROTATED = re.compile(r"[._-]\d[\d._:T-]*(?P<packed>\.(gz|bz2|xz|zst|Z))?")
@@ -214,7 +214,7 @@ class FilesReader:
         self._changes[name] = None
 
     def _is_settled(self, changed: int) -> bool:
-        """True if a file that was changed then (ns) is no longer being written, as far as one can see."""
+        """True if a file that was changed then (ns) is probably no longer being written."""
         return self._now() - changed / 1e9 >= SETTLED_SECONDS
 
     # --------------------------------------------------------------------------------------------------- one file

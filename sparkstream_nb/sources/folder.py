@@ -1,4 +1,4 @@
-"""A folder whose files are opened without following a link, whatever others put there meanwhile.
+"""A folder whose files are opened without following a link, even if others put one there meanwhile.
 
 A source was allowed to read a path, after all links in it were resolved. One that is put there later, in place of the
 file or of a folder above it, would lead elsewhere. So each part of the path is opened below the one before it and must

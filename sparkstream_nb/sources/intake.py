@@ -37,7 +37,7 @@ _WAIT = 0.2
 """Seconds until a thread that waits looks whether it is to end."""
 _GRACE = 1.0
 _LOGGED = 10
-"""Lines of the log about what could not be read at once; more are counted in one line."""
+"""Lines of the log about messages that could not be read at once; more are counted in one line."""
 
 _log = logging.getLogger(__name__)
 
@@ -45,8 +45,9 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class IntakeSetup:
     """A source as it was deployed. `name` is unique in the app, `shown` is where it reads, without secrets, `time` the
-    position of the attribute with an event's time; None: that at which it is taken. `together`: the events of one
-    message are one chunk. `keeps_errors`: what cannot be read becomes an error of the app; else a line of its log."""
+    position of the attribute with an event's time; None: the time at which it is received. `together`: the events of
+    one message are one chunk. `keeps_errors`: unreadable messages become errors of the app; else a line of its log.
+    """
 
     name: str
     stream: str
@@ -152,14 +153,14 @@ class SourceThread:
             self._thread.start()
 
     def end(self) -> None:
-        """Tells the thread to end, and does not wait for it."""
+        """Signal the thread to end, without waiting for it."""
         self._ending.set()
         self.setup.reader.cancel()
         with self._entrance.progress.changed:
             self._entrance.progress.changed.notify_all()
 
     def join(self) -> None:
-        """Ends the thread, and waits a little until it has let go of its source. Nothing is entered any more."""
+        """End the thread, and wait a little until it has closed its source. Nothing more is entered."""
         self.end()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
@@ -372,7 +373,7 @@ class Intakes:
             intake.join()
 
     def wait_tried(self, seconds: float) -> None:
-        """Waits, so long at most, until it is known of each whether it is away."""
+        """Wait for `seconds` at most until it is known of each whether it is unavailable."""
         end = time.monotonic() + seconds
         for intake in self._all:
             intake.tried.wait(max(0.0, end - time.monotonic()))

@@ -1,4 +1,4 @@
-"""Reads topics of a Kafka broker, in processes of their own: one for each core, as far as there are partitions.
+"""Reads topics of a Kafka broker, in processes of their own: one for each core, at most one for each partition.
 
 kafka-python needs some 10 us for a message. In the process of the app it would take the notebook's time, and all
 partitions would share one core. The processes decode as well; messages come through a pipe, which holds them back if
@@ -80,7 +80,7 @@ class EventTime:
 @dataclass
 class _Beginning:
     """Starting offsets of partitions (topic, number) of a `cluster` (None: its id is not known), and the partitions
-    that are `away`, as they have no leader. `ids`: ids of topics, as far as they are known. `moved`: changes of the
+    that are `away`, as they have no leader. `ids`: ids of topics, if known. `moved`: changes of the
     position with that. `said`: messages for the user.
     """
 
@@ -118,7 +118,7 @@ class _Beginning:
 
 @dataclass
 class _Child:
-    """A process that reads some `parts`. `held`: those that it was told not to read now."""
+    """A process that reads some `parts`. `held`: partitions that it must not read now."""
 
     process: subprocess.Popen[bytes]
     parts: frozenset[str]
@@ -364,7 +364,7 @@ def _consumer(place: KafkaSourcePlace) -> Iterator[KafkaConsumer]:
 
 
 def consumer_options(options: Mapping[str, Any], group: str) -> dict[str, Any]:
-    """Arguments of every consumer here: it commits nothing, and chooses no offset, by itself."""
+    """Arguments of every consumer here: without automatic commits or resets of offsets."""
     return {
         "bootstrap_timeout_ms": PATIENCE_MS, "request_timeout_ms": PATIENCE_MS, **options,
         "group_id": group, "enable_auto_commit": False, "auto_offset_reset": "none",

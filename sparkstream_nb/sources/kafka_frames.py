@@ -24,7 +24,7 @@ class Begin:
     """Order to read: partitions (topic, number) from their offsets, with the `options` of the consumer. `known`: number
     of partitions of each topic of the source; with more, it is opened again. None: it reads those that it names.
     `time`: the attribute by whose times partitions are aligned; None: they are not. `cluster`: the id of the offsets'
-    cluster; None: not known. `ids`: ids of the topics, as far as they are known. `away`: partitions of the source that
+    cluster; None: not known. `ids`: ids of the topics, if known. `away`: partitions of the source that
     have no leader, and are not read; when one has a leader again, the source is opened again.
     """
 
@@ -64,7 +64,7 @@ class ReadPart:
 
 @dataclass(frozen=True)
 class ReaderFailed:
-    """The process cannot go on."""
+    """The process cannot continue."""
 
     reason: str
 

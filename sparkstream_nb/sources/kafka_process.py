@@ -177,7 +177,8 @@ class Process:
                 self._consumer.pause(*held)
 
     def _commit(self) -> None:
-        """Tells the broker how far the group is, now and then. That is for its tools: the inbox has the truth."""
+        """Commit the group's offsets at the broker, now and then. They are for its tools: the inbox is authoritative.
+        """
         if not self._kept or time.monotonic() - self._committed < COMMIT_SECONDS:
             return
         self._committed = time.monotonic()
@@ -242,7 +243,7 @@ class Process:
 
 
 def main() -> None:
-    """The process: what to read comes as the first frame."""
+    """The process: its order to read comes as the first frame."""
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # output of other code must not get into the pipe

@@ -94,7 +94,7 @@ class NatsReader:
             connection.close()
 
     def cancel(self) -> None:
-        """A call ends by itself, within seconds."""
+        """A call ends on its own, within seconds."""
 
 
 def _with_lost(decoded: Decoded, lost: int) -> Decoded:

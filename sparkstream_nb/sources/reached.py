@@ -1,6 +1,6 @@
-"""Progress in a file, and the mark that tells it from another one of its name.
+"""Progress in a file, and the mark that distinguishes it from another one of its name.
 
-A growing file keeps the bytes that were read, and one that is read whole keeps all of them. `mark` tells whether it
+A growing file keeps the bytes that were read, and one that is read whole keeps all of them. `mark` shows whether it
 does: the digest of these bytes, or, of many, of their beginning, their end and samples between.
 """
 
@@ -40,7 +40,7 @@ class Stretch:
 @dataclass(frozen=True)
 class FileProgress:
     """Progress in a file: `at`, as in `Stretch`; `through`: to its end, as it was `changed` and `touched` last
-    (-1: not known). `mark` tells its content from another file's; a number is one of an earlier version.
+    (-1: not known). `mark` distinguishes its content from another file's; a number is a mark of an earlier version.
     """
 
     inode: int

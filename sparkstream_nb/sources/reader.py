@@ -43,7 +43,7 @@ class Behind:
 
 
 class SourceReader(Protocol):
-    """Reads one source. Used by one thread, but for `cancel` and `behind`."""
+    """Reads one source. Used by one thread, except `cancel` and `behind`."""
 
     def open(self, reached: Mapping[str, Any]) -> str | None:
         """Continue from `reached`, which is empty at first. Returns a sentence if something between is gone or cannot

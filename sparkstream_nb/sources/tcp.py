@@ -1,6 +1,6 @@
 """Takes messages over TCP as siddhi-io-tcp sends them, on this machine alone.
 
-Sources of one port share a listener, which tells them apart by the frames' channel. A frame is not answered: frames
+Sources of one port share a listener, which distinguishes them by the frames' channel. A frame is not answered: frames
 that were received and are not on the disk when the process is killed are gone. While an app is behind, nothing is
 received.
 """

@@ -93,7 +93,7 @@ class Database:
 
 
 def from_jdbc(url: str, user: str | None = None, password: Secret | None = None, *, pool: int = 5) -> Database:
-    """The database of a JDBC address. User and password may stand in its options (`?user=...&password=...`) as well.
+    """The database of a JDBC address. User and password may also be in its options (`?user=...&password=...`).
 
     Raises StoreError, without the address's options, for a database that cannot hold a store or a wrong address.
     """

@@ -24,7 +24,7 @@ def check_table(
     """Raises StoreError if `table` was made for something else.
 
     `wanted` is the type by column; `fits(column)` says whether a column that both have is of a type that holds its
-    values. `ordered`: the columns must also stand in the layout's order.
+    values. `ordered`: the columns must also be in the layout's order.
     """
     found = table.columns
     key = [c.name for c in layout.key]

@@ -471,7 +471,7 @@ class MySQL(Dialect):
 
 
 class MariaDB(MySQL):
-    """MariaDB, also where the address says `mysql`. Its collation tells spaces at the end of a text."""
+    """MariaDB, also if the address says `mysql`. Its collation distinguishes spaces at the end of a text."""
 
     text_collation = " CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
     text_in_key = f"VARCHAR(254){text_collation}"

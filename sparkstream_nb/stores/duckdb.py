@@ -132,7 +132,7 @@ class DuckDBStore:
 
     Raises StoreError if the file cannot be opened, for example because another process has it open. With `read_only`
     the file must be there, and nothing is written: `prepare` raises StoreError for a table that is missing. `threads`
-    is how many DuckDB uses: one for each core of the machine, if that is None.
+    is the number for DuckDB: one for each core of the machine, if that is None.
     """
 
     def __init__(self, path: str | Path, *, read_only: bool = False, threads: int | None = None) -> None:
@@ -193,7 +193,7 @@ class DuckDBStore:
 
     @contextlib.contextmanager
     def _usable(self) -> Iterator[None]:
-        """Raises StoreError for what DuckDB says of a file that is damaged, or on a full disk."""
+        """Turn DuckDB's errors for a damaged file or a full disk into StoreError."""
         try:
             yield
         except _UNUSABLE as e:

@@ -40,7 +40,7 @@ class Values:
 
 @dataclass(frozen=True)
 class TextColumn:
-    """Texts that a column holds, and tells from each other.
+    """Texts that a column holds and distinguishes.
 
     `longest`: characters. `foreign`: a regular expression of the characters that its character set lacks. `pads`:
     spaces at a text's end are ignored when texts are compared.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 class Patience:
     """Limit and means of a store's waiting for its database.
 
-    `seconds`: in all, before a transaction fails. `wait(seconds)` waits, `tell(sentence)` says what for.
+    `seconds`: in all, before a transaction fails. `wait(seconds)` waits, `tell(sentence)` reports the reason.
     """
 
     seconds: float = 300.0

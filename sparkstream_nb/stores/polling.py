@@ -37,7 +37,7 @@ class PolledRow:
 class PolledTable:
     """The table `name` of a server, `schema.table` if it is in another schema than the user's, read by its `column`.
 
-    Used by one thread, but for `cancel`. All methods but `close` and `cancel` raise StoreError, with one line, if the
+    Used by one thread, except `cancel`. All methods except `close` and `cancel` raise StoreError, with one line, if the
     database cannot be reached or refuses.
     """
 

@@ -111,7 +111,7 @@ class Store(Protocol):
     ) -> bool:
         """Merges the partials of (aggregation id, shard id) into the tables and stores `errors`, all or nothing.
 
-        `clock` tells which purges of aggregations (`@purge`) are due: they run before the merge.
+        `clock` decides which purges of aggregations (`@purge`) are due: they run before the merge.
 
         If the ledger has (app, run, batch), nothing changes and False is returned.
         """

@@ -1,8 +1,7 @@
 """Tables of apps in PostgreSQL, MySQL, MariaDB or SQLite (`@store`), which several nodes and other programs share.
 
-A node takes its turn: a transaction locks the rows that the node may change, and lasts until the node is through with
-its micro-batch. The same transaction notes which batch it was, so a batch that Spark repeats does not change a table
-twice.
+A node takes its turn: a transaction locks the rows that the node may change, and lasts until the node has finished its
+micro-batch. The same transaction notes which batch it was, so a batch that Spark repeats does not change a table twice.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @dataclass(frozen=True, repr=False)
 class AppAudit(Displayed):
-    """The findings of an app, or the `error` of it or its file; `measured`: what feeds of the streams `fed` show."""
+    """The findings of an app, or the `error` of it or its file; `measured`: results of feeds of the streams `fed`."""
 
     path: str
     findings: Sequence[Finding] = ()

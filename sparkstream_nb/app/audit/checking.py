@@ -27,7 +27,8 @@ _ONE_NODE = {"shardId": "node-1"}
 @dataclass(frozen=True)
 class Surroundings:
     """The parts of a deployment that an app's text lacks: values of `${NAME}`, and the nodes' deployment files. Without
-    files, what only these can say is left open."""
+    files, names that only they define are left open.
+    """
 
     variables: Mapping[str, str] = field(default_factory=dict)
     files: Sequence[NodeFile] = ()

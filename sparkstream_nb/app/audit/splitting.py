@@ -32,7 +32,7 @@ _ONE_NODE = {"shardId": "node-1"}
 class SplitApp(Displayed):
     """The partial apps of the app `name`, and the topics between them at `brokers` (HOST:PORT, with commas).
 
-    `notes` are what WSO2's manager does otherwise. `makes_topics`: whether `deploy` makes those that do not exist.
+    `notes` are differences from WSO2's manager. `makes_topics`: whether `deploy` makes those that do not exist.
     """
 
     name: str
@@ -109,11 +109,12 @@ def split(
     """The partial apps of an app, as its `@dist(execGroup, parallel)` say, with Kafka between them. Nothing starts.
 
     - `kafka`: the brokers, "HOST:PORT", several with commas.
-    - `name`: the app's name, by default that of `@app:name`, else SiddhiApp; the names of its parts and topics begin
+    - `name`: the app's name, by default the one in `@app:name`, else SiddhiApp; the names of its parts and topics begin
       with it.
     - `variables`: values of `${NAME}` in the text, which are written into the texts of the partial apps.
 
-    Raises SiddhiError for a wrong app and for what WSO2's manager refuses, `Misuse` for what topics cannot carry.
+    Raises SiddhiError for a wrong app and for one that WSO2's manager refuses, `Misuse` for streams that topics cannot
+    carry.
     """
     argument_checks.require_str("text", text)
     argument_checks.require_str("kafka", kafka)

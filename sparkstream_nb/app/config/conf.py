@@ -1,6 +1,6 @@
-"""Deployment files: a node's `deployment.yaml`, as operators of WSO2's servers and of Siddhi Runner have it.
+"""Deployment files: a node's `deployment.yaml`, as operators of WSO2's servers and of Siddhi Runner write it.
 
-What means something here becomes a `NodeFile`. Other keys are kept, and named in `unknown`; they are never an error.
+Known keys become a `NodeFile`. Other keys are kept, and named in `unknown`; they are never an error.
 """
 
 from __future__ import annotations
@@ -129,7 +129,8 @@ def _name_kind(kind: str) -> str:
 
 def read_node(path: Path, references: References | None = None) -> NodeFile:
     """One deployment file, whose ids may be `${...}` of `references`. Raises `Misuse`, with file and line where they
-    are known, for what cannot be read."""
+    are known, for a file that cannot be read.
+    """
     loaded = load_yaml(path)
     if not isinstance(loaded, dict):
         raise Misuse(f"{path} is not a deployment file: it has no sections such as wso2.carbon")

@@ -83,7 +83,7 @@ def _one(file: NodeFile) -> tuple[Any, int, int, int, int, int, int]:
 
 
 def at_keys(sections: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """The value at a path of keys. What belongs into `strategyConfig` may stand beside it, as in WSO2's examples."""
+    """The value at a path of keys. Keys of `strategyConfig` may be beside it, as in WSO2's examples."""
     found: Any = sections
     for key in keys:
         if key == "strategyConfig" and isinstance(found, Mapping) and key not in found:

@@ -1,4 +1,4 @@
-"""Permissions of an app outside its own folder. The text of an app opens nothing: a person grants it at deployment.
+"""Permissions of an app outside its own folder. The text of an app opens nothing: the user grants it at deployment.
 
 A grant is a text KIND=WHAT: `file=DIR`, `http=URL-PREFIX`, `kafka=HOST:PORT` (and `smtp`, `tcp`, `nats`), or
 `jdbc=postgresql://HOST:PORT/DATABASE`.
@@ -55,7 +55,8 @@ class Url:
     @staticmethod
     def of(text: str, what: str) -> Url:
         """Parses an address. Raises `Misuse`, naming `what`, for other schemes, for user names or passwords in it, and
-        for what servers and browsers read differently: backslashes, blanks, and `..` in any spelling."""
+        for characters that servers and browsers read differently: backslashes, blanks, and `..` in any spelling.
+        """
         wrong = f"{what}: {shown(mask_passwords(text))}"
         if _UNSAFE.search(text):
             raise Misuse(f"{wrong} has a blank, a backslash or a control character in it")
@@ -229,7 +230,7 @@ def _database(text: str) -> Database:
 
 
 def _identity(database: Database) -> tuple[str, ...]:
-    """By what databases are compared: `mysql` and `mariadb` are two names of one protocol."""
+    """Key for comparing databases: `mysql` and `mariadb` are two names of one protocol."""
     kind = "mysql" if database.kind == "mariadb" else database.kind
     return kind, database.host.lower(), str(database.port), database.name
 

@@ -18,7 +18,8 @@ _INTERFACE = "httpsInterface"
 
 @dataclass(frozen=True)
 class ManagerFile:
-    """A manager's HTTP interface as its file has it: `host` where other machines would reach it, if it says so.
+    """A manager's HTTP interface as its file has it: `host` under which other machines would reach it, if the file
+    names one.
 
     `properties`: from `siddhi` in all files of the deployment, the first file's before the others'.
     """

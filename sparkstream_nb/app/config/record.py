@@ -1,7 +1,7 @@
 """The record of a deployment, as plain data: enough to deploy the same again in another process.
 
 It is part of `app.json`, which only its owner can read. Secrets are not in it: references such as `${sec:alias}` stay
-references, values of variables that stand where passwords do are left out, and so is the token of a Spark address.
+references, values of variables in the place of passwords are left out, and so is the token of a Spark address.
 Deployment files are kept by their paths, as they may have passwords in them.
 """
 
@@ -110,8 +110,9 @@ def _plain(value: Any) -> Any:
 
 
 def _may_be_secret(variable: str, text: str) -> bool:
-    """True if the value of a variable may be a secret: by its name, by what stands around it in the app's text, or
-    because only deployment files use it."""
+    """True if the value of a variable may be a secret: by its name, by its context in the app's text, or
+    because only deployment files use it.
+    """
     if _SECRET_NAME.search(variable):
         return True
     mark = f"value-of-{variable}"

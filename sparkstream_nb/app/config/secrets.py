@@ -23,7 +23,9 @@ def is_secret_reference(text: str) -> bool:
 
 
 def check_password(text: str, what: str, example: str = KEPT_ELSEWHERE) -> None:
-    """Raises `Misuse` for a password in an app's text, in `what`, that is no reference. `example`: what to write."""
+    """Raises `Misuse` for a password in an app's text, in `what`, that is no reference. `example`: the form to write
+    instead.
+    """
     if not is_secret_reference(text):
         raise Misuse(f"{what}: the password does not belong into the app's text: write {example}")
 

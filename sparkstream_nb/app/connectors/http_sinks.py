@@ -24,8 +24,9 @@ _LONGEST_TIMEOUT = 600_000
 
 @dataclass(frozen=True)
 class HttpGate:
-    """Makes targets of the options of `what`, a sink in words, as far as `grants` allow. `key` begins the
-    Idempotency-Keys of its messages, `calls` takes the responses."""
+    """Makes targets of the options of `what`, a sink in words, within its `grants`. `key` begins the
+    Idempotency-Keys of its messages, `calls` takes the responses.
+    """
 
     grants: Grants
     references: References

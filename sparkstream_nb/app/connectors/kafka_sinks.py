@@ -19,8 +19,9 @@ from .kafka_settings import servers_of, settings_of
 
 @dataclass(frozen=True)
 class KafkaGate:
-    """Makes targets of the options of `what`, a sink in words, as far as `grants` allow. `key` begins the
-    Idempotency-Keys of its records."""
+    """Makes targets of the options of `what`, a sink in words, within its `grants`. `key` begins the
+    Idempotency-Keys of its records.
+    """
 
     grants: Grants
     references: References

@@ -21,8 +21,9 @@ _TYPES = ("text/plain", "text/html")
 
 @dataclass(frozen=True)
 class MailGate:
-    """Makes targets of the options of `what`, a sink in words, as far as `grants` allow. `key` begins the Message-IDs
-    of its mails."""
+    """Makes targets of the options of `what`, a sink in words, within its `grants`. `key` begins the Message-IDs
+    of its mails.
+    """
 
     grants: Grants
     references: References

@@ -23,7 +23,7 @@ _SERVER = "http://localhost:9080"
 
 @dataclass(frozen=True)
 class PrometheusGate:
-    """Makes targets of the options of `what`, a sink of `stream` in words, as far as `grants` allow."""
+    """Makes targets of the options of `what`, a sink of `stream` in words, within its `grants`."""
 
     grants: Grants
     what: str

@@ -1,4 +1,4 @@
-"""The sinks of a deployment: what an app's annotations, grants and secrets make of them, and their threads."""
+"""The sinks of a deployment, from the app's annotations, grants and secrets, and their threads."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class SinkPlans:
         return len(self._sinks)
 
     def setups(self, run: str) -> list[SinkSetup]:
-        """The sinks of the life `run` of the app, one for each target."""
+        """The sinks of the run `run` of the app, one for each target."""
         out: list[SinkSetup] = []
         for sink in self._sinks:
             try:
@@ -261,13 +261,13 @@ class Deliveries:
             delivery.stop()
 
     def close(self) -> None:
-        """Ends all, and waits until they have let go of their targets."""
+        """End all, and wait until they have closed their targets."""
         self.stop()
         for delivery in self._all:
             delivery.join()
 
     def drain(self, seconds: float) -> int:
-        """Waits until all that is committed is delivered, so long at most; how many outputs are still to be sent."""
+        """Wait up to `seconds` until all committed outputs are delivered; returns the number still to be sent."""
         deadline, batch = time.monotonic() + seconds, self._source.progress.batch
         for delivery in self._all:
             delivery.drain(batch, deadline)

@@ -17,7 +17,7 @@ _TRUTH = {"true": True, "false": False}
 
 @dataclass(frozen=True)
 class TcpGate:
-    """Makes targets of the options of `what`, a sink in words, as far as `grants` allow."""
+    """Makes targets of the options of `what`, a sink in words, within its `grants`."""
 
     grants: Grants
     what: str

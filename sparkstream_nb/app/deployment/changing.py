@@ -45,8 +45,9 @@ def has_pending(home: Path, life: AppRun) -> bool:
 
 
 def plan_change(home: Path, former: AppRun, plan: Plan, schemas: AppRun) -> tuple[AppRun, UnitChanges]:
-    """The life of an app from its change to `plan` on, and the changes of its units. `schemas` is a life that begins
-    with the plan. Raises `Misuse` if something that came in is not committed."""
+    """The run of an app from its change to `plan` on, and the changes of its units. `schemas` is a run that begins with
+    the plan. Raises `Misuse` if something that came in is not committed.
+    """
     if has_pending(home, former):
         raise Misuse(
             f"{home} cannot go on with another app: some of what came in is not committed. Deploy the former app, let "
@@ -122,8 +123,9 @@ Fate = Literal["kept", "changed", "dropped"]
 
 @dataclass(frozen=True)
 class Changes:
-    """The effect of a deployment on the app's state: there is none yet (`begun`), all of it goes on (`kept`) or
-    what `units` say (`changed`), or all is `dropped`, for a `reason`."""
+    """The effect of a deployment on the app's state: there is none yet (`begun`), all of it continues (`kept`), or the
+    parts named in `units` (`changed`), or all is `dropped`, for a `reason`.
+    """
 
     app: str
     becomes: Fate | Literal["begun"]

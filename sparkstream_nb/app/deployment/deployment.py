@@ -36,7 +36,7 @@ MOST_NODES = 1_000
 
 @dataclass(frozen=True)
 class Deployment:
-    """The parameters of `deploy`, with defaults filled in. See `deploy` for what each field means.
+    """The parameters of `deploy`, with defaults filled in. See `deploy` for the meaning of each field.
 
     `databases`: by aggregation, the databases that `@store` names; `tables`: the tables in each database. `references`:
     where values of `${...}` come from. `switched_off`: the queries that do not run, as `alerts` is "off". `led`: the

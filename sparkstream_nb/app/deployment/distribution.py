@@ -1,4 +1,4 @@
-"""The deployment of a fully distributed app: its partial apps, the nodes that run them, and what happens to these."""
+"""The deployment of a fully distributed app: its partial apps, the nodes that run them, and the faults of these."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Removal of an app's rows from stores outside its folder by `fresh`: reported, with DuckDB files copied to the trash
 first.
 
-Whose an aggregation in such a store is cannot be told: another app may have one of the same name.
+The owner of an aggregation in such a store is not known: another app may have one of the same name.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ MOST_CHARACTERS = 100
 class AppRun:
     """One run of an app: `run` is its name, the state depends on the other fields.
 
-    `shards`: the shard id of every node that there was, by its number from 0; the first `began` of them began. `over`:
+    `shards`: the shard id of every node so far, by its number from 0; the first `began` of them began. `over`:
     the numbers of the nodes that take events now. A node that was removed keeps its number and its state. `led`: the
     queries of a leader, whose number comes after those that began; None without a leader. `groups`: groups of nodes
     that take over, and their faults, as a text; None without groups. `deployed`: the app's deployment, for `attach`;
@@ -226,7 +226,7 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
     """Prepares the folder of an app: keeps the state in it if it fits, else empties it. A new state has
     `partitions` Spark partitions.
 
-    Returns the life to use, and a sentence about what happened to earlier state (None if there was none). Raises
+    Returns the run to use, and a sentence about the earlier state (None if there was none). Raises
     `Misuse` if that cannot be read, or is gone, unless `fresh` is asked for.
     """
     d, home = deployment, deployment.home
@@ -266,7 +266,7 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
 
 
 def _plan_life(deployment: Deployment, plan: Plan, former: AppRun, run: str) -> AppRun:
-    """The life that `deployment` would begin after `former`."""
+    """The run that `deployment` would begin after `former`."""
     wanted = wanted_life(deployment, plan, run)
     # By the wall clock it goes on from where the clock is, wherever that began.
     return replace(wanted, start=former.start) if deployment.clock == "wall" else wanted
@@ -420,7 +420,7 @@ def _is_unfinished(place: Path) -> bool:
 
 
 def _life_there(home: Path) -> AppRun:
-    """`former_life`, which also raises `Misuse` if the life's folder is gone."""
+    """`former_life`, which also raises `Misuse` if the run's folder is gone."""
     former = former_life(home)
     if not former.folder(home).is_dir():
         raise not_whole(home, f"its {former.folder(home).name} is gone, and with it what came in")
@@ -428,7 +428,7 @@ def _life_there(home: Path) -> AppRun:
 
 
 def former_life(home: Path) -> AppRun:
-    """The life that `app.json` tells of. Raises `Misuse`, with the ways out, if it cannot be read."""
+    """The run recorded in `app.json`. Raises `Misuse`, with the ways out, if it cannot be read."""
     try:
         found = _read(home)
         if found["format"] != STATE_FORMAT:

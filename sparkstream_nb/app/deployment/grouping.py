@@ -107,7 +107,7 @@ def pair_figures(mode: str, files: Sequence[NodeFile], trial: Trial) -> Pair:
 
 
 def groups_for(pairs: Sequence[Pair], trial: Trial, streams: Sequence[tuple[str, Distribution]]) -> NodeGroups:
-    """The groups of two nodes each, and what happens to them. Raises `Misuse` for faults that are impossible."""
+    """The groups of two nodes each, with their faults. Raises `Misuse` for faults that are impossible."""
     pairs, faults, rate = plan_faults(pairs, trial.faults)
     return groups_of(tuple(pairs), trial.seed, faults, rate=rate, streams=tuple(streams))
 
@@ -135,7 +135,7 @@ def nodes_of_groups(
 
 
 def check_groups(plan: Plan, mode: str, routing: str, alerts: str) -> None:
-    """Raises `Misuse` for what groups of nodes have no use for."""
+    """Raise `Misuse` for parameters that groups of nodes have no use for."""
     if mode == HA and routing != "round_robin":
         raise Misuse(f"mode {HA} has no routing: one node takes all. Who is sent what is Pair(balancer=...)")
     if mode == DISTRIBUTED and routing != "round_robin":

@@ -1,4 +1,4 @@
-"""Checks that an app's folder is whole: its journal, checkpoint, store and outputs must know of the same micro-batches.
+"""Checks that an app's folder is whole: its journal, checkpoint, store and outputs must agree on the micro-batches.
 
 A runner plans a micro-batch of entries that are in the journal, the commit puts it into the ledger, and then the runner
 marks it as done. So the journal reaches as far as the checkpoint, and the ledger at least to the last done micro-batch

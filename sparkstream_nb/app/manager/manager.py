@@ -33,7 +33,7 @@ MOST_BYTES = 1_000_000
 MOST_STATEMENTS = 2_000
 """Definitions, queries and partitions of an app: to compile these takes some two seconds."""
 STATISTICS = "statistics"
-"""A word that stands for all apps where else a name stands; so no app is called by it."""
+"""A word for all apps in the place of a name; so no app is called by it."""
 _SECRET = re.compile(r"\$\{(sec|env):")
 _ONE_NODE = {"shardId": "node-1"}
 """A deployment gives every node its shard id; an app is checked as if it ran on one of them."""
@@ -60,7 +60,7 @@ class ManagerClosed(SparkStreamError):
 
 @dataclass(frozen=True)
 class HostedApp:
-    """A deployed app, as a `Deployer` tells of it.
+    """A deployed app, as a `Deployer` reports it.
 
     `state`: "running", "stopped" or "failed". `placement`: the node (several, with commas) of each app that it was
     split into, by its name; empty if it is not known.
@@ -219,7 +219,7 @@ class Manager:
         self._closed = False
 
     def check(self, text: str, name: str | None = None) -> CheckedApp:
-        """The app of a text, as `checked_app` has it."""
+        """The app of a text, as in `checked_app`."""
         return checked_app(text, name, self._properties)
 
     def add(self, app: CheckedApp) -> ManagedApp:

@@ -1,4 +1,4 @@
-"""`sparkstream manager`: a manager as a process, until it is told to end."""
+"""`sparkstream manager`: a manager as a process, until it is ended."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def make_deployer(files: Sequence[Path]) -> ClusterDeployer:
 def run_manager(options: ManagerOptions) -> int:
     """Listens, and watches the directory, until Ctrl-C or SIGTERM; then stops all apps, and returns 0.
 
-    The address is printed; what happens is logged to standard error. Raises `Misuse` before it listens.
+    The address is printed; events are logged to standard error. Raises `Misuse` before it listens.
     """
     deployer = make_deployer(deployment_files(options.conf))
     with ended_by_signals() as ended, open_manager(options, deployer, _log) as server:

@@ -1,6 +1,6 @@
-"""A manager's HTTP interface, as WSO2's REST API for Siddhi apps has it: paths, status codes and JSON bodies.
+"""A manager's HTTP interface, following WSO2's REST API for Siddhi apps: paths, status codes and JSON bodies.
 
-One request for each connection, which has a few seconds to come in whole. Who does not know user name and password gets
+One request for each connection, which has a few seconds to come in whole. Without user name and password, the answer is
 401 and nothing else.
 """
 
@@ -201,7 +201,7 @@ class _Asked:
     request: Request
 
     def answer_request(self, log: Log) -> _ManagerAnswer:
-        """The answer, whatever is raised for it."""
+        """The answer, also for any exception."""
         try:
             return self._answer()
         except _RequestRefused as refused:

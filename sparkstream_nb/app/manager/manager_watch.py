@@ -106,7 +106,8 @@ class WatchedDirectory:
         return found
 
     def _deploy_changed_file(self, name: str, signature: Signature) -> None:
-        """Deploys a file's app. One whose name another app has is tried again; what else is wrong, when it changes."""
+        """Deploy a file's app. One whose name another app has is tried again; for other errors, when the file changes.
+        """
         try:
             text = self._text(name, signature)
             if text is not None:

@@ -1,4 +1,4 @@
-"""Result types of a running app: plain, typed data. `lab.display` tells how each is displayed."""
+"""Result types of a running app: plain, typed data. `lab.display` has the display of each."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class FeedReport(Displayed):
     """The report of a feed: `rows` read, of which `rejected` did not fit the stream; `seconds` until all was committed.
 
     `not_fed` counts the events that a feed which was stopped did not put into the app any more. `outputs` counts the
-    events that each derived stream put out meanwhile. `reasons` counts rejected rows by reason (all faults of a row,
-    with `; ` between them), the most frequent first; of more than are `kept` at most (see `Retention`; None: all are),
-    the first ones, of each Spark task that read the feed. `notes` are warnings for the user; `time` is an example of a
-    time of the feed.
+    outputs of each derived stream meanwhile. `reasons` counts rejected rows by reason (all faults of a row, with `; `
+    between them), the most frequent first; of more than are `kept` at most (see `Retention`; None: all are), the first
+    ones, of each Spark task that read the feed. `notes` are warnings for the user; `time` is an example of a time of
+    the feed.
     """
 
     app: str
@@ -110,8 +110,8 @@ class InputCounts:
 @dataclass(frozen=True, repr=False)
 class Sent(Displayed):
     """The report of `events` that were sent to `stream` at `at` (ms): the shard ids of the `nodes` that take them
-    (empty in modes whose nodes take turns), and how many events each derived stream put out until they were committed
-    (`outputs`; None: that was not waited for, or is not yet).
+    (empty in modes whose nodes take turns), and the number of outputs of each derived stream until they were committed
+    (`outputs`; None: that was not waited for, or is not done).
 
     `clock`: the app's clock (ms) before, where the time is this machine's and that clock was more than a day behind.
     `started`: the app was stopped, and runs again.
@@ -215,8 +215,9 @@ class NodeStats:
 @dataclass(frozen=True)
 class PartStats:
     """Figures of a query, table, window or aggregation (`kind`): the bytes and rows (see `StateSize`) that all nodes
-    hold for it, and, where a query puts out a stream, its `output` and how many events that stream had (`events_out`,
-    of all its queries)."""
+    hold for it, and, for a query that writes a stream, its `output` and the number of that stream's events
+    (`events_out`, of all its queries).
+    """
 
     kind: str
     name: str
@@ -229,9 +230,10 @@ class PartStats:
 @dataclass(frozen=True)
 class DiskStats:
     """The size of an app's folder in bytes: the `recording` of the input, the `outputs` of derived streams, the `state`
-    of the nodes with what Spark keeps of the micro-batches, and the `store` of aggregations, tables and errors if it is
-    a file of the app's own. `retention` is how much is kept of the first two; `dropped` counts the events by derived
-    stream that are not kept any more."""
+    of the nodes with Spark's data on the micro-batches, and the `store` of aggregations, tables and errors if it is a
+    file of the app's own. `retention` is how much is kept of the first two; `dropped` counts the events by derived
+    stream that are not kept any more.
+    """
 
     recording: int
     outputs: int

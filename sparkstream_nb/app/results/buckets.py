@@ -88,7 +88,7 @@ class InputStream:
 
 
 class AggregationReader:
-    """Reads one aggregation of an app, as far as it is committed, and tells of commits."""
+    """Reads one aggregation of an app, up to the last commit, and reports commits."""
 
     def __init__(
         self,
@@ -102,8 +102,9 @@ class AggregationReader:
         settle: Callable[[], None],
         state: Callable[[], str] = always_running,
     ) -> None:
-        """`nodes` tells the deployment's shard ids, `zone` is the time zone of the buckets. `settle` waits until what
-        was sent is committed; `follow` is `App.on_commit`, and `state` as in `Followed`."""
+        """`nodes` gives the deployment's shard ids, `zone` is the time zone of the buckets. `settle` waits until sent
+        events are committed; `follow` is `App.on_commit`, and `state` as in `Followed`.
+        """
         self.definition, self.source = definition, source
         self._nodes, self._store, self._zone = nodes, store, zone
         self._follow, self._settle, self.state = follow, settle, state

@@ -48,7 +48,7 @@ class Alert:
 
     @property
     def times(self) -> tuple[int, int]:
-        """The clock when it was put out, and its own time."""
+        """The clock when it was emitted, and its own time."""
         return self.clock, self.ts
 
     @cached_property
@@ -79,10 +79,11 @@ class Match:
 
 
 def match(truth: Sequence[Alert], found: Sequence[Alert]) -> list[Match]:
-    """Tells what became of each output of the truth, and where each output of the nodes comes from.
+    """Match each output of the truth with the outputs of the nodes.
 
-    `same`: both have it, at the same time. `late`: made of the same events with the same values, at another time.
-    `duplicated`: one more of an output that the truth has. `spurious`: the truth has none. `lost`: no node has it.
+    `same`: both have it, at the same time. `late`: from the same events with the same values, at another time.
+    `duplicated`: a further copy of an output that the truth has. `spurious`: the truth has none. `lost`: no node has
+    it.
     """
     out: list[Match] = []
     left_true, left_found = _pair_outputs(truth, found, lambda a: (a.times, a.identity, a.origin), "same", out)
@@ -137,7 +138,7 @@ def _frozen(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Origin:
-    """An event that an output was made of."""
+    """An event that an output was computed from."""
 
     stream: str
     timestamp: int
@@ -198,7 +199,7 @@ class Divergence(Displayed):
 
     @cached_property
     def origins(self) -> Origins:
-        """The events that outputs are made of."""
+        """The events that outputs are computed from."""
         return Origins(self.truth.recording, self.way, self.shards)
 
     def rerouted(self, nodes: int, routing: str) -> Divergence:

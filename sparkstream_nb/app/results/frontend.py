@@ -1,4 +1,4 @@
-"""The seam between apps and a screen: what an app asks of a front end, and the one that is connected.
+"""The interface between apps and a screen: the calls of an app to a front end, and the connected front end.
 
 `lab` connects itself (`sparkstream_nb.lab.connect`). Without it, progress is a line on a terminal, results print as a
 short summary, and `App.view` is refused.

@@ -44,8 +44,9 @@ def what_is_cut(found: CutBucket) -> str:
 
 
 def cut_by_joins(plan: Plan) -> list[str]:
-    """Buckets that joins with aggregations leave out by a range that begins or ends inside a bucket, as far as the
-    app's text tells the range."""
+    """Buckets that joins with aggregations leave out by a range that begins or ends inside a bucket, if the app's text
+    gives the range.
+    """
     said = []
     for q in plan.queries:
         if not isinstance(q.input, JoinInput) or not isinstance(q.input.per, Const):

@@ -53,8 +53,9 @@ class Rejected:
 
 @dataclass(frozen=True)
 class ReplayContext:
-    """The context for sending an error again: the time of `now` and the latest that is taken (ms; None: all are),
-    limits, and what reads a source's messages."""
+    """The context for sending an error again: the time of `now` and the latest accepted time (ms; None: all are
+    accepted), limits, and the decoders of a source's messages.
+    """
 
     now: int
     latest: int | None
@@ -126,7 +127,7 @@ def select_errors(
 
 
 def _time_of(id: int, at: Any) -> int | None:
-    """The time (ms) in a frame of errors, also as a text or as pandas has it. Raises `Misuse` for anything else."""
+    """The time (ms) in a frame of errors, also as a text or a pandas timestamp. Raises `Misuse` for anything else."""
     if at is None or pd.isna(at):
         return None
     plain = at.to_pydatetime() if isinstance(at, pd.Timestamp) else int(at) if isinstance(at, np.integer) else at

@@ -39,8 +39,9 @@ class OutputEnds:
 
 @dataclass(frozen=True)
 class ArrivalEnds:
-    """The end of an input stream. `arrived` tells how many events came in so far, `reader` gives a reader of
-    the inbox, which is another after the app was scaled."""
+    """The end of an input stream. `arrived` gives the number of events that came in so far, `reader` a reader of
+    the inbox, which is another after the app was scaled.
+    """
 
     reader: Callable[[], InboxReader]
     stream: str

@@ -31,8 +31,9 @@ class PlanText(Displayed):
 
 @dataclass(frozen=True, repr=False)
 class RepairList(Displayed):
-    """Repairs that make each query of an app right on several nodes, and the app's text with what can be rewritten.
-    Numbers of lines count the `lines_before` the text."""
+    """Repairs that make each query of an app right on several nodes, and the app's text with the possible rewrites.
+    Numbers of lines count the `lines_before` the text.
+    """
 
     repairs: Repairs
     lines_before: int = 0

@@ -57,9 +57,9 @@ class App(ReplayedApp):
     def query(self, text: str, *, limit: int | None = None, as_wso2: bool = False) -> Result:
         """Answers an on-demand query when everything sent is committed.
 
-        Over an aggregation: merged over shards, and `by_shard` what each holds. Over a node's own tables and windows,
-        with several nodes: the select works on the rows of all. `limit` is how many rows to show. `as_wso2`: what
-        WSO2's servers would answer over an aggregation partitioned by id, which do not see the bucket of the finest
+        Over an aggregation: merged over shards, and `by_shard` the rows of each. Over a node's own tables and windows,
+        with several nodes: the select works on the rows of all. `limit` is the number of rows to show. `as_wso2`: the
+        answer of WSO2's servers over an aggregation partitioned by id, which do not see the bucket of the finest
         duration that is open on each node. Raises SiddhiError, with a caret, for a wrong query.
         """
         self._check_open()
@@ -270,11 +270,11 @@ class App(ReplayedApp):
         number: str | None = None,
         newest: Literal["first", "last"] = "first",
     ) -> Tail:
-        """The end of a stream; in a notebook its display follows the stream, as far as that is committed.
+        """The end of a stream; in a notebook its display follows the stream, up to the last commit.
 
-        The `last` events (how many), the `newest` of them first or last; or the latest event of each value of the
-        attribute `latest`, of `last` values; or the attribute `number` of the newest event. Raises `Misuse` for names
-        that there are not.
+        The `last` events (a number), the `newest` of them first or last; or the latest event of each value of the
+        attribute `latest`, of `last` values; or the attribute `number` of the newest event. Raises `Misuse` for unknown
+        names.
         """
         self._check_open()
         argument_checks.optional_int("last", last, 1)
@@ -351,18 +351,19 @@ class App(ReplayedApp):
         return Replayed(self.name, len(events), left, timeless, now)
 
     def explain(self) -> PlanText:
-        """The plan: what runs where, and what routing does to each query."""
+        """The plan: where each part runs, and the effect of routing on each query."""
         clock = "clock: this machine's, from the deployment on\n" if self.deployment.clock == WALL else ""
         return PlanText(clock + explain(self.plan, self.lines_before))
 
     def repair(self) -> RepairList:
-        """Repairs that make each query right on several nodes, and the app's text with what can be rewritten."""
+        """Repairs that make each query right on several nodes, and the app's text with the possible rewrites."""
         found = repairs(self.plan, self.plan.text, self.deployment.references.variables)
         return RepairList(found, self.lines_before)
 
     def graph(self) -> AppGraph:
-        """Streams, queries, tables and the rest as a picture, marked by what routing does to them; in mode distributed
-        the execution groups, what runs in them, and the topics between them."""
+        """Streams, queries, tables and the rest as a picture, marked by the effect of routing; in mode distributed the
+        execution groups, their contents, and the topics between them.
+        """
         groups = self.deployment.groups
         if isinstance(groups, Distributed):
             return AppGraph(split_graph(self.plan, groups.split))
@@ -395,7 +396,7 @@ class App(ReplayedApp):
 
     @property
     def remembered_variable(self) -> str | None:
-        """The variable of the notebook that held the app, as its folder has it."""
+        """The variable of the notebook that held the app, from its folder."""
         return None if self._life.deployed is None else self._life.deployed.variable
 
     def finish(self, seconds: float = 60.0) -> None:

@@ -1,6 +1,6 @@
 """Feeds: reads a source, puts its entries into the app's inbox, and follows them until they are committed.
 
-A feed that a person waits for goes into the inbox all at once. One in the background goes in slices, the next when the
+A feed in the foreground goes into the inbox all at once. One in the background goes in slices, the next when the
 last one is committed: so it can be paused and stopped, other events and queries come in between, and several feeds
 share the app.
 """
@@ -299,7 +299,8 @@ class Feed(Displayed):
 
     @property
     def under_way(self) -> int:
-        """Events that are in the app and not committed: a feed that was paused or told to stop finishes these first."""
+        """Events that are in the app and not committed: a feed that was paused or asked to stop finishes these first.
+        """
         last = self._target.stream.progress.last
         return sum(entry.steps for entry in list(self._account.entries) if entry.seq > last)
 
@@ -326,7 +327,7 @@ class Feed(Displayed):
         self._order(pausing=True)
 
     def resume(self) -> None:
-        """Goes on after `pause`."""
+        """Continue after `pause`."""
         self._order(pausing=False)
 
     def stop(self) -> None:
@@ -345,8 +346,9 @@ class Feed(Displayed):
         return self._report
 
     def watch(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Calls `callback` about four times a second while the feed runs, and once when it is over; returns what ends
-        that. Exceptions of the callback are logged, and end it too."""
+        """Calls `callback` about four times a second while the feed runs, and once when it is over; returns a function
+        that ends that. Exceptions of the callback are logged, and end it too.
+        """
         key = object()
         with self._changed:
             over = not self.active

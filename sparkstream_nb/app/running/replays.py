@@ -82,7 +82,9 @@ class ReplayedApp(RunningApp):
         self._append([FaultEntry(fault=members_of(fault))])
 
     def _node_reports(self) -> dict[str, NodeReport]:
-        """The last report of each node, by its id; where this process has seen none yet, what an earlier one kept."""
+        """The last report of each node, by its id; if this process has seen none yet, the one that an earlier process
+        kept.
+        """
         with self._progress.changed:
             found = dict(self._progress.nodes)
         if not found and self._reports is not None:
@@ -91,8 +93,7 @@ class ReplayedApp(RunningApp):
 
     @property
     def placement(self) -> dict[str, list[str]]:
-        """The nodes that run each partial app of mode distributed, as far as the app's clock is; empty in other
-        modes."""
+        """The nodes that run each partial app of mode distributed, at the app's clock; empty in other modes."""
         groups = self.deployment.groups
         if not isinstance(groups, Distributed):
             return {}
@@ -213,7 +214,7 @@ class ReplayedApp(RunningApp):
         `routings`: by default round robin, random, each input stream to one node, and by each attribute that could be a
         key. The input so far is replayed; or `feed`, frames or files by stream, put in order by `time` as in `feed`;
         `reading` says more of how they are read (`Reading(time="at", decimal=",")`).
-        A study is without a leader: it tells what needs one. Raises `Misuse` for an impossible combination,
+        A study is without a leader: it shows which queries need one. Raises `Misuse` for an impossible combination,
         SparkStreamError as `divergence` and `feed` do.
         """
         self._check_open()

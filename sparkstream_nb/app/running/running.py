@@ -106,7 +106,7 @@ class RunningApp(Displayed):
         session: Session,
         redeployed: str | None = None,
     ) -> None:
-        """`plans`: one for each node. `redeployed`: what became of the state of an earlier deployment."""
+        """`plans`: one for each node. `redeployed`: a sentence about the state of an earlier deployment."""
         self.redeployed = redeployed
         self._session = session
         self._lock = threading.RLock()
@@ -222,7 +222,7 @@ class RunningApp(Displayed):
         return None if idle is None else IdleTicker(idle, self._advance)
 
     def _deliveries(self, folder: Path) -> Deliveries | None:
-        """The sinks of the app, which go on where they were. New ones begin with the next micro-batch."""
+        """The sinks of the app, which continue where they were. New ones begin with the next micro-batch."""
         if not self.deployment.sinks:
             return None
         run = self._life.run
@@ -236,7 +236,7 @@ class RunningApp(Displayed):
             raise
 
     def _sources(self) -> Intakes | None:
-        """The sources of the app, which go on where the inbox says that they were."""
+        """The sources of the app, which continue from their positions in the inbox."""
         if not self.deployment.sources:
             return None
         entrance = Entrance(
@@ -345,7 +345,7 @@ class RunningApp(Displayed):
 
     @property
     def closed(self) -> bool:
-        """True if it is of no use any more, as it was deployed again or all apps were stopped."""
+        """True if it can no longer be used, because it was deployed again or all apps were stopped."""
         return self._closed
 
     @property
@@ -399,8 +399,8 @@ class RunningApp(Displayed):
 
     @deferred()
     def interrupt(self) -> dict[str, int]:
-        """Stops the app as `stop` does, and takes back what feeds and queries had put in that it had not begun with;
-        returns how many events of each stream that were, which `logs` says too. Events that were sent stay.
+        """Stops the app as `stop` does, and takes back events of feeds and queries that it had not begun to process;
+        returns their number by stream, which is also in `logs`. Events that were sent stay.
 
         The app starts again with the next event or query; a micro-batch that was under way is then carried through.
         """
@@ -454,7 +454,7 @@ class RunningApp(Displayed):
 
     @deferred()
     def close(self) -> None:
-        """Lets go of the files of a stopped app. It is of no use afterwards, and says so."""
+        """Close the files of a stopped app. It cannot be used afterwards; calls raise an error."""
         self._closed = True
         self._stream.wait_for_end()
         for feed in self.feeds.values():
@@ -482,9 +482,9 @@ class RunningApp(Displayed):
     ) -> Self:
         """Changes the number of nodes of a running active-active deployment, and returns the app.
 
-        `nodes`: how many there are from now on; the last ones go, new ones get the next shard ids. Or `shard_ids`, or
-        the deployment files `conf` of all nodes. Events that were sent before are committed with the former nodes.
-        Nodes that stay keep their state; what removed nodes stored is kept, and a node that comes back under its shard
+        `nodes`: the number from now on; the last ones go, new ones get the next shard ids. Or `shard_ids`, or the
+        deployment files `conf` of all nodes. Events that were sent before are committed with the former nodes. Nodes
+        that stay keep their state; rows that removed nodes stored are kept, and a node that comes back under its shard
         id continues where it left off. Raises `Misuse` for an app on a single node, or ids that do not differ.
         """
         if self.mode != "active-active":
@@ -524,11 +524,12 @@ class RunningApp(Displayed):
             )
 
     def on_commit(self, callback: OnCommit) -> Callable[[], None]:
-        """Calls `callback(n)` after each committed micro-batch, where `n` of the app are; returns what ends that.
+        """Calls `callback(n)` after each committed micro-batch, where `n` of the app are; returns a function that ends
+        that.
 
         It is called on a thread of its own, outside all locks, so it may ask the app and takes the time it needs:
-        commits meanwhile are told in one call. Its exceptions are logged. It ends with `close`, thus when the app is
-        deployed again.
+        commits meanwhile are reported in one call. Its exceptions are logged. It ends with `close`, thus when the app
+        is deployed again.
         """
         if not callable(callback):
             raise Misuse(f"callback is a function, not {shown(callback)}")
@@ -540,8 +541,9 @@ class RunningApp(Displayed):
             self._settle(None)
 
     def drain(self, seconds: float = 30.0) -> int:
-        """Waits as `flush` does, and then until the sinks have delivered all outputs, so long at most; returns how many
-        are still to be sent. They are sent later, also after the app was stopped and started again."""
+        """Waits as `flush` does, and then until the sinks have delivered all outputs, for `seconds` at most; returns
+        the number still to be sent. They are sent later, also after the app was stopped and started again.
+        """
         argument_checks.check_number("seconds", seconds)
         self.flush()
         with self._cancel_on_interrupt():

@@ -1,4 +1,4 @@
-"""What-if studies: what an app's outputs would be on other numbers of nodes, under other routings."""
+"""What-if studies: an app's outputs on other numbers of nodes, under other routings."""
 
 from __future__ import annotations
 

@@ -54,6 +54,6 @@ class FaultStreams:
         return True
 
     def _route(self, node: int) -> str:
-        """The route to a node of the life; as other events, where it takes none any more."""
+        """The route to a node of the run; the app's routing, if that node takes no more events."""
         over = list(self.life.over or range(self.life.began))
         return f"node:{over.index(node) + 1}" if node in over else self.routing

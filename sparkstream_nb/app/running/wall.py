@@ -103,8 +103,8 @@ class TickSink:
 class WallTicker:
     """Sends ticks to an app when its timers are due by `clock`, from a thread of its own.
 
-    The first tick comes with `start`, before any event: it begins the app's clock, and lets fire what became due while
-    the app did not run.
+    The first tick comes with `start`, before any event: it begins the app's clock, and fires timers that became due
+    while the app did not run.
     """
 
     def __init__(self, clock: WallClock, progress: Progress, inlet: TickSink) -> None:
@@ -120,7 +120,7 @@ class WallTicker:
             threading.Thread(target=self._run, args=(self._ending,), name="sparkstream-clock", daemon=True).start()
 
     def sent(self) -> None:
-        """Something was sent. What that means for timers the nodes report."""
+        """Something was sent. The nodes report its effect on timers."""
 
     def stop(self) -> None:
         """Ends the waiting. A tick that is being appended is carried through."""

@@ -112,8 +112,8 @@ class StoreMaintenance:
 def open_maintenance(app: StoredApp, aggregation: str | None = None) -> Iterator[StoreMaintenance]:
     """Opens the store of an app, for one of its aggregations or for all. No node of the app may run meanwhile.
 
-    Tables that do not fit are accepted, as mending them is what upkeep is for. Raises StoreError if a database
-    cannot be opened, `Misuse` for an aggregation that there is not, and SiddhiError for a wrong app.
+    Tables that do not fit are accepted, as maintenance may repair them. Raises StoreError if a database
+    cannot be opened, `Misuse` for an unknown aggregation, and SiddhiError for a wrong app.
     """
     files: tuple[NodeFile, ...] = tuple(node_files(list(app.conf), references=app.references)) if app.conf else ()
     given = [dict(f.properties) for f in files] or [{}]

@@ -43,8 +43,9 @@ class Queue:
 
 @dataclass(frozen=True)
 class ClusterNode:
-    """A node: its group, its role now, the apps that it `runs`, its queue where it has one, what can be done to it, and
-    the end (ms) of its standing still, if it does."""
+    """A node: its group, its role now, the apps that it `runs`, its queue where it has one, the possible actions on it,
+    and the time (ms) until which it is halted, if it is.
+    """
 
     name: str
     group: str
@@ -125,7 +126,7 @@ class ClusterState:
     """The state that an adapter gives. Times are ms by the app's clock.
 
     `start` and `clock`: when the first event came, and the last one that is committed; None before there was any.
-    `spans`: which role each node had when. `log`: what happened after the start, in order. `lost_between`: spans of
+    `spans`: the roles of the nodes over time. `log`: happenings after the start, in order. `lost_between`: spans of
     time (both ends included) in which events were lost. `ahead`: faults that wait for the clock, in order.
     """
 

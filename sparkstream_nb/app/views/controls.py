@@ -34,7 +34,7 @@ class FaultStatus:
 
 @dataclass(frozen=True)
 class FaultJournal:
-    """An app's journal for faults: `told` gives the app's status so far, `add` adds a fault, and under the `lock` the
+    """An app's journal for faults: `told` returns the app's status so far, `add` adds a fault, and under the `lock` the
     clock does not move between the two.
     """
 
@@ -46,7 +46,7 @@ class FaultJournal:
 class Cluster(Displayed):
     """The nodes of an app in mode ha, scalable or distributed, and the faults that they are given; `App.cluster`.
 
-    A notebook shows the nodes, and buttons for what can be done to them. A fault happens when the app's clock reaches
+    A notebook shows the nodes, and buttons for the possible actions. A fault happens when the app's clock reaches
     its time, which is ms since 1970, a datetime or an ISO text; without a time it happens right after the latest input.
     It stays in the app's journal, so that it repeats.
     """
@@ -86,7 +86,7 @@ class Cluster(Displayed):
             self._take(Restart(self._time(at), node))
 
     def pause(self, node: str, during: tuple[Time | None, Time]) -> None:
-        """Lets a node stand still, as in a long collection of garbage, from a time (None: right now) to another."""
+        """Halt a node, as a long garbage collection does, from a time (None: right now) to another."""
         first, end = _both(during)
         with self._journal.lock:
             self._take(Pause(self._time(first), node, milliseconds(end, "during")))
@@ -109,7 +109,8 @@ class Cluster(Displayed):
 
     def slow(self, a: str, b: str, by: int, during: tuple[Time | None, Time]) -> None:
         """Makes the link of two ends slower by `by` ms: of a node and the other one or "database"; or of all nodes of a
-        group and the database. `Slow` says what that does. Raises `Misuse` for a link to the clients."""
+        group and the database. See `Slow` for the effect. Raises `Misuse` for a link to the clients.
+        """
         first, end = _both(during)
         self._take(Slow(self._time(first), a, b, by, milliseconds(end, "during")))
 

@@ -1,6 +1,6 @@
 """The view of pairs of minimum HA: their nodes' reports, and the simulation of their faults.
 
-The nodes report counts. Who was what when follows from the faults alone, so the simulation is asked again, up to the
+The nodes report counts. The roles over time follow from the faults alone, so the simulation is run again, up to the
 clock of the reports; the journal is not read.
 """
 
@@ -33,7 +33,7 @@ from .cluster_view import Action, ClusterNode, ClusterState, GroupState, Link, L
 
 
 class PairAdapter:
-    """Tells of the app `app` on `groups` of two nodes."""
+    """Reports on the app `app` on `groups` of two nodes."""
 
     def __init__(self, app: str, groups: NodeGroups) -> None:
         self.app, self.groups = app, groups

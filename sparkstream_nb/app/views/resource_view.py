@@ -20,7 +20,7 @@ _MANAGERS, _WORKERS = "managers", "resource nodes"
 
 
 class ResourceAdapter:
-    """Tells of the nodes of `distributed`."""
+    """Reports on the nodes of `distributed`."""
 
     def __init__(self, distributed: Distributed) -> None:
         self.distributed = distributed
@@ -78,7 +78,8 @@ class _Resources:
     @cached_property
     def _spans(self) -> list[RoleSpan]:
         """The role of each node over time. A resource node is active while it runs something, else idle; a manager is
-        active while it leads, as far as it knows, else passive."""
+        active while it believes that it leads, else passive.
+        """
         has: dict[str, int] = dict.fromkeys((*self.cluster.managers, *self.cluster.nodes), 0)
         down: set[str] = set()
         halted: set[str] = set()

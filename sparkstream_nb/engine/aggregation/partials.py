@@ -85,10 +85,9 @@ def _slot(b: Any, g: Any, bucket: Array, group: Array, first: Array, table: Arra
 def _assign(bucket: Array, group: Array, out: Array) -> Array:
     """Ids of (bucket, group) pairs in the order of their first rows, into `out`; returns those first rows.
 
-    `near` holds the ids of the groups that were seen since the bucket last changed (`since` tells which those are). As
-    long as buckets do not fall, which is how events mostly come, that is all there is to know. Then pairs are looked
-    for in an open-addressing table of ids, and compared through the first row of an id. It starts small to stay in the
-    cache.
+    `near` holds the ids of the groups that were seen since the bucket last changed (`since` marks them). As long as
+    buckets do not decrease, as is usual, these suffice. After that, pairs are looked up in an open-addressing table of
+    ids, and compared through the first row of an id. It starts small to stay in the cache.
     """
     n = len(bucket)
     groups = 0

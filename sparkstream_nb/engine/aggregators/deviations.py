@@ -1,6 +1,6 @@
 """`stdDev`: a running mean and sum of squares per group, and the values themselves if they leave one by one.
 
-Siddhi takes a value that leaves out of its sums, and what rounding left of it stays: NaN or 8e-9 instead of 0
+Siddhi subtracts a leaving value from its sums, and rounding errors remain: NaN or 8e-9 instead of 0
 (siddhi-io/siddhi#1647). Here a bound of that error is kept beside the sums. Where it comes near them, as when the value
 was far larger than those that stay, they are summed again from the kept values.
 """
@@ -31,9 +31,9 @@ from .base import (
 
 BASE, TOTAL, REST, SQUARES, ERROR, COUNT, ODD, ENDS = range(8)
 """The words of a group: five doubles, then three longs. `TOTAL` and `REST` add up how far the values are from `BASE`, a
-number near to them; `SQUARES` how far they are from their mean, squared, and `ERROR` bounds what rounding may have done
-to that. `ODD` counts the values that are infinite or NaN, which take no part in the rest. `ENDS` are two ints: the
-cells of the first and the last value that may leave, 0 if there are none, and `UNKNOWN` where they are not kept.
+number near to them; `SQUARES` how far they are from their mean, squared, and `ERROR` bounds the rounding error of that.
+`ODD` counts the values that are infinite or NaN, which take no part in the rest. `ENDS` are two ints: the cells of the
+first and the last value that may leave, 0 if there are none, and `UNKNOWN` where they are not kept.
 """
 
 SHIFT = 3

@@ -78,10 +78,10 @@ def _extremes(
     """A monotonic queue per group, whose front is the minimum of sign * value; from the op `begin` on, after `m` values
     were output. `plain`: see `Loops`.
 
-    Values that a newer, smaller one makes irrelevant leave from the back; an expired value leaves from where it
-    stands, which is the front for windows that expire in order (`MinAttributeAggregatorExecutor`, its deque). Which of
-    this happens is no branch where the queue is short, as no processor could guess it. Without slots, `out` has room
-    for one more: a value that is not shown lies where the next one comes.
+    Values that a newer, smaller one makes irrelevant leave from the back; an expired value leaves from its position,
+    which is the front for windows that expire in order (`MinAttributeAggregatorExecutor`, its deque). Which of this
+    happens is no branch where the queue is short, as no processor could guess it. Without slots, `out` has room for one
+    more: a value that is not shown lies where the next one comes.
 
     A queue lies in one piece of the `pool`, of which `used` is taken, and which has `_NEAR` places before the first and
     behind the last; `queue` has four words a group: its first candidate, its end, the end of its piece and the size of

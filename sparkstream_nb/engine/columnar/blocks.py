@@ -51,8 +51,9 @@ class Blocks:
         self._digests: dict[int, str] = {}
 
     def can_spare(self, n: int) -> bool:
-        """True if `n` writes may leave blocks that are known as they are; else all are taken for written, as they may
-        well be in all."""
+        """True if `n` writes may leave some known blocks unchanged; else all are treated as written, as the writes may
+        reach all of them.
+        """
         if n > 4 * len(self._digests):
             self._digests.clear()
         return bool(self._digests) and n > 0

@@ -3,8 +3,8 @@
 A slot is a key (one word) and a number below 2^32, which is 0 if the slot is free; the numbers of keys therefore have a
 nonzero tag in their upper bits. A bucket is a cache line of eight words with five slots: five keys, then five numbers
 of half a word each, and half a word that stays 0. A key is stored in the first free slot from the beginning of its
-bucket on. All keys of a bucket are compared at once without branches; probing goes on to the next bucket only if one is
-full.
+bucket on. All keys of a bucket are compared at once without branches; probing continues with the next bucket only if
+one is full.
 
 A table is an array of words aligned to a cache line. Loops that insert keys take it twice: as `slots`, its words, and
 as `numbers`, its half words.

@@ -19,7 +19,7 @@ _OWN = 4
 
 
 def _widen_array(array: Array, low: int, end: int, size: int) -> Array:
-    """Room for `size`: what lies between `low` and `end`, and whatever there is behind it."""
+    """Room for `size`: the elements between `low` and `end`, and any behind it."""
     out = np.empty(size, array.dtype)
     out[: end - low] = array[low:end]
     return out
@@ -58,8 +58,9 @@ class EventLog:
         """Saved blocks of each column, of each null mask, of timestamps and of instances."""
 
     def room(self, n: int, low: int) -> int:
-        """Makes room for `n` more. Where that needs new buffers, the events before `low` are let go; returns by how
-        much positions went down."""
+        """Makes room for `n` more. If that needs new buffers, the events before `low` are dropped; returns the decrease
+        of positions.
+        """
         if self.end + n <= self.capacity:
             return 0
         live = self.end - low
@@ -67,8 +68,9 @@ class EventLog:
         return low
 
     def fit(self, low: int) -> int:
-        """Lets go of the events before `low`, and of room, where those from `low` on could do with two thirds of it;
-        returns by how much positions went down."""
+        """Drop the events before `low`, and room, if two thirds of it suffice for the events from `low` on; returns the
+        decrease of positions.
+        """
         live = self.end - low
         if 2 * self.capacity <= 3 * live + 2048:
             return 0

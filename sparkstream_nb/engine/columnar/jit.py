@@ -167,8 +167,9 @@ def _number_of_five(context: Any, array: Any, index: Any, key: Any) -> Any:
 
 
 number_of_five = cast(Callable[[Any, Any, Any], Any], intrinsic(_number_of_five))
-"""`number_of_five(array, at, key)` in a compiled loop: at `at` stand five keys (uint64) and then the numbers of each
-(uint32) and a 0; the number of the first that is `key`, or 0 if none is."""
+"""`number_of_five(array, at, key)` in a compiled loop: at `at` are five keys (uint64), then the number of each (uint32)
+and a 0; the number of the first that is `key`, or 0 if none is.
+"""
 
 
 def _eight(relation: str) -> Callable[..., Any]:
@@ -221,8 +222,9 @@ def digests() -> frozenset[str]:
 
 
 def forget_others(kept: Collection[str]) -> None:
-    """Removes what numba has kept of loops with other digests than those `kept`, which earlier versions of the package
-    left, for this version of Python."""
+    """Remove numba's files of loops with other digests than those `kept`, which earlier versions of the package
+    left, for this version of Python.
+    """
     of_loop = re.compile(rf"_([0-9a-f]{{16}})-\d+\.py{sys.version_info.major}{sys.version_info.minor}\.")
     for folder in {Path(loop.stats.cache_path) for loop in _DIGESTS}:
         for file in folder.glob("*.nb[ic]"):

@@ -285,9 +285,9 @@ def _ticks(times: Array, clock: int, now: Array, moved: Array) -> int:
 class Clock:
     """The app's clock over the steps of one `step` call.
 
-    `now[i]` is the clock (ms) after step `base + i`: the highest timestamp so far. `moved[i]` tells whether the
-    step may fire timers: Siddhi's `setCurrentTimestamp` does so when the step's time is not older than the clock.
-    An operator run may fire timers at the steps `first` ≤ i < `last` (empty while an event is being pushed).
+    `now[i]` is the clock (ms) after step `base + i`: the highest timestamp so far. `moved[i]`: the step may fire
+    timers: Siddhi's `setCurrentTimestamp` does so when the step's time is not older than the clock. An operator run may
+    fire timers at the steps `first` ≤ i < `last` (empty while an event is being pushed).
     """
 
     base: int
@@ -309,7 +309,7 @@ class Clock:
 
     @staticmethod
     def over(times: Array, now: int, base: int) -> tuple[Clock, int]:
-        """The clock over steps that move it to `times` (int64 ms), and where it stands after them; `now` before."""
+        """The clock over steps that move it to `times` (int64 ms), and its time after them; `now` before."""
         times = writable(np.ascontiguousarray(times, np.int64))
         if len(times) and times[0] >= now and not np.any(times[1:] < times[:-1]):
             return Clock(base, times, np.ones(len(times), np.bool_), 0, len(times)), int(times[-1])

@@ -124,7 +124,7 @@ def _encode(
     long they are go into `fresh`.
 
     A text of up to a word has itself as key, and as number its code, with its length plus one as tag. A longer one has
-    a hash as key, and as number the place in the arena where its code, its length and its words stand. Rows go by
+    a hash as key, and as number the place of its code, its length and its words in the arena. Rows go by
     blocks: first all lines of one block are prefetched and its rows' keys go into half of `asked`, then the rows of the
     block before are looked up. A processor overlaps rows of such short loops. If longer texts are among them, a loop
     before looks up the codes (`_settle`).

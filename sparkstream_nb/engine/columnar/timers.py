@@ -24,13 +24,16 @@ from .rows import EVENT_PHASE, ROOT_BITS
 
 FREE, HEAP, SPARE, BUCKETS, HELD, TURN, MAP = range(7)
 """Places in `Timers.meta`: the head of the free list, the size of the heap, the length of the free list; of Siddhi's
-map the buckets, the keys in it, and how many came in ever; then each part's number among those, 0: it is not in it.
+map the buckets, the keys in it, and the number that ever came in; then each part's number among those, 0: it is not in
+it.
 
-In the free list, `next` is one more than the place that follows; 0, where nothing ever was: it is the place behind."""
+In the free list, `next` is one more than the place that follows; 0, where nothing ever was: it is the place behind.
+"""
 
 TICK, AT, READY, TIME, ROOT, NOW, BUSY = range(7)
-"""Places in a cursor of `next_due`: the step it stands at, its place in the due parts and their number (-1: not
-looked up), then the time, root, clock and part of the timer that it found last."""
+"""Places in a cursor of `next_due`: its present step, its place in the due parts and their number (-1: not
+looked up), then the time, root, clock and part of the timer that it found last.
+"""
 
 NEVER = np.int64(2**63 - 1)
 """A root after all others: the limit of `next_due` when no row is left."""

@@ -29,7 +29,7 @@ def is_constant_column(column: Column) -> bool:
 
 
 def as_type(values: Array, type: Type) -> Array:
-    """Numbers in the dtype of `type`; no copy where they have it, constants stay constants."""
+    """Numbers in the dtype of `type`; not copied if they have it, constants stay constants."""
     dtype = DTYPES[type]
     if values.dtype == dtype:
         return values
@@ -104,7 +104,8 @@ def _divide(x: Array, y: Array) -> Array:
 @kernel
 def _remainders(x: Array, y: Array, out: Array) -> None:
     """`fmod` of doubles. The quotient, cut to a whole number, is right or one too many, as its rounding may cross a
-    whole number only upwards; what remains is a double either way, so that it is found without rounding."""
+    whole number only upwards; the remainder is a double either way, so that it is computed without rounding.
+    """
     last = len(y) - 1
     for i in range(len(x)):
         a, b = x[i], y[min(i, last)]

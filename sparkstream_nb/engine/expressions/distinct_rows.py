@@ -94,7 +94,7 @@ def _compact(keys: Array, size: int) -> tuple[Array, int]:
 
 
 def _codes(column: Column, strings: StringPool) -> tuple[Array, int]:
-    """int64 codes 0 ≤ c < size that tell the values of a column apart, null among them."""
+    """int64 codes 0 ≤ c < size that distinguish the values of a column, null among them."""
     values = column.values
     if column.type is Type.STRING:
         return values.astype(np.int64) + 1, len(strings) + 1

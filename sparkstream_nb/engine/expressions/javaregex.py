@@ -1,8 +1,8 @@
 """Java's regular expressions (`java.util.regex`, JDK 17) on the `regex` package.
 
-Patterns are translated to the package's dialect and cached. A pattern may come with an event: its size, and what its
-repetitions make of it, are limited before it is compiled, and matching has a time limit, so that a pattern that asks
-for too much fails its row only.
+Patterns are translated to the package's dialect and cached. A pattern may come with an event: its size, also after
+expanding repetitions, is limited before it is compiled, and matching has a time limit, so that a pattern that asks for
+too much fails its row only.
 """
 
 from __future__ import annotations
@@ -255,7 +255,7 @@ class _Translator:
         return body
 
     def set_escape(self, c: str) -> str:
-        """An escape as it stands inside a class."""
+        """An escape in its form inside a class."""
         if c in _SIMPLE:
             return _SIMPLE[c]
         if c in _ESCAPES:
@@ -393,8 +393,9 @@ def _compile_pattern(pattern: str) -> tuple[Any, int]:
 
 
 def compile_java(pattern: str) -> Any:
-    """The compiled pattern. Raises RowFailure if Java raises PatternSyntaxException, and for what asks for too much:
-    more than `MOST_CHARACTERS`, `MOST_PIECES` or `MOST_NESTED`."""
+    """The compiled pattern. Raises RowFailure if Java raises PatternSyntaxException, and for patterns over the limits:
+    `MOST_CHARACTERS`, `MOST_PIECES` or `MOST_NESTED`.
+    """
     return _COMPILED.of(pattern)
 
 
@@ -450,7 +451,7 @@ def replace(source: str, pattern: str, replacement: str, count: int = 0) -> str:
 
 
 def split(source: str, pattern: str) -> list[str]:
-    """`String.split`: empty texts at the end are dropped, and none stands before a match of no width at the start."""
+    """`String.split`: empty texts at the end are dropped, and there is none before a match of no width at the start."""
     compiled = compile_java(pattern)
 
     def cut(timeout: float) -> list[str]:

@@ -182,8 +182,8 @@ class Contents:
     ) -> Iterator[tuple[Array, Array]]:  # fmt: skip
         """Inserts, removes and probes the rows of all sides, in order; yields (op, position found) block by block.
 
-        The arguments are `_lookup`'s; `keys` and `parts` say how many join keys and partition instances there are. The
-        rows that enter were added before. `kind` of a row that is of no account any more becomes LEAVE.
+        The arguments are `_lookup`'s; `keys` and `parts` are the numbers of join keys and partition instances. The
+        rows that enter were added before. `kind` of a row that no longer counts becomes LEAVE.
         """
         room = 1 + max(max(log.capacity, log.end) for log in self.logs)
         self._cells = _longer(self._cells, room, 1 + int(self._fill.max()))

@@ -40,8 +40,9 @@ def _merge(
     right_first: bool, root0: Array, ts0: Array, kind0: Array, chunk0: Array, root1: Array, ts1: Array, kind1: Array,
     chunk1: Array, side: Array, row: Array, root: Array, ts: Array, kind: Array, group: Array,
 ) -> None:  # fmt: skip
-    """The rows of both sides by root; `group` numbers what lies together of one side and chunk. No `kind` at all: all
-    are CURRENT."""
+    """The rows of both sides by root; `group` numbers the runs of rows of one side and chunk. No `kind` at all: all
+    are CURRENT.
+    """
     i = 0
     j = 0
     g = -1

@@ -143,7 +143,7 @@ class JoinOp:
         self._group = np.empty(0, np.int64)
         windows = [None if s is None else s.window for s in self.steps]
         self._stamps = [None if w is None else w.stamps for w in windows]
-        """The kind of rows to which a side's window gives the time at which they come out, if it does."""
+        """The kind of rows that a side's window stamps with the time at which they are emitted, if it does."""
         self._loses = np.array([stamps == CURRENT for stamps in self._stamps])
         self.looked: tuple[str, ...] = ()
         """The named windows that the last run looked into."""
@@ -312,7 +312,7 @@ class JoinOp:
         return Pairs(ops, self._contents, self._attrs, op, place)
 
     def _add_entering(self, s: int, rows: Rows) -> Array:
-        """Adds what enters a side's contents; returns the rows' slots there."""
+        """Add entering rows to a side's contents; returns their slots there."""
         if not self._holds(s):
             return np.full(len(rows), -1, np.int64)
         fresh = rows.take(entering_rows(rows))
@@ -335,8 +335,9 @@ class JoinOp:
         return op[by], place[by]
 
     def _keep_times(self, frame: LazyRows, side: Array, kinds: Array, probed: Array) -> None:
-        """Rows of a batch window that was looked into keep their own time: Siddhi's stamping loop goes on from where
-        the lookup left the queue's cursor (`while (expiredEventQueue.hasNext())` without a reset)."""
+        """Rows of a batch window that was looked into keep their own time: Siddhi's stamping loop continues from the
+        position where the lookup left the queue's cursor (`while (expiredEventQueue.hasNext())` without a reset).
+        """
         op = frame.chunk
         for s in (0, 1):
             stamps = self._stamps[s]
@@ -371,7 +372,7 @@ class JoinOp:
         return np.flatnonzero(mask)
 
     def _outer(self, s: int) -> bool:
-        """True if a row of side `s` without a match comes out with nulls."""
+        """True if a row of side `s` without a match is emitted with nulls."""
         return self.join.kind == "full outer" or self.join.kind == ("left outer" if s == 0 else "right outer")
 
     def _frame(self, ops: Ops, op: Array, place: Array) -> LazyRows:
@@ -463,7 +464,7 @@ class JoinOp:
     # -------------------------------------------------------------------------------------------------------- state
 
     def forget(self, parts: Array) -> None:
-        """Drops what both sides hold for these partition instances, and their join keys."""
+        """Drop the state of both sides for these partition instances, and their join keys."""
         for steps in self.steps:
             if steps is not None:
                 steps.forget(parts)

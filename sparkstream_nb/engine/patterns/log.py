@@ -143,7 +143,7 @@ class PatternLog:
     ) -> int:
         """Adds events in their order; returns the number of the first.
 
-        `times`, `stream`: int64[n], int[n]. `places[s]`: where the rows of stream s stand among them (None: all of
+        `times`, `stream`: int64[n], int[n]. `places[s]`: positions of the rows of stream s among them (None: all of
         them, in order), `counts[s]` how many; `derived` by number of the derived column and `kept` by key, over the
         rows of their stream; `failed` by number marks the values that could not be computed.
         """
@@ -204,7 +204,7 @@ class PatternLog:
         return new
 
     def save_state(self) -> dict[str, Any]:
-        """All that is in the log, also what partials do not refer to, saved by change."""
+        """The whole log, including events that partials do not refer to, saved by change."""
         n = self.n
 
         def track_array(what: Any, array: Array) -> Tracked:

@@ -297,7 +297,7 @@ def _mark(X: Words, r: int, expired: int) -> None:
 @compiled
 def emit(X: Words, root: int, part: int, hold: bool, several: bool) -> int:
     """Writes the partials given to the selector as matches. `hold`: `_settle` comes later, if any of them may change
-    until then; `several`: they go on as one chunk.
+    until then; `several`: they continue as one chunk.
     """
     R, E, out, cap = pool(X, XR), pool(X, XE), pool(X, XO), X[O_CAP]
     while X[EMITTED] < X[R_N]:

@@ -9,8 +9,8 @@ compiled function takes one pointer instead of a dozen array descriptors: calls 
 | `P` processors | static description of a state, see `Processor fields` |
 | `L` lists | per partition instance and processor: its pending and new lists, flags, last scheduled time |
 | `E` partials | Siddhi's `StateEvent`: timestamp, references held, type, one word per state |
-| `N` cells | an entry of a list: partial, neighbours, neighbours in its index bucket, and a value: what an event must
-  exceed for the entry to be of interest, or the verdict of a filter that was evaluated outside |
+| `N` cells | an entry of a list: partial, neighbours, neighbours in its index bucket, and a value: a bound that an
+event must exceed for the entry to matter, or the verdict of a filter that was evaluated outside |
 | `C` chain cells | one event of a counted state; the head also holds the last cell and the length |
 | `T` timer cells | a scheduled time |
 | `H` schedulers | one per absent state: its instances by the first of their times, see `Fields of H` |
@@ -34,8 +34,9 @@ NONE, FALSE, TRUE = np.int64(0), np.bool_(False), np.bool_(True)
 """Typed constants for arguments: numba would compile a function again for each literal type."""
 
 FAILURE = 2
-"""In place of 1: of a null mark of the log, the value could not be computed; of a verdict or of what columns say of an
-event, a filter failed."""
+"""In place of 1: of a null mark of the log, the value could not be computed; of a verdict or of an event's columns, a
+filter failed.
+"""
 
 # Kinds of processor.
 STREAM, COUNT, LOGICAL, ABSENT, ABSENT_LOGICAL = 0, 1, 2, 3, 4

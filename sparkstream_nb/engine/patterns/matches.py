@@ -46,7 +46,8 @@ class Partials:
         return attribute_key(self.layout, self.layout.slots[slot], attr)
 
     def numbers(self, ref: Ref | EventRef, own: int = -1) -> Array:
-        """Log numbers of the event that a reference names, per partial. `own`: the slot in whose filter it stands."""
+        """Log numbers of the event that a reference names, per partial. `own`: the slot of the filter that contains it.
+        """
         p = self.layout.slots[ref.slot]
         first, index = self.first[p], ref.index
         back = int(own == ref.slot)

@@ -267,8 +267,9 @@ class StateOp:
         self.services.route_failed(self.query, self.inputs[stream], env, columns, r.root[one])
 
     def _judge(self, merged: _Merged, clock: Clock) -> None:
-        """Evaluates what only Python can, for one event and all partials that it may meet, and leaves the verdicts in
-        their list entries."""
+        """Evaluate filters that only Python can, for one event and all partials that it may meet, and leave the
+        verdicts in their list entries.
+        """
         pools, x = self.pools, self.pools.header
         i = int(x[m.AT])
         stream = int(merged.stream[i])

@@ -48,7 +48,7 @@ _TOLD_KIND = -2
 
 
 def _note(builder: Any, access: Any, at: int, fixed: bool) -> Any:
-    """Tells the compiler of a load or store that it is of pool `at`, which is `fixed` if no loop writes it."""
+    """Mark a load or store for the compiler as one of pool `at`, which is `fixed` if no loop writes it."""
     module = builder.module
     if fixed:
         access.set_metadata("invariant.load", module.add_metadata([]))

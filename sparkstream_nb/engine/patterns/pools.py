@@ -138,7 +138,7 @@ class Pools:
         self.need_parts(1)
 
     def hold(self, at: int, array: Array) -> None:
-        """Makes `array` the pool whose address is at `at` of the header. Of one that is `TOLD` it is by `zeros`."""
+        """Make `array` the pool whose address is at `at` of the header. One that is `TOLD` is allocated by `zeros`."""
         if at in m.TOLD and len(array) and len(self._held.get(at, ())):
             flags_of(array)[:] |= flags_of(self._held[at])
         self._held[at] = array
@@ -372,7 +372,7 @@ class Pools:
 
 
 def zeros(words: int) -> Array:
-    """int64 zeros, aligned to a cache line. Before them is room for what compiled code tells (`flags_of`)."""
+    """int64 zeros, aligned to a cache line. Before them is room for the bytes that record writes (`flags_of`)."""
     before = m.TOLD_SIZE // 8
     out = np.zeros(before + words + 8, np.int64)
     start = before + -out.ctypes.data % 64 // 8

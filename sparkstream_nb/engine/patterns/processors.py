@@ -462,8 +462,9 @@ def _partner_can_proceed(X: Words, l0: int, p: int, e: int) -> bool:
 
 @unit
 def logical(X: Words, l0: int, p: int, e: int, g: int) -> int:
-    """`LogicalPostStateProcessor.process`. A state that is the whole pattern hands a match on through its right side:
-    Siddhi tells that side only of `or`, so that `A and B` is lost where A comes last (siddhi-io/siddhi#1793)."""
+    """`LogicalPostStateProcessor.process`. A state that is the whole pattern passes a match on through its right side:
+    Siddhi notifies that side only for `or`, so that `A and B` is lost if A comes last (siddhi-io/siddhi#1793).
+    """
     P = pool(X, XP)
     f = p * P_SIZE
     other, is_or = P[f + PARTNER], P[f + IS_OR] != 0

@@ -135,7 +135,8 @@ class Filters:
 
     def _inert(self, p: int) -> bool:
         """True if an event leaves those partials of a state as they are with which it does not pass the filter. An `or`
-        and a counted state drop what went on elsewhere, which shows where it would be taken up again when it expires.
+        and a counted state drop partials that continued elsewhere, which is visible if they would be taken up again on
+        expiry.
         """
         x = self.layout.processors[p]
         if self.layout.sequence or x.is_or:
@@ -318,8 +319,9 @@ class Filters:
             self.codes += bound
 
     def _sides(self, e: Compare, p: int) -> tuple[list[int], list[int], bool] | None:
-        """Loads of the side that is at hand and of that of an earlier event which no longer changes; and whether the
-        earlier one stands on the left."""
+        """Loads of the side for the current event and of the side of an earlier event, which no longer changes; and
+        whether the earlier one is on the left.
+        """
         if may_fail(e):
             return None  # an event fails with each partial for which a side cannot be computed
         for turned in (False, True):

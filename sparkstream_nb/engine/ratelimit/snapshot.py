@@ -259,7 +259,7 @@ def _shown(first: int, once: bool, event: Array, seen: Array, out: Array) -> int
 
 
 class WindowedSnapshot:
-    """`WindowedPerSnapshotOutputRateLimiter`: the window's events. `plain` are the attributes that tell them apart."""
+    """`WindowedPerSnapshotOutputRateLimiter`: the window's events. `plain` are the attributes that distinguish them."""
 
     aggregated: Sequence[int] = ()
     currents_only = False
@@ -295,7 +295,7 @@ class WindowedSnapshot:
     def _number_rows(
         self, serial: Array, kind: Array, part: Array, group: Array, columns: list[Column]
     ) -> tuple[Array, ...]:
-        """(serial, kind, part, group, number of its output) of rows; `columns` are those that tell events apart."""
+        """(serial, kind, part, group, number of its output) of rows; `columns` are the ones that distinguish events."""
         if len(serial) == 0:
             return serial, kind, part, group, serial
         # A text is told from null; elsewhere its code is its number.

@@ -82,9 +82,9 @@ class FirstPerTime:
 
 @dataclass(slots=True)
 class _Flush:
-    """A moment at which an instance lets its events out: before row `before`, `repeat` times, each a chunk of its own.
+    """A flush of an instance's events: before row `before`, `repeat` times, each a chunk of its own.
 
-    `of_row` tells that the row itself brought it about, and not a timer.
+    `of_row`: the row itself caused it, and not a timer.
     """
 
     before: int

@@ -67,7 +67,7 @@ def _wake(p: int, now: int, timer: Array, instance: Array) -> None:
 
 @inlined
 def _go_off(timeout: int, adaptive: bool, timer: Array, node: Array, instance: Array, n: int, out: Array) -> int:
-    """The timer lets go of what has waited too long, and is set again while anything waits."""
+    """The timer emits events that have waited too long, and is set again while any wait."""
     p = timer[OWNER]
     rest = False
     if p >= 0:

@@ -123,7 +123,7 @@ class ReorderStep:
         return result
 
     def _compact(self, more: int) -> None:
-        """Lets go of the events that have left, where they are most of the log; there is room for `more` then."""
+        """Drop the events that have left, if they are most of the log; there is room for `more` then."""
         if self.log.end < _SMALL or 2 * self._held > self.log.end:
             return
         keep = np.empty(self._held, np.int64)

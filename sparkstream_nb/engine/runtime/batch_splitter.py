@@ -80,8 +80,9 @@ def _changes(op: Operator) -> bool:
 def _trace(
     operators: Sequence[Operator], i: int, passes: bool, causes: dict[str, set[int | None]], seen: set[tuple[int, bool]]
 ) -> bool:  # fmt: skip
-    """Adds to `causes` what may have operator i put something out: events that come to its streams, and pass its
-    filters where `passes` (one that fails in it goes to a fault stream). False if a timer may."""
+    """Add to `causes` the possible causes of output of operator i: events that come to its streams, and pass its
+    filters if `passes` (one that fails in it goes to a fault stream). False if a timer may.
+    """
     op = operators[i]
     if (i, passes) in seen:
         return True

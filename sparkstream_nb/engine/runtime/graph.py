@@ -208,7 +208,7 @@ class _EventPaths:
         return -1 if p < q else 1
 
     def _one_chunk(self, i: int) -> bool:
-        """True if operator i puts out at most one chunk under one root, where each step brings one event."""
+        """True if operator i emits at most one chunk under one root, when each step brings one event."""
         op = self.ops[i]
         self.events_only = True
         return op.single and not op.timed and all(self._is_single_chunk(s) for s in op.inputs)
@@ -231,7 +231,7 @@ class _EventPaths:
 
 
 def _after(ops: Sequence[OpNode], receivers: Mapping[str, list[int]], i: int) -> tuple[list[int], list[int]]:
-    """The operators that read what operator i writes: streams, and tables whose accesses are put in order."""
+    """The operators that read the outputs of operator i: streams, and tables whose accesses are put in order."""
     op = ops[i]
     streams = [r for s in ((op.target,) if op.target is not None else ()) + op.also for r in receivers.get(s, [])]
     return streams, [r for t in op.logged_writes for r, other in enumerate(ops) if t in other.logged_reads]

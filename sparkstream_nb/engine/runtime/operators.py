@@ -43,8 +43,9 @@ class Operator(Protocol):
         ...
 
     def next_due(self) -> int | None:
-        """The earliest time (ms) at which the clock alone can make it do what shows: it may be too early, never too
-        late. None if no time does."""
+        """The earliest time (ms) at which the clock alone can have a visible effect: it may be too early, never too
+        late. None if no time does.
+        """
         ...
 
     def state(self) -> Any: ...

@@ -57,7 +57,7 @@ class Instances:
         self._walk: list[int] | None = None
         self._rank, self._ranked, self._buckets = np.zeros(0, np.int64), 0, 0
         self._codes = np.zeros(0, np.int32)
-        """The codes of the keys as far as they were saved."""
+        """The codes of the keys at the last save."""
         self.age = 0  # grows when numbers mean something else than before
         services.parts = 0
 

@@ -25,8 +25,8 @@ from ..state.services import Services
 
 
 def _slides(source: nodes.StreamInput | nodes.JoinInput | nodes.StateInput, expired: bool) -> bool:
-    """True if rows of a query with this input expire one by one, as far as `min` and `max` are concerned: if not, they
-    keep only the best."""
+    """True if rows of a query with this input expire one by one for `min` and `max`: if not, these keep only the best.
+    """
     if isinstance(source, nodes.StateInput):
         return False
     sides = (source,) if isinstance(source, nodes.StreamInput) else (source.left, source.right)
@@ -107,9 +107,10 @@ class QueryOp:
         self.schedulers += waits(query.rate)
 
     def begin_at(self, time: int) -> None:
-        """Says that the query began when the node's clock was at `time` (ms), later than the node: what waits for an
-        absent event from the beginning on waits from then on. Not for a query in a partition, whose instances have
-        beginnings of their own."""
+        """Says that the query began when the node's clock was at `time` (ms), later than the node: states that wait for
+        an absent event from the beginning on wait from then on. Not for a query in a partition, whose instances have
+        beginnings of their own.
+        """
         self.began = time
         if self._pattern is not None:
             clock = replace(self.services.clock, start=time)

@@ -48,7 +48,7 @@ def repeatable(query: nodes.Query) -> bool:
 
 
 def _alone_fails(e: Expr) -> bool:
-    """True if a call, whatever its arguments do, may fail or answer otherwise the next time."""
+    """True if a call may fail or answer otherwise the next time, for any arguments."""
     return isinstance(e, nodes.Call | nodes.ScriptCall) and (may_fail(e) or getattr(e, "function", "") == "UUID")
 
 

@@ -105,7 +105,7 @@ def _at(group: Array, pos: Array | None, index: Array | None) -> Array:
 
 
 class Selector:
-    """One query's select over frames. `sliding` tells the aggregators that rows expire one by one."""
+    """One query's select over frames. `sliding`: rows expire one by one, for the aggregators."""
 
     def __init__(
         self,
@@ -124,11 +124,12 @@ class Selector:
         listed: bool = False,
     ) -> None:
         """`source` is the stream that slot 0 is, if there is just one: an event that fails is kept with its values.
-        `in_window` tells that events may be given their group before they enter a window (`number`). `listed` asks for
+        `in_window`: events may be given their group before they enter a window (`number`). `listed` asks for
         `Selected.cut`.
 
-        With `limited`, a rate limit follows: RESET rows pass where Siddhi's select lets them through to it, which is
-        where it neither groups nor reduces chunks."""
+        With `limited`, a rate limit follows: RESET rows pass if Siddhi's select lets them through to it: if it neither
+        groups nor reduces chunks.
+        """
         self.select = select
         self.name = name
         self.services = services
@@ -299,7 +300,7 @@ class Selector:
         )
 
     def _wanted_rows(self, frame: LazyRows) -> Array | None:
-        """Rows of the kinds that the query puts out; None for all."""
+        """Rows of the kinds that the query emits; None for all."""
         kind = frame.kind
         if kind is None:
             return None if self.current else np.empty(0, np.int64)
@@ -354,7 +355,7 @@ class Selector:
         return None if len(index) == len(mask) else index
 
     def _report(self, env: Env, frame: LazyRows) -> None:
-        """An event is reported when it enters; an expired one only where the query puts out nothing else."""
+        """Report a failed event when it enters; an expired one only if the query emits nothing else."""
         only = None
         if frame.kind is not None:
             only = frame.kind == (CURRENT if self.current else EXPIRED)

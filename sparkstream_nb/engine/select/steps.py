@@ -58,8 +58,9 @@ def can_number_groups(source: StreamInput) -> bool:
 
 
 def begins_anew(source: StreamInput) -> bool:
-    """True if each chunk that the last step, a window, puts out for a query that wants the CURRENT events alone begins
-    with a RESET, and there is no other."""
+    """True if each chunk that the last step, a window, emits for a query that wants only the CURRENT events begins with
+    a RESET, and there is no other.
+    """
     last = source.steps[-1] if source.steps else None
     if not isinstance(last, WindowStep):
         return False
@@ -365,7 +366,7 @@ class InputSteps:
 
     @property
     def bytes(self) -> int:
-        """Bytes that the window holds, and what waits to be reordered."""
+        """Bytes of the window, and of events that wait to be reordered."""
         waiting = sum(s.reorder.bytes for s in self._steps if isinstance(s, _ReorderOp))
         return waiting if self.window is None else waiting + self.window.bytes
 

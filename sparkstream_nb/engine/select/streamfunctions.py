@@ -1,8 +1,8 @@
 """Stateless stream functions: they drop an event or turn it into several, and add attributes.
 
 A stream function is a row of `STREAM_FUNCTIONS`: called with the rows, its evaluated arguments, the dictionary and a
-callable that marks failing rows, it returns the rows that go on (an index that may repeat rows; None: all, each once),
-the columns it adds to them, and lines for the log.
+callable that marks failing rows, it returns the rows that continue (an index that may repeat rows; None: all, each
+once), the columns it adds to them, and lines for the log.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ class Emitted:
 
     `step` int64[n] (numbered as in the input batch), `ts` int64[n] ms, `columns` one Arrow array per attribute
     (for strings a dictionary array, or a plain one if nearly all are distinct; a Python list for attributes of type
-    object). `chunks` where the engine was made to tell them.
+    object). `chunks` if the engine was created with `chunks`.
     """
 
     names: tuple[str, ...]
@@ -181,10 +181,9 @@ class Outputs:
     """The output of one `step` call.
 
     `streams`: every stream that some query wrote (not the input streams). `queries`: (current, expired) events per
-    named query, only when the engine was made with `trace=True`. `partials`: per aggregation id, what this call
-    adds to it, for the store: a table `duration string, AGG_TIMESTAMP long, [AGG_EVENT_TIMESTAMP long,]` group-by
-    attributes, base columns (`plan.AggregationDef.base`); rows of all durations. Base columns of kind "set" are
-    Arrow lists.
+    named query, only when the engine was made with `trace=True`. `partials`: per aggregation id, this call's additions,
+    for the store: a table `duration string, AGG_TIMESTAMP long, [AGG_EVENT_TIMESTAMP long,]` group-by attributes, base
+    columns (`plan.AggregationDef.base`); rows of all durations. Base columns of kind "set" are Arrow lists.
     """
 
     streams: dict[str, Emitted] = field(default_factory=dict)

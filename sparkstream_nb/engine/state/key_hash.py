@@ -63,7 +63,7 @@ def _hash_texts(data: Array, ends: Array, out: Array) -> None:
 
 @kernel
 def _lay_on(table: Array, index: Array, wide: Array, java: Array) -> None:
-    """Lays text `index[i]` of the table behind what stands at row i."""
+    """Append text `index[i]` of the table to the text at row i."""
     for i in range(len(index)):
         k = index[i]
         wide[i] = wide[i] * table[1, k] + table[0, k]

@@ -78,7 +78,7 @@ class Services:
     def route_refused(
         self, by: str, stream: str, columns: list[Column], ts: Array, root: Array | None, errors: list[ErrorObject]
     ) -> None:
-        """Sends events of `stream`, each with its error, where `@OnError` says; `by` is what did not take them."""
+        """Send events of `stream`, each with its error, where `@OnError` says; `by` is the part that refused them."""
         action = self.on_error.get(stream)
         if action == "STREAM" and root is not None:
             error = Column.of(Type.OBJECT, list(errors), self.strings)

@@ -60,7 +60,7 @@ class _SnapshotWriter:
         return {"c": c.type.value, "v": self.array(c.values), "n": null}
 
     def _used_codes(self, codes: Array) -> tuple[Array, Array]:
-        """(the codes that there are, in order, the place of each among them)."""
+        """(the codes in use, in order; the place of each among them)."""
         if len(self.strings) > _SPARSE * len(codes):
             used, inverse = np.unique(codes, return_inverse=True)
             return used, inverse

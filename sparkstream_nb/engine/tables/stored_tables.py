@@ -1,4 +1,4 @@
-"""Tables in a database that nodes share (`@store`): read as far as a micro-batch asks for them, written at its end.
+"""Tables in a database that nodes share (`@store`): read on demand within a micro-batch, written at its end.
 
 A node's `StoredTable` holds the rows that its conditions have asked for since the batch began, as the node has changed
 them meanwhile. So a row is fetched once in a batch, and all rules of `TableStore` hold over it; only which rows to
@@ -116,7 +116,7 @@ class StoredTable(TableStore):
     # ------------------------------------------------------------------------------------------------------ changing
 
     def insert(self, columns: Sequence[Column], ts: Array) -> None:
-        """Adds rows. One whose primary key exists is an error, as a database has it; so is one that it cannot hold."""
+        """Add rows. One whose primary key exists is an error, as in a database; so is one that it cannot hold."""
         rows = self._rows_of(columns)
         keys = [self._key_of(r) for r in rows]
         taken = self._taken(columns, keys) if self._key else [False] * len(rows)
@@ -195,7 +195,7 @@ class StoredTable(TableStore):
     # --------------------------------------------------------------------------------------------------------- state
 
     def state(self) -> dict[str, Any]:
-        """Nothing: the database has it."""
+        """Empty: the rows live in the database."""
         return {}
 
     def save_state(self) -> dict[str, Any]:

@@ -276,7 +276,8 @@ def _by_key(on: Expr | None, slot: int, key: tuple[int, ...]) -> bool:
 
 
 def _equal_attrs(on: Expr | None, slot: int) -> list[tuple[int, Expr]]:
-    """(attribute, value) of the equalities between an attribute of `slot` and what does not depend on it."""
+    """(attribute, value) of the equalities between an attribute of `slot` and an expression that does not depend on it.
+    """
     if isinstance(on, nodes.Logic) and on.op == "and":
         return _equal_attrs(on.left, slot) + _equal_attrs(on.right, slot)
     if isinstance(on, nodes.Compare) and on.op == "==":

@@ -132,7 +132,9 @@ class SetPrograms:
         self._involved: set[int] = set()
 
     def add(self, changes: Sequence[tuple[int, Expr]]) -> tuple[int, list[Evaluator]]:
-        """Takes what one query sets, in order: its number, and what evaluates the parts without the table."""
+        """Add one query's `set` clause, in order: returns its number, and the evaluators of the subexpressions that do
+        not read the table.
+        """
         self._codes.derived = []
         begin = len(self._items)
         for attr, e in changes:

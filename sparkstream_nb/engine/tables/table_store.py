@@ -46,7 +46,7 @@ from .table_log import (
 from .table_sets import KEEP, MADE, SET, SetInputs, SetPrograms, reads_table
 
 _LOOKS = 1000
-"""Number of rows that a scan reads in the time in which one event goes through an app by itself."""
+"""Number of rows that a scan reads in the time in which one event goes alone through an app."""
 
 
 class TableStore:

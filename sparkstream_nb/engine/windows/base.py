@@ -25,14 +25,14 @@ class WindowSetup:
     """The arguments for creating a window.
 
     `args` are the window's arguments, `types` the types of the columns it holds. `scheduler` is the number of its timer
-    phase. `wants_expired` is Siddhi's `outputExpectsExpiredEvents`: the query puts out expired events; `findable` tells
+    phase. `wants_expired` is Siddhi's `outputExpectsExpiredEvents`: the query emits expired events; `findable` tells
     that a join looks into the window. `condition` is the condition in an `expression` window's constant text, `names`
     the attributes of the columns, `selected` the columns that the query selects as they are, in order (None for
-    computed ones). `partitioned` tells that there are several instances. With `ops_only`, the query wants the CURRENT
-    rows alone, and a window may emit its input instead, with its operations beside it (`rows.WindowOps`). With
-    `resets_per_chunk` it wants the CURRENT rows alone, and each chunk begins with a RESET, which is not put out
-    (`Rows.resets_per_chunk`). `refuse` takes rows that raise an error (mask over them, why): they do not enter the
-    window. References among `args` and in `condition` name column positions.
+    computed ones). `partitioned`: there are several instances. With `ops_only`, the query wants the CURRENT rows alone,
+    and a window may emit its input instead, with its operations beside it (`rows.WindowOps`). With `resets_per_chunk`
+    it wants the CURRENT rows alone, and each chunk begins with a RESET, which is not emitted (`Rows.resets_per_chunk`).
+    `refuse` takes rows that raise an error (mask over them, why): they do not enter the window. References among `args`
+    and in `condition` name column positions.
     """
 
     args: tuple[Expr, ...]
@@ -87,12 +87,13 @@ class Window(Protocol):
     @property
     def stamps(self) -> int | None:
         """The kind of rows that Siddhi stamps with the time of a batch, but only from where a join's last look ended;
-        None if it does not go on from there."""
+        None if it does not continue from there.
+        """
         ...
 
     @property
     def moves(self) -> bool:
-        """True if for joins only ENTER and LEAVE rows count. It puts out such rows only when it is made `findable`."""
+        """True if for joins only ENTER and LEAVE rows count. It emits such rows only when it is made `findable`."""
         ...
 
     @property
@@ -103,7 +104,7 @@ class Window(Protocol):
         ...
 
     def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
-        """Takes CURRENT rows, lets due timers fire, and puts out rows of all kinds in Siddhi's order.
+        """Process CURRENT rows, fire due timers, and emit rows of all kinds in Siddhi's order.
 
         `parts` is the number of partition instances so far, `hashes` the hashes of their keys (`Instances.hashes`; None
         outside partitions).

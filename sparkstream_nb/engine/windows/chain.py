@@ -83,7 +83,7 @@ def _close_ranks(end: int, alive: Array, nxt: Array, keep: Array, moved: Array) 
 
 @kernel
 def _hang(end: int, part: Array, alive: Array, nxt: Array, head: Array, tail: Array, lengths: Array) -> None:
-    """Hangs the events that are alive together in their order."""
+    """Link the live events in their order."""
     for pos in range(end):
         if alive[pos]:
             push(pos, part[pos], nxt, head, tail)
@@ -130,7 +130,7 @@ class ChainedLog(EventLog):
         return at
 
     def forget(self, parts: Array) -> None:
-        """Empties the chains of these instances, and lets go of whatever else is held of them."""
+        """Empty the chains of these instances, and drop all their other state."""
         self.alive[: self.end][np.isin(self.part[: self.end], parts)] = False
         for ends in (*self.head, *self.tail):
             fill_at(ends, parts, -1)
@@ -182,7 +182,7 @@ class ChainedLog(EventLog):
             self._let_go(low, 0, positions)
 
     def _let_go(self, low: int, n: int, positions: Sequence[Array] = ()) -> None:
-        """Lets go of what lies before `low`; afterwards there is room for `n` more."""
+        """Drop the events before `low`; afterwards there is room for `n` more."""
         live = self.end - low
         self.move(low, max(self._size(live), live + n), live + max(live * 9 // 10, n))
         alive = self.alive
@@ -237,7 +237,7 @@ class ChainedLog(EventLog):
     def load_chains(self, states: Sequence[dict[str, Any]], loose: dict[str, Any] | None = None) -> None:
         """The inverse of `chain_state` for all chains; the events of `loose` come first, in no chain.
 
-        In line the first chain comes last, as the events to come go on where it ends.
+        In line the first chain comes last, as the next events continue where it ends.
         """
         self.__init__(self.types, self.chains, self.in_line, self.timed)  # type: ignore[misc]
         if loose is not None:

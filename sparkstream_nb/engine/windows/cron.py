@@ -1,4 +1,4 @@
-"""`cron('text')`: batches that come out at the times that a cron text names."""
+"""`cron('text')`: batches that are emitted at the times that a cron text names."""
 
 from __future__ import annotations
 

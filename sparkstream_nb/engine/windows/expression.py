@@ -108,7 +108,7 @@ def collect(
 ) -> int:  # fmt: skip
     """`ExpressionBatchWindowProcessor.process` as `slide`. Chain `p..` holds the events not emitted yet (if
     `streaming`, those that expire with the next event), chain `g..` the events emitted last, which will expire.
-    `at_chunk[0]` numbers chunks; `includes` tells of each position whether the event that ends a batch belongs to it.
+    `at_chunk[0]` numbers chunks; `includes`: for each position, whether the event that ends a batch belongs to it.
     """
     held: Any = np.int64(-1)
     if again:
@@ -280,7 +280,7 @@ class EvaluatedCondition:
 
 
 class _EvaluationAggregates(Mapping[Agg, Column]):
-    """The aggregators of one evaluation: asking for one is what makes it take the event."""
+    """The aggregators of one evaluation: reading one makes it take the event."""
 
     def __init__(self, aggregators: dict[int, tuple[Aggregator, list[Evaluator]]], env: Env, kind: int) -> None:
         self._aggregators, self._env, self._kind = aggregators, env, np.array([kind], np.int8)

@@ -1,4 +1,4 @@
-"""`externalTime(ts, t)` and `externalTimeBatch(ts, t, ...)`: time as an attribute of the events tells it."""
+"""`externalTime(ts, t)` and `externalTimeBatch(ts, t, ...)`: windows by a time attribute of the events."""
 
 from __future__ import annotations
 
@@ -332,7 +332,7 @@ def _external_time_batch(
 
     `starts`: 0 batches begin with the first event, 1 at a constant (already in the state), 2 at what `start` has for
     the row that begins the first one.
-    Returns 0 when it is done, else how much room the next batch needs: it goes on from `stop` when called again.
+    Returns 0 when it is done, else the room that the next batch needs: it continues from `stop` when called again.
     """
     n = stop[MADE]
     chunk = stop[CHUNK]
@@ -418,7 +418,7 @@ class ExternalTimeBatchWindow:
     """`externalTimeBatch` inside a partition, with a timeout, or if a join looks into it.
 
     With a timeout the batch is also emitted when the clock has moved on for that long, and events that arrive for it
-    afterwards are emitted together with its earlier ones. A join finds the batch that came out last.
+    afterwards are emitted together with its earlier ones. A join finds the last batch emitted.
     """
 
     stamps, moves, is_ordered = None, True, False
@@ -466,7 +466,8 @@ class ExternalTimeBatchWindow:
         return result
 
     def next_due(self) -> int | None:
-        """When a timeout puts out a batch, or what an earlier one left; the timer itself is set again for ever."""
+        """Time at which a timeout emits a batch, or the rest of an earlier one; the timer itself is set again for ever.
+        """
         pending, held = self.log.head
         n = min(len(pending), self.batch.shape[1])
         waits = np.zeros(len(self.timers.head), np.bool_)

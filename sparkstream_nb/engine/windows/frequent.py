@@ -32,8 +32,9 @@ within a bin, and its neighbours among the keys of its instance.
 """
 
 FIRST, LIVE, SIZE, TOTAL, TAKEN, LEAST = range(6)
-"""Numbers of a partition instance: its first key, how many it counts, its map's bins, the events so far, how much was
-taken off every count (the counts themselves stay as they are), and what no count is below."""
+"""Numbers of a partition instance: its first key, how many it counts, its map's bins, the events so far, the amount
+subtracted from every count (the counts themselves do not change), and a lower bound of the counts.
+"""
 
 _BIN = np.int64(40)
 _BINS = 16
@@ -151,7 +152,7 @@ def _frequent(
 ) -> int:  # fmt: skip
     """`FrequentWindowProcessor.process`, and with `lossy` `LossyFrequentWindowProcessor.process`.
 
-    `rank_out` tells of ENTER rows where the event's key stands in its map: by bin, then by its order there. In a
+    `rank_out`: for ENTER rows, the place of the event's key in its map: by bin, then by its order there. In a
     partition Siddhi `forgets` an instance's state when it counts no key at a chunk's end (`canDestroy`).
     """
     n = 0

@@ -1,5 +1,6 @@
 """Sliding windows of one instance, whose events leave in the order in which they came; most of them for aggregates
-alone, which see what expires but not when."""
+alone, which see which events expire but not when.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ def slide_apart(
     span: int, at: int, now: Array, until: int, ts: Array, places: Array, pos_out: Array, kind_out: Array
 ) -> int:
     """The ops of events from the position `at` on, in a row: each leaves `span` after its time `ts`. `now` is the clock
-    at each, `until` where it stands at the end. `places[0]` is the first event that is held.
+    at each, `until` its time at the end. `places[0]` is the first event that is held.
 
-    Aggregates do not care whether a timer or the next event drives an event out. How many an event drives out no
-    processor can guess, so the next four are put down as if they left, and those that stay are put down again.
+    For aggregates it does not matter whether a timer or the next event expires an event. No processor can predict the
+    number that an event expires, so the next four are written as if they left, and those that stay are overwritten.
     """
     n: Any = np.uint64(0)
     head: Any = np.uint64(places[0])

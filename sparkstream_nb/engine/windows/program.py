@@ -1,7 +1,7 @@
 """Conditions over a window's contents as small programs for a compiled loop.
 
 A part of the condition that names one event alone (and no aggregate) is a *derived column*: it is evaluated over the
-rows when they come and kept beside the events. What combines several events or aggregates is a run of codes
+rows when they come and kept beside the events. A part that combines several events or aggregates is a sequence of codes
 (`bytecode`).
 """
 

@@ -29,7 +29,7 @@ NONE = np.int64(-(2**63))
 """No end: the current session of a key is not in the heap."""
 
 LIVE, MOST, KEYS = 0, 1, 2
-"""Numbers of a partition instance, for each of the two: open sessions, the most that there were; and its keys."""
+"""Fields of a partition instance, for each of the two: open sessions, their maximum so far; and its keys."""
 
 
 @kernel

@@ -281,7 +281,7 @@ def _held(link: Array, ends: Array, out: Array) -> None:
 
 @kernel
 def _tie(part: Array, ts: Array, held: Array, timed: Array, link: Array, own: Array, ends: Array) -> None:
-    """Hangs the held events of each instance together again."""
+    """Link the held events of each instance again."""
     for pos in range(len(part)):
         link[pos] = np.int32(timed[pos])
         if held[pos]:
@@ -352,7 +352,7 @@ class TimeByInstance:
             self._move(spare)
 
     def _live(self) -> int:
-        """Number of events that are needed, as far as is known without reading all instances."""
+        """Number of events that are needed, as far as known without reading all instances."""
         return self.log.end - int(self.places[FIRST]) + self._stuck
 
     def _move(self, spare: int) -> None:

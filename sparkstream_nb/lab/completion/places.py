@@ -214,7 +214,7 @@ def _changed_tables(tokens: Sequence[Token]) -> list[str]:
 
 
 class _CursorScope:
-    """The sources of the statement before the cursor, and what their aliases and event references stand for."""
+    """The sources of the statement before the cursor, and the meanings of their aliases and event references."""
 
     def __init__(self, tokens: Sequence[Token], known: names.CompletionNames) -> None:
         self.known = known

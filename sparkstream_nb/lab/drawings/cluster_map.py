@@ -16,9 +16,9 @@ _PILL, _PILL_HIGH = 96.0, 24.0
 _BLOCK = 218.0
 _CUT = COLOURS[Role.DOWN]
 _ABOVE, _BELOW = "clients", "database"
-"""Ends outside of a group, and where they stand: others are in the table of links alone."""
+"""Ends outside of a group, and their places: others are in the table of links alone."""
 SIGNS = {Role.ACTIVE: "●", Role.PASSIVE: "○", Role.IDLE: "·", Role.HALTED: "‖", Role.DOWN: "✕"}
-"""Signs that tell roles apart without colours."""
+"""Signs that distinguish roles without colours."""
 
 
 def svg(shown: ClusterSnapshot, width: int = WIDTH) -> str:

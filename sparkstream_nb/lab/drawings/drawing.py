@@ -157,7 +157,7 @@ class _ChartDrawing:
 
     @property
     def as_lines(self) -> bool:
-        """True if shards are lines: they stand side by side, and there is no room for that."""
+        """True if shards are lines: they are drawn side by side, and there is no room for bars."""
         return not self.s.stacked and self.wide / max(1, len(self.s.shards)) < 3
 
     def markup(self) -> str:

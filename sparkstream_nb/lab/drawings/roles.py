@@ -1,4 +1,4 @@
-"""The time line of groups of nodes: which was active when, what happened to them, and when events were lost."""
+"""The time line of groups of nodes: which was active when, their faults, and when events were lost."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RoleMark:
 @dataclass(frozen=True)
 class Bar:
     """A stretch of a lane from `first` to `end` (ms), and its text for a pointer. `least`: least width (px); `shift`:
-    by what part of a lane it lies lower; `label`: words on it, if there is room.
+    the part of a lane by which it lies lower; `label`: words on it, if there is room.
     """
 
     lane: str
@@ -53,8 +53,9 @@ class Bar:
 
 @dataclass(frozen=True)
 class Lanes:
-    """The picture from `start` to `end` (ms): the `lanes` from above, with `bars`. `title` is
-    read out, `head` stands above, `legend` has (words, colour). `faults` are (ms, words)."""
+    """The picture from `start` to `end` (ms): the `lanes` from above, with `bars`. `title` is read out, `head` is
+    above, `legend` has (words, colour). `faults` are (ms, words).
+    """
 
     title: str
     head: str
@@ -68,7 +69,7 @@ class Lanes:
 
 
 EVENTS = "events"
-"""The lane of what clients send."""
+"""The lane of the clients' events."""
 
 
 def role_bars(

@@ -1,6 +1,6 @@
 """The time line of alerts: a lane for the truth and one for each node, with a mark for each output.
 
-What became of an output is told by shape and colour. Outputs that lie closer than a mark is wide share one.
+Shape and colour show the verdict on an output. Outputs that lie closer than a mark is wide share one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TimelineMark:
     matches: tuple[Match, ...]
 
     def alert(self, m: Match) -> Alert:
-        """The output that stands in this lane."""
+        """The output in this lane."""
         found = m.true if self.lane == 0 else m.found
         assert found is not None
         return found

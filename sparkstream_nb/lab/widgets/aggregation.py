@@ -35,8 +35,9 @@ _SECONDS: dict[str, AggDuration] = {"secs": "sec", "second": "sec", "seconds": "
 @dataclass(frozen=True)
 class AggregationChoice:
     """The choices of a view. The buckets from `start` (ms) to `end`, exclusive; None: from the first, to the last. If
-    these are more than `most`, the latest of them, or the earliest. `stacked`: bars that add up stand on one another.
-    `as_wso2`: what WSO2's servers would not show is hatched. `table`: the table is open."""
+    these are more than `most`, the latest of them, or the earliest. `stacked`: bars that add up are stacked. `as_wso2`:
+    parts that WSO2's servers would not show are hatched. `table`: the table is open.
+    """
 
     per: AggDuration
     measure: Measure
@@ -244,7 +245,7 @@ class AggregationView(Following):
             display(self._forms(), raw=True)
 
     def _handle_message(self, message: Mapping[str, Any]) -> None:
-        """Handles an action in the page. Runs in whatever thread Jupyter handles messages."""
+        """Handle an action in the page. Runs in the thread in which Jupyter handles messages."""
         do = message["do"]
         if do == "gone":
             self._stop_following()
@@ -306,7 +307,7 @@ class AggregationView(Following):
                 self.choice = replace(c.latest_buckets(), per=per)
 
     def _choose_key(self, key: int, message: Mapping[str, Any]) -> None:
-        """Takes a value of a group-by attribute: a `token` of a menu, or a `text` that a person typed."""
+        """Choose a value of a group-by attribute: a `token` of a menu, or a `text` that the user typed."""
         self._typed[key] = ""
         if "token" in message:
             value = parse_token(message["token"])
@@ -381,7 +382,7 @@ _EXAMPLES: dict[Type, Any] = {
 
 
 def _ways_in(source: InputStream) -> list[str]:
-    """Lines that send an event, and feed a data frame, as a person would type them."""
+    """Lines that send an event, and feed a data frame, as a user would type them."""
     values = [
         1_717_236_000_000 if a.name == source.time and a.type is Type.LONG else _EXAMPLES.get(a.type)
         for a in source.schema

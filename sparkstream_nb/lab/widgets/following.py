@@ -63,7 +63,7 @@ class Following:
     with `lock` held. `interval`: seconds between two drawings, at least."""
 
     _output: LiveOutput | None = None
-    """None if nothing is put out, or not as a widget."""
+    """None without an output, or if it is not a widget."""
 
     def __init__(self, followed: Followed, interval: float) -> None:
         self.lock = threading.RLock()
@@ -159,7 +159,7 @@ class FollowingView(Following):
             return self.static()
 
     def _handle_message(self, message: Mapping[str, Any]) -> None:
-        """Handles an action in the page. Runs in whatever thread Jupyter handles messages."""
+        """Handle an action in the page. Runs in the thread in which Jupyter handles messages."""
         do = message["do"]
         if do == "gone":
             self._stop_following()

@@ -1,10 +1,9 @@
 """Outputs with two forms: a static one, which a notebook saves, and an interactive one while the kernel lives.
 
-Only the static form is output and saved, as HTML and text, with no widget in it. An invisible widget model
-goes with it; its script (`live.js`) finds the output in the page by a class name, and draws the interactive form in
-the place of the static one, as soon as the kernel answers it. A page that is loaded again gets the models of a live
-kernel back from Jupyter's widget manager, and so its interactive outputs. Without a kernel there is no model, and the
-static form stands alone.
+Only the static form is output and saved, as HTML and text, with no widget in it. An invisible widget model goes with
+it; its script (`live.js`) finds the output in the page by a class name, and draws the interactive form in the place of
+the static one, as soon as the kernel answers it. A page that is loaded again gets the models of a live kernel back from
+Jupyter's widget manager, and so its interactive outputs. Without a kernel there is no model, only the static form.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class DivergenceView:
     # ------------------------------------------------------------------------------------------- the interactive form
 
     def _handle_message(self, message: Mapping[str, Any]) -> None:
-        """Handles an action in the page. Runs in whatever thread Jupyter handles messages."""
+        """Handle an action in the page. Runs in the thread in which Jupyter handles messages."""
         do = message["do"]
         if do == "gone":
             return
@@ -132,7 +132,7 @@ class DivergenceView:
         }
 
     def _cause(self, t: Timeline) -> str:
-        """The outputs of the mark that is pinned, and of a single one the events that it was made of."""
+        """The outputs of the pinned mark, and for a single one the events that it was computed from."""
         if self.choice.pinned is None or self.choice.pinned >= len(t.marks):
             return ""
         mark = t.marks[self.choice.pinned]

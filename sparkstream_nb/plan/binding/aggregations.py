@@ -167,7 +167,7 @@ def _check_calls(e: tree.Expression) -> None:
 def _bind_stored(e: Expr, name: str, group_by: tuple[Expr, ...], columns: _Columns) -> Expr:
     """`e` over the stored columns: a group-by attribute, an aggregate, or else the latest value by event time.
 
-    An aggregator that stands inside of a larger expression is not decomposed: as in Siddhi
+    An aggregator inside of a larger expression is not decomposed: as in Siddhi
     (`AggregationParser.processAggregationSelectors`) it runs over all events of the stream, and the bucket keeps the
     expression's latest value.
     """

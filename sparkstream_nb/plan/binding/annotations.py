@@ -1,4 +1,4 @@
-"""Annotations that may stand once only (Siddhi's `AnnotationHelper`)."""
+"""Annotations that may occur only once (Siddhi's `AnnotationHelper`)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Checks of the annotations `@source`, `@sink`, `@store`, `@async` and `@OnError`.
 
 Rules of Siddhi's `DefinitionParserHelper`, `StreamJunction`, and the `init` of its own sources, sinks and mappers.
-Names of types and of options are case-sensitive there, but for `type` and `ref`.
+Names of types and of options are case-sensitive there, except `type` and `ref`.
 """
 
 from __future__ import annotations

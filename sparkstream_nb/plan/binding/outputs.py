@@ -81,8 +81,8 @@ def table_scope(target: Source, row: Schema, place: PartitionPlace) -> Scope:
 def bind_set(items: tuple[tree.SetAssignment, ...] | None, target: Source, scope: Scope) -> tuple[SetItem, ...] | None:
     """`set T.a = e, ...`: an attribute of the table, and a value of its type or a number of a narrower one.
 
-    The table takes such a number over as one of the attribute's type. What stands before the dot means nothing: Siddhi
-    looks for the attribute in the table that is changed, whatever name is there (`tests/cases/tables/set_by_name`).
+    The table converts such a number to the attribute's type. The name before the dot means nothing: Siddhi looks for
+    the attribute in the table that is changed (`tests/cases/tables/set_by_name`).
     """
     if items is None:
         return None

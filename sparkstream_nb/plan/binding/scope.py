@@ -39,8 +39,8 @@ class Scope:
 
     `bare`: "first" searches only the first entry, "all" searches each and requires exactly one match. `own` is the slot
     of the state whose filter is being bound, `own_ref` the reference that the text gives this state. `lists`: a counted
-    state's attribute without index is the list of all its events. `aggregators` tells whether aggregators are allowed
-    here; `place` names the place for messages. `later` are references that come later in a pattern.
+    state's attribute without index is the list of all its events. `aggregators`: whether aggregators are allowed here;
+    `place` names the place for messages. `later` are references that come later in a pattern.
     """
 
     symbols: Symbols

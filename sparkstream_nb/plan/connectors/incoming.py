@@ -4,8 +4,8 @@
 -file, -http, -tcp and -cdc; an option of theirs that this build does not have is a declared gap (`gaps.py`), never left
 out in silence, unless its value says no more than leaving it out (`off_values.py`). `event.time` is an option of this
 build: the attribute that has an event's time. So is `on.error`: Siddhi's sinks and stores have it, and its sources put
-what cannot be mapped into the error store. So are user and password of the http source, whose users WSO2 takes from its
-server, and the port of the tcp source, which is a setting of the server.
+messages that cannot be mapped into the error store. So are user and password of the http source, whose users WSO2 takes
+from its server, and the port of the tcp source, which is a setting of the server.
 """
 
 from __future__ import annotations

@@ -340,7 +340,7 @@ def _avro(o: _MapOptions) -> Avro:
 
 
 def _check_json_path(path: str, span: Span) -> None:
-    """Looks at what every JSON path keeps to; the rest is seen when the path is compiled."""
+    """Check the syntax common to all JSON paths; the rest is checked when the path is compiled."""
     depth, quote = 0, ""
     for c in path:
         if quote:

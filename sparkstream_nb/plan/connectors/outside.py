@@ -1,8 +1,8 @@
-"""Sinks that publish outside the app: what their annotations say, as typed data.
+"""Sinks that publish outside the app: their annotations as typed data.
 
-`file`, `http`, `http-call`, `kafka`, `email`, `tcp`, `nats` and `prometheus` run here. Rules of their options are those
-of siddhi-io-file, -http, -kafka, -email, -tcp, -nats and -prometheus; an option of theirs that this build does not have
-is a declared gap (`gaps.py`), never left out in silence, unless its value says no more than leaving it out
+`file`, `http`, `http-call`, `kafka`, `email`, `tcp`, `nats` and `prometheus` run here. Their options follow
+siddhi-io-file, -http, -kafka, -email, -tcp, -nats and -prometheus; an option of theirs that this build does not have is
+a declared gap (`gaps.py`), never left out in silence, unless its value says no more than leaving it out
 (`off_values.py`).
 """
 

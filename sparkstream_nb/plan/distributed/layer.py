@@ -56,7 +56,7 @@ def layer_of(plan: n.Plan) -> dict[str, DividedStream]:
 
 
 def behind_layer(plan: n.Plan, layer: Mapping[str, DividedStream]) -> n.Plan:
-    """The app as the nodes behind the layer have it: without the sinks that divide."""
+    """The app for the nodes behind the layer: without the sinks that divide."""
     if not layer:
         return plan
     streams = {

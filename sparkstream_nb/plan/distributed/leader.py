@@ -110,7 +110,7 @@ def split_plan(plan: n.Plan, led: Collection[str]) -> LeaderSplit:
 
 
 def _close_over_shared(plan: n.Plan, names: Iterable[str]) -> tuple[str, ...]:
-    """The queries `names`, with those that share with them what must be in one place."""
+    """The queries `names`, with all that share with them parts that must be in one place."""
     if _topics(plan):
         return tuple(q.name for q in plan.queries)
     found = set(names)

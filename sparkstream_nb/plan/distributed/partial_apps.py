@@ -1,4 +1,4 @@
-"""The partial apps of a fully distributed deployment as plans: what each execution group runs of an app."""
+"""The partial apps of a fully distributed deployment as plans: each execution group's part of an app."""
 
 from __future__ import annotations
 

@@ -268,8 +268,9 @@ class _GroupInstance:
         return [_annotation("source", options, mapping)]
 
     def _sink(self, topic: Topic) -> tree.Annotation:
-        """The sink of a topic. What cannot be delivered, as a number that JSON does not have, is an error of the app
-        with its values, which can be replayed."""
+        """The sink of a topic. An event that cannot be delivered, such as a number that JSON does not have, is an error
+        of the app with its values, which can be replayed.
+        """
         mapping = _annotation("map", {"type": "json", "enable.null.attribute.value": "true"})
         options = {"type": "kafka", "topic": topic.name, "bootstrap.servers": self.whole.brokers, "on.error": "STORE"}
         if topic.key is None or topic.partitions == 1:

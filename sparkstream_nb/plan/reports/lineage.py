@@ -19,7 +19,7 @@ from .. import nodes as n
 from ..query_parts import inputs
 
 _NOTHING = n.Call(Type.OBJECT, "list:create", (n.Const(Type.STRING, ""),) * 2)
-"""The lineage of what no event made."""
+"""The lineage of values that come from no event."""
 LINEAGE = "$of"
 """The name of the attribute. No app can write it."""
 HELD = "held"
@@ -236,8 +236,9 @@ class _Rewriting:
         return moved
 
     def _conditions(self, moved: n.StreamInput, before: n.StreamInput) -> n.StreamInput:
-        """Adjusts the conditions of expression windows. Their slots are events of the window's own stream, whatever the
-        slots of the query are."""
+        """Adjusts the conditions of expression windows. Their slots are events of the window's own stream, independent
+        of the slots of the query.
+        """
         own = self._own_slots(before.source)
         steps = tuple(
             replace(s, condition=self._refs(b.condition, own))

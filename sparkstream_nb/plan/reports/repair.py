@@ -135,7 +135,7 @@ class _Repairing:
         return self._repair("align", f"let its batches begin at full multiples of their length{more}", text, after)
 
     def _repair_by_partition(self) -> Repair | None:
-        """The query for each value of an attribute by itself."""
+        """The query run separately for each value of an attribute."""
         sides = inputs(self.query.input)
         if any(s.source.kind != "stream" or "#" in s.source.id or s.source.id in self.app.plan.triggers for s in sides):
             return None

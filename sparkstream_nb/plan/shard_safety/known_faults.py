@@ -27,8 +27,9 @@ class FaultPlace:
 
 @dataclass(frozen=True)
 class KnownFault:
-    """`difference`: the title in `docs/differences.md`. `servers`: what WSO2's servers do, with them as the subject.
-    `report`: a public one. `shows` finds the elements in which it shows."""
+    """`difference`: the title in `docs/differences.md`. `servers`: the behaviour of WSO2's servers, with them as the
+    subject. `report`: a public one. `shows` finds the elements in which it shows.
+    """
 
     difference: str
     servers: str
@@ -60,7 +61,7 @@ def known_faults(plan: n.Plan) -> list[Note]:
 
 @dataclass(frozen=True)
 class _QueryPlace:
-    """A query of an app, and the partition that it stands in."""
+    """A query of an app, and the partition that contains it."""
 
     plan: n.Plan
     query: n.Query

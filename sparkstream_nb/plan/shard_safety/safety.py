@@ -14,8 +14,8 @@ Rules (`safety_rules.py` has a function for each):
    `timeBatch` with a start time) are stateless without aggregates, and keyed by any group-by attribute with them.
    `timeBatch` without a start time begins with the first event that the node sees: node-dependent. So are the expired
    events of windows that collect, which leave when the node has new ones.
-3. Windows in which other events decide what stays (`length`, `sort`, `externalTime`, ...) count every event,
-   whatever its group: node-dependent, also with `group by`, unless the query only passes on each event as it comes.
+3. Windows in which other events decide which events stay (`length`, `sort`, `externalTime`, ...) count every event of
+any group: node-dependent, also with `group by`, unless the query only passes on each event as it comes.
    `session` with a key is keyed by that.
 4. Aggregates without `group by` combine all events: node-dependent. `limit`, `offset`, `order by`, snapshots and rate
    limits by event count select among the events that a node has: node-dependent. `output first|last every <time>` needs
@@ -253,7 +253,7 @@ _READS = "it reads what query "
 
 
 def is_inherited(reason: str) -> bool:
-    """True if a query is what another one is that it reads from, also by a table."""
+    """True if a query inherits its safety from a query that it reads from, also by a table."""
     return reason.startswith(_READS)
 
 

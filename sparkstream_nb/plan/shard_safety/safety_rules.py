@@ -50,7 +50,7 @@ def attribute_of(e: n.Expr | None, i: n.Input) -> tuple[str, str] | None:
 
 
 class SafetyRules:
-    """A plan, and what several of its queries ask of it."""
+    """A plan, with derived data shared by the rules for its queries."""
 
     def __init__(self, flow: Dataflow) -> None:
         self.flow, self.plan = flow, flow.plan
@@ -213,7 +213,7 @@ def _below(s: n.State) -> Iterator[n.State]:
 
 
 def _passes_through(q: n.Query, window: n.WindowStep) -> bool:
-    """True if the query puts out each event as it comes, whatever else the window holds."""
+    """True if the query emits each event as it comes, independent of the window's other events."""
     return (
         isinstance(q.input, n.StreamInput)
         and window.function in ("length", "time", "externalTime", "timeLength", "sort", "expression")
@@ -505,7 +505,7 @@ def tables_of_retrieval(r: n.Retrieval) -> tuple[str, ...]:
 
 
 def _own_table(q: n.Query, table: str, rules: SafetyRules) -> Own:
-    """Rule 8. What only adds to a table in a database puts out the same whatever is in there."""
+    """Rule 8. The output of a query that only adds to a table in a database does not depend on its rows."""
     if only_adds(q, table) and rules.plan.tables[table].is_stored:
         return STATELESS
     return rules.table(table)

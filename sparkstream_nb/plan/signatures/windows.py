@@ -32,13 +32,14 @@ class WindowDeclaration:
     """
 
     signature: str
-    """A line for each overload (see `core`). The arguments are constants, or attributes of the event where no `!`
-    stands."""
+    """A line for each overload (see `core`). The arguments are constants, or, without a `!`, attributes of the event.
+    """
 
     processing_mode: Literal["slide", "batch", "group"]
-    """Siddhi's `ProcessingMode`. `slide`: events expire one by one, so that `min` and `max` must keep what may become
-    the extreme. `batch`: events are collected and come out together, as one chunk. `group`: groups of events expire
-    together."""
+    """Siddhi's `ProcessingMode`. `slide`: events expire one by one, so that `min` and `max` must keep values that may
+    become the extreme. `batch`: events are collected and emitted together, as one chunk. `group`: groups of events
+    expire together.
+    """
 
     retained_by: Literal["clock", "start", "key", "events"]
     """The cause of an event's leaving, for shard safety: the clock alone; the clock once the batches have a
@@ -60,8 +61,7 @@ class WindowDeclaration:
     there is no other (unless `stream.current.event` is set)."""
 
     single_chunk: bool
-    """True if whatever one event brings about comes out as at most one chunk, and nothing comes out without an
-    event."""
+    """True if all output caused by one event is at most one chunk, and nothing is emitted without an event."""
 
     carries_group_id: bool
     """True if events may enter with their group id as a further column, which the window hands on unseen."""

@@ -45,7 +45,7 @@ Case = Mapping[str, Any]
 
 
 def run_case(case: Case) -> dict[str, Any]:
-    """One case on one node, on the running Spark session or a new local one. Raises what went wrong with it."""
+    """One case on one node, on the running Spark session or a new local one. Raises the case's error."""
     return run_case_on_spark(case, spark_session())
 
 
@@ -60,7 +60,7 @@ def run_case_on_spark(case: Case, session: SparkSession, nodes: int = 1) -> dict
 def run_cases_on_spark(
     cases: Sequence[Case], session: SparkSession, nodes: int = 1
 ) -> list[dict[str, Any] | Exception]:
-    """Many cases, in order: what each put out, or the error that it failed with.
+    """Many cases, in order: the output of each, or its error.
 
     With several `nodes`, events are routed as the app's queries allow: round robin, or by the hash of their key. An app
     that is right under no routing fails with SparkStreamError.

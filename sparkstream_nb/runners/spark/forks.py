@@ -244,7 +244,7 @@ class _ForkServer:
             self._forget(self.hosts[name])
 
     def _reap(self) -> None:
-        """Tells the ends of processes."""
+        """Report the ends of processes."""
         with contextlib.suppress(BlockingIOError):
             while self.woken.recv(64):
                 pass

@@ -1,9 +1,9 @@
 """Spark Connect: the driver is the server's, so micro-batches are handed to the app's process through its folder.
 
-What foreachBatch is given runs in a process of the server's, and an app's store has one owner: the process that
+The function of foreachBatch runs in a process of the server's, and an app's store has one owner: the process that
 deployed it. So the server writes the rows of a micro-batch as one file, named by the batch's number, before Spark may
 take the batch for done; the owner commits the files in their order, notes each in its own folder, and removes it. Spark
-repeats a batch with the same rows, and the owner's ledger tells which batches are in the store: each is there once,
+repeats a batch with the same rows, and the owner's ledger names the batches that are in the store: each is there once,
 whichever of the two ends in between.
 
 The file is in the app's folder, which server, executors and owner then see under one path, or at the app's shared
@@ -53,8 +53,9 @@ class CommittedUpTo:
 
 
 def left(home: Path, shared: Shared | None) -> list[int]:
-    """The micro-batches of the life in the folder `home` that are handed over and not committed, in order. Raises
-    OSError if the shared address cannot be reached."""
+    """The micro-batches of the run in the folder `home` that are handed over and not committed, in order. Raises
+    OSError if the shared address cannot be reached.
+    """
     return sorted(number for number in _list_handed_over(_files(home, shared)) if number > CommittedUpTo.of(home).batch)
 
 
@@ -104,7 +105,7 @@ def handover(home: Path, shared: Shared | None) -> Callable[[DataFrame, int], No
 
 
 class ConnectIntake:
-    """Commits what `handover` leaves for the life in the folder `home`, micro-batch by micro-batch."""
+    """Commits the results that `handover` leaves for the run in the folder `home`, micro-batch by micro-batch."""
 
     def __init__(self, home: Path, shared: Shared | None, commit: Commit) -> None:
         self.files, self.commit = _files(home, shared), commit

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _OPTIONS = "spark.driver.extraJavaOptions"
 _OPENED = "--add-opens=java.base/java.nio.channels.spi=ALL-UNNAMED"
-"""For `planners.py`; what else is looked into there is open in every JVM of Spark's."""
+"""For `planners.py`; its other packages are open in every JVM of Spark's."""
 _FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
 """Option without the second compiler, which takes more than half of the cost of a short micro-batch; the loops that run
 long are not Java's.
@@ -46,7 +46,7 @@ _DEAF = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
 _lock = threading.Lock()
 _ahead: Jvm | None = None
 _settled = False
-"""True if it is known what Spark this process runs on."""
+"""True if it is known on which Spark this process runs."""
 
 
 class Jvm:

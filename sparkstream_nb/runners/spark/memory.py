@@ -1,8 +1,7 @@
 """Memory limit of Spark's Python processes on this machine: an event that asks for more is an error.
 
 Without a limit the system ends some process when memory is short, and that may be any. `$SPARKSTREAM_WORKER_MEMORY` is
-the limit as a person sets it, such as `4GB`; by default it is most of the memory of the machine, or of its control
-group.
+the limit set by the user, such as `4GB`; by default it is most of the memory of the machine, or of its control group.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def limit() -> int | None:
 
 
 def apply_limit() -> None:
-    """Limits this process, and those that it forks: what asks for more memory raises MemoryError."""
+    """Limit this process, and those that it forks: further requests for memory raise MemoryError."""
     most = limit()
     if most is not None:
         limit_memory(most)

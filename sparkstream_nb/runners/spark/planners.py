@@ -141,7 +141,7 @@ def listen(session: SparkSession) -> None:
 
 
 def watch(session: SparkSession, thread: Callable[[], Any]) -> None:
-    """Takes note of what Spark waits in on behalf of a query that has just begun and runs on this thread of Java's."""
+    """Record the selectors that Spark waits in for a query that has just begun and runs on this thread of Java's."""
     with contextlib.suppress(*CHANGED):
         planners = _planners(session._jvm)
         if planners is not None:
@@ -149,7 +149,7 @@ def watch(session: SparkSession, thread: Callable[[], Any]) -> None:
 
 
 def sweep() -> None:
-    """Closes what Spark no longer waits in."""
+    """Close selectors that Spark no longer waits in."""
     if _answering is not None:
         _answering.sweep()
 

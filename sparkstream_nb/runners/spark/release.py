@@ -77,11 +77,11 @@ def _execution(query: StreamingQuery) -> Any:
 
 
 def collect() -> None:
-    """Has the JVM let go of queries that have ended, now and then.
+    """Make the JVM release queries that have ended, now and then.
 
-    It keeps what this process has a reference to, with all that belongs to it: half a megabyte for a query with its
-    plan. Py4J's references are in cycles, as soon as a method was called. Python collects those that have been there
-    for long only when a quarter more objects have come, which here is thousands of queries later.
+    It keeps all objects to which this process has references, with all that belongs to them: half a megabyte for a
+    query with its plan. Py4J's references are in cycles, as soon as a method was called. Python collects those that
+    have been there for long only when a quarter more objects have come, which here is thousands of queries later.
     """
     if next(_ended) % _COLLECT_EVERY == 0:
         gc.collect()
@@ -89,9 +89,10 @@ def collect() -> None:
 
 @dataclass
 class Runners:
-    """Python processes that plan micro-batches, of all queries: (thread that looks after one, worker, process), all
-    Java's, the latter None if Spark has ended the process itself and keeps the thread. Those whose process has ended
-    are let go."""
+    """Python processes that plan micro-batches, of all queries: (its supervising thread, worker, process), all Java's,
+    the latter None if Spark has ended the process itself and keeps the thread. Those whose process has ended are
+    released.
+    """
 
     found: list[tuple[Any, Any, Any]] = field(default_factory=list)
 
@@ -105,7 +106,7 @@ class Runners:
         return runners
 
     def release(self) -> None:
-        """Lets go of what belongs to processes that have ended."""
+        """Release the objects of processes that have ended."""
         with contextlib.suppress(*CHANGED):
             for thread, worker, process in self.found:
                 if process is None:

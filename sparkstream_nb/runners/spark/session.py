@@ -77,7 +77,7 @@ def _find_running() -> tuple[str, SparkSession] | None:
 
 
 def _has_stopped(context: SparkContext) -> bool:
-    """True if a context has ended by itself, as where its master went away."""
+    """True if a context has stopped on its own, for example because its master went away."""
     try:
         return context._jsc is None or bool(context._jsc.sc().isStopped())
     except Py4JError:
@@ -85,7 +85,7 @@ def _has_stopped(context: SparkContext) -> bool:
 
 
 def _set(session: SparkSession, settings: Mapping[str, str]) -> None:
-    """Sets what can be set on a running session; leaves the rest (memory, interface) as it was started."""
+    """Set the settings that can change on a running session; the rest (memory, interface) stays."""
     for name, value in settings.items():
         if name.startswith("spark.sql.") and session.conf.isModifiable(name):
             session.conf.set(name, value)
@@ -111,14 +111,15 @@ def _connect(address: str, settings: Mapping[str, str]) -> SparkSession:
 
 
 def _reach(address: str) -> None:
-    """Raises OSError if nothing listens at a Connect address: its client would go on trying for long."""
+    """Raises OSError if nothing listens at a Connect address: its client would keep trying for long."""
     place = urlsplit(address)
     socket.create_connection((place.hostname or "", place.port or 15002), _CONNECT_SECONDS).close()
 
 
 def _reach_master(master: str) -> None:
-    """Raises SparkUnavailable if nothing listens at a master of a cluster: Spark would go on trying for minutes, and
-    then stop all that it has in this process."""
+    """Raises SparkUnavailable if nothing listens at a master of a cluster: Spark would keep trying for minutes, and
+    then stop everything of its own in this process.
+    """
     try:
         places = masters_of(master)
     except OSError as error:
@@ -178,7 +179,7 @@ def _not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def _warm(session: SparkSession) -> None:
-    """Lets Spark load what every job with Python in it needs, while the first query is still planned."""
+    """Let Spark load everything that a job with Python in it needs, while the first query is still planned."""
     with contextlib.suppress(Exception):  # the result is not waited for, and the session may be stopped meanwhile
         session.range(1).groupBy("id").applyInPandas(lambda frame: frame, "id long").collect()
 
@@ -190,7 +191,7 @@ def _gateway(master: str, settings: Mapping[str, str], environment: Mapping[str,
 
 
 def _forget_dead() -> None:
-    """Lets go of a session whose JVM or server has ended (killed, out of memory), so that the next starts afresh."""
+    """Forget a session whose JVM or server has ended (killed, out of memory), so that the next starts afresh."""
     global _connected
     if _connected is not None:
         try:
@@ -210,7 +211,7 @@ def _forget_dead() -> None:
 
 
 def _forget_stopped() -> None:
-    """Lets go of a context that has ended by itself, which Spark's Python would take for the running one."""
+    """Forget a context that has stopped on its own, which Spark's Python would treat as the running one."""
     context = SparkContext._active_spark_context
     if context is not None and _has_stopped(context):
         with contextlib.suppress(Exception):

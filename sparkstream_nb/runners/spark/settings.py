@@ -63,7 +63,7 @@ def _each(master: str) -> list[str]:
 
 
 def _resource_managers() -> list[tuple[str, int]]:
-    """Addresses of YARN's resource managers, as far as its configuration says (`yarn-default.xml` of Hadoop)."""
+    """Addresses of YARN's resource managers, from its configuration (`yarn-default.xml` of Hadoop)."""
     folder = os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")
     if not folder:
         raise OSError("HADOOP_CONF_DIR is not set, the folder with yarn-site.xml")
@@ -89,7 +89,8 @@ def on_this_machine(master: str) -> bool:
 
 
 def of_session(master: str, settings: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """(settings of a session on `master` with `settings`, what its JVM's environment has besides this process's)."""
+    """(settings of a session on `master` with `settings`, variables of its JVM's environment besides this process's).
+    """
     # A file beside the notebook, such as a secrets.py, must not take the place of a module that workers import.
     environment = {"SPARK_CONNECT_MODE": "0", "PYTHONSAFEPATH": "1"}
     settings = {"spark.executorEnv.PYTHONSAFEPATH": "1", **settings}

@@ -23,7 +23,7 @@ class Difference:
     instead: str
 
     def in_(self, version: str) -> bool:
-        """True if a version of Spark, such as `4.1.1`, has it."""
+        """True if it applies to a version of Spark, such as `4.1.1`."""
         return number(version) >= self.since
 
 
@@ -57,14 +57,15 @@ def number(version: str) -> tuple[int, int]:
 
 
 def checkpoint_manager(version: str) -> str:
-    """The class by which Spark writes checkpoints into a folder of this machine without asking what each file is."""
+    """The class by which Spark writes checkpoints into a folder of this machine without checking each file's type."""
     where = ".checkpointing" if MOVED_CHECKPOINTS.in_(version) else ""
     return f"org.apache.spark.sql.execution.streaming{where}.FileSystemBasedCheckpointFileManager"
 
 
 def check_version(version: str) -> str | None:
-    """A line about a version that apps were not tried on; None for one that they were. Raises SparkUnavailable for one
-    that lacks what every app needs."""
+    """A warning for an untested version; None for a tested one. Raises SparkUnavailable for one that is too old for any
+    app.
+    """
     found = number(version)
     if found < TESTED[0]:
         raise SparkUnavailable(

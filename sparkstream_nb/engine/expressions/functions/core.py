@@ -215,7 +215,7 @@ def coalesce(columns: list[Column], env: Env, call: Call) -> Column:
 
 
 def _extreme(values: Sequence[Column], env: Env, call: Call, *, largest: bool) -> Column:
-    """`maximum`/`minimum`, as `MaximumFunctionExecutor` and `MinimumFunctionExecutor` have it.
+    """`maximum`/`minimum`, as in `MaximumFunctionExecutor` and `MinimumFunctionExecutor`.
 
     Numbers are compared as doubles and cast back; a null counts as the start value. The start value of the maximum is
     Java's `Double.MIN_VALUE`, the smallest positive double, so that negative numbers never win.
