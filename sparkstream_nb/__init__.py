@@ -67,7 +67,7 @@ def unload_ipython_extension(shell: Any) -> None:
     jvm.drop()
 
 
-if not TYPE_CHECKING:  # for a type checker, there is what is imported above, and nothing else
+if not TYPE_CHECKING:  # type checkers see only the imports above
 
     def __getattr__(name):
         if name not in __all__:

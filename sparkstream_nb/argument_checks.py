@@ -1,4 +1,4 @@
-"""Checks of the arguments that a person gives: each raises `Misuse`, one line that names the argument.
+"""Checks of the user's arguments: each raises `Misuse`, one line that names the argument.
 
 All but `require_str` let None pass, which stands for an argument that was left out.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from .errors import Misuse, shown
 
 Check = Callable[[str, Any], None]
-"""Raises `Misuse` where the value of the argument with this name is wrong."""
+"""Raises `Misuse` if the value of the argument with this name is wrong."""
 _LONGEST_NAME = 255
 """Bytes of a file's name."""
 

@@ -17,7 +17,7 @@ def cache_folder() -> Path:
 
 
 def _folder() -> Path | None:
-    """The folder in the user's cache; None where nothing can be written there."""
+    """The folder in the user's cache; None if nothing can be written there."""
     try:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sparkstream_nb"
         base.mkdir(parents=True, exist_ok=True)

@@ -72,8 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _in_utf8() -> None:
-    """Lets this process read and write UTF-8, as files are: the encoding of a machine's language, which pipes have on
-    Windows, lacks signs that are printed. What a person asks for is left."""
+    """Let this process read and write UTF-8, as files are: the encoding of a machine's language, which pipes have on
+    Windows, lacks signs that are printed. An encoding that the user sets is left.
+    """
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and "PYTHONIOENCODING" not in os.environ:
             if stream.encoding.lower().replace("-", "") != "utf8":
@@ -361,7 +362,7 @@ def query(options: Any) -> int:
 
 
 def split_app(options: Any) -> int:
-    """`sparkstream split`. Without --into and --make-topics it says what the apps and topics are."""
+    """`sparkstream split`. Without --into and --make-topics it prints the apps and topics."""
     from .app.audit.splitting import split
 
     file = Path("app" if options.app == "-" else options.app)
@@ -422,7 +423,7 @@ def fmt(options: Any) -> int:
 
 
 def _format_file(path: str, *, check: bool) -> bool:
-    """Formats a file, or standard input; with `check` tells whether that would change it."""
+    """Format a file, or standard input; with `check`, returns whether that would change it."""
     from .lang.format import format_text
 
     with text_of(path) as text:
@@ -552,7 +553,7 @@ def _answer(case: Case, run_case: Callable[[Case], Any]) -> Case:
 
 
 def run_app(options: Any) -> int:
-    """`sparkstream run`. What can be told of app, feeds and options before Spark starts is told before."""
+    """`sparkstream run`. Errors of app, feeds and options that can be found before Spark starts are reported before."""
     plan = _compile_plan(options)
     from .app import Reading, check_feed, deploy
     from .app.deployment.folder import document_home, document_name
@@ -642,7 +643,7 @@ def _one_after_the_other(feeds: Sequence[tuple[str, str]]) -> str:
 
 
 def _follow(app: App, seconds: int | None) -> None:
-    """Lets an app run, so long or until it is told to end."""
+    """Let an app run, for `seconds` or until it is ended."""
     ended = threading.Event()
     until = "for Ctrl-C" if seconds is None else f"{seconds} s, or for Ctrl-C"
     print(f"{app.name} runs; it waits {until}.", file=sys.stderr)

@@ -75,7 +75,7 @@ def _opener(options: Any) -> Callable[[str], _Checked]:
 
 
 def _each(options: Any, one: Callable[[str], None]) -> int:
-    """`one` of each app; what is wrong with it is told, and the exit code is 1 then."""
+    """Run `one` for each app; its errors are printed, and the exit code is 1 then."""
     code = 0
     for path in options.apps:
         try:
@@ -89,7 +89,8 @@ def _each(options: Any, one: Callable[[str], None]) -> int:
 
 
 def check(options: Any) -> int:
-    """`sparkstream check`. What this build cannot run is said; as it is no mistake, the exit code is 0."""
+    """`sparkstream check`. Parts that this build cannot run are printed; as they are not mistakes, the exit code is 0.
+    """
     from .plan.gaps import found_so_far, what_cannot_run
 
     opened = _opener(options)

@@ -1,8 +1,8 @@
 """The requirements of the package's core: `python -m sparkstream_nb.core_requirements` prints one a line.
 
 The core is all but Spark and notebooks: the command line and apps in one process (`master="inline"`), on a machine of
-continuous integration for one. pip cannot leave out a requirement of what it installs, but can install a package
-without any. Loads only the standard library, as nothing else may be there yet.
+continuous integration for one. pip cannot leave out a requirement of a package, but can install a package without any.
+Loads only the standard library, as nothing else may be there yet.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ NOTEBOOKS = frozenset({"anywidget", "ipython", "ipywidgets", "pygments", "traitl
 
 
 def core_of(requirements: Iterable[str]) -> list[str]:
-    """The `requirements`, as a distribution's metadata have them, that are neither Spark's nor those of notebooks, and
-    of no extra."""
+    """The `requirements`, as in a distribution's metadata, that belong neither to Spark nor to notebooks, and to no
+    extra.
+    """
     kept = (r for r in requirements if not re.search(r";.*\bextra\b", r))
     return [r for r in kept if re.match(r"[\w.-]*", r)[0].lower() not in SPARK | NOTEBOOKS]  # type: ignore[index]
 

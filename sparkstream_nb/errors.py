@@ -52,15 +52,15 @@ class SparkStreamError(Exception):
 
 
 class Misuse(SparkStreamError):
-    """A function or a magic was called with something that it does not know; the message says what it knows."""
+    """A function or a magic was called with an unknown value; the message names the known ones."""
 
 
 class SiddhiError(SparkStreamError):
     """An app, or a part of one, is wrong. Shows line and column, the text with a caret, and the way out.
 
-    `source` is the app's whole text, if known. `with_source` attaches it later, so that the code that raises
-    does not need the text. `lines_before` counts the lines above the text where the person sees it: a notebook numbers
-    the line `%%siddhi` too. The lines that are shown include them; those of `span` do not. `file` is where the text is
+    `source` is the app's whole text, if known. `with_source` attaches it later, so that the code that raises does not
+    need the text. `lines_before` counts the lines above the text where the person sees it: a notebook numbers the line
+    `%%siddhi` too. The displayed line numbers include them; the lines of `span` do not. `file` is where the text is
     from, if that is a file: then the message begins `FILE:LINE:COLUMN:`, as editors read it.
     """
 
@@ -83,7 +83,7 @@ class SiddhiError(SparkStreamError):
         return self
 
     def below(self, lines: int) -> SiddhiError:
-        """The error, of a text that stands below this many lines."""
+        """The error, for a text that begins below this many lines."""
         self.lines_before = lines
         return self
 
@@ -124,7 +124,7 @@ class NotInThisBuild(SiddhiError):
 
 
 class SiddhiRuntimeError(SparkStreamError):
-    """A retrieval or an event failed while running; the app goes on."""
+    """A retrieval or an event failed while running; the app continues."""
 
 
 class StoreError(SparkStreamError):
@@ -168,7 +168,7 @@ _PLAIN_SECRETS = tuple(
     re.compile(rf"(?i)({before}[\w.-]*{_NAMES}\s*=(?!=\s)\s*)([^{ends}\s'\"]+)")
     for before, ends in ((r"[?&]", "&"), (";", ";"), (r"(?<![?&;\w.-])", "&;"))
 )
-"""Options of an address, by what separates them there, and elsewhere."""
+"""Options of an address, by their separators there, and elsewhere."""
 _WORD = re.compile(r"""(?:[^\s'"]|['"](?![\s,;.:)\]}'"]|\Z))+""")
 """Text around an address: a quote is part of the address if more follows it."""
 
@@ -177,7 +177,7 @@ def mask_passwords(text: str) -> str:
     """`text` with the passwords in it replaced by as many stars: in options (`password='...'`) and in addresses. A
     reference (`password='${sec:NAME}'`) is none.
 
-    A password may have `@`, `:` and `/` in it, so all of a word up to its last `@` is taken for one.
+    A password may have `@`, `:` and `/` in it, so a word up to its last `@` is treated as one.
     """
     text = _QUOTED_SECRET.sub(lambda m: f"{m[1]}{m[2]}{'*' * len(m[3])}{m[2]}", text)
     for pattern in _PLAIN_SECRETS:
@@ -206,7 +206,7 @@ _VALUE_SHOWN = 60
 
 
 def shown(value: Any) -> str:
-    """A value as messages show it: a few words, whatever it is."""
+    """A value as messages show it: shortened to a few words."""
     try:
         text = repr(value) if isinstance(value, str | bytes) else "null" if value is None else str(value)
     except Exception:  # it is somebody's class
@@ -222,9 +222,10 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
 
 
 def near_to(name: str, candidates: Iterable[str]) -> list[str]:
-    """The candidates close to `name`, the closest first: equal but for case and separators, within a small edit
+    """The candidates close to `name`, the closest first: equal except for case and separators, within a small edit
     distance, an expansion of the prefix or abbreviation `name`, or the part of `name` before a dot. A wrong suggestion
-    is worse than none."""
+    is worse than none.
+    """
     wanted, found = _bare(name), []
     for candidate in sorted(set(candidates)):
         bare = _bare(candidate)

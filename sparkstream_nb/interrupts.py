@@ -1,8 +1,8 @@
-"""Ctrl-C and a notebook's Stop button: the parts of a call that they do not break in the middle, and those they do.
+"""Ctrl-C and a notebook's Stop button: parts of a call that they interrupt, and parts that they do not.
 
 Python raises KeyboardInterrupt between any two instructions of the main thread. A part that has to be carried out
-whole, such as one app taking the place of another, is `deferred`: an interrupt inside is raised at its end. What waits,
-for Spark or for a commit, is `interruptible` inside.
+whole, such as one app taking the place of another, is `deferred`: an interrupt inside is raised at its end. Waits
+inside, for Spark or for a commit, are `interruptible`.
 
 These are classes: a generator that is left in the middle of its beginning would run its end whenever it is collected.
 """
@@ -35,8 +35,9 @@ class _Deferral:
 
 
 class deferred(ContextDecorator):
-    """Carries out what is inside whole: an interrupt is raised at the end, where such parts are nested at the end of
-    the outermost. Also a decorator. Does nothing in other threads, which get no interrupts."""
+    """Runs its body without interruption: an interrupt is raised at the end, in nested bodies at the end of the
+    outermost. Also a decorator. Does nothing in other threads, which get no interrupts.
+    """
 
     def __init__(self) -> None:
         self._entered: list[_Deferral | None] = []
@@ -59,7 +60,7 @@ class deferred(ContextDecorator):
 
 
 class interruptible:
-    """Lets interrupts break what is inside, in a `deferred` part that puts right what they leave."""
+    """Lets interrupts break its body, within a `deferred` body that repairs the effects."""
 
     def __enter__(self) -> None:
         found = signal.getsignal(signal.SIGINT) if _in_main_thread() else None

@@ -12,8 +12,9 @@ def on_first_use(
     package: str, places: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of the package of that name. `places`: by module, as `from` has it in the package,
-    the names that come from there. A name may not be that of one of the package's modules: what loads the module makes
-    that an attribute of the package."""
+    the names that come from there. A name may not equal one of the package's modules: loading the module makes it an
+    attribute of the package.
+    """
     where = {name: module for module, names in places.items() for name in names}
     namespace = vars(sys.modules[package])
 

@@ -1,4 +1,4 @@
-"""Limits on what one event may ask of a node: more is an error of that event, and the stream continues."""
+"""Limits on what one event may use in a node: more is an error of that event, and the stream continues."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _HIGHEST = {"characters": 500_000_000, "nesting": MOST_NESTED, "firings": 1_000_
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on what one event may ask of a node.
+    """Limits on what one event may use in a node.
 
-    `characters`: of a text that a function makes. `nesting`: how deep the lists and maps of an object may be nested.
-    `firings`: how often a trigger fires in one step; of more, the earlier ones are left out, and an error says so.
+    `characters`: length of a text that a function makes. `nesting`: depth of the lists and maps of an object.
+    `firings`: firings of a trigger in one step; of more, the earlier ones are left out, and an error says so.
     """
 
     characters: int = 16_000_000

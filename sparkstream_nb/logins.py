@@ -17,8 +17,9 @@ class Logins:
         self._known = [self._hash(f"{user}:{password}".encode()) for user, password in pairs]
 
     def fit(self, header: str | None) -> bool:
-        """True if an `Authorization` header of basic authentication has one of them. The time that takes says nothing
-        of what is wrong."""
+        """True if an `Authorization` header of basic authentication has one of them. The time that takes does not
+        reveal the wrong part.
+        """
         try:
             scheme, _, words = (header or "").partition(" ")
             found = base64.b64decode(words.strip(), validate=True)

@@ -49,7 +49,7 @@ class Options(argparse.ArgumentParser):
     """An argument parser that raises `Misuse` with the nearest name on errors, and `HelpAsked` for help."""
 
     example = ""
-    """A call, which stands at the end of the help."""
+    """A call, shown at the end of the help."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, "formatter_class": _HelpFormatter, **kwargs})
@@ -85,7 +85,7 @@ class Options(argparse.ArgumentParser):
 
     @property
     def _choices(self) -> set[str]:
-        """The words that an argument without an option may be, but for subcommands."""
+        """The words that an argument without an option may be, except subcommands."""
         plain = (a for a in self._actions if not a.option_strings and not isinstance(a, argparse._SubParsersAction))
         return {str(c) for a in plain for c in a.choices or ()}
 

@@ -1,4 +1,4 @@
-"""Pauses between tries of what is away: a database, a source, a sink's target, an address."""
+"""Pauses between tries of something unavailable: a database, a source, a sink's target, an address."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The parameters of a deployment, as one table: `DeployRequest`.
 
-Each field is a parameter of `deploy`, with its type, its default and, as `Parameter`, what it is checked by, its option
-on the command line and in the magics, and whether `app.json` records it. `options.py` makes the options from it,
-`app/config/record.py` the record, and `app/planning.py` the deployment. `deploy`'s docstring says what each one does.
+Each field is a parameter of `deploy`, with its type, its default and, as `Parameter`, its check, its option on the
+command line and in the magics, and whether `app.json` records it. `options.py` makes the options from it,
+`app/config/record.py` the record, and `app/planning.py` the deployment. `deploy`'s docstring describes each one.
 
 Loads little but the standard library, so that `sparkstream check` starts at once.
 """
@@ -56,7 +56,7 @@ class Option:
 class Parameter:
     """A parameter of a deployment.
 
-    `check` raises `Misuse` for a value of another kind; None where its use checks it. `option`: None where only Python
+    `check` raises `Misuse` for a value of another kind; None if its use checks it. `option`: None if only Python
     has the parameter.
     """
 

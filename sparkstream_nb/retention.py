@@ -19,10 +19,10 @@ _EXAMPLES = {"days": 7, "errors": 5000}
 class Retention:
     """The amounts that an app's folder keeps; the oldest goes first.
 
-    `recording`: bytes of input that Spark is done with. Divergences and studies replay it. `outputs`: bytes
-    of what derived streams put out, of all together. `days`: nothing of these that is older. `errors`: rows and events
-    that could not be taken (a hundredth more for a while). None: without this limit. What is being worked on, the state
-    of the nodes, tables and aggregations are kept whatever the limits.
+    `recording`: bytes of input that Spark is done with. Divergences and studies replay it. `outputs`: bytes of the
+    outputs of all derived streams together. `days`: none of these that is older. `errors`: rows and events that could
+    not be processed (a hundredth more for a while). None: without this limit. Input in process, the state of the nodes,
+    tables and aggregations are kept regardless of the limits.
     """
 
     recording: int | None = GB

@@ -1,7 +1,7 @@
-"""HTTP servers of this process, one like another: what they take at once, and how long a request may take to come in.
+"""HTTP servers of this process, all alike: limits of parallel requests, and of the time for a request to come in.
 
 Tornado reads and writes HTTP, on a thread of its own for each server. A request is checked when its headers are there:
-who may not send it is answered before its body is read or asked for. Those that may are answered in threads.
+one that is not allowed is answered before its body is read or asked for. Others are answered in threads.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Site(Protocol):
 
 
 def run_to_end(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None]) -> None:
-    """Runs `work` on a loop of this thread alone, cancels what else is left on it then, and closes it."""
+    """Run `work` on a loop of this thread alone, then cancel other tasks left on it, and close it."""
     asyncio.set_event_loop(loop)
     try:
         loop.run_until_complete(work)
@@ -107,7 +107,7 @@ def run_to_end(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, None])
 
 
 class Listener:
-    """A server of `site` at an IP address and port, from `start` to `close`. Port 0 is a free one. Raises OSError where
+    """A server of `site` at an IP address and port, from `start` to `close`. Port 0 is a free one. Raises OSError if
     it cannot be listened at."""
 
     def __init__(self, site: Site, ip: str, port: int, limits: ServerLimits, tls: ssl.SSLContext | None = None) -> None:
@@ -126,7 +126,7 @@ class Listener:
         self._begun.wait()
 
     def close(self, seconds: float = 0.0) -> None:
-        """Takes no more requests, and ends all connections. What is being answered is waited for so long."""
+        """Accept no more requests, and end all connections. Requests in progress are waited for up to `seconds`."""
         if self._loop is not None and self._thread.is_alive():
             with contextlib.suppress(RuntimeError):  # it has ended by itself
                 self._loop.call_soon_threadsafe(self._ending.set_result, seconds)
@@ -292,7 +292,7 @@ class _Exchange(HTTPMessageDelegate):
         return wrong
 
     def _wrong_length(self, request: Request) -> tuple[HTTPStatus, str] | None:
-        """Why the body of a request is not taken, by what its headers say of its length."""
+        """The reason for which the body of a request is refused, from the headers on its length."""
         if "Transfer-Encoding" in request.headers:
             return HTTPStatus.LENGTH_REQUIRED, "a request needs a Content-Length"
         length = _length(request.headers)
@@ -341,7 +341,7 @@ class _Exchange(HTTPMessageDelegate):
         self.set_busy(False)
 
     def _end(self) -> None:
-        """Ends the exchange: what is written still goes out."""
+        """End the exchange: pending writes are still sent."""
         self._connection.finish()
         if self._closes:
             self._written.add_done_callback(lambda _: self._connection.close())
@@ -357,7 +357,7 @@ class _Exchange(HTTPMessageDelegate):
 
 
 def _length(headers: HTTPHeaders) -> int | None:
-    """The bytes of a body, by its one `Content-Length`; None where it is not a length."""
+    """The bytes of a body, by its one `Content-Length`; None if that is not a length."""
     found = headers.get_list("Content-Length") or ["0"]
     right = len(found) == 1 and found[0].isascii() and found[0].isdecimal() and len(found[0]) <= 18
     return int(found[0]) if right else None

@@ -1,4 +1,4 @@
-"""Differences between Linux, macOS and Windows: locks, owners of files, processes, memory, what is on the disk.
+"""Differences between Linux, macOS and Windows: locks, owners of files, processes, memory, syncing to disk.
 
 All that Unix alone has is looked up here, and may be missing: `fcntl`, `resource` and `pwd` are imported nowhere else
 (import-linter checks it), and the rest of the package runs where they, `os.fork` and Unix sockets are not there.
@@ -54,7 +54,7 @@ for _name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_NOINHERIT", "O_BINARY"
 
 
 def write_at(file: int, data: bytes | memoryview, at: int) -> int:
-    """Writes into an open file at a place; how many bytes. Where the file is read and written next is of no account."""
+    """Write into an open file at a place; returns the number of bytes. The file's own position does not matter."""
     if hasattr(os, "pwrite"):
         return os.pwrite(file, data, at)
     os.lseek(file, at, os.SEEK_SET)
@@ -75,7 +75,7 @@ def to_disk(*paths: Path) -> None:
     for path in paths:
         if not _OPENS_FOLDERS and path.is_dir():
             continue
-        # Windows syncs what is open for writing.
+        # Windows syncs only files that are open for writing.
         handle = os.open(path, os.O_RDONLY if _OPENS_FOLDERS else os.O_RDWR)
         try:
             sync(handle)
@@ -87,8 +87,9 @@ _OPENS_FOLDERS = hasattr(os, "O_DIRECTORY")
 
 
 def put_in_place(new: Path, path: Path) -> None:
-    """Gives the file `new` the name `path`, whole: in place of the file that has it, if any. Windows refuses that while
-    somebody has that file open, so it is tried for a while."""
+    """Rename the file `new` to `path` atomically, replacing the file of that name, if any. Windows refuses that while
+    the file is open, so it is tried for a while.
+    """
     end = time.monotonic() + _SECONDS
     while True:
         try:
@@ -105,8 +106,8 @@ def put_in_place(new: Path, path: Path) -> None:
 
 
 def lock(file: IO[Any] | int, *, wait: bool = False) -> None:
-    """Locks an open file, for as long as this process has it open and lives. Raises BlockingIOError where another has
-    locked it, unless it is to `wait`, and OSError where it cannot be locked.
+    """Locks an open file, for as long as this process has it open and lives. Raises BlockingIOError if another has
+    locked it, unless it is to `wait`, and OSError if it cannot be locked.
 
     On Windows, others cannot read the first 64 KiB of a file that is locked.
     """
@@ -114,8 +115,9 @@ def lock(file: IO[Any] | int, *, wait: bool = False) -> None:
 
 
 def is_locked(file: IO[Any]) -> bool:
-    """True if another has locked a file, which is open here and locked from now on: with a lock that several may have
-    where there is such a one, so that two that look do not find each other."""
+    """True if another has locked a file, which is open here and locked from now on: with a shared lock if the system
+    has such locks, so that two checks do not find each other.
+    """
     try:
         _lock(file, shared=not WINDOWS, wait=False)
     except OSError:
@@ -140,7 +142,7 @@ def _lock(file: IO[Any] | int, *, shared: bool, wait: bool) -> None:
 
 
 def is_mine(found: os.stat_result) -> bool:
-    """True if a file is this user's. On Windows, which has owners in another form, every file is taken for it."""
+    """True if a file is this user's. On Windows, which has owners in another form, every file counts as such."""
     return not _HAS_OWNERS or found.st_uid == os.geteuid()
 
 
@@ -201,13 +203,13 @@ def end_with_children(process: subprocess.Popen[Any]) -> None:
 
 
 def after_fork_in_child(run: Callable[[], None]) -> None:
-    """Runs a function in processes that are forked from this one, where there are any."""
+    """Run a function in processes that are forked from this one, if the system forks."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=run)
 
 
 def unix_socket() -> socket.socket:
-    """A socket that processes of this machine reach by a path. Raises OSError where there is none."""
+    """A socket that processes of this machine reach by a path. Raises OSError if the system has none."""
     if not hasattr(socket, "AF_UNIX"):
         raise OSError(errno.EAFNOSUPPORT, "this system has no sockets with a path")
     return socket.socket(socket.AF_UNIX)
@@ -217,14 +219,14 @@ def unix_socket() -> socket.socket:
 
 
 def peak_memory() -> int | None:
-    """The most bytes of memory that this process has had; None where the system does not tell."""
+    """The most bytes of memory that this process has had; None if the system does not tell."""
     if resource is None:
         return None
     return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
 
 
 def memory_of_machine() -> int | None:
-    """The bytes of memory of this machine; None where the system does not tell."""
+    """The bytes of memory of this machine; None if the system does not tell."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -232,8 +234,9 @@ def memory_of_machine() -> int | None:
 
 
 def limit_memory(most: int) -> None:
-    """Lets what asks for more memory than `most` bytes raise MemoryError, in this process and those that it forks.
-    Does nothing where the system knows no such limit."""
+    """Make requests for more memory than `most` bytes raise MemoryError, in this process and those that it forks. Does
+    nothing if the system knows no such limit.
+    """
     if resource is not None:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))

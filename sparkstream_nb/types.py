@@ -32,7 +32,7 @@ _NUMERIC = frozenset({Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE})
 
 
 def promote(left: Type, right: Type) -> Type | None:
-    """The result type of arithmetic between two types, or None where Siddhi has none.
+    """The result type of arithmetic between two types, or None if Siddhi has none.
 
     Rule of Siddhi's `ExpressionParser.parseArithmeticOperationResultType`: any double gives double, else any
     float gives float, else any long gives long, else int.
@@ -85,7 +85,7 @@ class Schema:
         return {a.name: i for i, a in reversed(list(enumerate(self.attributes)))}
 
     def __getstate__(self) -> dict[str, object]:
-        """Without what can be looked up again."""
+        """Without values that can be looked up again."""
         return {"attributes": self.attributes}
 
     def __iter__(self) -> Iterator[Attribute]:

@@ -4,7 +4,7 @@ app = deploy(text)
 app.send("TradeStream", ["WSO2", 30.0])
 app.query("from TradeAggregation within '2014-**-** **:**:**' per 'sec' select symbol, total").frame
 
-Names are loaded on their first use: what only looks at texts loads nothing that runs apps.
+Names are loaded on their first use: functions on texts alone load nothing that runs apps.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ __all__ = [
     "stop_all",
 ]
 
-if not TYPE_CHECKING:  # for a type checker, there is what is imported above, and nothing else
+if not TYPE_CHECKING:  # type checkers see only the imports above
     __getattr__, __dir__ = on_first_use(
         __name__,
         {

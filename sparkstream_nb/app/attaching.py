@@ -1,4 +1,4 @@
-"""Going on with an app that another process deployed: what can be attached, and attaching it."""
+"""Continuing an app that another process deployed: finding such apps, and attaching them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True)
 class FoundApp:
-    """An app in its folder: what it was deployed with last, and the owner of the folder (None: it has none)."""
+    """An app in its folder: its last deployment, and the owner of the folder (None: it has none)."""
 
     home: Path
     record: DeploymentRecord
@@ -37,7 +37,7 @@ class FoundApp:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Attachable(Displayed, Sequence[FoundApp]):
-    """The apps that were deployed before, by name; those of this process too."""
+    """The apps that were deployed before, by name; apps of this process too."""
 
     found: tuple[FoundApp, ...]
 
@@ -63,13 +63,13 @@ def attach(
 ) -> App:
     """Continues the app `name`, which was deployed before, where it left off; returns it.
 
-    It is deployed with what its folder keeps of the last deployment: text, nodes, sources, sinks, limits and all else,
-    and with its state. Secrets are looked up again by their references. Its grants are renewed; `App.redeployed` lists
-    them. An app of this process is returned as it is. `home`: the app's folder, where it was deployed into one of its
-    own. `variables`: values of `${...}` that are not kept, as they may be secrets, or are to be others. `master`:
+    It is deployed with the record of the last deployment in its folder: text, nodes, sources, sinks, limits and all
+    else, and with its state. Secrets are looked up again by their references. Its grants are renewed; `App.redeployed`
+    lists them. An app of this process is returned as it is. `home`: the app's folder, where it was deployed into one of
+    its own. `variables`: values of `${...}` that are not kept, as they may be secrets, or are to be others. `master`:
     another Spark.
 
-    Raises `Misuse` where no such app is there, another process owns it, or its state does not fit any more, and what
+    Raises `Misuse` if no such app is there, another process owns it, or its state does not fit any more, and what
     `deploy` raises.
     """
     argument_checks.check_name("name", name)
@@ -104,7 +104,7 @@ def attachable(home: str | Path | None = None) -> Attachable:
 
 
 def found_app(name: str, home: Path | None) -> FoundApp:
-    """The app `name` that was deployed before, in the folder `home` or where apps are by default. Raises `Misuse` where
+    """The app `name` that was deployed before, in the folder `home` or where apps are by default. Raises `Misuse` if
     there is none."""
     folder, record = _find_record(name, home)
     return FoundApp(folder, record, owner_of(folder))
@@ -127,7 +127,7 @@ def _folders() -> list[Path]:
 
 
 def _find_record(name: str, home: Path | None) -> tuple[Path, DeploymentRecord]:
-    """The folder and the record of an app. Raises `Misuse`, with the names that there are, where there is none."""
+    """The folder and the record of an app. Raises `Misuse`, with the known names, if there is none."""
     if home is not None:
         if not has_app(home):
             raise Misuse(f"{home} is no app's folder: it has no app.json of an app. {_known()}")
@@ -167,7 +167,7 @@ def _known(name: str = "") -> str:
 
 
 def _record(folder: Path) -> DeploymentRecord | None:
-    """The record of the app in `folder`; None where there is none, or it cannot be read."""
+    """The record of the app in `folder`; None if there is none, or it cannot be read."""
     try:
         found = json.loads((folder / "app.json").read_text(encoding="utf-8")).get("deployed")
         return None if found is None else DeploymentRecord.read(found)

@@ -84,32 +84,32 @@ def deploy(
       "sticky": each input stream has its node.
     - `shard_ids`: one for each node, by default node-1, node-2, ...
     - `conf`: the nodes' deployment files, as WSO2's servers have them (`deployment.yaml`): one for each node, or the
-      folder that they are in. They give the shard ids, `partitionById`, and the data sources that `@store` names; those
-      of minimum HA (`deployment.config: type: ha`) also the mode, and the figures of the pair, or of
-      several pairs by `groupId`; those of a fully distributed deployment the mode, managers, resource nodes, figures.
+      folder that they are in. They give the shard ids, `partitionById`, and the data sources that `@store` names; files
+      of minimum HA (`deployment.config: type: ha`) also the mode, and the figures of the pair, or of several pairs by
+      `groupId`; files of a fully distributed deployment the mode, managers, resource nodes, figures.
     - `master`: a Spark master or Connect address; Spark on this machine by default. "inline" runs the app in this
       process, without Spark and Java: meant for tests, CI and a first look.
     - `store`: the DuckDB file of the aggregations, by default one in the app's folder.
     - `fresh`: forget the state and the aggregations of an earlier deployment under this name. Otherwise they are kept;
-      where the text changed, those of what is unchanged. `App.redeployed` says what became of them; `changes` of the
-      same arguments says it before. From a `store` elsewhere and from databases, aggregations of these names are
-      removed, even those that another app wrote: `App.warnings` says which; a DuckDB file is copied to the trash of the
-      app's folder first.
+      if the text changed, only the state and aggregations of unchanged parts. `App.redeployed` says which were kept;
+      `changes` of the same arguments says it before. From a `store` elsewhere and from databases, aggregations of these
+      names are removed, even those that another app wrote: `App.warnings` says which; a DuckDB file is copied to the
+      trash of the app's folder first.
     - `variables`: values of `${NAME}` in the text; the environment is never looked at.
     - `allow_scripts`: functions that the app defines as scripts may run, with limits on time and memory.
     - `allow_env`: the environment variables that `${...}` of the deployment files and of `@store` may read.
     - `allow`: what the app may reach outside: "file=DIR", "http=URL-PREFIX", "kafka=HOST:PORT",
       "smtp=HOST:PORT", "tcp=HOST:PORT",
       "jdbc=postgresql://HOST:PORT/DATABASE". By default nothing: a source, a sink or a `@store` with an address that
-      reaches elsewhere is refused, with the text to add here. What `conf` and `store` name needs no grant.
+      reaches elsewhere is refused, with the text to add here. Addresses in `conf` and `store` need no grant.
     - `home`: the app's folder, by default `$SPARKSTREAM_HOME`, or the user's cache folder, then `apps`, then the name.
     - `shared`: an address such as "s3://bucket/folder", where Spark's machines and this one meet if they do not see the
-      app's folder under one path. Spark's checkpoint is there, and what is under way; all else stays in `home`.
+      app's folder under one path. Spark's checkpoint and the data in process are there; all else stays in `home`.
     - `rows_per_micro_batch`: how many events of a backlog are committed at once, at most.
     - `start`: where the app's clock starts: ms since 1970, a datetime or an ISO text. By default it starts with the
       first event or tick; with 0 it starts in 1970, as Siddhi's playback does. A pattern that begins with an absent
       state waits from there on, and a trigger at 'start' has that time.
-    - `clock`: what moves the app's clock. "virtual": times of events, and `App.tick`. "wall": this machine's clock too:
+    - `clock`: source of the app's clock. "virtual": times of events, and `App.tick`. "wall": this machine's clock too:
       an event that is sent without a time has its time, and timers fire when they are due, though no event comes. The
       clock starts with the deployment then, and never goes back. Not in modes ha, scalable and distributed, nor with
       @app:playback or `start`.
@@ -121,20 +121,20 @@ def deploy(
     - `alerts`: how several nodes run the queries whose outputs depend on which node sees which event, under this
       routing; the app's card says which. "off" switches them off. "leader" has one further node run them, which takes
       all events; its shard id is `leader`.
-    - `pair`: modes ha and scalable: the figures of two nodes, a `Pair`, by default those of WSO2's servers.
-    - `resources`: mode distributed: managers, resource nodes and their figures, by default two of each with those of
-      WSO2's servers.
-    - `faults`: modes ha, scalable and distributed: what happens to the nodes, counted from the first event: a list of
+    - `pair`: modes ha and scalable: the figures of two nodes, a `Pair`, by default the figures of WSO2's servers.
+    - `resources`: mode distributed: managers, resource nodes and their figures, by default two of each with the figures
+      of WSO2's servers.
+    - `faults`: modes ha, scalable and distributed: faults of the nodes, counted from the first event: a list of
       `Kill`, `Restart`, `Pause`, `Cut` and (not in mode distributed) `Slow`; a schedule file; "random", or "random:N"
       for N in ten minutes (in each group of a scaled-out app); or an incident that operators know. Of the first group:
       "two-active", "both-passive", "repeated-outputs", "sent-to-passive", "queue-overflow"; of mode distributed:
       "old-revision", "two-copies", "lost-leader", "paused-leader", "below-minimum". `App.cluster` adds more.
-    - `seed`: modes ha, scalable and distributed: what nodes' loops and random faults follow: the same one gives the
+    - `seed`: modes ha, scalable and distributed: seed of the nodes' loops and of random faults: the same one gives the
       same outputs.
     - `retention`: how much input and output, and how many errors, the app's folder keeps: a
       `Retention`, or a text such as "recording=500MB,outputs=5GB,days=7,errors=5000". By default 1 GB, 10 GB and
-      100,000; the oldest goes first, and what went is counted.
-    - `limits`: what one event may ask for, more of which is an error of that event: a `Limits`, or a text such as
+      100,000; the oldest goes first, and the dropped amounts are counted.
+    - `limits`: bounds on what one event may use, beyond which it is an error: a `Limits`, or a text such as
       "characters=1MB,nesting=100,firings=1e6". By default 16 million characters of a text that a function makes, 200
       levels of an object, 1 million firings of a trigger in one step. Replays use the present limits.
 
@@ -154,13 +154,13 @@ def changes(text: str, **how: Any) -> Changes:
 
 
 def deploy_again(request: DeployRequest) -> App:
-    """Deploys what `request` asks for, which continues with its state. Raises what `deploy` raises, and `Misuse` where
+    """Deploys what `request` asks for, which continues with its state. Raises what `deploy` raises, and `Misuse` if
     the state does not fit."""
     return _start(plan_deployment(request, attached=True))
 
 
 def _start(planned: PlannedDeployment) -> App:
-    """The running app, in place of a former one of its name, which goes on where this one does not start."""
+    """The running app, in place of a former one of its name, which continues if this one does not start."""
     deployment, plans, master = planned.deployment, planned.plans, planned.master
     if deployment.shared is not None:
         deployment.shared.check()
@@ -184,7 +184,7 @@ def _start(planned: PlannedDeployment) -> App:
             raise
         if former is not None:
             if owner is not None:
-                former.owner = None  # it keeps nobody else out when it is closed: this deployment has the folder
+                former.owner = None  # closing it must not release the folder: this deployment has it
             former.stop()
             former.close()
             del _apps[deployment.name]
@@ -205,7 +205,7 @@ def _start(planned: PlannedDeployment) -> App:
 
 
 def _finish(former: App, deployment: Deployment, plan: Plan) -> None:
-    """Lets an app that is changed commit its earlier input. Raises `Misuse` where it cannot: the app is not changed
+    """Lets an app that is changed commit its earlier input. Raises `Misuse` if it cannot: the app is not changed
     then."""
     if life_to_change(deployment, plan) is None:
         return
@@ -226,9 +226,10 @@ def _finish(former: App, deployment: Deployment, plan: Plan) -> None:
 
 
 def _finish_elsewhere(deployment: Deployment, plan: Plan, master: str | None) -> None:
-    """Deploys what another process deployed before, where an app is changed that has not committed all that came in:
-    the former app has to, and at the same Connect server where that has handed something over. Does nothing where this
-    process has the app."""
+    """Run the former deployment of another process if an app is changed that has not committed all its input: the
+    former app has to commit it, and at the same Connect server if that has handed something over. Does nothing if this
+    process has the app.
+    """
     running = _apps.get(deployment.name)
     if running is not None and not running.closed and same_folder(running.home, deployment.home):
         return
@@ -260,7 +261,7 @@ def apps() -> Apps:
 
 
 def get(name: str) -> App:
-    """The app of this process that was deployed under `name`. Raises `Misuse` where there is none."""
+    """The app of this process that was deployed under `name`. Raises `Misuse` if there is none."""
     argument_checks.require_str("name", name)
     found = _apps.get(name)
     if found is None:
@@ -276,7 +277,7 @@ def get(name: str) -> App:
 
 
 def close_app(name: str) -> None:
-    """Stops an app, lets go of its store, and forgets it; its folder stays. Raises `Misuse` as `get` does."""
+    """Stop an app, close its store, and forget it; its folder stays. Raises `Misuse` as `get` does."""
     with _lock, deferred():
         app = get(name)
         app.stop()
@@ -285,7 +286,7 @@ def close_app(name: str) -> None:
 
 
 def stop_all() -> None:
-    """Stops every app and lets go of its store."""
+    """Stop every app and close its store."""
     with _lock, deferred():
         for app in list(_apps.values()):
             app.stop()

@@ -1,7 +1,7 @@
-"""Planning a deployment: from what was asked for to what is started, as data.
+"""Planning a deployment: from its parameters to the planned deployment, as data.
 
 `plan_deployment` reads deployment files and compiles the app; it starts nothing, and writes nothing. `deploy` starts
-what it returns (`deploying.py`), `changes` compares it with what is there.
+its result (`deploying.py`), `changes` compares it with the present app.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ class PlannedDeployment:
 
     @property
     def plan(self) -> Plan:
-        """The plan of the first node. Those of others differ in their properties."""
+        """The plan of the first node. Other nodes' plans differ in their properties."""
         return self.plans[0]
 
 
 @dataclass(frozen=True)
 class _RoutedQueries:
-    """The effect of the routing on queries: those that are switched off, and those of a leader."""
+    """The effect of the routing on queries: queries that are switched off, and queries of a leader."""
 
     routing: str
     off: tuple[str, ...]
@@ -133,7 +133,7 @@ def plan_deployment(request: DeployRequest, *, attached: bool = False) -> Planne
 
 
 def _compile_plans(request: DeployRequest, mode: Mode, nodes: NodesOfMode, asked: AskedNodes) -> tuple[Plan, ...]:
-    """The plan of each node: those with equal properties, but for the shard id, are compiled once."""
+    """The plan of each node: nodes with equal properties, except the shard id, are compiled once."""
     files, shards = asked.files, nodes.shard_ids
     given = [{**mode.refs(files), **f.properties} for f in files if f.shard_id in shards] or [{}] * len(shards)
     compiled: dict[tuple[tuple[str, str], ...], Plan] = {}
@@ -164,7 +164,7 @@ def _plan_groups(
 def _apply_routing(
     plans: tuple[Plan, ...], request: DeployRequest, mode: Mode, nodes: NodesOfMode, layer: Layer
 ) -> tuple[tuple[Plan, ...], _RoutedQueries]:
-    """The nodes' plans under the routing, and what that does to queries. Raises `Misuse` for `alerts` that are none."""
+    """The nodes' plans under the routing, and its effect on queries. Raises `Misuse` for invalid `alerts`."""
     check_alerts(request.alerts)
     several = len(nodes.shard_ids) > 1
     off = tuple(dependent_queries(plans[0], layer.route)) if request.alerts == "off" and several else ()

@@ -1,4 +1,4 @@
-"""Removing apps for good: what their folders hold, and what of it goes."""
+"""Removing apps for good: their folders, and the parts that are removed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class AppFolders(Displayed, Sequence[AppFolder]):
 
 @dataclass(frozen=True)
 class Removed:
-    """A removed app: `size` bytes of the folder `home`. `left` says what of the app is elsewhere, and stays."""
+    """A removed app: `size` bytes of the folder `home`. `left` names parts of the app that are elsewhere, and stay."""
 
     name: str
     home: Path
@@ -60,7 +60,7 @@ class Removed:
 
 
 def app_folders(home: str | Path | None = None) -> AppFolders:
-    """The apps of the folder `home`, or where apps are by default, with what they take on the disk."""
+    """The apps of the folder `home`, or of the default folder, with their size on the disk."""
     found = [
         AppFolder(a.name, a.home, size_of(a.home), size_of(a.home / "trash"), a.record.at, a.owner)
         for a in attachable(home)
@@ -71,8 +71,8 @@ def app_folders(home: str | Path | None = None) -> AppFolders:
 def remove_app(name: str, home: str | Path | None = None) -> Removed:
     """Stops the app `name`, and removes its folder with its state, outputs and stored aggregations, for good.
 
-    What it stored elsewhere stays, and is named. Files in the folder that are not the app's stay too. Raises `Misuse`
-    where there is no such app, or another process owns it.
+    Data that it stored elsewhere stays, and is named. Files in the folder that are not the app's stay too. Raises
+    `Misuse` if there is no such app, or another process owns it.
     """
     found = found_app(name, None if home is None else Path(home))
     running = apps().get(name)
@@ -94,7 +94,7 @@ def remove_app(name: str, home: str | Path | None = None) -> Removed:
 
 
 def empty_trash_of(name: str, home: str | Path | None = None) -> Removed:
-    """Removes what earlier deployments of an app have dropped. Raises `Misuse` where there is no such app."""
+    """Remove everything that earlier deployments of an app have dropped. Raises `Misuse` if there is no such app."""
     found = found_app(name, None if home is None else Path(home))
     trash = found.home / "trash"
     size = size_of(trash)

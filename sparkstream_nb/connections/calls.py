@@ -1,6 +1,6 @@
-"""Where sinks that call a service leave the responses, and sources of the same app take them.
+"""Responses of services that sinks call, left for sources of the same app.
 
-A sink goes on when a response is in the inbox, on the disk: so none is lost. Where a crash comes between, the call is
+A sink continues when a response is in the inbox, on the disk: so none is lost. If a crash comes between, the call is
 made again, with the same Idempotency-Key, and its response comes twice.
 """
 
@@ -70,7 +70,7 @@ class Desk:
             self._open[name] = []
 
     def close(self, name: str) -> None:
-        """The source `name` reads no more: what it was to have is lost."""
+        """The source `name` reads no more: its responses are lost."""
         with self._lock:
             left = self._open.pop(name, [])
         for response in left:
@@ -87,7 +87,7 @@ class Desk:
             self._some.notify_all()
 
     def take(self, name: str, seconds: float) -> list[Response]:
-        """All that is left for a source, waited for so long."""
+        """All responses left for a source, waited for up to `seconds`."""
         with self._some:
             self._some.wait_for(lambda: self._open.get(name), seconds)
             found = self._open.get(name) or []
@@ -96,7 +96,7 @@ class Desk:
             return found
 
     def count_waiting(self, name: str) -> int:
-        """How many are left for a source."""
+        """Number of responses left for a source."""
         with self._lock:
             return len(self._open.get(name) or ())
 

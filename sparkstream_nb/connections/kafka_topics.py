@@ -12,11 +12,11 @@ _BOOTSTRAP, _REQUEST = 5_000, 20_000
 
 
 def make_topics(servers: Sequence[str], partitions: Mapping[str, int]) -> list[str]:
-    """Makes the topics that do not exist, each with so many partitions and the servers' own replication, and returns
-    their names. Those that exist stay as they are.
+    """Create the topics that do not exist, each with its number of partitions and the servers' own replication, and
+    return their names. Existing ones do not change.
 
-    Raises `Misuse` for one that exists with fewer partitions, before any is made, and SparkStreamError where the
-    servers are away or do not make one.
+    Raises `Misuse` for one that exists with fewer partitions, before any is made, and SparkStreamError if the servers
+    are away or do not make one.
     """
     from kafka.admin import KafkaAdminClient, NewTopic
     from kafka.errors import KafkaError

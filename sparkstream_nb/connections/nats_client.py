@@ -1,7 +1,7 @@
 """A connection to a NATS server, by nats-py in a thread of its own: subjects are published to and subscribed to.
 
-It is core NATS: a server keeps no message for who is not there. NATS Streaming, which did, is retired. A connection
-that ends is not opened again by itself: who uses it is told, and says so.
+It is core NATS: a server keeps no message for absent subscribers. NATS Streaming, which did, is retired. A connection
+that ends is not reopened automatically: its user gets an error, and reports it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from ..errors import printable
 
 SECONDS = 5.0
-"""Until a server is taken for away."""
+"""Seconds after which a server counts as unavailable."""
 T = TypeVar("T")
 
 

@@ -9,7 +9,7 @@ import struct
 
 PROTOCOL = 2
 HEAD = struct.Struct(">bi")
-"""What a frame begins with: the protocol, and the bytes of the rest."""
+"""Head of a frame: the protocol, and the number of bytes of the rest."""
 _SIZE = struct.Struct(">i")
 MOST_BYTES = 1 << 24
 """Bytes of a frame, at most."""
@@ -23,7 +23,7 @@ def frame(session: str, channel: str, message: bytes) -> bytes:
 
 
 def open_frame(rest: bytes) -> tuple[str, bytes]:
-    """Channel and message of what follows `HEAD` in a frame. Raises ValueError where it is none."""
+    """Channel and message of the bytes after `HEAD` in a frame. Raises ValueError if they are not a frame's."""
     parts, at = [], 0
     for _ in range(3):
         if at + _SIZE.size > len(rest):

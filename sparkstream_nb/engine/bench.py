@@ -19,7 +19,7 @@ from .node import NodeEngine
 from .state.batch import InputBatch, StreamRows
 
 BATCH = 250_000
-"""Events of a micro-batch unless told otherwise."""
+"""Default number of events of a micro-batch."""
 
 
 def table_of(path: str | Path, plan: Plan, stream: str) -> pa.Table:

@@ -102,8 +102,9 @@ def jsonable(value: Any) -> Any:
 
 
 def whole(parts: Iterable[Buffer | Tracked]) -> bytes:
-    """A state of the pieces in which it is stored. Raises AssertionError where a piece is another one than by what is
-    in memory."""
+    """Join the pieces in which a state is stored. Raises AssertionError if a stored piece differs from the one in
+    memory.
+    """
     stored = [(p.digest, p.data()) for p in pieces(parts)]
     if any(digest_of(d) != n for n, d in stored):
         raise AssertionError("a part of the state was written, and nobody told")
@@ -120,10 +121,10 @@ def run_case(
 ) -> dict[str, Any]:
     """Runs the case's app on its feed; returns the output in the form of the case's `expect`.
 
-    The clock starts at 0, as in Siddhi's playback, or at the case's `start`; where that is null, with the first event.
-    A case with `scripts` true may run script functions, and one event may ask for what its `limits` say. `cuts` are
+    The clock starts at 0, as in Siddhi's playback, or at the case's `start`; if that is null, with the first event.
+    A case with `scripts` true may run script functions, and its `limits` bound what one event may use. `cuts` are
     positions in the feed at which a new micro-batch begins. With `saves` the node is saved after each, as a
-    runner does, and a restart goes by what was saved. Raises `NotInThisBuild` for an app that needs a declared
+    runner does, and a restart loads the saved state. Raises `NotInThisBuild` for an app that needs a declared
     gap, so that it is not mistaken for a rejection.
     """
     shard = case.get("properties", {}).get("shardId", "")

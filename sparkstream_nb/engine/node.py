@@ -49,9 +49,9 @@ from .windows.base import no_rows
 SLICE = 1 << 17
 """Steps that go through the operators at a time: the columns of more do not stay in a core's cache."""
 _SPARSE = 32
-"""At most so many times as many steps, where few of them have events."""
+"""Maximum factor by which slices grow if few of their steps have events."""
 _LEAST, _MANY = 512, 32
-"""As many where circles take more than so many passes over them."""
+"""Smallest slice, and the number of passes of table cycles above which slices shrink to it."""
 
 
 class NodeEngine:
@@ -60,12 +60,11 @@ class NodeEngine:
     `shard` is the id under which it writes aggregations. With `trace`, `Outputs.queries` holds the output of every
     named query. `stored`: a store takes `Outputs.partials` and answers retrievals, so the node keeps no buckets.
     `start` is the time (ms) at which the clock starts, 0 in Siddhi's playback; None: the time of the first event or
-    tick. `by_chunk` forces the mode *by chunk*, for tests. `chunks`: outputs tell which events came out at once.
-    `publishes`: outputs of streams that a sink publishes outside have what comes in too. `limits`: what one event may
-    ask for. `tokens` name the parts of the state (`plan.state_units.state_tokens`), so that a snapshot can be restored
-    where the plan has changed since; without them, it is one of the same plan. Raises `NotInThisBuild` for an app that
-    needs a declared gap, and SiddhiBindError for one with script
-    functions unless `allow_scripts`.
+    tick. `by_chunk` forces the mode *by chunk*, for tests. `chunks`: outputs carry the chunks of events.
+    `publishes`: outputs of streams that a sink publishes outside include the events that come in. `limits`: bounds on
+    what one event may use. `tokens` name the parts of the state (`plan.state_units.state_tokens`), so that a snapshot
+    can be restored where the plan has changed since; without them, it is one of the same plan. Raises `NotInThisBuild`
+    for an app that needs a declared gap, and SiddhiBindError for one with script functions unless `allow_scripts`.
     """
 
     def __init__(
@@ -166,10 +165,11 @@ class NodeEngine:
         return outputs
 
     def _slices(self, n: int, events: int) -> Iterator[tuple[int, int]]:
-        """(first step, step behind the last) of what goes through the operators at a time, of `n` steps with so many
-        events: more of them where most have none, as those of other nodes. Where circles take a pass
-        for each event of a key: as few as keep the passes few; and where even so most events are of one key, `_rests`
-        says for how many slices events had better go one by one."""
+        """Ranges (first step, step behind the last) of the `n` steps that go through the operators at a time, for
+        `events` events: more steps if most have no event, as events of other nodes. If table cycles take a pass for
+        each event of a key, slices shrink to keep the passes few; if one key still dominates, the next `_rests` slices
+        run serially.
+        """
         a = 0
         while a < max(n, 1):
             sparse = min(n // max(events, 1), _SPARSE) if self._slice == SLICE else 1
@@ -192,10 +192,10 @@ class NodeEngine:
         return self.services.clock.first
 
     def next_due(self) -> int | None:
-        """The earliest time (ms) at which a tick can make the node do anything that shows; None where no tick can.
+        """The earliest time (ms) at which a tick can have a visible effect; None if no tick can.
 
-        It may be too early, and is in the past where partition instances wait for the next movement of the clock
-        (`timers`), but it is never too late: a tick before it puts out nothing.
+        It may be too early, and is in the past if partition instances wait for the next movement of the clock
+        (`timers`), but it is never too late: a tick before it emits nothing.
         """
         due = earliest(op.next_due() for op in self.operators)
         return None if due is None else int(due)
@@ -203,8 +203,9 @@ class NodeEngine:
     @property
     def may_rest(self) -> bool:
         """True if the node may leave out movements of the clock that bring no event and are before `next_due`, and
-        make up for them by one: nothing that it puts out tells the difference. It does where timers are in a partition:
-        of equal times of its instances one fires with each movement (`timers`)."""
+        make up for them by one: its output is the same. It differs if timers are in a partition:
+        of equal times of its instances one fires with each movement (`timers`).
+        """
         return self.started and not any(op.node.timed for op in self.operators if _in_partition(op))
 
     def skip(self, steps: int, first: int, last: int) -> None:
@@ -221,8 +222,8 @@ class NodeEngine:
         self.now = self.services.clock.start = time
 
     def _start(self, out: _StepOutputs, time: int) -> None:
-        """Starts the clock at `time` (ms) and fires the triggers at 'start': once in the life of the state, before the
-        first step."""
+        """Starts the clock at `time` (ms) and fires the triggers at 'start': once for the state, before the first step.
+        """
         self._start_clock(time)
         clock = Clock(self.steps - 1, np.array([self.now], np.int64), np.zeros(1, np.bool_), 0, 0)
         triggers = list(self.plan.triggers.values())
@@ -282,8 +283,9 @@ class NodeEngine:
         self, stage: Sequence[int], inputs: Mapping[str, Rows], written: dict[str, list[tuple[int, Rows]]],
         ready: dict[str, Rows], clock: Clock,
     ) -> list[tuple[Operator, Rows]]:  # fmt: skip
-        """Runs operators; what each puts out goes into `written`, and is still to be applied. `ready` are the streams
-        that are complete."""
+        """Run operators; their outputs go into `written`, and are still to be applied. `ready` are the streams
+        that are complete.
+        """
         out = []
         for i in stage:
             op = self.operators[i]
@@ -307,8 +309,9 @@ class NodeEngine:
         self, stage: Sequence[int], inputs: Mapping[str, Rows], written: dict[str, list[tuple[int, Rows]]],
         ready: dict[str, Rows], clock: Clock,
     ) -> list[tuple[Operator, Rows]]:  # fmt: skip
-        """As `_through`, for operators that look into tables that they change: once to learn what they would write, and
-        once with that, or until they would write the same again (`table_cycles`)."""
+        """`_through` for operators that read tables which they change: once to learn their writes, and once with these
+        writes, or until the writes repeat (`table_cycles`).
+        """
         tables = [self.parts.tables[t] for t in {t for i in stage for t in self.operators[i].node.logged_writes}]
         marks = [t.mark() for t in tables]
         told = [(x, len(x)) for x in (self.services.errors, self.services.logs, self.services.faults)]
@@ -372,7 +375,7 @@ class NodeEngine:
             self._emit(op, op.run(inputs, clock), clock, out)
 
     def _faults(self) -> list[tuple[str, Rows]]:
-        """What the operator that ran last put into fault streams, handed over."""
+        """Hand over the rows that the operator that ran last put into fault streams."""
         faults = list(self.services.faults)
         self.services.faults.clear()
         return faults
@@ -391,7 +394,7 @@ class NodeEngine:
             if target is not None:
                 chunk = _as_read(op, chunk)
                 self._push(target, chunk, clock, out)
-                if target in self._shown:  # whoever looks at a stream is its last reader
+                if target in self._shown:  # the listener of a stream is its last reader
                     out.note(target, chunk)
 
     # ------------------------------------------------------------------------------------------------------ results
@@ -436,12 +439,12 @@ class NodeEngine:
     # ------------------------------------------------------------------------------------------------ stored tables
 
     def read_tables_from(self, source: RowSource) -> None:
-        """Where the rows of tables in a database come from, until `take_table_changes`."""
+        """Set the source of rows of tables in a database, until `take_table_changes`."""
         for table in self.parts.stored.values():
             table.source = source
 
     def take_table_changes(self) -> list[TableChanges]:
-        """What the node has made of tables in a database since it reads them; it forgets their rows."""
+        """Changes of tables in a database since their rows were read; their rows are then dropped."""
         found = [t.changes() for t in self.parts.stored.values()]
         for table in self.parts.stored.values():
             table.forget()
@@ -455,14 +458,15 @@ class NodeEngine:
         return pack(self._state(plain), self.services.strings)
 
     def saved_parts(self) -> list[Buffer | Tracked]:
-        """All state as a runner stores it, in parts that are the engine's own memory: they mean something until the
-        next step. Of those that are tracked most is not read again where it was not written since the last call."""
+        """All state as a runner stores it, in parts that are the engine's own memory, valid until the next step. Most
+        of a tracked part is not read again unless it was written since the last call.
+        """
         strings = self.services.strings
         return save_parts(self._state(by_change), strings) or [*pack_buffers(self._state(plain), strings)]
 
     @property
     def stale(self) -> bool:
-        """True if it should be made anew of what was saved, as most of its strings are of no use any more."""
+        """True if the node should be rebuilt from its saved state, because most of its strings are no longer used."""
         return self.services.strings.stale
 
     def _state(self, form: Form) -> dict[str, Any]:
@@ -526,7 +530,7 @@ class NodeEngine:
 
 
 class _StepOutputs:
-    """What the operators put out during one step call."""
+    """Outputs of the operators during one step call."""
 
     def __init__(self, trace: bool) -> None:
         self.trace = trace
@@ -554,14 +558,14 @@ def chunks_of(parts: Sequence[Rows]) -> Chunks:
 
 
 def _same(a: Sequence[tuple[Operator, Rows]], b: Sequence[tuple[Operator, Rows]]) -> bool:
-    """True if the same operators put out the same."""
+    """True if the same operators have the same outputs."""
     return [op for op, _ in a] == [op for op, _ in b] and all(x.alike(y) for (_, x), (_, y) in zip(a, b, strict=True))
 
 
 def _as_read(op: Operator, rows: Rows) -> Rows:
-    """What an operator puts out as its stream's readers get it: all CURRENT.
+    """An operator's output as the stream's readers see it: all CURRENT.
 
-    What comes out of a named window keeps its kinds; what leaves a partition for an outer stream its instance no more.
+    Rows from a named window keep their event types. Rows that leave a partition lose their partition instance.
     """
     if not isinstance(op, QueryOperator):
         return rows
@@ -570,7 +574,7 @@ def _as_read(op: Operator, rows: Rows) -> Rows:
 
 
 def _column(type: Type, column: Any, strings: StringPool) -> Column:
-    """A column of `StreamRows` as the engine has it."""
+    """A column of `StreamRows` as an engine column."""
     if isinstance(column, UnreadAttribute):
         return UnreadColumn(type, len(column))
     return Column.of(type, column, strings) if isinstance(column, list) else Column.from_arrow(type, column, strings)

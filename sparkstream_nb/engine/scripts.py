@@ -137,7 +137,7 @@ def scripts_of(plan: nodes.Plan, allowed: bool) -> dict[str, Script]:
 
 
 def refuse_scripts(plan: nodes.Plan, allowed: bool) -> None:
-    """Raises SiddhiBindError where a plan has script functions and they are not allowed."""
+    """Raises SiddhiBindError if a plan has script functions and they are not allowed."""
     if plan.functions and not allowed:
         first = next(iter(plan.functions))
         raise SiddhiBindError(

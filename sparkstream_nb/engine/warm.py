@@ -52,12 +52,12 @@ QUERIES = (
     # Patterns and sequences are one automaton, by far the largest loop: one of the two processes is busy with it.
     """from every e1=S[price > 0.0] -> e2=S[price > e1.price and symbol == e1.symbol] within 20 millisec
     select e1.symbol as symbol, e2.price as price insert into Out;""",
-    # Windows with groups, and what they give to the aggregators.
+    # Windows with groups, and their input of the aggregators.
     *(
         f"from S#window.{w} select symbol, price, {AGGREGATES} group by symbol insert all events into Out;"
         for w in (*WINDOWS, "externalTimeBatch(at, 20, 0, 50)")
     ),
-    # And where nobody sees what expires.
+    # And with expired events that are not wanted.
     *(f"from S#window.{w} select symbol, price, {AGGREGATES} group by symbol insert into Out;" for w in WINDOWS),
     f"from S select symbol, {AGGREGATES} group by symbol having n > 1 insert into Out;",
     f"""partition with (symbol of S) begin
@@ -145,8 +145,9 @@ def is_compiled() -> bool:
 
 
 def _marker() -> Path:
-    """A file in numba's cache. Its name has what compiled code depends on, except the sources: after an edit, numba
-    compiles what has changed."""
+    """A file in numba's cache. Its name has all that compiled code depends on, except the sources: after an edit, numba
+    compiles the changed loops.
+    """
     parts = (__version__, numba.__version__, sys.implementation.cache_tag, binding.get_host_cpu_name())
     return cache_folder() / f"compiled-{hashlib.sha256(' '.join(map(str, parts)).encode()).hexdigest()[:12]}"
 

@@ -1,8 +1,8 @@
 """CSV files: read with pyarrow, every value as a text, so that each row is judged by itself.
 
-Spark's reader drops values of rows that have too few or too many in columns that nobody asks for, takes a quoted line
+Spark's reader drops values of rows that have too few or too many in columns that are not read, takes a quoted line
 break for the end of a row unless it reads a file as a whole, and needs to be told separator and encoding. Arrow's
-reader tells of every row that does not fit, wherever it differs.
+reader reports every row that does not fit, in any column.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..errors import SparkStreamError
 MALFORMED = "_sparkstream_malformed"
 """The column that says why a row could not be read; null where it could."""
 ROW = "_sparkstream_row"
-"""The column with the text of such a row, as far as it is kept; null where its values are known."""
+"""The column with the text of such a row, if it is kept; null if its values are known."""
 _ROW_KEPT = 2_000
 """Characters of that text."""
 _SEPARATORS = ",;\t|"
@@ -35,7 +35,7 @@ _UNDEFINED = bytes([0x81, 0x8D, 0x8F, 0x90, 0x9D])
 @dataclass(frozen=True)
 class CsvFile:
     """A file with its header. `separator`: a comma, semicolon, tab or bar. `encoding`: UTF-8, or UTF-16 by its mark;
-    of other bytes Windows-1252, or Latin-1 where that has no such characters."""
+    of other bytes Windows-1252, or Latin-1 if that has no such characters."""
 
     path: Path
     separator: str
@@ -44,9 +44,10 @@ class CsvFile:
 
     @staticmethod
     def of(path: Path, wanted: Iterable[str] = (), *, looked_at: int | None = None) -> CsvFile:
-        """Looks at the file: the separator is the one with which the first line names most of the `wanted` columns,
-        or most columns at all. The encoding is that of all bytes, or of so many as are `looked_at`. Raises
-        SparkStreamError for an empty file, OSError for one that cannot be read."""
+        """Inspect the file: the separator is the one with which the first line names most of the `wanted` columns,
+        or most columns at all. The encoding is detected from all bytes, or from the first `looked_at`. Raises
+        SparkStreamError for an empty file, OSError for one that cannot be read.
+        """
         found = path.stat()
         encoding = _detect_encoding(path, found.st_size, found.st_mtime_ns, looked_at)
         best: tuple[tuple[int, int], str, list[str]] | None = None
@@ -67,7 +68,8 @@ class CsvFile:
 
     def tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows, some at a time: the texts of `columns` (null where a value is empty and not quoted), then
-        `MALFORMED` and `ROW`. Raises SparkStreamError for what is no CSV, such as a quote that never ends."""
+        `MALFORMED` and `ROW`. Raises SparkStreamError for invalid CSV, such as a quote that never ends.
+        """
         unfit: list[_Unfit] = []
 
         def keep(row: pa.csv.InvalidRow) -> str:

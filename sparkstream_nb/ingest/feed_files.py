@@ -14,21 +14,23 @@ from ..errors import SparkStreamError, did_you_mean
 from .csvfile import CsvFile
 
 PART_ROWS = 1_000_000
-"""Rows of a parquet file that one task reads, as far as its row groups are not larger."""
+"""Rows of a parquet file that one task reads, unless one row group is larger."""
 
 
 @dataclass(frozen=True)
 class FilePart:
-    """What one task reads: all of a CSV file, or consecutive row groups of a parquet file or folder: those numbered
-    `first` to before `end` through all its files."""
+    """Part of a file that one task reads: all of a CSV file, or consecutive row groups of a parquet file or folder,
+    numbered `first` to before `end` through all its files.
+    """
 
     first: int = 0
     end: int | None = None
 
 
 def columns_of_file(path: Path, wanted: Sequence[str] = ()) -> list[str]:
-    """The names of a file's columns. `wanted` tells the separator of a CSV file. Raises SparkStreamError, with the path
-    and the cause, where it cannot be read."""
+    """The names of a file's columns. `wanted` decides the separator of a CSV file. Raises SparkStreamError, with the
+    path and the cause, if it cannot be read.
+    """
     if path.suffix not in (".csv", ".parquet"):
         raise SparkStreamError(f"{path.name} cannot be fed: give a .csv or a .parquet file.")
     try:
@@ -47,8 +49,9 @@ def columns_of_file(path: Path, wanted: Sequence[str] = ()) -> list[str]:
 
 
 def header_of_file(path: Path) -> list[str]:
-    """The names of a file's columns, at a glance: of a CSV file the first MiB tells the encoding. Empty where it cannot
-    be read."""
+    """The names of a file's columns, at a glance: for a CSV file the first MiB decides the encoding. Empty if it cannot
+    be read.
+    """
     try:
         if path.suffix == ".csv":
             return list(CsvFile.of(path, looked_at=1 << 20).header)
@@ -58,7 +61,7 @@ def header_of_file(path: Path) -> list[str]:
 
 
 def parts_of(path: Path) -> list[FilePart]:
-    """What can be read side by side, in order."""
+    """Parts that can be read side by side, in order."""
     if path.suffix == ".csv":
         return [FilePart()]
     out: list[FilePart] = []
@@ -91,7 +94,7 @@ def tables_of(path: Path, wanted: Sequence[str], part: FilePart | None = None) -
 
 @contextlib.contextmanager
 def _complete(path: Path) -> Iterator[None]:
-    """What Arrow says of a damaged parquet file, as one line."""
+    """Turn Arrow's error for a damaged parquet file into one line."""
     try:
         yield
     except (pa.ArrowException, OSError) as e:

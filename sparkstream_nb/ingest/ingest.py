@@ -1,8 +1,8 @@
-"""From the columns of a feed to the attributes of a stream: typed whole columns at a time, bad rows told apart.
+"""From the columns of a feed to the attributes of a stream: typed whole columns at a time, bad rows rejected.
 
-The same code runs in Spark's workers over what Spark read and in the driver over frames that are there already.
-What a value may become: a number any number that holds it exactly (floats: nearly), a text a number, a time or a
-`true`/`false` where it reads as one, anything a text. A null stays a null.
+The same code runs in Spark's workers over Spark's rows and in the driver over frames that are there already.
+Conversions of values: a number to any number that holds it exactly (floats: nearly), a text to a number, a time or a
+boolean if it reads as one, anything to a text. A null stays a null.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ def type_rows(
 ) -> TypedRows:
     """Types the rows of `table` for a stream of `schema`.
 
-    `columns` names the source column of an attribute where it has another name, `time` that of the event time, whose
+    `columns` names the source column of an attribute if it has another name, `time` the column of the event time, whose
     values are `written` in that format; other texts are as `values` says. A column `csvfile.MALFORMED` says why a whole
     row could not be read; `offered` are the columns to hint at, where the table has not all that the source has. Rows
-    with times after `latest` (ms) are rejected. The reason of a row has all its faults, that of its time first. Of the
-    rejected rows at most `keep` are kept with their values, the others as empty rows with their reason.
+    with times after `latest` (ms) are rejected. The reason of a row has all its faults, the fault of its time first. Of
+    the rejected rows at most `keep` are kept with their values, the others as empty rows with their reason.
     """
     n = table.num_rows
     faults = _RowFaults(np.zeros(n, np.bool_), np.zeros(n, np.bool_))
@@ -143,7 +143,8 @@ class _RowFaults:
         self, times: tuple[Array, Array] | None, sources: Sequence[pa.Array], texts: pa.ChunkedArray | None, keep: int
     ) -> list[RejectedRow]:
         """The rejected rows, of which `keep` have their values. `times`: the event times, and which of them are known;
-        `texts`: those of rows that could not be read."""
+        `texts`: texts of rows that could not be read.
+        """
         out: list[RejectedRow] = []
         for k, (i, reasons) in enumerate(sorted(self.reasons.items())):
             text = None if texts is None else texts[i].as_py()
@@ -235,7 +236,7 @@ def _textual(type: pa.DataType) -> bool:
 
 
 def convert(source: pa.Array, type: Type) -> tuple[pa.Array, Array | None]:
-    """`source` as a column of `type`, and a mask of the values that are none (null there); None where all are."""
+    """`source` as a column of `type`, and a mask of the values that are none (null there); None if all are."""
     n = len(source)
     if type is Type.OBJECT or pa.types.is_null(source.type):
         return (source if type is Type.OBJECT else pa.nulls(n, ARROW[type])), None
@@ -393,7 +394,7 @@ class Times:
 
 
 def times(source: pa.Array, written: TimeFormat = BY_DEFAULT) -> tuple[Array, Array | None]:
-    """The values of `read_times`, and the mask of those that are none."""
+    """The values of `read_times`, and the mask of the failed ones."""
     found = read_times(source, written)
     return found.values, found.failed
 
@@ -436,7 +437,7 @@ def read_times(source: pa.Array, written: TimeFormat = BY_DEFAULT) -> Times:
 
 
 def _written_as_iso(text: pa.Array, written: TimeFormat) -> tuple[pa.Array, Array | None, Doubts | None]:
-    """Texts that are a number or ISO 8601 as int64 ms, a mask of those that are none, and doubts as of `Times`."""
+    """Texts that are a number or ISO 8601 as int64 ms, a mask of the others, and doubts as in `Times`."""
     try:
         return text.cast(pa.int64()), None, None
     except pa.ArrowInvalid:
@@ -481,7 +482,7 @@ def _is_local(value: Any) -> bool:
 
 
 def time_of(value: Any) -> int:
-    """One event time as ms. Raises SparkStreamError for what is none."""
+    """One event time as ms. Raises SparkStreamError for other values."""
     found, failed = times(pa.array([value]))
     if failed is not None:
         raise SparkStreamError(f"{shown(value)} is not a time: give ms since 1970, a datetime, or an ISO 8601 text.")
@@ -533,7 +534,7 @@ def _value(value: Any, type: Type) -> Any:
 
 
 def check_object(value: Any, place: str, limits: Limits) -> None:
-    """Raises SparkStreamError for what is no plain data, and what is nested too deep, or in itself."""
+    """Raise SparkStreamError for values that are not plain data, and for objects nested too deep, or in themselves."""
     left = [(value, 0)]
     while left:  # depth first: the levels of an object that is in itself twice grow without bound
         one, depth = left.pop()

@@ -1,4 +1,4 @@
-"""How the event times of a feed are written: their format, and the zone of those that name none."""
+"""Formats of the event times of a feed: their format, and the time zone of times without one."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from ..errors import Misuse, shown
 UNITS = {"s": 1000.0, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
 """Milliseconds of a unit in which times are counted since 1970."""
 _SECONDS = range(10**8, 32 * 10**9)
-"""Times (ms) that lie in 1970, but for the first day, in which made-up data often are. As seconds these are the times
-from 1973 on."""
+"""Times (ms) that lie in 1970, except the first day, which made-up data often use. As seconds these are the times
+from 1973 on.
+"""
 
 
 @dataclass(frozen=True)
 class Doubts:
-    """Masks of the times of a column that clocks showed `twice`, when they went back, and of those that they `skipped`
-    when they went forward."""
+    """Masks of a column's times that clocks showed `twice`, when they went back, and that they `skipped`
+    when they went forward.
+    """
 
     twice: Array
     skipped: Array
@@ -31,14 +33,14 @@ class Doubts:
 
 @dataclass(frozen=True)
 class DoubtCounts:
-    """How many times of a feed clocks showed twice, and how many they skipped."""
+    """Numbers of times of a feed that clocks showed twice, and that they skipped."""
 
     twice: int = 0
     skipped: int = 0
 
     @staticmethod
     def of(doubts: Doubts | None, rows: Array) -> DoubtCounts:
-        """Those of the `rows` of a mask."""
+        """Counts for the `rows` of a mask."""
         if doubts is None:
             return DoubtCounts()
         return DoubtCounts(int((doubts.twice & rows).sum()), int((doubts.skipped & rows).sum()))
@@ -47,7 +49,7 @@ class DoubtCounts:
         return DoubtCounts(self.twice + other.twice, self.skipped + other.skipped)
 
     def words(self, zone: str | None) -> list[str]:
-        """A line for each kind that there is."""
+        """A line for each kind of doubt found."""
         out, clocks = [], f"the clocks of {zone}"
         if self.twice:
             one = self.twice == 1
@@ -63,15 +65,16 @@ class DoubtCounts:
 
 @dataclass(frozen=True)
 class TimeFormat:
-    """`format` is that of texts, as Python's `strptime` takes it, or the unit of numbers: s, ms, us or ns since 1970.
-    `zone` is the time zone of times that name none, by default UTC."""
+    """`format` is the format of texts, as Python's `strptime` takes it, or the unit of numbers: s, ms, us or ns since
+    1970. `zone` is the time zone of times without one, by default UTC.
+    """
 
     format: str | None = None
     zone: str | None = None
 
     @staticmethod
     def of(format: str | None, zone: str | None) -> TimeFormat:
-        """As a person gave them. Raises `Misuse` for a format or a zone that there is not."""
+        """Parse a user's values. Raises `Misuse` for an unknown format or zone."""
         if format is not None and format not in UNITS:
             try:
                 dt.datetime.strptime("", format)
@@ -94,7 +97,7 @@ class TimeFormat:
 
     @property
     def a_time(self) -> str:
-        """What a text of the column is to be: `a time`, like one where the format is not the default."""
+        """Words for the expected text of the column: `a time`, with an example if the format is not the default."""
         if self.format is None:
             return "a time"
         if self.format in UNITS:
@@ -102,7 +105,7 @@ class TimeFormat:
         return f"a time like {dt.datetime(2024, 6, 1, 10, tzinfo=dt.UTC).strftime(self.format)}"
 
     def example(self) -> str:
-        """What a time looks like by default, for a message; "" where it is as `format` says."""
+        """Example of a time in the default format, for a message; "" if `format` is given."""
         if self.format is not None:
             return ""
         zone = self.zone or "UTC"
@@ -113,7 +116,7 @@ class TimeFormat:
         return np.rint(numbers * UNITS[str(self.format)]).astype(np.int64)
 
     def parse_texts(self, texts: pa.Array) -> tuple[pa.Array, Array, Doubts | None]:
-        """Texts of the format as int64 ms, a mask of those that are none, and doubts as of `place_moments`."""
+        """Texts of the format as int64 ms, a mask of the others, and doubts as in `place_moments`."""
         import pandas as pd
 
         aware = "%z" in str(self.format)
@@ -147,7 +150,7 @@ BY_DEFAULT = TimeFormat()
 
 
 def looks_wrong(times: Array) -> str | None:
-    """What a person should know of the event times (ms) of a feed that lie in 1970; None where they do not."""
+    """Warning for a feed whose event times (ms) lie in 1970; None if they do not."""
     if not len(times) or int(times.max()) not in _SECONDS:
         return None
     return "The events' times lie in 1970. If they are seconds, feed them with time_format='s' (--time-format s)."

@@ -1,4 +1,4 @@
-"""How the values of a feed are written as texts: the decimal separator, and what stands for a missing value."""
+"""Formats of the values of a feed as texts: the decimal separator, and the texts for a missing value."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ _NUMBERS = (Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE)
 @dataclass(frozen=True)
 class ValueFormat:
     """`decimal` separates the fraction of a number; with a comma, points separate thousands. A text that is one of
-    `missing` is null, whatever space is around it."""
+    `missing` is null, also with space around it.
+    """
 
     decimal: str = "."
     missing: tuple[str, ...] = ()
 
     @staticmethod
     def of(decimal: str | None, missing: Sequence[str] | None) -> ValueFormat:
-        """As a person gave them. Raises `Misuse` for another separator than point and comma."""
+        """Parse a user's values. Raises `Misuse` for a separator other than point and comma."""
         if decimal is not None and decimal not in DECIMALS:
             raise Misuse(f"decimal is ',' or '.', not {shown(decimal)}")
         return ValueFormat(decimal or ".", tuple(text.strip() for text in missing or ()))
@@ -40,7 +41,7 @@ class ValueFormat:
         return self.decimal == "." and not self.missing
 
     def present(self, texts: pa.Array) -> pa.Array:
-        """Texts, with null for those that mean that there is no value."""
+        """Texts, with null for those that mean a missing value."""
         if not self.missing:
             return texts
         none = pc.is_in(pc.utf8_trim_whitespace(texts), value_set=pa.array(self.missing, texts.type))
@@ -58,7 +59,7 @@ class ValueFormat:
 
 
     def value(self, text: str, type: Type) -> Any:
-        """One text as a value of `type`: a number, None for a missing value, or the text where it is neither."""
+        """One text as a value of `type`: a number, None for a missing value, or the text if it is neither."""
         (plain,) = self.plain_numbers(self.present(pa.array([text], pa.string())), type).to_pylist()
         if plain is None or type not in _NUMBERS:
             return plain

@@ -1,1 +1,1 @@
-"""The journal of what comes in: entries, routing to nodes, and the rows in which results are passed on."""
+"""The journal of an app's input: entries, routing to nodes, and the rows in which results are passed on."""

@@ -1,4 +1,4 @@
-"""What went wrong, in one line of an error of Spark's."""
+"""Cause of an error of Spark's, in one line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..errors import SparkStreamError
 
 SERVER_GONE = "its Spark Connect server does not answer. Start that, and deploy the app again"
 _OWN = re.compile(rf"{re.escape(SparkStreamError.__module__)}\.\w+: ")
-"""What stands before the text of an error of this package in a traceback."""
+"""Prefix of the text of an error of this package in a traceback."""
 
 
 def is_own(text: str) -> bool:
@@ -17,7 +17,7 @@ def is_own(text: str) -> bool:
 
 
 def cause_of(text: str) -> str:
-    """The line that tells the cause: the last Python exception, else Java's innermost, else the first."""
+    """The line with the cause: the last Python exception, else Java's innermost, else the first."""
     if "StatusCode.UNAVAILABLE" in text:
         return SERVER_GONE
     lines = [line.strip() for line in text.splitlines() if line.strip()]

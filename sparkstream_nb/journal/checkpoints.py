@@ -28,7 +28,7 @@ _UNREAD = (
     "Corrupt",
     "com.fasterxml.jackson",
 )
-"""What Java raises of a file that is gone, or was cut off or changed."""
+"""Java's errors for a file that is gone, cut off or changed."""
 _READERS = ("streaming.state.", "StreamMetadata", "HDFSMetadataLog", "streaming.checkpointing.")
 """Parts of the names of Spark's classes that read a checkpoint."""
 
@@ -37,10 +37,10 @@ class FileStore(Protocol):
     """Files by their names, with slashes."""
 
     def names(self, folder: str) -> list[str]:
-        """Those in a folder."""
+        """Names of the files in a folder."""
 
     def get(self, name: str) -> bytes:
-        """What is in one."""
+        """Contents of a file."""
 
     def put(self, name: str, blob: bytes) -> None:
         """Writes one, whole or not at all; it is there for good when this returns."""
@@ -54,7 +54,7 @@ class FileStore(Protocol):
 
 @dataclass(frozen=True)
 class LocalFiles:
-    """Those of a folder on this machine."""
+    """Files of a folder on this machine."""
 
     folder: Path
 
@@ -83,8 +83,9 @@ class LocalFiles:
 
 @dataclass(frozen=True)
 class CheckpointProgress:
-    """What Spark's checkpoint says: the last micro-batch that is planned and the last one done (-1: none), how many
-    entries are planned, and whether there is state."""
+    """Progress in Spark's checkpoint: the last micro-batch that is planned and the last one done (-1: none), the number
+    of entries planned, and whether there is state.
+    """
 
     planned: int
     done: int
@@ -94,21 +95,21 @@ class CheckpointProgress:
 
 @dataclass(frozen=True)
 class SparkCheckpoint:
-    """The checkpoint of an app's life, `where` Spark has it."""
+    """The checkpoint of an app's run, `where` Spark has it."""
 
     files: FileStore
     where: str
 
     @staticmethod
     def of(home: Path, shared: Shared | None) -> SparkCheckpoint:
-        """That of the life with the folder `home`, and its folder at a shared address, if any."""
+        """The checkpoint of the run with the folder `home`, and its folder at a shared address, if any."""
         if shared is None:
             return SparkCheckpoint(LocalFiles(home / "checkpoint"), local(home / "checkpoint"))
         place = shared.below("checkpoint")
         return SparkCheckpoint(place, place.for_spark)
 
     def read_progress(self) -> CheckpointProgress:
-        """How far Spark is."""
+        """Read Spark's progress."""
         planned, done = self._newest("offsets"), self._newest("commits")
         reached = 0 if planned < 0 else self._end(planned)
         return CheckpointProgress(planned, done, reached, self.files.has("state"))
@@ -125,18 +126,19 @@ class SparkCheckpoint:
         return (-1, -1) if batch < 0 else (batch, self._end(batch) - 1)
 
     def done_offset(self) -> dict[str, int] | None:
-        """The place in the journal (`journal.entries_from`) at which what is done ends; None where nothing is."""
+        """The place in the journal (`journal.entries_from`) after the last done entry; None if none is done."""
         batch = self._newest("commits")
         return None if batch < 0 else self._offset(batch)
 
     def planned_offset(self) -> dict[str, int] | None:
-        """The place in the journal at which what is planned ends; None where nothing is. Raises as `_offset` does."""
+        """The place in the journal after the last planned entry; None if none is planned. Raises as `_offset` does."""
         batch = self._newest("offsets")
         return None if batch < 0 else self._offset(batch)
 
     def clear_half_written(self) -> None:
-        """Removes what a query that ended in the middle of a write to its logs left: Spark refuses to plan its first
-        micro-batch beside such a file (STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY). No query may run."""
+        """Removes the files of a query that ended in the middle of a write to its logs: Spark refuses to plan its first
+        micro-batch beside such a file (STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY). No query may run.
+        """
         for log in ("offsets", "commits"):
             self.files.remove(*(f"{log}/{name}" for name in self.files.names(log) if _HALF_WRITTEN.fullmatch(name)))
 
@@ -150,7 +152,7 @@ class SparkCheckpoint:
         return self._offset(batch)["seq"]
 
     def _offset(self, batch: int) -> dict[str, int]:
-        """The place in the journal at which a micro-batch ends. Raises SparkStreamError where Spark's log was cut off
+        """The place in the journal at which a micro-batch ends. Raises SparkStreamError if Spark's log was cut off
         or changed."""
         try:
             found = json.loads(self.files.get(f"offsets/{batch}").decode().splitlines()[-1])
@@ -168,7 +170,7 @@ class SparkCheckpoint:
 
     def damage(self, text: str) -> str | None:
         """The line that says of an error of Spark's, with its trace in `text`, that it cannot read the checkpoint; None
-        where it failed otherwise."""
+        if it failed otherwise."""
         place = self.where.removeprefix("file://")
         if is_own(text) or not any(name in text for name in _UNREAD):
             return None

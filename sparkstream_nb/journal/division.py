@@ -1,7 +1,7 @@
 """The events of a micro-batch, divided by node once, by the task that reads them: a node reads its own part alone.
 
-What is small passes through Spark in a row (`rows.Part`). Else each node's rows are in a file, and the clock of all
-steps in one for all nodes. The files lie in the folder `parts` of the inbox until the micro-batch is done.
+Small parts pass through Spark in a row (`rows.NodePart`). Otherwise each node's rows are in a file, and the clock of
+all steps in one for all nodes. The files lie in the folder `parts` of the inbox until the micro-batch is done.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from .segments import StepsOfNode, events_of, join
 INLINE_STEPS = 2_000
 """Steps up to which the part of a node passes through Spark itself."""
 JOINED_EVENTS, JOINED_STEPS = 250_000, 4_000_000
-"""So many events of a node, or steps, are taken at once, as far as parts are not larger."""
+"""Maximum numbers of a node's events, and of steps, that are processed at once, unless one part is larger."""
 
 
 def divide_entries(folder: Path, nodes: Sequence[int], pieces: Sequence[StepsOfNode]) -> Iterator[NodePart | None]:
-    """What goes to each of the `nodes` of consecutive entries, which mean these pieces to them; None for a node that
-    gets nothing, not even the time."""
+    """The part for each of the `nodes` of consecutive entries, given their pieces; None for a node that
+    gets nothing, not even the time.
+    """
     clock = ""
     where = f"{pieces[0].seq}-{pieces[0].last}-{os.urandom(6).hex()}"
     for node, piece in zip(nodes, pieces, strict=True):
@@ -54,7 +55,7 @@ def divide_entries(folder: Path, nodes: Sequence[int], pieces: Sequence[StepsOfN
 
 _NONE = np.empty(0, np.int64)
 _clocks: OrderedDict[tuple[str, ...], Array] = OrderedDict()
-"""What `_clock` read last."""
+"""Clocks that `_clock` read last."""
 
 
 def _lean(rows: Mapping[str, StreamRows]) -> dict[str, StreamRows]:
@@ -74,14 +75,15 @@ def files_of(parts: Iterable[NodePart]) -> list[str]:
 
 
 Whole = Callable[[Sequence[EventsEntry]], InputBatch]
-"""What consecutive entries mean to a node, with all columns."""
+"""Reads consecutive entries for a node, with all columns."""
 
 
 def pieces_of(
     folder: Path, entries: Sequence[EventsEntry], parts: Mapping[int, NodePart], whole: Whole | None = None
 ) -> Iterator[StepsOfNode]:
-    """What consecutive entries mean to the node to which these `parts` came, by their first entry. With `whole`, parts
-    with columns left out are read again."""
+    """Read the steps of consecutive entries for the node to which these `parts` came, by their first entry. With
+    `whole`, parts with columns left out are read again.
+    """
     read = _PartReading(folder, entries, whole)
     found: list[tuple[EventsEntry, NodePart]] = []
     events = steps = 0
@@ -93,7 +95,7 @@ def pieces_of(
                 found, events, steps = [], 0, 0
             found.append((entry, part))
             events += part.events
-        steps += entry.steps  # those of a part that began before too
+        steps += entry.steps  # including those of a part that began before
     if found:
         yield read.join_parts(found)
 

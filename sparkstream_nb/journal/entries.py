@@ -16,16 +16,16 @@ from ..errors import SparkStreamError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What every entry has.
+    """Base of all entries.
 
     `seq`, `step` and `request` number the entry, its first step and its first request through the app's life. `before`
-    is the clock (ms) of the app before the entry, None before its first step. `over` has the numbers of the nodes that
-    there were, in the order of routing; empty: those that the app began with. `Inbox.append` sets these five. The entry
-    adds `steps` steps and `requests` requests, and moves the clock to `clock` (ms; None: not at all). `app` is the
-    app's number in the journal. `file` is the file of the inbox that the entry needs, if any; it is removed when no
-    micro-batch will read it again. An entry with `barrier` begins a micro-batch of its own. `source` is the
-    name of the source outside that entered it, and `reached` tells how far that is with it: what changed of its
-    position, by part (None: the part is not needed any more).
+    is the clock (ms) of the app before the entry, None before its first step. `over` has the numbers of the nodes at
+    that time, in the order of routing; empty: the nodes that the app began with. `Inbox.append` sets these five. The
+    entry adds `steps` steps and `requests` requests, and moves the clock to `clock` (ms; None: not at all). `app` is
+    the app's number in the journal. `file` is the file of the inbox that the entry needs, if any; it is removed when no
+    micro-batch will read it again. An entry with `barrier` begins a micro-batch of its own. `source` is the name of the
+    source outside that entered it, and `reached` is that source's progress: the changes of its position, by part (None:
+    the part is no longer needed).
     """
 
     kind: ClassVar[str] = ""
@@ -46,13 +46,14 @@ class Entry:
 
     @property
     def events_by_stream(self) -> Mapping[str, int]:
-        """How many events came in from outside with the entry."""
+        """Number of events that came in from outside with the entry, by stream."""
         return {}
 
     @property
     def retractable(self) -> bool:
-        """True if an interrupt takes the entry back as long as nobody has begun with it: it belongs to a feed or a
-        query that has not returned."""
+        """True if an interrupt takes the entry back before anything has begun to process it: it belongs to a feed or a
+        query that has not returned.
+        """
         return False
 
     def with_numbers(self, seq: int, step: int, request: int, before: int | None) -> Entry:
@@ -62,7 +63,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsEntry(Entry):
-    """Base of the entries that carry events, or a tick of the clock. `route` tells which node gets which event."""
+    """Base of the entries that carry events, or a tick of the clock. `route` is the routing of the events."""
 
     clock: int
     route: str
@@ -93,7 +94,7 @@ class StepsEntry(EventsEntry):
 class RowsEntry(EventsEntry):
     """Rows of a feed for `stream`, each a step, from the inbox's file `file`.
 
-    The file is in Arrow's IPC format, or, where there are `groups`, in parquet: the entry has these row groups,
+    The file is in Arrow's IPC format, or, with `groups`, in parquet: the entry has these row groups,
     `columns` are the source columns by attribute, and `time` is the column of the event times. With `start` (ms),
     events are `apart` ms apart from there.
     """
@@ -147,7 +148,7 @@ class Reject(Entry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceEntry(Entry):
-    """How far a source outside is, without an event."""
+    """Progress of an outside source, without an event."""
 
     kind = "source"
 
@@ -164,7 +165,7 @@ class FaultEntry(Entry):
 KINDS: dict[str, type[Entry]] = {c.kind: c for c in (StepsEntry, RowsEntry, Ask, Reject, SourceEntry, FaultEntry)}
 
 _ALWAYS = ("app", "steps", "requests", "clock")
-"""Members that are written whatever they are, so that a person who reads the journal sees them."""
+"""Members that are always written, so that people who read the journal see them."""
 
 
 def to_json(entries: Iterable[Entry]) -> bytes:

@@ -32,7 +32,7 @@ from .segments import requests_of
 from .throughput import ArrivalCounts
 
 INLINE_BYTES = 16_384
-"""Batches up to this size stand in the journal itself; larger ones in a file of their own."""
+"""Batches up to this size are in the journal itself; larger ones in a file of their own."""
 
 
 SEGMENT_BYTES = 1 << 23
@@ -41,10 +41,11 @@ SEGMENT_BYTES = 1 << 23
 
 @dataclass
 class InboxPosition:
-    """How far the inbox is filled: numbers of the next entry, step and request, the highest clock so far (ms), of all
-    and by app, how many events came in from outside by stream, how far each source outside is, by its name
-    (`Entry.reached`), and by sink the place (micro-batch, row) of the last event that it could not deliver and that
-    came in again."""
+    """Fill level of the inbox: numbers of the next entry, step and request, the highest clock so far (ms), of all
+    and by app, the number of events that came in from outside by stream, the position of each outside source by its
+    name (`Entry.reached`), and by sink the place (micro-batch, row) of the last event that it could not deliver and
+    that came in again.
+    """
 
     seq: int = 0
     step: int = 0
@@ -68,7 +69,7 @@ class InboxPosition:
 
     @staticmethod
     def of(file: Path) -> InboxPosition:
-        """Where the journal stood at the beginning of a segment. Raises SparkStreamError where that is damaged."""
+        """Position of the journal at the beginning of a segment. Raises SparkStreamError if the segment is damaged."""
         with file.open("rb") as segment:
             line = segment.readline()
         if not line.startswith(b"{") and int(file.name) == 0:
@@ -92,7 +93,7 @@ class _CommitGroup:
 
 @dataclass(frozen=True)
 class Ticket:
-    """What was `put` into an inbox and need not be on the disk yet: its last entry is number `seq`."""
+    """Entries `put` into an inbox that need not be on the disk yet: the last one is number `seq`."""
 
     seq: int
     group: _CommitGroup = field(repr=False)
@@ -101,7 +102,7 @@ class Ticket:
 @dataclass
 class Inbox:
     """The writing end. `folder` is made if need be; a line that a crash cut short is dropped. Raises SparkStreamError
-    where a whole line is damaged.
+    if a whole line is damaged.
 
     One thread at a time puts entries in, takes them back or closes it; any number may `settle` meanwhile.
     """
@@ -109,9 +110,9 @@ class Inbox:
     folder: Path
     position: InboxPosition = field(default_factory=InboxPosition)
     over: tuple[int, ...] = ()
-    """The nodes that take what is appended from now on; empty: those that the app began with."""
+    """The nodes for entries that are appended from now on; empty: the nodes that the app began with."""
     arrived: ArrivalCounts = field(default_factory=ArrivalCounts)
-    """How many events came in with which entry."""
+    """Number of events that came in with each entry."""
     tell: Callable[[], None] | None = None
     """Is called when more has come in."""
 
@@ -140,7 +141,7 @@ class Inbox:
         self.arrived.add(position.seq - 1, sum(position.events.values()))
 
     def _open(self) -> None:
-        """Opens the last segment, without what a crash left of a line."""
+        """Open the last segment, cutting off an unfinished line that a crash left."""
         file = segment(self.folder, self._first)
         self._file = private_file(file).open("ab", buffering=0)
         self._file.truncate(self._end - self._first)
@@ -176,7 +177,7 @@ class Inbox:
     def append(self, entries: Sequence[Entry]) -> int:
         """Numbers the entries and writes them as one line; returns the number of the last.
 
-        They and their files are on the disk when this returns. Raises SparkStreamError where they cannot be written;
+        They and their files are on the disk when this returns. Raises SparkStreamError if they cannot be written;
         none of them is in then.
         """
         ticket = self.put(entries)
@@ -185,9 +186,10 @@ class Inbox:
 
     @deferred()
     def settle(self, ticket: Ticket) -> None:
-        """Waits until what was put in is on the disk. One thread waits for all that is in by then; others that come
-        meanwhile wait for it, and one of them for all of theirs. Raises SparkStreamError where it cannot be written;
-        neither that nor what was put in after it is in then."""
+        """Wait until the entries that were put in are on the disk. One thread waits for all entries present by then;
+        others that come meanwhile wait for it, and one of them for all of theirs. Raises SparkStreamError if they
+        cannot be written; neither they nor any later entries are in the journal then.
+        """
         group = ticket.group
         with self._changed:
             while not group.done:
@@ -199,8 +201,8 @@ class Inbox:
             raise unwritten(self.folder, group.error) from group.error
 
     def _sync(self) -> None:
-        """Waits for all that was put in so far, for its group. The caller holds `_changed`, which is let go
-        meanwhile."""
+        """Wait for all that was put in so far, for its group. The caller holds `_changed`, which is released meanwhile.
+        """
         group, self._group, self._settling = self._group, _CommitGroup(), True
         end, position = self._end, self.position
         file = os.dup(self._file.fileno())  # the journal may go on in another file meanwhile
@@ -223,7 +225,7 @@ class Inbox:
             self.tell()
 
     def _back(self, error: OSError) -> None:
-        """Takes out what is not on the disk, and cannot be brought there."""
+        """Remove entries that are not on the disk and cannot be written."""
         self._group.error, self._group.done = error, True
         self._group = _CommitGroup()
         self._end, self.position = self._on_disk
@@ -237,7 +239,7 @@ class Inbox:
 
     @deferred()
     def put(self, entries: Sequence[Entry]) -> Ticket:
-        """As `append`, but need not be on the disk before it is `settled`. Files are."""
+        """`append`, except that the entries need not be on the disk before they are `settled`. Files are."""
         files = dict.fromkeys(self.folder / e.file for e in entries if e.file is not None)
         with self._undo_failed_write():
             if files:
@@ -265,7 +267,7 @@ class Inbox:
 
     @contextlib.contextmanager
     def _undo_failed_write(self) -> Iterator[None]:
-        """What cannot be written, as on a full disk, leaves the journal as it was."""
+        """Restore the journal if a write fails, as on a full disk."""
         try:
             yield
         except OSError as e:
@@ -289,7 +291,7 @@ class Inbox:
         )
 
     def write(self, name: str, blob: bytes) -> str:
-        """Writes a file of the inbox; returns its name. Raises SparkStreamError where it cannot be written."""
+        """Writes a file of the inbox; returns its name. Raises SparkStreamError if it cannot be written."""
         with self._undo_failed_write():
             try:
                 write_private(self.folder / name, blob)
@@ -300,11 +302,11 @@ class Inbox:
 
     @deferred()
     def take_back(self, seq: int) -> dict[str, int]:
-        """Takes back the feeds' rows and the queries from entry `seq` on, which nobody may have read; returns how many
-        events of each stream that were.
+        """Take back the feeds' rows and the queries from entry `seq` on, which must not have been read; returns the
+        number of events by stream.
 
-        All else stays, with new numbers: who sent an event was told that it is in, and a source, or a sink whose events
-        come in again, is past them.
+        All else stays, with new numbers: senders of events already know that they are in, and a source, or a sink whose
+        events come in again, is past them.
         """
         self._settle_all()
         found = segments(self.folder)
@@ -361,7 +363,7 @@ def unwritten(folder: Path, error: OSError) -> SparkStreamError:
 
 
 def entries_in(folder: Path) -> int:
-    """How many entries the inbox in `folder` ever had; only reads. Raises as `Inbox` does."""
+    """Number of entries that the inbox in `folder` ever had; only reads. Raises as `Inbox` does."""
     found = segments(folder) if (folder / JOURNAL).is_dir() else []
     if not found:
         return 0
@@ -374,7 +376,7 @@ def entries_in(folder: Path) -> int:
 
 
 def _head(file: Path) -> int:
-    """The bytes of a segment's first line, where that says where the journal stands."""
+    """The bytes of a segment's first line, if that has the journal's position."""
     with file.open("rb") as f:
         line = f.readline()
     return len(line) if line.startswith(b"{") and line.endswith(b"\n") else 0

@@ -1,10 +1,11 @@
 """The reading end of an app's inbox (`inbox.py`), and the rows in which its entries go through Spark.
 
 The journal is the folder `journal`: segments, each a file called after the number of its first byte, counted through
-all of them. Its first line, an object, says where the journal stands there (`inbox.Position`); every other line is a
-list of entries, a tab, and the CRC-32 of the list. So the oldest segments can go, and offsets stay what they are.
+all of them. Its first line, an object, is the journal's position there (`inbox.InboxPosition`); every other line is a
+list of entries, a tab, and the CRC-32 of the list. So the oldest segments can go, and offsets do not change.
 
-Spark starts a process for every query that plans its micro-batches: what that needs stands here, and loads no engine.
+Spark starts a process for every query that plans its micro-batches: this module has all that it needs, and loads no
+engine.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ E = TypeVar("E", bound=Entry)
 
 JOURNAL = "journal"
 STEPS_PER_PIECE = 250_000
-"""Steps that are taken at once, as far as entries are not larger."""
+"""Steps that are processed at once, unless one entry is larger."""
 
 
 def segments(folder: Path) -> list[tuple[int, Path]]:
@@ -57,9 +58,9 @@ def segment(folder: Path, first: int) -> Path:
 
 
 def lines(folder: Path, at: int | None = None) -> Iterator[tuple[int, bytes]]:
-    """(offset in bytes, line) for every whole line of entries from offset `at` on, or from the first that is kept.
+    """(offset in bytes, line) for every whole line of entries from offset `at` on, or from the first one kept.
 
-    Raises FileNotFoundError where what is at that offset is not kept any more.
+    Raises FileNotFoundError if the line at that offset is no longer kept.
     """
     found = segments(folder)
     if at is not None:
@@ -93,7 +94,7 @@ def line_of(entries: Iterable[Entry]) -> bytes:
 
 
 def entries_of(folder: Path, at: int, line: bytes) -> list[Entry]:
-    """The entries of the line at offset `at`. Raises SparkStreamError where it is damaged, or of a later version."""
+    """The entries of the line at offset `at`. Raises SparkStreamError if the line is damaged, or of a later version."""
     text, tab, sum = line.rstrip(b"\n").rpartition(b"\t")  # lines of earlier versions have no sum
     try:
         if tab and int(sum, 16) != crc32(text):
@@ -104,7 +105,7 @@ def entries_of(folder: Path, at: int, line: bytes) -> list[Entry]:
 
 
 def check_order(folder: Path, at: int, entry: Entry, seq: int) -> None:
-    """Raises SparkStreamError where the line at offset `at` has another entry than the one of number `seq`, which is
+    """Raises SparkStreamError if the line at offset `at` has another entry than the one of number `seq`, which is
     due: a line is there twice, or one is missing."""
     if entry.seq != seq:
         raise damaged_error(folder, f"the line at byte {at:,} has entry {entry.seq:,}, where entry {seq:,} is due")

@@ -1,4 +1,4 @@
-"""What came in and is done with stays in the inbox as a recording, until it is too much or too old."""
+"""Retention of input that is done with: it stays in the inbox as a recording, until it is too much or too old."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ class JournalRetention:
     _segment: int = -1
 
     def end(self, end: Offset) -> list[Path]:
-        """What is before offset `end` is done with. The oldest of that goes, where it is too much or too old. Returns
-        what entries name that was not done with before."""
+        """Mark everything before offset `end` as done. The oldest of it is removed if it is too much or too old.
+        Returns the files named by entries that were not done before.
+        """
         done = self._pass(end)
         oldest = None if self.days is None else time.time() - self.days * DAY
         while self._items:
@@ -87,8 +88,9 @@ _NAMED = re.compile(rb'"file":"([^"]*)"')
 
 
 def clear_unnamed(folder: Path) -> None:
-    """Removes the files of the inbox in `folder` that were written for entries which never entered its journal. Only
-    while nobody may write such files."""
+    """Remove the files of the inbox in `folder` that were written for entries which never entered its journal. Call
+    only while no process may write such files.
+    """
     found = {f.name for f in os.scandir(folder) if _OURS.fullmatch(f.name) and f.is_file(follow_symlinks=False)}
     for _, file in segments(folder) if found else ():
         found -= {name.decode() for name in _NAMED.findall(file.read_bytes())}
@@ -97,9 +99,10 @@ def clear_unnamed(folder: Path) -> None:
 
 
 def list_passed(folder: Path, begin: Offset | None, end: Offset) -> Iterator[tuple[int, int | None, Path]]:
-    """What of the inbox in `folder` is done with where its entries up to offset `end` are: the files that those from
-    `begin` on name, and all segments of the journal, in the order in which they came in. Each with the byte after it,
-    and the first byte where it is a segment. A segment comes after the files that its entries name."""
+    """Files of the inbox in `folder` that are done with if its entries up to offset `end` are: the files named by
+    entries from `begin` on, and all segments of the journal, in order of arrival. Each with the byte after it, and a
+    segment with its first byte. A segment comes after the files that its entries name.
+    """
     named: dict[str, int] = {}
     needed: set[str] = set()
     for entry, after in entries_from(folder, begin):

@@ -1,4 +1,4 @@
-"""What a leader puts out: of all that it computes, what the nodes do not."""
+"""Output of a leader: the part of its results that the nodes do not emit."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How far a micro-batch is while it runs: workers leave marks in a folder, and the app's process reads them.
+"""Progress of a running micro-batch: workers leave marks in a folder, and the app's process reads them.
 
-A node marks the last entry that it is through with; a task that works on entries ahead of the nodes marks those. Marks
-are for the eye alone: nothing is committed by them, and a mark that is lost or late does no harm.
+A node marks the last entry that it has finished; a task that works on entries ahead of the nodes marks those. Marks
+are for display only: nothing is committed by them, and a lost or late mark does no harm.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NODE, _TASK = "node-", "task-"
 
 
 def mark_node(folder: Path, node: int, last: int) -> None:
-    """Node number `node` (from 0) is through with the entries up to `last`."""
+    """Node number `node` (from 0) has finished the entries up to `last`."""
     with (
         contextlib.suppress(OSError),
         os.fdopen(os.open(folder / MARKS / f"{_NODE}{node}", os.O_CREAT | os.O_WRONLY, 0o600), "wb") as file,
@@ -28,7 +28,7 @@ def mark_node(folder: Path, node: int, last: int) -> None:
 
 
 def mark_task(folder: Path, run: Sequence[Entry]) -> None:
-    """A task is through with consecutive entries."""
+    """A task has finished consecutive entries."""
     with contextlib.suppress(OSError):
         private_file(folder / MARKS / f"{_TASK}{run[0].seq}-{run[-1].seq}")
 
@@ -53,8 +53,9 @@ class Marks:
             file.unlink(missing_ok=True)
 
     def steps(self, entries: Iterable[Entry], committed: int) -> int:
-        """How many steps of `entries` are worked off, of those after entry `committed` in proportion to the nodes that
-        are through with them."""
+        """Number of steps of `entries` worked off; after entry `committed`, in proportion to the nodes that
+        have finished them.
+        """
         reached = [self._last_mark(k) for k in range(self.nodes)]
         done = self._tasks_done() if self.tasks else set()
         parts = self.nodes + self.tasks

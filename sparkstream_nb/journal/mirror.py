@@ -1,8 +1,8 @@
-"""An app's inbox at a shared address: its owner puts there what comes in, Spark's machines take it from there.
+"""An app's inbox at a shared address: its owner puts the input there, Spark's machines read it from there.
 
 The journal goes in objects whose names are the numbers of their first byte and of the one after their last. So a copy
-of them is a journal with the same offsets. Its owner's own journal stays the truth: what is not at the address yet is
-put there later, in its order, also by another process.
+of them is a journal with the same offsets. Its owner's own journal is authoritative: entries that are not at the
+address yet are put there later, in order, also by another process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .private import private_folder
 from .shared import Shared, planner_folder
 
 OBJECT_BYTES = 1 << 20
-"""So many bytes of the journal are in an object, as far as lines are not longer."""
+"""Size in bytes of an object of the journal, unless a line is longer."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 """Seconds between two tries where the address cannot be reached."""
 _IDLE_SECONDS = 0.5
@@ -36,8 +36,9 @@ _APPS = "inbox/apps"
 
 @dataclass
 class _MirrorProgress:
-    """How far the mirror is: the journal before byte `at` is at the address. `cut`: entries from this number on were
-    taken back, and are still to be removed there."""
+    """Progress of the mirror: the journal before byte `at` is at the address. `cut`: entries from this number on were
+    taken back, and are still to be removed there.
+    """
 
     at: int = 0
     cut: int | None = None
@@ -45,22 +46,23 @@ class _MirrorProgress:
 
 @dataclass
 class _There:
-    """What is at the address: the names of files, and the first byte of objects of the journal, with the one after."""
+    """Contents of the address: the names of files, and the first byte of objects of the journal, with the one after."""
 
     files: set[str]
     objects: deque[tuple[int, int]]
 
     @staticmethod
     def of(shared: Shared) -> _There:
-        """What there is, as another process may have left it. Raises OSError."""
+        """Contents of the address, as another process may have left them. Raises OSError."""
         return _There(set(shared.names("inbox")), deque(map(_span, shared.names(f"inbox/{JOURNAL}"))))
 
 
 @dataclass
 class Mirror:
-    """Puts the inbox in `folder` at the address `shared`. `committed` tells the number of the last entry that is
-    committed: what came before that micro-batch goes from the address, and `kept` keeps as much of it as it should.
-    `say` is told what a person should know."""
+    """Puts the inbox in `folder` at the address `shared`. `committed` gives the number of the last committed entry:
+    entries before that micro-batch are removed from the address, and `kept` retains as many of them as configured.
+    `say` receives messages for the user.
+    """
 
     folder: Path
     shared: Shared
@@ -82,7 +84,7 @@ class Mirror:
             self._reached = _MirrorProgress(**json.loads((self.folder / _STATE).read_text(encoding="utf-8")))
 
     def start(self) -> None:
-        """Goes on until `stop`."""
+        """Run until `stop`."""
         if self._thread is None:
             self._ending = threading.Event()
             self._thread = threading.Thread(
@@ -91,7 +93,7 @@ class Mirror:
             self._thread.start()
 
     def stop(self) -> None:
-        """Ends, with what is under way."""
+        """End, after the transfers in progress."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._ending.set()
@@ -104,7 +106,7 @@ class Mirror:
 
     def prepare(self, apps: bytes) -> str:
         """Makes the address ready for a query to begin with, whose work is `apps`; returns the digest of that. Raises
-        SparkStreamError where the address cannot be reached."""
+        SparkStreamError if the address cannot be reached."""
         with self._lock:
             try:
                 self._cut()
@@ -144,7 +146,7 @@ class Mirror:
                 self._more.wait(_IDLE_SECONDS)
 
     def _step(self) -> bool:
-        """Puts one object there; whether there was one. Raises OSError where the address cannot be reached."""
+        """Puts one object there; whether there was one. Raises OSError if the address cannot be reached."""
         self._cut()
         there = self._there = self._there or _There.of(self.shared)
         found: list[bytes] = []
@@ -188,8 +190,7 @@ class Mirror:
         self._write(_MirrorProgress(at))
 
     def _forget(self) -> None:
-        """Lets go what Spark cannot ask for again: all before the last micro-batch that is committed. Raises
-        OSError."""
+        """Remove entries that Spark cannot ask for again: all before the last committed micro-batch. Raises OSError."""
         committed, end = self.committed(), None
         if committed != self._last:
             while self._passed and self._passed[0]["seq"] <= self._last + 1:
@@ -223,7 +224,7 @@ class Mirrored:
         self._done = 0
 
     def follow(self) -> None:
-        """Copies what is new. Raises SparkStreamError where the app is gone from the address."""
+        """Copy new entries and files. Raises SparkStreamError if the app is gone from the address."""
         if not self.shared.has(_APPS):
             raise SparkStreamError("The inbox is gone from its address: the app was deployed again.")
         longest: dict[int, int] = {}
@@ -236,7 +237,7 @@ class Mirrored:
                     self._ends[first] = end
 
     def end(self, end: Offset) -> None:
-        """What is before offset `end` is done with."""
+        """Mark everything before offset `end` as done."""
         for first, file in segments(self.folder):
             following = self._ends[first]
             if following < end["at"]:
@@ -245,8 +246,9 @@ class Mirrored:
 
 
 def apps_at(shared: Shared, digest: str) -> bytes:
-    """What is to be done with entries. Raises SparkStreamError where that is not what the app's owner put there: others
-    may be able to write to the address."""
+    """The work on entries, as serialized by the app's owner. Raises SparkStreamError if the owner did not put it there:
+    others may be able to write to the address.
+    """
     blob = shared.get(_APPS)
     if digest_of(blob) != digest:
         raise SparkStreamError("What is to be done with the inbox is not what its owner put at its address.")
@@ -254,7 +256,7 @@ def apps_at(shared: Shared, digest: str) -> bytes:
 
 
 def retire(shared: Shared) -> None:
-    """Tells a query that may still run, on a server, that its app is gone. Nothing else is removed."""
+    """Signal a query that may still run, on a server, that its app is gone. Nothing else is removed."""
     with contextlib.suppress(OSError):
         shared.remove(_APPS)
 
@@ -270,5 +272,5 @@ def _span(name: str) -> tuple[int, int]:
 
 
 def digest_of(blob: bytes) -> str:
-    """What tells some bytes from others."""
+    """Digest of some bytes."""
     return hashlib.sha256(blob).hexdigest()

@@ -1,4 +1,4 @@
-"""Which entries of the journal a micro-batch takes, whatever runs it.
+"""Choice of a micro-batch's journal entries, for any runner.
 
 An offset is a place in the journal. A micro-batch takes entries up to a number of rows, so that a backlog is worked off
 in large ones. A runner logs the offset at which a micro-batch ends before it begins with it: repeated after a crash, it
@@ -50,9 +50,10 @@ class Planner:
         return Planner(folder, JournalRetention(folder, retention.recording, retention.days), work)
 
     def latest(self, start: Offset, rows: int) -> Offset:
-        """The offset at which the micro-batch from `start` on ends: after so many rows at most, and one entry at least.
-        It is `start` where nothing has come in. An entry with `barrier` begins a micro-batch of its own. Raises
-        SparkStreamError where the inbox is gone, so that a query which outlived its app's process ends."""
+        """The offset at which the micro-batch from `start` on ends: after `rows` rows at most, and one entry at least.
+        It is `start` if nothing has come in. An entry with `barrier` begins a micro-batch of its own. Raises
+        SparkStreamError if the inbox is gone, so that a query which outlived its app's process ends.
+        """
         if not self.folder.exists():
             raise SparkStreamError(f"The inbox {self.folder} no longer exists: the app was deployed again.")
         reached, taken = start, 0
@@ -83,7 +84,7 @@ class Planner:
         return frozenset() if clock is None else may_rest(self.folder, start["seq"], clock)
 
     def done(self, end: Offset) -> None:
-        """What came in until `end` will not be read again."""
+        """Release the input before `end`, which will not be read again."""
         self.kept.end(end)
         forget_tasks(self.folder, end["seq"])
         forget_parts(self.folder, end["seq"])

@@ -1,4 +1,4 @@
-"""Files and folders that only their owner may read and write, as those of an app are: they hold its events."""
+"""Files and folders that only their owner may read and write. An app's files are such: they hold its events."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from ..errors import SparkStreamError
 from ..system import is_trusted, others_may_write, to_disk
 
 UMASK = 0o077
-"""That of the processes which Spark runs on this machine."""
+"""Umask of the processes that Spark runs on this machine."""
 
 
 def private_file(path: Path) -> Path:
-    """Makes the file where it is not there; returns `path`."""
+    """Create the file if it does not exist; returns `path`."""
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     return path
 
 
 def write_private(path: Path, data: bytes | memoryview) -> None:
-    """Writes the file anew. It is opened once: some file systems take a millisecond to open a file that is there in
-    order to write it anew."""
+    """Overwrite the file. It is opened once: some file systems take a millisecond to open an existing file for
+    overwriting.
+    """
     with os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
         file.write(data)
 
@@ -39,7 +40,7 @@ def private_folder(path: Path) -> Path:
 
 
 def check_private(*folders: Path) -> None:
-    """Raises SparkStreamError where others than this user, or root, could put something into one of the folders."""
+    """Raises SparkStreamError if others than this user, or root, could put something into one of the folders."""
     for folder in folders:
         found = folder.stat()
         if not is_trusted(found):

@@ -1,12 +1,11 @@
-"""Which nodes a micro-batch leaves out: those that none of its events reaches, and for which nothing is due in it.
+"""Resting nodes: a micro-batch leaves out nodes that none of its events reaches and for which nothing is due in it.
 
-A node costs a task's time and a new version of its state, whatever it does. One that rests makes up for the movements
-of the clock that it missed by one, when it works again (`nodes`); nothing that it puts out tells the difference
-(`NodeEngine.may_rest`).
+A node costs a task's time and a new version of its state, even if it has nothing to do. When a resting node works
+again, it makes up for the missed movements of the clock by one; its output is the same (`NodeEngine.may_rest`).
 
-The commit writes down until when each node may rest, and of which place in the journal that is true. The planner reads
-it there, and where it does not find it, all nodes work: after a start, where a commit comes later than the next plan
-(Spark Connect), and where Spark's machines do not see the app's folder.
+The commit writes down until when each node may rest, and for which place in the journal that holds. The planner reads
+it, and if it is missing, all nodes work: after a start, if a commit comes later than the next plan (Spark Connect), and
+if Spark's machines do not see the app's folder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What nodes put out, as bytes: events and partials in Arrow, errors in JSON lines, answers packed.
+"""Outputs of nodes as bytes: events and partials in Arrow, errors in JSON lines, answers packed.
 
 Encoded in the workers, decoded where the micro-batch is committed (`rows.py`, `commit.py`).
 """
@@ -80,7 +80,7 @@ def emitted_of(blob: bytes) -> Emitted:
 
 
 def error_lines(errors: Sequence[Sequence[Any]]) -> bytes:
-    """Errors (stream, timestamp, values, reason) as JSON lines; what JSON lacks becomes text."""
+    """Errors (stream, timestamp, values, reason) as JSON lines; values that JSON lacks become text."""
     return b"".join(json.dumps(e, default=str).encode() + b"\n" for e in errors)
 
 

@@ -1,6 +1,6 @@
-"""Which node gets an event, and which Spark partition a node lives in.
+"""Routing of events to nodes, and of nodes to Spark partitions.
 
-Routes, as a person writes them:
+Routes, as users write them:
 
 - `round_robin`: request number i goes to node i % n. An event is a request; several events sent at once are one, as a
   load balancer does not look inside a request.
@@ -8,7 +8,7 @@ Routes, as a person writes them:
   `PartitionedDistributionStrategy`. Streams without the attribute go round robin.
 - `node:K`: to node K, from 1.
 - `random:SEED`: every request to a node drawn at random, the same one each time.
-- `sticky`: each input stream to a node of its own, in the order of the app; some share one where nodes are fewer.
+- `sticky`: each input stream to a node of its own, in the order of the app; some share one if there are fewer nodes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What passes through Spark between the inbox and the commit: one frozen class for each kind of row, and their codec.
+"""Rows that pass through Spark between the inbox and the commit: one frozen class for each kind, and their codec.
 
 A row of Spark is (node, seq, last, kind, name, rows, blob, file), the columns of `journal.SCHEMA`. A new kind is a
-class with a `kind` of its own, `_pack` and `_unpack`, named in `KINDS`. What is large lies in a `file` that a worker
-wrote, and only its name passes through Spark; a file that no commit takes means nothing.
+class with a `kind` of its own, `_pack` and `_unpack`, named in `KINDS`. Large data is in a `file` that a worker wrote,
+and only its name passes through Spark; a file that no commit takes means nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .journal import COLUMNS
 Raw = tuple[int, int, int, str, str, int, bytes, str]
 """A row in the order of `journal.COLUMNS`."""
 Packed = tuple[str, int, bytes, str]
-"""What a kind puts into the columns `name`, `rows`, `blob` and `file`."""
+"""Values of a kind for the columns `name`, `rows`, `blob` and `file`."""
 
 _ARROW = {"int": pa.int32(), "long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
 ARROW_SCHEMA = pa.schema([(name, _ARROW[type]) for name, type in COLUMNS.items()])
@@ -31,7 +31,7 @@ ARROW_SCHEMA = pa.schema([(name, _ARROW[type]) for name, type in COLUMNS.items()
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What every row has: the number of its node, and the journal's entries `seq`..`last` that it comes from."""
+    """Base of all rows: the number of the node, and the journal entries `seq`..`last` that the row comes from."""
 
     kind: ClassVar[str] = ""
 
@@ -49,7 +49,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class TableRow(Row):
-    """Base of rows that hold a table of so many `rows`: an Arrow IPC stream in `blob`, or in the file `file`."""
+    """Base of rows that hold a table of `rows` rows: an Arrow IPC stream in `blob`, or in the file `file`."""
 
     name: str
     rows: int
@@ -72,7 +72,7 @@ class TableRow(Row):
 
 
 class StreamEvents(TableRow):
-    """What the stream `name` put out, as `results.emitted_table`."""
+    """Output of the stream `name`, as `results.emitted_table`."""
 
     __slots__ = ()
     kind = "stream"
@@ -93,7 +93,7 @@ class ExpiredEvents(TableRow):
 
 
 class Partial(TableRow):
-    """What the events add to the buckets of the aggregation `name`, as the store takes it."""
+    """Additions to the buckets of the aggregation `name`, as the store takes them."""
 
     __slots__ = ()
     kind = "partial"
@@ -101,7 +101,7 @@ class Partial(TableRow):
 
 @dataclass(frozen=True, slots=True)
 class Errors(Row):
-    """So many rows and events that the app could not take: `results.error_lines`."""
+    """Errors of `count` rows and events that the app could not process: `results.error_lines`."""
 
     kind = "error"
 
@@ -151,10 +151,11 @@ class Answered(Row):
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
-    """How a node is after a micro-batch, and what that took: `ms` of time, whether the state was `restored` from
+    """State and costs of a node after a micro-batch: `ms` of time, whether the state was `restored` from
     Spark's, the state's size in bytes, the engine's own figures (`NodeEngine.stats`), and the node's clock (None before
-    its first step). `events` it took in the micro-batch. `due`: when its next timer is (`NodeEngine.next_due`);
-    `rests`: whether it may be left out until then, while no event reaches it (`resting`)."""
+    its first step). `events`: number of events in the micro-batch. `due`: when its next timer is
+    (`NodeEngine.next_due`); `rests`: whether it may be left out until then, while no event reaches it (`resting`).
+    """
 
     shard: str
     ms: float
@@ -167,7 +168,7 @@ class NodeReport:
     rests: bool = False
 
     def to_json(self) -> bytes:
-        """As JSON."""
+        """Encode as JSON."""
         return json.dumps(asdict(self), default=str).encode()
 
     @classmethod
@@ -180,7 +181,7 @@ class NodeReport:
 
 @dataclass(frozen=True, slots=True)
 class NodeDone(Row):
-    """One for each node and micro-batch: the node is through with the entries up to `last`, so many `steps`."""
+    """One for each node and micro-batch: the node has finished the entries up to `last`, with `steps` steps."""
 
     kind = "mark"
 
@@ -220,7 +221,8 @@ class NodeFailure(Row):
 @dataclass(frozen=True, slots=True)
 class Entries(Row):
     """Entries of the journal on their way to a node: `entries.to_json`, made once for all nodes. `events` of them are
-    the node's, as far as a task has looked."""
+    the node's, if a task has counted them.
+    """
 
     kind = "entries"
 
@@ -241,8 +243,9 @@ class Entries(Row):
 
 @dataclass(frozen=True, slots=True)
 class NodePart(Row):
-    """What entries of events mean to a node, with so many `events`: an `InputBatch`, in `blob`, or its rows in the file
-    `file` of the inbox (none where it has no rows) and its clock in the file `clock`."""
+    """A node's part of entries of events, with `events` events: an `InputBatch`, in `blob`, or its rows in the file
+    `file` of the inbox (none if it has no rows) and its clock in the file `clock`.
+    """
 
     kind = "part"
 
@@ -278,7 +281,7 @@ def encode(row: Row) -> Raw:
 
 
 def decode(raw: Raw) -> Row:
-    """The inverse of `encode`. Raises ValueError for a kind that there is not."""
+    """The inverse of `encode`. Raises ValueError for an unknown kind."""
     node, seq, last, kind, name, rows, blob, file = raw
     if kind not in KINDS:
         raise ValueError(f"a row of kind '{kind}' came through Spark, and there is no such kind")

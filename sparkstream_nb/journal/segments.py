@@ -24,13 +24,14 @@ from .entries import EventsEntry, RowsEntry, StepsEntry
 
 T = TypeVar("T")
 Needed = Mapping[str, Collection[int]]
-"""The attributes of each stream that somebody reads (`plan.needed`): those of others are left out."""
+"""The attributes of each stream that are read (`plan.needed`): others are left out."""
 
 
 @dataclass
 class StepsOfNode:
-    """Consecutive steps of one node: those of the entries `seq`..`last`, the first of them number `step` of the app's
-    life, with the app's clock (ms) at `before` until then (None: there was no step before)."""
+    """Consecutive steps of one node, from the entries `seq`..`last`, the first of them number `step` of the app's
+    life, with the app's clock (ms) at `before` until then (None: there was no step before).
+    """
 
     seq: int
     last: int
@@ -43,8 +44,8 @@ def pieces(
     folder: Path, run: Sequence[EventsEntry], schemas: Mapping[str, Schema], nodes: Sequence[int], began: int,
     needed: Needed | None = None,
 ) -> list[StepsOfNode]:  # fmt: skip
-    """What entries of events mean to each of the `nodes` (numbers from 0) of an app that began with `began`, as far as
-    they are `needed` (None: all).
+    """Read entries of events for each of the `nodes` (numbers from 0) of an app that began with `began` nodes, with the
+    attributes that are `needed` (None: all).
 
     A node that an entry was not routed over gets nothing of it, not even its time.
     """
@@ -76,7 +77,7 @@ def pieces(
 
 
 def whole(folder: Path, run: Sequence[EventsEntry], schemas: Mapping[str, Schema]) -> StepsOfNode:
-    """What entries of events mean to a node that takes them all."""
+    """Read entries of events for a node that takes them all."""
     first = run[0]
     return StepsOfNode(first.seq, run[-1].seq, first.step, first.before, join([load(folder, e, schemas) for e in run]))
 
@@ -91,21 +92,23 @@ def ahead(items: Iterator[T]) -> Iterator[T]:
 
 
 def requests_of(batch: InputBatch) -> int:
-    """How many of the batch's steps carry events."""
+    """Number of the batch's steps that carry events."""
     if not batch.rows:
         return 0
     return len(np.unique(np.concatenate([r.step for r in batch.rows.values()])))
 
 
 def events_of(batch: InputBatch) -> int:
-    """How many events the batch has."""
+    """Number of events in the batch."""
     return sum(len(rows.step) for rows in batch.rows.values())
 
 
 def load(
     folder: Path, entry: EventsEntry, schemas: Mapping[str, Schema], needed: Needed | None = None
 ) -> InputBatch:  # fmt: skip
-    """The batch that an entry of the journal stands for; of a feed's rows what is `needed` (None: all)."""
+    """The batch that an entry of the journal stands for; from a feed's rows the attributes that are `needed` (None:
+    all).
+    """
     match entry:
         case RowsEntry():
             schema = schemas[entry.stream]
@@ -119,7 +122,7 @@ def load(
 
 
 def _also(needed: Needed | None, attribute: str | None, schemas: Mapping[str, Schema]) -> Needed | None:
-    """What is needed where events are routed by an attribute."""
+    """Needed attributes, with the one by which events are routed."""
     if needed is None or attribute is None:
         return needed
     places = {s: schemas[s].find(attribute) for s in needed}
@@ -194,8 +197,9 @@ def _sizes(metadata: pq.FileMetaData, groups: Sequence[int]) -> dict[str, float]
 
 
 def join(batches: Sequence[InputBatch], clock: Array | None = None) -> InputBatch:
-    """Batches one after the other as one: steps are renumbered, so chunks stay what they were. `clock`: that of all, if
-    it is at hand."""
+    """Join consecutive batches into one: steps are renumbered, so chunks do not change. `clock`: the joined clock, if
+    it is at hand.
+    """
     if not batches:
         return InputBatch(np.empty(0, np.int64))
     if len(batches) == 1:

@@ -1,13 +1,14 @@
-"""Where machines meet that see no folder in common: an address that Spark's file systems and `pyarrow.fs` both know.
+"""A shared address for machines without a common folder: Spark's file systems and `pyarrow.fs` both know it.
 
-An app's folder stays with its owner. What others need of it is put at the address, below the name of the app's life:
+An app's folder stays with its owner. The parts that others need are put at the address, below the name of the app's
+run:
 
     checkpoint/      Spark's: its logs, and the state of the nodes
     inbox/           the journal, in objects called after their first and last byte, the files that its entries name,
-                     and what is to be done with them (`apps`): until Spark is done with a micro-batch
+                     and the work to do on them (`apps`): until Spark is done with a micro-batch
     spill/           large outputs, until they are committed
     handed/          micro-batches of Spark Connect, until they are committed
-    reads/           what a micro-batch read of tables in a database
+    reads/           rows that a micro-batch read from tables in a database
 
 Objects are written whole or not at all: nothing is appended to or locked, which object stores cannot do.
 """
@@ -33,7 +34,7 @@ from .private import private_file, private_folder
 from .temporary import temporary
 
 SCHEMES = {"s3": "s3a", "gs": "gs", "hdfs": "hdfs", "abfs": "abfs", "file": "file"}
-"""What Spark calls the schemes of `pyarrow.fs`."""
+"""Spark's names for the schemes of `pyarrow.fs`."""
 _S3_OPTIONS = {"region", "endpoint_override", "scheme"}
 _CONNECT_SECONDS, _REQUEST_SECONDS, _TRIES = 5, 30, 3
 _MOST_SAID = 200
@@ -89,7 +90,7 @@ class Shared:
         return out
 
     def check(self) -> None:
-        """Raises SparkStreamError where it cannot be reached, or not be written to."""
+        """Raises SparkStreamError if it cannot be reached, or not be written to."""
         from pyarrow import ArrowException
 
         name = f".{os.urandom(8).hex()}.reached"
@@ -100,7 +101,7 @@ class Shared:
             raise self.unreached_error(error) from None
 
     def unreached_error(self, error: Exception) -> SparkStreamError:
-        """What a person is told where a call failed."""
+        """Error for a failed call, as shown to the user."""
         said = f"{self.address} cannot be reached: {' '.join(str(error).split())[:_MOST_SAID]}"
         return SparkStreamError(mask_passwords(printable(said)))
 
@@ -110,12 +111,12 @@ class Shared:
             sink.write(blob)
 
     def put_file(self, name: str, file: Path) -> None:
-        """Writes an object with what is in a file."""
+        """Write an object with the contents of a file."""
         with file.open("rb") as source, self._open_upload(name) as sink:
             shutil.copyfileobj(source, sink, 1 << 22)
 
     def get(self, name: str) -> bytes:
-        """What is in an object. Raises FileNotFoundError where there is none."""
+        """Contents of an object. Raises FileNotFoundError if it does not exist."""
         system, root = self._open()
         with system.open_input_stream(f"{root}/{name}") as source:
             return bytes(source.read())
@@ -141,7 +142,7 @@ class Shared:
                     self.get_file(name, folder / name)
 
     def names(self, folder: str) -> list[str]:
-        """The names of the objects in a folder, in order; none where it is not there."""
+        """The names of the objects in a folder, in order; none if it does not exist."""
         from pyarrow.fs import FileSelector, FileType
 
         system, root = self._open()
@@ -156,7 +157,7 @@ class Shared:
         return bool(system.get_file_info(f"{root}/{name}").type != FileType.NotFound)
 
     def remove(self, *names: str) -> None:
-        """Removes objects, as far as they are there."""
+        """Remove objects that exist."""
         system, root = self._open()
         for name in names:
             with contextlib.suppress(FileNotFoundError):
@@ -216,7 +217,7 @@ class Shared:
 
 
 def shared_at(address: str | None) -> Shared | None:
-    """The folder at an address that a person gave. Raises `Misuse` for a text that cannot be one."""
+    """The folder at a user's address. Raises `Misuse` for a text that cannot be one."""
     if address is None:
         return None
     parts = urlsplit(address)
@@ -248,5 +249,5 @@ def _folder() -> Path:
 
 
 def planner_folder() -> Path:
-    """A new folder of this process for what it reads of a journal."""
+    """A new folder of this process for the parts of a journal that it reads."""
     return Path(tempfile.mkdtemp(dir=_folder()))

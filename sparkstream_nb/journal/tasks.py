@@ -1,4 +1,4 @@
-"""Work that is divided into tasks: what does it, and what it is given."""
+"""Work divided into tasks: the protocol of their executor, and their input."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from ..errors import SparkStreamError
 
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""What a task does: from batches of its input to batches of results."""
+"""A task: from batches of its input to batches of results."""
 
 
 class TaskFailed(SparkStreamError):
@@ -22,7 +22,7 @@ class Tasks(Protocol):
 
     @property
     def cores(self) -> int | None:
-        """How many tasks it works on at once; None where it does not tell."""
+        """Number of tasks that run at once; None if unknown."""
 
     def each(self, task: Task, count: int, schema: str, *, tasks: int | None = None) -> pa.Table:
         """Has `task` work on the numbers from 0 to before `count` (a batch has one column of them), divided over so
@@ -30,5 +30,6 @@ class Tasks(Protocol):
         TaskFailed."""
 
     def over(self, frame: Any, task: Task, schema: str) -> pa.Table:
-        """Has `task` work on the rows of a Spark data frame. Raises TaskFailed, and SparkStreamError where that is not
-        possible here."""
+        """Run `task` on the rows of a Spark data frame. Raises TaskFailed, and SparkStreamError if that is not possible
+        here.
+        """

@@ -1,5 +1,6 @@
-"""Temporary folders that do not outlive their process, however that ends: what a killed one left goes at the next
-start."""
+"""Temporary folders that do not outlive their process, however it ends: folders of a killed one are removed at the next
+start.
+"""
 
 from __future__ import annotations
 

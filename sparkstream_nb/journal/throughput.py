@@ -1,4 +1,4 @@
-"""How fast an app is: how many events came in and how many are committed, micro-batch by micro-batch."""
+"""Throughput of an app: the number of events that came in and of those committed, micro-batch by micro-batch."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import numpy as np
 KEPT = 1000
 """Micro-batches whose figures are kept, for the median of their times."""
 RECENT = 10.0
-"""Seconds before the end of the last micro-batch over which a rate of now is measured."""
+"""Seconds before the end of the last micro-batch over which a recent rate is measured."""
 
 
 class ArrivalCounts:
-    """How many events had come in with each entry of an inbox, back to the first entry that is not committed.
+    """Number of events that had come in with each entry of an inbox, back to the first entry that is not committed.
 
     Thread-safe. Of entries that an earlier process appended, the beginnings of the journal's segments are known; a
     number of committed events is too low by at most a segment until those are committed.
@@ -48,7 +48,7 @@ class ArrivalCounts:
             return self._totals[-1]
 
     def through(self, seq: int) -> int:
-        """Events of the entries up to number `seq`, which is committed: what is older is forgotten."""
+        """Events of the entries up to number `seq`, which is committed: older entries are forgotten."""
         with self._lock:
             at = max(0, bisect_right(self._seqs, seq) - 1)
             del self._seqs[:at], self._totals[:at]
@@ -72,8 +72,8 @@ class Rates:
     """Events per second over the micro-batches of the last 10 s, and since this process deployed the app; None before
     the first.
 
-    `input`: those that came in, by elapsed time. `processing`: those that were committed, by the time that
-    micro-batches took: what the app could take where more came in.
+    `input`: arrived events by elapsed time. `processing`: committed events by the time that micro-batches took, which
+    is the app's capacity.
     """
 
     input: float | None = None
@@ -84,8 +84,9 @@ class Rates:
 
 @dataclass(frozen=True)
 class BatchTimes:
-    """How long micro-batches took, in ms: the last one, and the median and the 99th percentile of the last 1,000.
-    `total_ms` of all since this process deployed the app, `count` how many those are. None before the first."""
+    """Durations of micro-batches, in ms: the last one, and the median and the 99th percentile of the last 1,000.
+    `total_ms` and `count` are for all since this process deployed the app. None before the first.
+    """
 
     last_ms: float | None = None
     median_ms: float | None = None
@@ -103,10 +104,12 @@ class Throughput:
     total_ms: float = 0.0
     count: int = 0
     _start: BatchFigures | None = None
-    """What had come in and was committed when the first micro-batch began."""
+    """Events that had come in and were committed when the first micro-batch began."""
 
     def begin(self, arrived: int, committed: int) -> None:
-        """Where the app is when it is deployed. Further calls, as of an app that is scaled, change nothing."""
+        """Set the starting counts of the app when it is deployed. Further calls, as for an app that is scaled, change
+        nothing.
+        """
         if self._start is None:
             self._start = BatchFigures(-1, 0.0, 0.0, arrived, committed)
 
@@ -142,7 +145,7 @@ class Throughput:
         )
 
     def times(self) -> BatchTimes:
-        """How long micro-batches took."""
+        """Durations of micro-batches."""
         if not self.recent:
             return BatchTimes()
         median, p99 = np.percentile([b.ms for b in self.recent], [50, 99])

@@ -1,7 +1,7 @@
 """Parses the arguments of `%siddhi` and `%%siddhi`: splits a line into words, parses options, and prints help.
 
-A line is split as in a shell, with two differences for SiddhiQL and JSON: text in brackets is one word whatever it
-contains, and there are no escapes.
+A line is split as in a shell, with two differences for SiddhiQL and JSON: text in brackets is one word with any
+contents, and there are no escapes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STUDIED = {
     "persist": "ms between revisions",
     "queue": "events that the passive node holds",
 }
-"""Figures of a pair that `%siddhi failover --seeds` varies, with what they mean; Python knows more."""
+"""Figures of a pair that `%siddhi failover --seeds` varies, with their meaning; Python knows more."""
 
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 
@@ -304,7 +304,7 @@ _COMMAND_WIDTH = 34
 
 
 def overview(commands: dict[str, Options]) -> str:
-    """The help of `%siddhi`: every command with what it does."""
+    """The help of `%siddhi`: every command with its description."""
     lines = [_entry("%%siddhi NAME [options]", "Deploys the app in the cell; %%siddhi --help lists the options."), ""]
     for name, options in commands.items():
         words = " ".join(str(a.metavar or a.dest) for a in options._actions if not a.option_strings)
@@ -314,6 +314,6 @@ def overview(commands: dict[str, Options]) -> str:
 
 
 def _entry(call: str, description: str) -> str:
-    """A call and what it does beside it, in as many lines as it takes."""
+    """A call with its description beside it, in as many lines as it takes."""
     lead = f"{call:<{_COMMAND_WIDTH}} "
     return textwrap.fill(description, WIDTH, initial_indent=lead, subsequent_indent=" " * (_COMMAND_WIDTH + 1))

@@ -1,4 +1,4 @@
-"""The display of apps in their folders: those that can be attached, what they take on the disk, what was removed."""
+"""The display of apps in their folders: attachable apps, their size on the disk, removed parts."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _DOTS = {"running": "#009e73", "failed": "#d55e00"}
 
 
 def card_text(app: App) -> str:
-    """Nodes and shards, streams, aggregations, and queries with what routing does to them."""
+    """Nodes and shards, streams, aggregations, and queries with the effect of routing on them."""
     lines = [f"{app.name}: {headline(app)}"]
     if app.runner_note is not None:
         lines.append(f"  {app.runner_note}")

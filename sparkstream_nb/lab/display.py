@@ -1,8 +1,8 @@
 """The display of apps and their results: `text` and `html`, by class, and their registration with IPython.
 
 Both are functions of the data alone. Texts of users' events are escaped; long answers are cut, and say so. A new class
-of result needs one function for each of the two: in `plans_shown.py` where it is about an app's text alone, else in
-`results_shown.py`, which loads what runs apps.
+of result needs one function for each of the two: in `plans_shown.py` if it is about an app's text alone, else in
+`results_shown.py`, which loads the modules that run apps.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def bundle(shown: Displayed, include: Any = None, exclude: Any = None) -> dict[s
 def register(shell: Any) -> None:
     """Makes `shell`, one of IPython's, show apps and results in these forms. Again without effect."""
     shell.display_formatter.mimebundle_formatter.for_type(Displayed, bundle)
-    # Only a notebook can change what it has shown.
+    # Only a notebook can change its earlier output.
     if getattr(shell, "kernel", None) is not None:
         from .interactive import register_interactive
 

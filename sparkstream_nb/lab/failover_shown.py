@@ -1,4 +1,4 @@
-"""The display of failovers: what a pair made of its events against one node, and what many failovers cost."""
+"""The display of failovers: a pair's outputs against one node's, and the costs of many failovers."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _costs_grid(shown: FailoverStudy, limit: int) -> Grid:
 
 
 def study_text(shown: FailoverStudy, limit: int) -> str:
-    """Medians of `limit` settings, and what the costs come to."""
+    """Medians of `limit` settings, and their costs."""
     head = f"{shown.app}: {shown.said}\nmedians, and in parentheses what 19 of 20 do not exceed"
     return f"{head}\n\n{_costs_grid(shown, limit).text()}"
 

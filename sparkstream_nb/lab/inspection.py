@@ -1,4 +1,4 @@
-"""Shift-Tab in SiddhiQL: the signatures of what is at the cursor, or the text that defines it."""
+"""Shift-Tab in SiddhiQL: the signatures of the name at the cursor, or the text that defines it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPERATORS = {
     "Of a pattern: how long its events may be apart, as within 5 min.",
     "per": "per\n\nThe duration of the buckets that are read from an aggregation: per 'hour'.",
 }
-"""Keywords that are looked up like functions, with what they mean."""
+"""Keywords that are looked up like functions, with their help."""
 
 _NAME = re.compile(r"(#\s*window\s*\.\s*|#)?((?:\w+:)?\w+)", re.I)
 

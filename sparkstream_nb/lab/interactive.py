@@ -55,7 +55,7 @@ def _show_tail(shown: Tail) -> None:
 
 
 def _widget(module: str, name: str) -> Any:
-    """A class of `widgets`; None where anywidget cannot be loaded."""
+    """A class of `widgets`; None if anywidget cannot be loaded."""
     try:
         return getattr(import_module(f".widgets.{module}", __package__), name)
     except ImportError:

@@ -1,4 +1,4 @@
-"""`%siddhi` and `%%siddhi`: words of a line → a call of `cluster` → what it shows."""
+"""`%siddhi` and `%%siddhi`: words of a line → a call of `app` → the display of its result."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class SiddhiMagic(Magics):
     def _do_output(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         app, stream = self._part_of(o.stream, "a stream")
-        self._interruptible(app.flush, app)  # what a cell before it sent is part of what it shows
+        self._interruptible(app.flush, app)  # events sent by an earlier cell are part of the output
         return self._frame(o, app.output(stream, last=o.last))
 
     def _do_tail(self, options: Options, rest: str) -> Any:
@@ -356,7 +356,7 @@ class SiddhiMagic(Magics):
         self.shell.set_next_input("\n".join([*shown, formatted]), replace=True)
 
     def _held_text(self, source: str) -> str | None:
-        """The text of the variable `source`; None for a file. Raises `Misuse` where it is neither."""
+        """The text of the variable `source`; None for a file. Raises `Misuse` if it is neither."""
         held = self.shell.user_ns.get(source)
         if isinstance(held, str):
             return held
@@ -401,7 +401,7 @@ class SiddhiMagic(Magics):
         raise Misuse(f"there is no file '{source}' in {Path.cwd()}")
 
     def _interruptible(self, call: Any, app: App | None = None) -> Any:
-        """`call()`; the Stop button, which cancels what Spark does for it, is one line in the cell."""
+        """`call()`; the Stop button, which cancels Spark's work for it, gives one line in the cell."""
         try:
             return call()
         except KeyboardInterrupt as stop:
@@ -410,7 +410,7 @@ class SiddhiMagic(Magics):
             raise Interrupted(". ".join(said).rstrip(".")) from None
 
     def watch_cells(self) -> None:
-        """Learns the text of each cell that runs, for the lines' numbers: a magic gets what stands below it."""
+        """Record the text of each cell that runs, for the lines' numbers: a magic gets only the text below it."""
         self.shell.events.register("pre_run_cell", self._cell_begins)
 
     def _cell_begins(self, info: Any) -> None:
@@ -482,7 +482,7 @@ def _below(lines: int) -> Iterator[None]:
 
 
 def _check_text(text: str, lines_before: int = 0, **around: Any) -> Any:
-    """Checks an app's text. Raises `SiddhiError` where something is wrong."""
+    """Checks an app's text. Raises `SiddhiError` if something is wrong."""
     checked = api.check(text, lines_before=lines_before, **around)
     if checked.error is not None and not checked.ok:
         raise checked.error

@@ -124,7 +124,7 @@ def _repair_grid(shown: RepairList) -> Grid:
 
 
 def _rewritten(shown: RepairList) -> list[tuple[str, str]]:
-    """Texts with their headings: what can be rewritten, and aggregations to take the place of queries."""
+    """Texts with their headings: rewritten parts, and aggregations to take the place of queries."""
     parts = [
         (f"An aggregation in the place of {r.query}:", r.text)
         for r in shown.repairs.repairs

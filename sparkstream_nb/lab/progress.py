@@ -1,7 +1,7 @@
 """Running feeds in a notebook: a bar that is plain HTML, so that nothing of it depends on a kernel or a widget.
 
-The display is updated in its place. What a notebook saves is what it showed last: of a feed in front nothing, as the
-bar is taken away and the report is the cell's; of one in the background its report.
+The display is updated in its place. A notebook saves the last state: for a feed in the foreground nothing, as the bar
+is taken away and the report is the cell's; for one in the background its report.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class FeedBar:
     def __call__(self, progress: FeedProgress) -> None:
         now = time.monotonic()
         if self.handle is None:
-            # Empty at first: what a notebook's outputs are compared by (nbval) is what is put out, not its updates.
+            # Empty at first: comparisons of a notebook's outputs (nbval) use the first output, not its updates.
             self.handle = display({}, raw=True, display_id=True)
         elif now - self.shown < UPDATE_SECONDS:
             return
@@ -37,7 +37,7 @@ class FeedBar:
         self.shown = now
 
     def close(self) -> None:
-        """Leaves an output that shows nothing, in the notebook and in what it saves."""
+        """Leave an empty output, in the notebook and in its saved form."""
         if self.handle is not None:
             _update(self.handle, {})
 

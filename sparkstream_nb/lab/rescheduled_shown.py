@@ -1,4 +1,4 @@
-"""The display of a fully distributed app's failures: which partial app ran where, and what that did to events."""
+"""The display of a fully distributed app's failures: which partial app ran where, and the effect on events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .drawings.pictures import embed_svg
 from .drawings.roles import Bar, Lanes, svg
 from .drawings.text_tables import CountCell, Grid, paragraph, when
 
-# Okabe and Ito's colours, which the colour-blind tell apart; nodes beyond them begin anew.
+# Okabe and Ito's colours, which the colour-blind can distinguish; further nodes repeat them.
 _LEADERS = 4
 _NODES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 

@@ -241,7 +241,7 @@ NOT_KEPT = "not kept any more, as the retention of the app says."
 
 
 def _events_note(shown: Events) -> str:
-    """A note on events that are not shown, or that there are none."""
+    """A note on events that are not shown, or on their absence."""
     if shown.came is None and shown.dropped:
         return f"{format_count(shown.dropped, 'earlier event')} {'is' if shown.dropped == 1 else 'are'} {NOT_KEPT}"
     if shown.came is None:

@@ -20,7 +20,7 @@ class Screen:
     """The screen on which something is shown: a notebook, a console of IPython's, or a plain one."""
 
     def notice(self, text: str) -> None:
-        """A line in a notebook's output; elsewhere on standard error, where it is not part of a command's output."""
+        """A line in a notebook's output; elsewhere on standard error, apart from a command's output."""
         print(text, file=sys.stderr if getattr(shell(), "kernel", None) is None else sys.stdout, flush=True)
 
     def text(self, shown: Displayed) -> str:
@@ -59,7 +59,7 @@ class Screen:
 
 
 def shell() -> Any:
-    """The shell of IPython's that runs here; None where there is none."""
+    """The IPython shell that runs here; None if there is none."""
     if sys.modules.get("IPython") is None:
         return None
     from IPython.core.getipython import get_ipython

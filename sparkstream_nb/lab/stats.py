@@ -148,7 +148,7 @@ def _speed_line(shown: Stats) -> str:
 
 
 def _grids(shown: Stats) -> list[Grid]:
-    """Tables of the nodes, of the app's parts, of what each node holds for them, and of sources and sinks."""
+    """Tables of the nodes, of the app's parts, of the parts' state on each node, and of sources and sinks."""
     nodes = [
         (
             n.shard,

@@ -1,7 +1,7 @@
 """Converts Lark's parse tree to the syntax tree of `tree.py`: expressions, annotations, definitions (queries:
 `build_queries`).
 
-One method per rule of `grammar.lark`. It rejects what Siddhi's visitor `SiddhiQLBaseVisitorImpl` rejects.
+One method per rule of `grammar.lark`. It rejects the same texts as Siddhi's visitor `SiddhiQLBaseVisitorImpl`.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ class Builder:
 
 
 class _EventReference:
-    """An event as named in an expression, with its index: what stands before the dot."""
+    """An event as named in an expression, with its index: the part before the dot."""
 
     def __init__(self, source: SourceName, index: EventIndex | None) -> None:
         self.source = source

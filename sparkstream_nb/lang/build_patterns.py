@@ -1,8 +1,8 @@
 """Patterns and sequences: builds their syntax trees and applies the rules of Siddhi's grammar.
 
 Siddhi's grammar restricts where absent events (`not S for t`) and `every` can occur in a chain. Its rules go by short
-names of the element types, the *kinds* of a chain. They pair neighbours, and what they make of a chain is regular, so
-that a chain is read once, link by link.
+names of the element types, the *kinds* of a chain. They pair neighbours, and the language of accepted chains is
+regular, so a chain is read once, link by link.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _ABSENT_CHAIN: Final = frozenset("NLRA")
 
 
 def state_stream(chain: Chain, within: TimeConstant | None, span: Span) -> StateStream:
-    """The pattern or sequence that a chain is. Raises SiddhiSyntaxError where Siddhi's grammar has no such chain, and
+    """The pattern or sequence that a chain is. Raises SiddhiSyntaxError if Siddhi's grammar has no such chain, and
     for one of more than `MOST_STATES`."""
     units = list(_units(chain))
     if len(units) > MOST_STATES:
@@ -184,8 +184,9 @@ def _accept_moves(leaves: list[Kinds], rules: _ChainRules, moves: _Moves, group:
 
 
 def _starts(leaves: list[Kinds], rules: _ChainRules, *, backwards: bool = False) -> list[Kinds]:
-    """The kinds of links 0..j of a chain, for each j; `backwards`: of a chain that is given from its end on, whose
-    kinds are those of the same links read forwards."""
+    """The kinds of links 0..j of a chain, for each j; `backwards`: for a chain given from its end on, with the kinds of
+    the same links read forwards.
+    """
     left = _accept_moves(leaves, rules, _RIGHT if backwards else _LEFT, "L")
     right = _accept_moves(leaves, rules, _LEFT if backwards else _RIGHT, "R")
     every = {rules.plain, *rules.alone}
@@ -300,9 +301,9 @@ def _sequence(chain: Chain) -> StateElement:
 
 
 def _extent_of_every(links: tuple[ChainLink, ...], leaves: list[Kinds]) -> int:
-    """How many links a leading `every` covers, by the order in which Siddhi's grammar tries its alternatives.
+    """Number of links that a leading `every` covers, by the order in which Siddhi's grammar tries its alternatives.
 
-    One, but a chain with an absent event inside: there the longest start that is an absent chain by itself.
+    One, except in a chain with an absent event inside: there the longest start that is itself an absent chain.
     """
     until, rest = _starts(leaves, _SEQUENCE), _starts(leaves[::-1], _SEQUENCE, backwards=True)[::-1]
     if leaves[0] & {"O", "N"} and "S" in rest[1]:

@@ -33,7 +33,7 @@ class SyntaxFailure:
         return self.tokens[i] if 0 <= i < len(self.tokens) else None
 
     def word(self, offset: int = 0) -> str:
-        """That token's text in lower case; empty outside the text."""
+        """Text of the token at `offset` in lower case; empty outside the text."""
         token = self.token(offset)
         return "" if token is None else str(token).lower()
 
@@ -49,7 +49,7 @@ class SyntaxFailure:
 
 @dataclass(frozen=True)
 class Advice:
-    """What is wrong and what to type, for the token `offset` places from the error."""
+    """The error and the fix, for the token `offset` places from the error."""
 
     message: str
     hint: str
@@ -255,7 +255,7 @@ _SQL_WORDS = {
     "union": "Let two queries insert into the same stream.",
     "over": "Put a window behind the stream, from S#window.length(10) select ..., and 'group by' for each key.",
 }
-"""Operators of SQL → what there is instead; `{x}` is what stands before them."""
+"""Operators of SQL → SiddhiQL's equivalents; `{x}` is the expression before them."""
 
 
 def _sql_operator(f: SyntaxFailure) -> Advice | None:
@@ -313,7 +313,7 @@ def _cast_as(f: SyntaxFailure) -> Advice | None:
 
 
 def _name_of_several_words(f: SyntaxFailure) -> Advice | None:
-    """`(Station Name string)`: what stands between a name and the type that follows is part of the name."""
+    """`(Station Name string)`: words between a name and the type that follows are part of the name."""
     if f.expected != {"TYPE"} or f.start != "app" or f.token() is None or f.token(-1) is None:
         return None
     before, found = f.tokens[f.at - 1], f.tokens[f.at]
@@ -341,7 +341,7 @@ _MOST_WORDS = 12
 
 
 def _join_tokens(tokens: list[Token]) -> str:
-    """Tokens as they stand in the text."""
+    """Tokens joined as in the text."""
     out, end = "", tokens[0].start_pos
     for token in tokens:
         out += (" " if token.start_pos != end else "") + token

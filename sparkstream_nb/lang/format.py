@@ -1,6 +1,6 @@
 """Formats SiddhiQL: the same tokens and comments, with line breaks and spaces in their places.
 
-Tokens are never changed, so a text means what it meant. A comment on a line of its own stays above the token that
+Tokens are never changed, so a text keeps its meaning. A comment on a line of its own stays above the token that
 follows it; one behind a token stays there.
 """
 
@@ -34,13 +34,13 @@ _NAMES = ("ID", "KWNAME")
 _OPERANDS = frozenset(
     {*_NAMES, "STRING", "INT", "LONG", "FLOAT", "DOUBLE", "TRUTH", "RPAR", "RSQB", "LAST", "UNIT", "_NULL"}
 )
-"""What a `-` that is no sign stands behind."""
+"""Tokens before a `-` that is not a sign."""
 _TIGHT = ("DOT", "COLON")
 _INDENT = 4
 
 
 def format_text(text: str) -> str:
-    """The app `text`, formatted. Raises SiddhiSyntaxError where it is none; `${NAME}` needs no value."""
+    """The app `text`, formatted. Raises SiddhiSyntaxError if it is not an app; `${NAME}` needs no value."""
     pieces, rest = _with_comments(text, read_tokens(text))
     lines: list[str] = []
     for statement in _statements(pieces):
@@ -54,11 +54,11 @@ def format_text(text: str) -> str:
 
 
 _STAND_INS = ("name", "number", "text", "type")
-"""What a `${NAME}` may stand for, in the order in which it is tried."""
+"""Kinds of text that a `${NAME}` may stand for, in the order in which they are tried."""
 
 
 def read_tokens(text: str) -> list[Token]:
-    """The tokens of an app, with keywords and names told apart. A `${NAME}` is a token of a kind that fits there.
+    """The tokens of an app, with keywords and names distinguished. A `${NAME}` is a token of a kind that fits there.
 
     Raises SiddhiSyntaxError.
     """
@@ -98,7 +98,7 @@ def _stand_in(kind: str, width: int) -> str:
 
 
 def _as_written(text: str, read: Sequence[Token], variables: dict[int, int]) -> list[Token]:
-    """The tokens with what is written. `variables`: where each `${NAME}` begins, and ends."""
+    """The tokens with their original text. `variables`: where each `${NAME}` begins, and ends."""
     out = []
     for token in read:
         start = token.start_pos or 0
@@ -133,7 +133,7 @@ def _with_comments(text: str, read: Sequence[Token]) -> tuple[list[TextPiece], l
 
 
 def _comments(text: str, start: int, end: int, behind: TextPiece | None) -> list[str]:
-    """The comments in a gap between tokens; those on the line of the token `behind` which they stand go to it.
+    """The comments in a gap between tokens; comments on the line of the token `behind` go to it.
 
     Between statements, "" among them is an empty line.
     """
@@ -230,7 +230,7 @@ def _clauses(pieces: Sequence[TextPiece]) -> list[list[TextPiece]]:
 
 
 def _nest_brackets(pieces: Sequence[TextPiece]) -> list[Part]:
-    """The pieces with what stands in brackets as groups."""
+    """The pieces, with bracketed parts as groups."""
     stack: list[list[Part]] = [[]]
     opened: list[TextPiece] = []
     for piece in pieces:
@@ -250,14 +250,14 @@ def _nest_brackets(pieces: Sequence[TextPiece]) -> list[Part]:
 
 @dataclass
 class _SpacingPlace:
-    """Where the spacing is: whether the signs `<`, `*`, `+`, `?` count states there, and `=` names one."""
+    """Context of the spacing: whether the signs `<`, `*`, `+`, `?` count states there, and `=` names one."""
 
     states: bool = False
     outer: list[bool] = field(default_factory=list)
 
 
 def _space(pieces: Sequence[TextPiece]) -> None:
-    """Tells of each piece of a statement without annotations whether a space stands before it."""
+    """Set for each piece of a statement without annotations whether a space is before it."""
     define = pieces[0].kind == "_DEFINE" and pieces[1].kind in ("_STREAM", "_TABLE", "_WINDOW")
     place = _SpacingPlace()
     for i in range(1, len(pieces)):
@@ -283,7 +283,7 @@ def _step(place: _SpacingPlace, piece: TextPiece, before: TextPiece | None) -> N
 
 
 def _needs_space(pieces: Sequence[TextPiece], i: int, *, states: bool) -> bool:
-    """True if a space stands before piece `i`, where it does not begin a line."""
+    """True if a space is before piece `i`, if it does not begin a line."""
     before, kind = pieces[i - 1], pieces[i].kind
     if kind in ("RPAR", "RSQB", "COMMA", "SEMICOLON") or before.kind in ("HASH", "BANG", "AT", *_OPEN):
         return False

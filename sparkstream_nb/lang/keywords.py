@@ -48,7 +48,7 @@ KEYWORDS: Final[dict[str, str]] = {
     **dict.fromkeys(("true", "false"), "TRUTH"),
     "raw": "KWNAME",
 }
-"""Every keyword, in lower case → the terminal it is. `raw` is reserved in Siddhi and stands nowhere."""
+"""Every keyword, in lower case → the terminal it is. `raw` is reserved in Siddhi and used nowhere."""
 
 WORDS_OF: Final[dict[str, tuple[str, ...]]] = {
     t: tuple(w for w in KEYWORDS if KEYWORDS[w] == t) for t in KEYWORDS.values()

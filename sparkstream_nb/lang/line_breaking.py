@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 WIDTH = 120
-"""Columns of a line, as far as there is a place to break it."""
+"""Columns of a line, if there is a place to break it."""
 _INDENT = 4
 _JOIN_WORDS = frozenset({"_INNER", "_LEFT", "_RIGHT", "_FULL", "_OUTER"})
 
@@ -21,10 +21,10 @@ _BREAKS = (
 
 @dataclass
 class TextPiece:
-    """A token: its `kind`, its `text` with the comments that stand behind it within a line, and where it was written.
+    """A token: its `kind`, its `text` with the comments behind it within a line, and its place in the text.
 
     `before`: comments on lines of their own above it. `after`: comments behind it that end the line. `space`: whether a
-    space stands before it within a line.
+    space is before it within a line.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class TextPiece:
 
 @dataclass
 class BracketGroup:
-    """What stands in brackets, and they."""
+    """Brackets with their contents."""
 
     open: TextPiece
     inner: list[Part]
@@ -86,7 +86,7 @@ def _pieces(parts: Sequence[Part]) -> Iterator[TextPiece]:
 
 
 def _flat(parts: Sequence[Part]) -> str | None:
-    """The parts on one line; None where a comment among them ends or begins one."""
+    """The parts on one line; None if a comment among them ends or begins one."""
     pieces = list(_pieces(parts))
     if any(p.after for p in pieces[:-1]) or any(p.before for p in pieces[1:]):
         return None

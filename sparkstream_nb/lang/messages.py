@@ -56,7 +56,7 @@ _MOST_WORDS = 5
 
 
 def syntax_error(source: SourceText, failure: SyntaxFailure) -> SiddhiSyntaxError:
-    """The error for a failure: what was found, what was expected, and a hint if there is one."""
+    """The error for a failure: the token found, the expected ones, and a hint if there is one."""
     known = advice(failure)
     if known is not None:
         return SiddhiSyntaxError(known.message, _span(source, failure, known.offset), hint=known.hint)

@@ -1,4 +1,4 @@
-"""Parses SiddhiQL text into syntax trees. `partial` reads what is not finished."""
+"""Parses SiddhiQL text into syntax trees. `partial` reads unfinished text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STARTS = ("app", "only_on_demand", "only_expression")
 def parse(text: str, variables: Mapping[str, str] | None = None) -> App:
     """The tree of a whole app. `variables` gives the values of `${NAME}`; environment variables are not used.
 
-    Raises SiddhiSyntaxError, with the text for its caret, where Siddhi's compiler raises SiddhiParserException.
+    Raises SiddhiSyntaxError, with the text for its caret, if Siddhi's compiler raises SiddhiParserException.
     """
     return cast(App, _parse(text, "app", variables))
 

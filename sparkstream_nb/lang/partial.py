@@ -1,4 +1,4 @@
-"""Reads text that is not finished: what the grammar allows at a cursor, and the statements around it."""
+"""Reads unfinished text: the tokens that the grammar allows at a cursor, and the statements around it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Unfinished:
     """The statement before a cursor.
 
     `tokens` are decided: a keyword that stands for itself has its own terminal. `expected` holds the terminals that can
-    come next, None where the statement is wrong before. `quote` is the quote of the text that the cursor is in, if any.
+    come next, None if the statement is wrong before. `quote` is the quote of the text that the cursor is in, if any.
     """
 
     tokens: tuple[Token, ...]
@@ -40,12 +40,12 @@ class Unfinished:
 
 
 def lex_text(text: str) -> list[Token]:
-    """The tokens of `text`, as far as there are any. Variables (`${NAME}`) are left as they are."""
+    """The tokens at the beginning of `text` that can be read. Variables (`${NAME}`) are left as they are."""
     return tokens(SourceText(text, substitute=False), machinery()[0])
 
 
 def before_cursor(text: str, start: Start) -> Unfinished | None:
-    """What stands before a cursor at the end of `text`; None inside a comment or a script."""
+    """The text before a cursor at the end of `text`; None inside a comment or a script."""
     # A letter at the cursor becomes a token of its own or part of the last one, but not inside of a comment.
     read = lex_text(f"{text} x")
     if not read or (read[-1].end_pos != len(text) + 2 and read[-1].type != STRAY):

@@ -79,14 +79,14 @@ _CONTROL = re.compile(r"[\x00-\x1f]")
 def to_text(node: Node) -> str:
     """The text of `node`, which parses to an equal tree.
 
-    Raises ValueError for what SiddhiQL cannot write: a name with a back quote, a text that ends in a double quote and
-    holds another quote or line, NaN, `is null` over an operator.
+    Raises ValueError for values that SiddhiQL cannot write: a name with a back quote, a text that ends in a double
+    quote and holds another quote or line, NaN, `is null` over an operator.
     """
     return _text(node)
 
 
 def name_text(name: str) -> str:
-    """A name, in back quotes where it is a keyword or no plain identifier."""
+    """A name, in back quotes if it is a keyword or not a plain identifier."""
     if _PLAIN_NAME.fullmatch(name) and name.lower() not in KEYWORDS:
         return name
     if "`" in name:

@@ -20,7 +20,7 @@ STRAY = "STRAY"
 
 
 class SourceText:
-    """A text with its variables filled in. `original` is what was written, `text` what is parsed.
+    """A text with its variables filled in. `original` is the written text, `text` the parsed one.
 
     Offsets refer to `text`, spans to `original`, so that carets match the user's text and the values of
     variables, which may be secrets, do not appear in messages.
@@ -81,7 +81,7 @@ class SourceText:
 
 
 def variables_in(text: str) -> list[tuple[str, Span]]:
-    """The places of `${NAME}` in a text, in order: the name, and where it is."""
+    """The places of `${NAME}` in a text, in order: the name and its span."""
     source = SourceText(text, substitute=False)
     return [(m.group(1), source.original_span(m.start(), m.end())) for m in _VARIABLE.finditer(text)]
 

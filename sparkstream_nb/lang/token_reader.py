@@ -106,7 +106,7 @@ class TokenReader:
         return ("KWNAME",) if keyword == "KWNAME" else (keyword, "KWNAME")
 
     def _step(self, stack: Stack, kind: str) -> Stack | None:
-        """The stack after the reductions and the shift that `kind` causes, or None where it does not fit."""
+        """The stack after the reductions and the shift that `kind` causes, or None if it does not fit."""
         while True:
             action = self._rows[stack.state].get(kind)
             if action is None:

@@ -174,7 +174,7 @@ class Annotation(Node):
 
 
 def find_annotation(annotations: tuple[Annotation, ...], name: str) -> Annotation | None:
-    """The first annotation called `name`, whatever its case, or None."""
+    """The first annotation called `name`, in any case, or None."""
     for a in annotations:
         if a.name.lower() == name.lower():
             return a
@@ -245,7 +245,7 @@ Duration = Literal["sec", "min", "hour", "day", "week", "month", "year"]
 
 @dataclass(frozen=True)
 class AggregationDefinition(Definition):
-    """`durations` as written: for a range its two ends, else the list. `is_range` tells which."""
+    """`durations` as written: for a range its two ends, else the list. `is_range` says which."""
 
     id: str
     input: StandardStream
@@ -309,12 +309,12 @@ class JoinStream(Node):
 
 @dataclass(frozen=True)
 class StateElement(Node):
-    """Base of what a pattern or sequence is made of."""
+    """Base of the elements of a pattern or sequence."""
 
 
 @dataclass(frozen=True)
 class StreamState(StateElement):
-    """`e1=S[filter]`; `ref` is None where the event has no name."""
+    """`e1=S[filter]`; `ref` is None if the event has no name."""
 
     source: SourceName
     ref: str | None = None

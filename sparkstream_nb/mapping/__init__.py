@@ -1,6 +1,6 @@
 """Messages of the outside world to events and back, as pure functions: no Spark, no files, no network.
 
-`decoder(mapping, schema)` reads the messages of a source, `encoder(mapping, schema)` writes those of a sink;
+`decoder(mapping, schema)` reads the messages of a source, `encoder(mapping, schema)` writes messages of a sink;
 `plan.connectors.mappings` makes the mappings of an app's annotations.
 """
 

@@ -47,7 +47,7 @@ class AvroReader:
         self._schema, self._reads = avro_schema, reads
 
     def read_bytes(self, message: bytes) -> ParsedMessage:
-        """The events of a message. Raises MessageError where it is no record of the schema."""
+        """The events of a message. Raises MessageError if it is not a record of the schema."""
         import fastavro
 
         source = io.BytesIO(message)
@@ -113,5 +113,5 @@ class AvroWriter(BodyWriter):
 
 
 def _plain(value: Any) -> Any:
-    """What JSON does not have, as Avro's JSON encoding has it: bytes as texts of latin-1."""
+    """A value that JSON lacks, in Avro's JSON encoding: bytes as texts of latin-1."""
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)

@@ -1,4 +1,4 @@
-"""What the fast readers of many plain messages have in common: the messages that they leave are read one by one."""
+"""Common parts of the fast readers of many plain messages: the messages that they leave are read one by one."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class EventBatch:
 
 
 BatchReader = Callable[[Sequence[bytes]], EventBatch | None]
-"""Reads messages; those that are not in the answer are left. None where they do not fit as a whole."""
+"""Reads messages; those that are not in the answer are left. None if they do not fit as a whole."""
 
 
 def read_in_halves(read: BatchReader, messages: Sequence[bytes]) -> list[EventBatch]:
-    """What `read` makes of messages. Where they do not fit, because of a few among them, it gets halves of them."""
+    """Results of `read` for messages. If they do not fit, because of a few among them, it gets halves of them."""
     found = read(messages)
     if found is not None:
         return [found]

@@ -25,7 +25,7 @@ class BinaryReader:
         self.schema = schema
 
     def read_bytes(self, message: bytes) -> ParsedMessage:
-        """The events of a message. Raises MessageError where it does not have the stream's attributes."""
+        """The events of a message. Raises MessageError if it does not have the stream's attributes."""
         rows: list[Row] = []
         try:
             (count,) = struct.unpack_from(">i", message, 0)

@@ -20,15 +20,15 @@ from .values import MessageError, Row, Values
 from .xml_tree import parse_xml
 
 _UNDEFINED = "undefined"
-"""What siddhi-map-json writes for null, unless `enable.null.attribute.value` is given."""
+"""Text that siddhi-map-json writes for null, unless `enable.null.attribute.value` is given."""
 
 Pieces = list["str | pa.Array"]
-"""What events are written of, one after the other: texts that all have, and a text of each."""
+"""Parts of the texts of events, in order: texts that all have in common, and a text for each."""
 
 
 class BodyWriter(ABC):
     """Writes messages of one format. Whole columns give the same texts as single events. `encoding`: that of its
-    texts, latin-1 where they are bytes. `stamped`: events are written with their times, by `event_at`."""
+    texts, latin-1 if they are bytes. `stamped`: events are written with their times, by `event_at`."""
 
     encoding = "utf-8"
     stamped = False
@@ -48,7 +48,7 @@ class BodyWriter(ABC):
         return self.event(row)
 
     def texts(self, columns: Sequence[Values]) -> list[str] | None:
-        """The text of each event, at least one, by whole columns; None where that does not work."""
+        """The text of each event, at least one, by whole columns; None if that does not work."""
         arrays = [c for c in columns if isinstance(c, pa.Array)]
         if len(arrays) < len(columns):
             return None
@@ -66,7 +66,7 @@ class BodyWriter(ABC):
         """The text of one event without a payload."""
 
     def pieces(self, columns: Sequence[pa.Array]) -> Pieces | None:
-        """The pieces of events without a payload; None where columns are not written as a whole."""
+        """The pieces of events without a payload; None if columns are not written as a whole."""
         return None
 
     def body(self, texts: Sequence[str]) -> str:
@@ -82,7 +82,7 @@ Filled = Callable[[Row], str]
 
 
 def filler(template: Template, schema: Schema, null: str = "null") -> Filled:
-    """What fills a template in; `null` is the text of null."""
+    """A function that fills a template in; `null` is the text of null."""
     types = schema.types
 
     def fill_template(row: Row) -> str:
@@ -132,7 +132,7 @@ class JsonBodyWriter(BodyWriter):
         return '{"event":{' + ",".join(items) + "}}"
 
     def _value(self, type: Type, value: Any) -> str | None:
-        """A value as JSON; None where it is left out, as Siddhi does with objects that are not maps, or empty ones."""
+        """A value as JSON; None if it is left out, as Siddhi does with objects that are not maps, or empty ones."""
         if value is None:
             return self.null_value
         if type is Type.STRING:
@@ -199,8 +199,9 @@ class CsvBodyWriter(BodyWriter):
         return self._quote_value(value, False)
 
     def _quote_value(self, value: str, first: bool) -> str:
-        """`QuoteMode.MINIMAL`: a value is quoted if a reader could not tell it otherwise, by its first and last
-        characters too; an empty one as the first of a line."""
+        """`QuoteMode.MINIMAL`: a value is quoted if a reader needs it, also because of its first and last characters;
+        an empty one as the first of a line.
+        """
         plain = (
             value[0] > "#" and value[-1] > " " and not any(c in value for c in ('"', "\r", "\n", self.delimiter))
             if value
@@ -210,7 +211,7 @@ class CsvBodyWriter(BodyWriter):
 
 
 class TextBodyWriter(BodyWriter):
-    """`name:"value",` on a line of its own, or what the payload gives."""
+    """`name:"value",` on a line of its own, or the payload."""
 
     def __init__(self, mapping: SinkMapping, schema: Schema) -> None:
         super().__init__(mapping, schema)
@@ -248,7 +249,7 @@ class KeyValueBodyWriter(BodyWriter):
 
 
 class XmlBodyWriter(BodyWriter):
-    """`<events><event>...</event></events>`, or what the payload gives within the enclosing element.
+    """`<events><event>...</event></events>`, or the payload within the enclosing element.
 
     Siddhi writes values as they are, so that "<" in one breaks the message; here they are escaped by default. A payload
     is a text that its author decides on.
@@ -285,7 +286,7 @@ class XmlBodyWriter(BodyWriter):
 _NO_XML: Mapping[int, str] = {
     i: "\ufffd" for i in [*range(32), 0xFFFE, 0xFFFF, *range(0xD800, 0xE000)] if chr(i) not in "\t\n\r"
 }
-"""Characters that XML cannot hold, and what stands for them."""
+"""Characters that XML cannot hold, and their replacements."""
 
 
 def _xml(value: str) -> str:

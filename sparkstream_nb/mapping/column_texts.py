@@ -1,4 +1,4 @@
-"""Texts of whole columns, and of events that are made of them."""
+"""Texts of whole columns, and of events that consist of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROWS = 1 << 16
 
 
 def normalize_column(type: Type, column: Values) -> Values:
-    """A column as one Arrow array of `ARROW[type]`, whatever Arrow array it is; lists stay as they are."""
+    """A column as one Arrow array of `ARROW[type]`, from any Arrow array; lists are returned unchanged."""
     if isinstance(column, list):
         return column
     if isinstance(column, pa.ChunkedArray):
@@ -47,7 +47,7 @@ def rewritten(texts: pa.Array, pattern: str, rewrite: Callable[[str], str]) -> p
 
 
 def joined_texts(pieces: Sequence[str | pa.Array], n: int) -> list[str] | None:
-    """The pieces of each of `n` events one after the other; a text is the same for all. None where they are too long
+    """The pieces of each of `n` events one after the other; a text is the same for all. None if they are too long
     for Arrow."""
     out: list[str] = []
     try:

@@ -1,7 +1,7 @@
 """Many plain CSV messages at once, by Arrow's reader, with the results of `csv_reader.py`.
 
-Plain are lines without quotes; their values are read as texts, and numbers of the usual form are made of them column
-by column. A message with a line that is not of that form is left.
+Lines without quotes are plain; their values are read as texts, and converted to numbers of the usual form column by
+column. A message with another line is left.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BLOCK = 1 << 20
 
 
 def csv_batch_reader(mapping: SourceMapping, schema: Schema) -> BatchReader | None:
-    """The fast reader of a mapping; None where it has none."""
+    """The fast reader of a mapping; None if it has none."""
     assert isinstance(mapping.format, CsvSource)
     delimiter = mapping.format.delimiter
     places = places_of(mapping, schema)
@@ -88,7 +88,7 @@ class _CsvBatchReader:
         return EventBatch(_filter_columns(columns, keep), chosen[keep])
 
     def _chosen(self, messages: Sequence[bytes]) -> tuple[int, Array]:
-        """The number of columns that most of the first lines have, and the plain messages that have so many."""
+        """The number of columns of most of the first lines, and the plain messages with that number."""
         d = self.delimiter.encode()
         width = Counter(m.count(d) for m in messages[:100]).most_common(1)[0][0] + 1
         if width < self.needed:

@@ -1,4 +1,4 @@
-"""CSV messages as events: each message by itself, as siddhi-map-csv 2.1 reads it (Commons CSV's default format)."""
+"""CSV messages as events: one message at a time, as siddhi-map-csv 2.1 reads it (Commons CSV's default format)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .values import MessageError, Row, convert_text
 
 
 def places_of(mapping: SourceMapping, schema: Schema) -> list[int | None]:
-    """The column of each attribute: as given, else in the stream's order; None for what comes from elsewhere."""
+    """The column of each attribute: as given, else in the stream's order; None for values from elsewhere."""
     if mapping.places is None:
         return list(range(len(schema)))
     return [p if isinstance(p, int) else None for p in mapping.places]

@@ -42,14 +42,15 @@ KEPT = 2_000
 """Characters of a rejected message that are kept."""
 _BOM = "\ufeff"
 _BASE64 = b"base64:"
-"""What the text of a rejected message of bytes begins with."""
+"""Prefix of the text of a rejected message of bytes."""
 
 
 @dataclass(frozen=True)
 class RejectedMessage:
-    """A message, or an event of one, that could not be read: the number of the message among those that were given,
-    the reason in one line, its text, cut after `KEPT` characters, and those of its transport properties that the
-    mapping reads."""
+    """A message, or an event of one, that could not be read: the number of the message among those that were given, the
+    reason in one line, its text, cut after `KEPT` characters, and the transport properties of it that the mapping
+    reads.
+    """
 
     message: int
     reason: str
@@ -74,7 +75,7 @@ class Decoded:
 
 
 class Decoder:
-    """Decodes the messages of one source. It has no state: what it makes of a message depends on that message alone."""
+    """Decodes the messages of one source. It has no state: the result for a message depends on that message alone."""
 
     def __init__(
         self, schema: Schema, mapping: SourceMapping, reader: FormatReader | BytesReader, lines: BatchReader | None
@@ -93,10 +94,10 @@ class Decoder:
     ) -> Decoded:
         """The events of messages in UTF-8; a byte order mark is passed over.
 
-        `headers` are the transport properties of each message; None where there are none. `begins`: the first message
+        `headers` are the transport properties of each message; None without any. `begins`: the first message
         is the first that the source receives; a CSV mapping with `header` passes over it. `fast=False` reads message
         by message, with the same results. Messages that cannot be read are in `rejected`; this never raises for them.
-        Raises ValueError where `headers` are not one per message.
+        Raises ValueError if `headers` are not one per message.
         """
         if headers is not None and len(headers) != len(messages):
             raise ValueError(f"{len(headers)} headers for {len(messages)} messages")
@@ -108,7 +109,7 @@ class Decoder:
     def _decode_alone(
         self, messages: Sequence[bytes], headers: Sequence[Mapping[str, str]] | None, begins: bool
     ) -> Decoded:
-        """As `decode`, message by message; one for which a reader fails is rejected."""
+        """`decode`, message by message; one for which a reader fails is rejected."""
         parts: list[EventBatch] = []
         rejected: list[RejectedMessage] = []
         for i, message in enumerate(messages):
@@ -164,7 +165,7 @@ class Decoder:
         return [i for i in numbers if i in properties]
 
     def _read_of(self, have: Mapping[str, str]) -> dict[str, str]:
-        """Those of a message's properties that the mapping reads."""
+        """The properties of a message that the mapping reads."""
         return {name: have[name] for _, name in self._headers if name in have}
 
     def _property(self, have: Mapping[str, str], name: str, place: int) -> object:
@@ -233,7 +234,7 @@ class Decoder:
 
 
 def decoder(mapping: SourceMapping, schema: Schema) -> Decoder:
-    """What decodes messages as `mapping` says, for a stream with this schema.
+    """The decoder of messages for `mapping` and a stream with this schema.
 
     Raises Misuse for a pattern or a path that cannot be compiled, and for passThrough, which takes no messages.
     """
@@ -280,5 +281,5 @@ def _text(message: bytes) -> str:
 
 
 def cut(text: str) -> str:
-    """A message's text, as it is kept where it is rejected."""
+    """A message's text, as it is kept when it is rejected."""
     return text if len(text) <= KEPT else text[: KEPT - 1] + "…"

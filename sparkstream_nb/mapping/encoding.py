@@ -57,7 +57,7 @@ class Message:
 
     @property
     def count(self) -> int:
-        """How many events it has."""
+        """Number of its events."""
         return len(self.events)
 
 
@@ -95,9 +95,9 @@ class Encoder:
         """The messages of events, in Siddhi's order.
 
         `columns` are Arrow arrays or lists, one per attribute, `ts` (int64) the events' times in ms since 1970. `chunk`
-        numbers the chunk of each event, ascending; None: they are one chunk. Where the mapping groups events, those of
-        a chunk with equal `properties` are one message, or several with `most` events at most. What must not be sent is
-        appended to `dropped`. Raises ValueError where lengths differ.
+        numbers the chunk of each event, ascending; None: they are one chunk. If the mapping groups events, the events
+        of a chunk with equal `properties` are one message, or several with `most` events at most. Messages that must
+        not be sent are appended to `dropped`. Raises ValueError if lengths differ.
         """
         n = len(ts)
         if len(columns) != len(self.schema) or any(len(c) != n for c in columns):
@@ -130,7 +130,7 @@ class Encoder:
     def _groups(
         self, n: int, rows: Sequence[Row], chunk: Array | None
     ) -> Iterator[tuple[list[int], Mapping[str, str]]]:  # fmt: skip
-        """The events of each chunk that have equal properties, and these; `rows` only where there are options."""
+        """The events of each chunk that have equal properties, and these; `rows` are only needed with options."""
         if n == 0:
             return
         cuts = [] if chunk is None else (np.flatnonzero(np.diff(chunk)) + 1).tolist()
@@ -147,7 +147,7 @@ class Encoder:
 
 
 def encoder(mapping: SinkMapping, schema: Schema, options: Mapping[str, str] | None = None) -> Encoder:
-    """What encodes events of a stream with this schema as `mapping` says. `options` are the sink's own, of which those
+    """The encoder of events for `mapping` and a stream with this schema. `options` are the sink's own, of which those
     with `{{attribute}}` in them depend on the event; they become the messages' `properties`.
 
     Raises Misuse for passThrough, which makes no messages, and for an attribute that the stream does not have.

@@ -1,7 +1,7 @@
 """Many plain JSON messages at once, by Arrow's reader, with the results of `json_reader.py`.
 
-Arrow reads messages that are one object each with exactly the fields that are wanted, or, with paths, at least these.
-What it would read differently from Siddhi is left: null and missing fields, which are alike to it, unless missing ones
+Arrow reads messages that are one object each with exactly the wanted fields, or, with paths, at least these. Messages
+that it would read differently from Siddhi are left: null and missing fields, which are alike to it, unless missing ones
 become null; whole numbers for doubles in messages by default; and numbers that are not finite.
 """
 
@@ -31,7 +31,7 @@ _READ = {**ARROW, Type.FLOAT: pa.float64()}
 
 
 def json_batch_reader(mapping: SourceMapping, schema: Schema) -> BatchReader | None:
-    """The fast reader of a mapping; None where it has none."""
+    """The fast reader of a mapping; None if it has none."""
     nulls = not mapping.fail_on_missing
     if any(a.type is Type.OBJECT for a in schema):
         return None
@@ -97,20 +97,20 @@ class _JsonBatchReader:
         return EventBatch(columns, chosen[keep])
 
     def _alike(self, type: Type, values: Array) -> Array:
-        """Which numbers mean the same to Siddhi."""
+        """Mask of the numbers that mean the same to Siddhi."""
         return np.isfinite(values)
 
     def _plain(self, data: bytes, messages: Sequence[bytes]) -> Array:
-        """Which messages begin and end as objects do, and are not deep; `data` has all of them, with a line break
-        between two. So joined they cannot be read as others than they are: nowhere inside an object stands "}", a line
-        break, "{"."""
+        """Mask of the messages that begin and end as objects do, and are not deep; `data` has all of them, with a line
+        break between two. The join is unambiguous: the sequence "}", line break, "{" occurs nowhere inside an object.
+        """
         raw = np.frombuffer(data, np.uint8)
         sizes = np.fromiter(map(len, messages), np.int64, len(messages))
         ends = np.cumsum(sizes + 1) - 1
         plain: Array = sizes >= 2
         at = np.flatnonzero(plain)
         plain[at] = (raw[(ends - sizes)[at]] == ord("{")) & (raw[ends[at] - 1] == ord("}"))
-        if self.unexpected == "ignore":  # what is ignored may be deep
+        if self.unexpected == "ignore":  # ignored values may be deep
             opened = np.flatnonzero((raw == ord("{")) | (raw == ord("[")))
             plain &= np.diff(np.searchsorted(opened, ends), prepend=0) <= MOST_NESTED
         return plain
@@ -142,7 +142,7 @@ class _JsonBatchReader:
 
 
 class _DefaultJsonBatchReader(_JsonBatchReader):
-    """Of a mapping by default, in which a message may have its attributes in an object `event`."""
+    """Batch reader of a mapping by default, in which a message may have its attributes in an object `event`."""
 
     unexpected = "error"
 

@@ -1,9 +1,9 @@
-"""JSON messages as events: each message by itself, as siddhi-map-json 5.2 does it.
+"""JSON messages as events: one message at a time, as siddhi-map-json 5.2 does it.
 
 Siddhi has three readers. A message by default that is one object is read by Jackson, strictly: each name must be an
 attribute, and each value of a JSON type that its attribute takes. A message by default that is an array is read by
 Gson: values are converted from their texts, further names are ignored. With paths json-smart reads, and values are
-converted from their texts too. What fails in an array fails the whole message, but for attributes that are missing.
+converted from their texts too. An error in an array fails the whole message, except a missing attribute.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _EVENT = "event"
 
 
 class JsonReader:
-    """Reads messages by default, in which names are those of the attributes."""
+    """Reads messages by default, in which names are the attributes' names."""
 
     def __init__(self, mapping: SourceMapping, schema: Schema) -> None:
         self.schema = schema
@@ -109,7 +109,7 @@ class JsonReader:
 
 
 def _text(value: Any) -> str:
-    """What a JSON value other than null is as a text."""
+    """Text of a JSON value other than null."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else written(value, JACKSON)
@@ -209,7 +209,7 @@ class _Number(float):
 
 
 class _Int(int):
-    """As `_Number`, of a whole one."""
+    """`_Number` for a whole number."""
 
     token: str
 
@@ -241,7 +241,7 @@ def _tokens(value: Any) -> Any:
 
 
 def _path_text(value: Any) -> str:
-    """What a value at a path is as a text: of a map Gson's JSON, of a list json-smart's."""
+    """Text of a value at a path: a map as Gson's JSON, a list as json-smart's."""
     if isinstance(value, str):
         return value
     if isinstance(value, _Int | _Number):
@@ -264,7 +264,9 @@ def _plain(value: Any) -> Any:
 
 
 def getter(path: str) -> Callable[[Any], Any]:
-    """What reads the value at a path: raises NotFound and Failure. Raises Failure itself for what is no path."""
+    """A function that reads the value at a path: it raises NotFound and RowFailure. Raises RowFailure itself for an
+    invalid path.
+    """
     parts = compile_path(path)
     if not all(isinstance(p, JsonNames) and len(p.names) == 1 for p in parts):
         return lambda document: read(document, path)

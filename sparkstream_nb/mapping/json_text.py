@@ -68,8 +68,9 @@ def parse_strict(text: str) -> Any:
 
 
 def parse_lenient(text: str) -> Any:
-    """As `parse_strict`, and where that fails as json-smart's permissive parser reads it: quotes may be single or
-    missing, and commas too many. Raises MessageError, with what is wrong for the strict reader."""
+    """`parse_strict`, and if that fails, parsing as json-smart's permissive parser does it: quotes may be single or
+    missing, and commas too many. Raises MessageError, with the strict reader's reason.
+    """
     try:
         return parse_strict(text)
     except MessageError as strict:
@@ -84,7 +85,7 @@ def parse_lenient(text: str) -> Any:
 
 
 def _mark_numbers(value: Any) -> Any:
-    """What json-smart read, with numbers as `parse_strict` has them."""
+    """A value read by json-smart, with numbers as `parse_strict` has them."""
     if isinstance(value, dict):
         return JsonObject([(k, _mark_numbers(v)) for k, v in value.items()])
     if isinstance(value, list):
@@ -109,7 +110,7 @@ def _check_depth(document: Any) -> None:
 
 
 def number(token: str) -> Any:
-    """A number as a Java object: Integer, Long or Double. Raises MessageError for what a long does not hold."""
+    """A number as a Java object: Integer, Long or Double. Raises MessageError for one that a long does not hold."""
     if isinstance(token, DecimalToken):
         return float(token)
     value = int(token) if len(token) <= MOST_DIGITS else LONG_MAX + 1
@@ -119,7 +120,7 @@ def number(token: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """What was read as an object of an event: maps, lists, texts, numbers. Raises MessageError."""
+    """A value read as an object of an event: maps, lists, texts, numbers. Raises MessageError."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
     if isinstance(value, list):
@@ -139,16 +140,16 @@ def number_text(token: str) -> str:
 _CONTROL = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 _BASE = {i: _CONTROL.get(chr(i), f"\\u{i:04x}") for i in range(32)} | {ord('"'): '\\"', ord("\\"): "\\\\"}
 GSON = str.maketrans(_BASE | {0x2028: "\\u2028", 0x2029: "\\u2029"})
-"""What Gson escapes in a `JsonElement`."""
+"""Characters that Gson escapes in a `JsonElement`."""
 JACKSON = str.maketrans({k: v.upper().replace("\\U", "\\u") if "u" in v else v for k, v in _BASE.items()})
-"""What Jackson escapes."""
+"""Characters that Jackson escapes."""
 SMART = str.maketrans(
     _BASE
     | {i: f"\\u{i:04X}" for i in [*range(11), 11, *range(14, 32), *range(127, 160), *range(0x2000, 0x2100)]}
     | {ord(k): v for k, v in _CONTROL.items()}
     | {ord("/"): "\\/"}
 )
-"""What json-smart escapes."""
+"""Characters that json-smart escapes."""
 
 Escapes = Mapping[int, str | int | None]
 

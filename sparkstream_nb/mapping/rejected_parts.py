@@ -1,4 +1,4 @@
-"""What a reader of messages makes of one message."""
+"""Results of a reader for one message."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RejectedPart:
 
 @dataclass
 class ParsedMessage:
-    """The events of one message in their order, and what of it is none."""
+    """The events of one message in their order, and its rejected parts."""
 
     rows: list[Row]
     bad: list[RejectedPart] = field(default_factory=list)
@@ -28,7 +28,7 @@ class FormatReader(Protocol):
     """Reads messages of one format, one by one."""
 
     def read(self, text: str) -> ParsedMessage:
-        """The events of a message. Raises MessageError where the message as a whole is refused."""
+        """The events of a message. Raises MessageError if the message as a whole is refused."""
         ...
 
 
@@ -37,5 +37,5 @@ class BytesReader(Protocol):
     """Reads messages of one format that are no texts, one by one."""
 
     def read_bytes(self, message: bytes) -> ParsedMessage:
-        """The events of a message. Raises MessageError where the message as a whole is refused."""
+        """The events of a message. Raises MessageError if the message as a whole is refused."""
         ...

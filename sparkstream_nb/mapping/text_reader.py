@@ -1,4 +1,4 @@
-"""Text messages and key-value messages as events: each message by itself, as siddhi-map-text 2.1 reads it."""
+"""Text messages and key-value messages as events: one message at a time, as siddhi-map-text 2.1 reads it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .values import MessageError, Row, convert_text
 
 
 class TextReader:
-    """`name:"value",` on a line of its own by default; with patterns what their groups find first.
+    """`name:"value",` on a line of its own by default; with patterns the first matches of their groups.
 
-    Raises Misuse for a pattern that is no regular expression, and for a group that it does not have.
+    Raises Misuse for an invalid regular expression, and for a group that it does not have.
     """
 
     def __init__(self, mapping: SourceMapping, schema: Schema) -> None:

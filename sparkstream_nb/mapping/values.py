@@ -38,7 +38,7 @@ def misfit(name: str, type: Type, value: object) -> str:
 
 
 def convert_text(type: Type, text: str, name: str) -> Any:
-    """A text as a value of `type`, as Siddhi's `AttributeConverter` has it: a string and an object are the text.
+    """A text as a value of `type`, as by Siddhi's `AttributeConverter`: a string and an object are the text.
 
     Raises MessageError, which names the attribute `name`.
     """

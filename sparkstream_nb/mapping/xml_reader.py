@@ -1,4 +1,4 @@
-"""XML messages as events: each message by itself, as siddhi-map-xml 5.2 reads it."""
+"""XML messages as events: one message at a time, as siddhi-map-xml 5.2 reads it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .xml_tree import Element, find, parse_xml
 
 
 class XmlReader:
-    """`<events><event><symbol>...</symbol></event></events>` by default; else what XPaths find."""
+    """`<events><event><symbol>...</symbol></event></events>` by default; else the matches of XPaths."""
 
     def __init__(self, mapping: SourceMapping, schema: Schema) -> None:
         assert isinstance(mapping.format, XmlSource)

@@ -62,7 +62,7 @@ class Element:
 
 
 class _XmlTreeBuilder:
-    """Builds a tree of what expat tells."""
+    """Builds a tree from expat's events."""
 
     def __init__(self) -> None:
         self.document = self.at = Element("", "", "")
@@ -131,7 +131,7 @@ Found = Element | XmlAttribute | str
 
 
 def find(path: XPath, document: Element, at: Element) -> list[Found]:
-    """What a path names, from the element `at`, or from the document if it is absolute."""
+    """Elements or values that a path names, from the element `at`, or from the document if it is absolute."""
     found: list[Found] = [document if path.absolute else at]
     for step in path.steps:
         seen: set[int] = set()

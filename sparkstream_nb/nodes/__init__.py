@@ -1,1 +1,1 @@
-"""Groups of nodes that carry out what a simulation says: real engines, their revisions, queues and outputs."""
+"""Groups of nodes that carry out a simulated timeline: real engines, their revisions, queues and outputs."""

@@ -1,4 +1,4 @@
-"""What a fully distributed app tells of itself after each micro-batch, as plain data: counts of its partial apps."""
+"""Figures of a fully distributed app after each micro-batch, as plain data: counts of its partial apps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Self
 from ..simulation.faults import Fault, fault_of, members_of
 
 KEPT = 200
-"""Times at which a partial app began that are told of: the latest ones."""
+"""Maximum number of starts of a partial app that are reported: the latest ones."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class DistributedFigures:
     apps: Mapping[str, PartialAppFigures]
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """The figures as plain data."""
         added = [members_of(f) for f in self.added]
         apps = {name: asdict(a) for name, a in self.apps.items()}
         return {"start": self.start, "clock": self.clock, "added": added, "apps": apps}

@@ -35,7 +35,7 @@ def mask_events(batch: InputBatch, taken: Array) -> InputBatch:
 
 
 def pick_steps(batch: InputBatch, steps: Array) -> InputBatch:
-    """Those `steps` (bool, one for each) alone, with their events."""
+    """Select `steps` (bool, one for each) with their events."""
     own = mask_events(batch, steps)
     place = np.cumsum(steps) - 1
     rows = {s: StreamRows(place[r.step], r.ts, r.columns) for s, r in own.rows.items()}
@@ -43,7 +43,7 @@ def pick_steps(batch: InputBatch, steps: Array) -> InputBatch:
 
 
 def events_by_step(batch: InputBatch) -> Array:
-    """How many events each step has, int64."""
+    """Number of events of each step, int64."""
     counts = np.zeros(len(batch.clock), np.int64)
     for r in batch.rows.values():
         counts += np.bincount(r.step, minlength=len(counts))
@@ -52,7 +52,8 @@ def events_by_step(batch: InputBatch) -> Array:
 
 def concat_columns(columns: Sequence[Any]) -> Any:
     """Columns of `StreamRows` one after the other: arrays as an array; lists of objects, and arrays of different types,
-    as a list. What is left out of one of them is left out."""
+    as a list. An attribute left out of one of them is left out.
+    """
     if any(isinstance(c, UnreadAttribute) for c in columns):
         return UnreadAttribute(sum(map(len, columns)))
     if all(isinstance(c, pa.Array) for c in columns):

@@ -1,7 +1,7 @@
-"""A fully distributed app: all of its partial apps, the topics between them, and what comes to pass.
+"""A fully distributed app: all of its partial apps, the topics between them, and its simulated happenings.
 
-Everything is a function of what came in and of the scenario. Each batch goes through the partial apps in the order in
-which topics connect them, so a topic needs no store of its own: what is published in a step of the app arrives in it.
+Everything is a function of the input and of the scenario. Each batch goes through the partial apps in the order in
+which topics connect them, so a topic needs no store of its own: events published in a step of the app arrive in it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ from .topics import TopicLog, with_arrivals
 
 @dataclass(frozen=True)
 class Distributed:
-    """The partial apps of an app, and what happens to the nodes that run them. Raises `Misuse` where groups feed each
-    other in a circle."""
+    """The partial apps of an app, and the faults of the nodes that run them. Raises `Misuse` if groups feed each
+    other in a circle.
+    """
 
     split: Split
     scenario: ResourceScenario
@@ -60,7 +61,7 @@ class Distributed:
         return bool(self.scenario.faults)
 
     def check(self, start: int, until: int, more: tuple[Fault, ...]) -> None:
-        """Raises `Misuse` for faults that are impossible on top of those that are planned; times as in `schedule`."""
+        """Raise `Misuse` for faults that are impossible in addition to the planned ones; times as in `schedule`."""
         self.scenario.schedule(start, until, more)
 
 
@@ -84,7 +85,7 @@ def _order_groups(groups: Sequence[ExecutionGroup]) -> list[ExecutionGroup]:
 
 
 class _PassedOn:
-    """What only passes a stream's events on, from a source of the app to a topic."""
+    """An engine that only passes a stream's events on, from a source of the app to a topic."""
 
     def __init__(self, names: Mapping[str, tuple[str, ...]]) -> None:
         self._names = names
@@ -122,8 +123,9 @@ class _PartialApp:
 
 
 class DistributedLane:
-    """Runs an app that is distributed. `engine` makes an engine of a plan at its start, which tells chunks. `faults`
-    come on top of the scenario's, at times (ms) of their own."""
+    """Runs an app that is distributed. `engine` makes an engine of a plan at its start, whose outputs carry chunks.
+    `faults` come on top of the scenario's, at times (ms) of their own.
+    """
 
     def __init__(
         self, plan: Plan, app: Distributed, engine: Callable[[Plan], NodeEngine], faults: Sequence[Fault] = ()
@@ -138,14 +140,14 @@ class DistributedLane:
         self.turns: dict[str, int] = {}
         self._timeline: SimulatedTimeline | None = None
         self._run: ResourceSimulation | None = None
-        """The simulation as far as it is: going on costs less than beginning again."""
+        """The simulation so far: continuing it costs less than starting again."""
         self._known = 0
 
     def _instance(self, group: ExecutionGroup, number: int) -> _PartialApp:
         split, persists = self.app.split, self.app.scenario.cluster.persist is not None
         plan = partial_plan(self.plan, split, group)
         kinds = {r.stream: KEYED if r.strategy is Strategy.FIELD_GROUPING else SUBSCRIBED for r in group.reads}
-        # A stream that the group makes for itself takes what is sent to it as well.
+        # A stream that the group makes for itself also takes events that are sent to it.
         inner = {s.id for q in plan.queries for s in sources(q) if s.kind == "stream" and "#" not in s.id}
         inner |= {a.input.source.id for a in plan.aggregations.values()}
         made = {s for s in inner - {*kinds, *plan.triggers} if not s.startswith("!")}
@@ -160,7 +162,7 @@ class DistributedLane:
         return _PartialApp(group, number, plan, lane, given)
 
     def happen(self, fault: Fault) -> None:
-        """Takes one more fault. Raises `Misuse` for one that is impossible, or not later than the clock."""
+        """Add a fault. Raises `Misuse` for one that is impossible, or not later than the clock."""
         if self.start is not None and fault.at <= self.now:
             raise Misuse(f"{fault} at {fault.at} ms: the clock is at {self.now} ms already")
         faults = (*self.faults, fault)
@@ -168,7 +170,7 @@ class DistributedLane:
         self.faults, self._timeline, self._run = faults, None, None
 
     def timeline(self, until: int) -> SimulatedTimeline:
-        """What comes to pass up to `until` (ms)."""
+        """Simulated happenings up to `until` (ms)."""
         assert self.start is not None
         scenario = self.app.scenario
         if scenario.random:  # its faults depend on how far they are drawn
@@ -180,7 +182,7 @@ class DistributedLane:
         return self._run.timeline
 
     def step(self, batch: InputBatch) -> list[Published]:
-        """Takes steps, and says what the nodes put out: what queries write, not what is only passed on."""
+        """Process steps; returns the nodes' outputs of queries, not events that are only passed on."""
         if not len(batch.clock):
             return []
         clock = np.maximum.accumulate(batch.clock)
@@ -219,7 +221,7 @@ class DistributedLane:
                 self.turns[stream] = self.turns.get(stream, 0) + len(np.unique(rows.step))
 
     def _from_outside(self, i: _PartialApp, batch: InputBatch) -> dict[str, StreamRows]:
-        """The instance's part of what clients, and the messaging layer, bring."""
+        """The instance's part of the events from clients and from the messaging layer."""
         out = {}
         for r in i.group.reads:
             found = batch.rows.get(r.stream)
@@ -245,7 +247,7 @@ class DistributedLane:
     def _arrivals(
         self, i: _PartialApp, stream: str, writers: Mapping[tuple[str, str], Sequence[Emitted]]
     ) -> list[TopicLog]:
-        """What the instance gets of a topic, by its writers in their order."""
+        """The instance's share of a topic, by its writers in their order."""
         out = []
         order = {x.lane.name: n for n, x in enumerate(self.instances)}
         for name, node in sorted(writers, key=lambda w: (order[w[0]], w[1])):
@@ -268,10 +270,10 @@ class DistributedLane:
         partition = by_hash(columns[at], self.schemas[stream][at].type, topic.partitions)
         return np.flatnonzero(np.isin(partition, shares(topic.partitions, i.group.parallel)[i.number]))
 
-    # --------------------------------------------------------------------------------------------- what comes to pass
+    # ----------------------------------------------------------------------------------------------------- happenings
 
     def _events(self, clock: Array) -> Iterator[Event]:
-        """What comes to pass before which step of the app."""
+        """Happenings, each with the step of the app that it precedes."""
         last = int(max(self.now, clock[-1]))
         if self._timeline is None or self._known < last:
             self._timeline, self._known = self.timeline(last), last
@@ -301,9 +303,10 @@ class DistributedLane:
     # ----------------------------------------------------------------------------------------------- answers, and state
 
     def answer(self, retrieval: Retrieval) -> dict[str, list[RetrievalAnswer]]:
-        """The answers of the partial apps that hold what an on-demand query asks for, by node: of one that several
-        nodes run, that of the first which does not stand still. A change is made on all of them. Raises
-        SiddhiRuntimeError where no partial app holds all that is asked for."""
+        """The answers of the partial apps that hold all sources of an on-demand query, by node: if several nodes run
+        one, the answer of the first that is not halted. A change is made on all of them. Raises SiddhiRuntimeError if
+        no partial app holds them all.
+        """
         wanted = {retrieval.source.id} if retrieval.source is not None else set()
         wanted |= {*tables_of_retrieval(retrieval)}
         if retrieval.output is not None:
@@ -320,7 +323,7 @@ class DistributedLane:
         return out
 
     def figures(self) -> DistributedFigures:
-        """What it tells of itself."""
+        """Figures of the app."""
         apps = {i.lane.name: i.lane.figures() for i in self.instances}
         return DistributedFigures(self.start, self.now, self.faults, apps)
 

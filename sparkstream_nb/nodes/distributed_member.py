@@ -1,6 +1,6 @@
 """All resource nodes of a fully distributed app in one, with the interface of a node engine.
 
-The partial apps exchange events within a micro-batch, so one task computes them all, and says which node put out what.
+The partial apps exchange events within a micro-batch, so one task computes them all, and gives the outputs by node.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .member import join_published
 
 @dataclass(slots=True)
 class NodesOutputs(Outputs):
-    """What several nodes put out, by their numbers; it holds nothing itself."""
+    """Outputs of several nodes, by their numbers; it holds nothing itself."""
 
     by_node: dict[int, Outputs] = field(default_factory=dict)
 
@@ -41,7 +41,7 @@ def _in_order(outputs: Outputs) -> Outputs:
 
 
 class DistributedMember:
-    """All nodes of `app`. `engine` makes an engine of a plan at its start, which tells chunks."""
+    """All nodes of `app`. `engine` makes an engine of a plan at its start, whose outputs carry chunks."""
 
     def __init__(self, plan: Plan, app: Distributed, engine: Callable[[Plan], NodeEngine]) -> None:
         self.plan, self.app = plan, app
@@ -63,7 +63,7 @@ class DistributedMember:
         self.lane.happen(fault)
 
     def step(self, batch: InputBatch) -> NodesOutputs:
-        """Takes steps; what each node has published."""
+        """Process steps; returns each node's published events."""
         self.steps += len(batch.clock)
         found = self.lane.step(batch)
         numbers = {name: i for i, name in enumerate(self.app.nodes)}
@@ -72,13 +72,13 @@ class DistributedMember:
         return NodesOutputs(by_node={numbers[n]: _in_order(outputs) for n, outputs in by_node.items()})
 
     def answers(self, retrieval: Retrieval) -> dict[int, RetrievalAnswer]:
-        """The answers to an on-demand query of the nodes that run what it asks for, by their numbers."""
+        """The answers to an on-demand query by the nodes that run its sources, by their numbers."""
         numbers = {name: i for i, name in enumerate(self.app.nodes)}
         found = self.lane.answer(retrieval)
         return {numbers[n]: RetrievalAnswer(a[0].columns, [row for x in a for row in x.rows]) for n, a in found.items()}
 
     def stats(self) -> dict[str, Any]:
-        """What each node runs, and the sizes of state, by what has it: of all nodes, and of each."""
+        """Partial apps on each node, and the sizes of state, by part: of all nodes, and of each."""
         held: Counter[str] = Counter()
         own = {n: {"state_bytes": Counter[str](), "state_rows": Counter[str]()} for n in self.app.nodes}
         runs: dict[str, list[str]] = {}

@@ -1,6 +1,6 @@
-"""What a group of nodes tells of itself after each micro-batch, as plain data: counts since its start, queue, revision.
+"""Figures of a group of nodes after each micro-batch, as plain data: counts since its start, queue, revision.
 
-The counts are part of a node's snapshot, so they go on after it was restored; the report of `pair` begins anew there.
+The counts are part of a node's snapshot, so they continue after it was restored; the report of `pair` restarts there.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ class TakeoverCounts:
 
 @dataclass
 class GroupCounts:
-    """What a group did since its start: events `taken` by a node, and `lost` by reason; `revisions` made; takeovers,
-    with the first start; from when to when (ms, both included) events were lost."""
+    """Counts of a group since its start: events `taken` by a node, and `lost` by reason; `revisions` made; takeovers,
+    with the first start; from when to when (ms, both included) events were lost.
+    """
 
     taken: int = 0
     lost: dict[str, int] = field(default_factory=dict)
@@ -42,13 +43,13 @@ class GroupCounts:
     takeovers: list[TakeoverCounts] = field(default_factory=list)
     lost_between: list[tuple[int, int]] = field(default_factory=list)
     before_gap: int = 0
-    """How many events were lost before the last active node was gone."""
+    """Number of events lost before the last active node was gone."""
     losing: bool = False
-    """True if the last span of `lost_between` goes on with the next event that is lost."""
+    """True if the next lost event extends the last span of `lost_between`."""
 
     @property
     def lost_in_gap(self) -> int:
-        """How many events were lost since the last active node was gone."""
+        """Number of events lost since the last active node was gone."""
         return sum(self.lost.values()) - self.before_gap
 
     def begin_gap(self) -> None:
@@ -56,7 +57,7 @@ class GroupCounts:
         self.before_gap = sum(self.lost.values())
 
     def lose(self, reason: str, events: int, between: tuple[int, int]) -> None:
-        """No node takes so many events, which came between two times (ms, both included)."""
+        """Count `events` events that no node takes, which came between two times (ms, both included)."""
         self.lost[reason] = self.lost.get(reason, 0) + events
         first, last = between
         if self.losing:
@@ -74,7 +75,7 @@ class GroupCounts:
         self.takeovers = [*self.takeovers, takeover][-KEPT:]
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """The counts as plain data."""
         return {**asdict(self), "lost_between": [list(span) for span in self.lost_between]}
 
     @classmethod
@@ -87,9 +88,10 @@ class GroupCounts:
 
 @dataclass(frozen=True)
 class MemberFigures:
-    """What one node of a group tells: its `role` and how many events it has `queued`; of the group, when (ms) it began
-    (None: nothing came in yet), its `clock` (ms), when (ms) the last `revision` was made (None: there is none), its
-    `counts`, and the faults that were `added` to it."""
+    """Figures of one node of a group: its `role` and the number of its `queued` events; of the group, when (ms) it
+    began (None: nothing came in yet), its `clock` (ms), when (ms) the last `revision` was made (None: there is none),
+    its `counts`, and the faults that were `added` to it.
+    """
 
     role: Role
     queued: int
@@ -100,7 +102,7 @@ class MemberFigures:
     added: Sequence[Fault]
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """The figures as plain data."""
         members = {"queued": self.queued, "start": self.start, "clock": self.clock, "revision": self.revision}
         added = [members_of(f) for f in self.added]
         return {**members, "role": self.role.value, "counts": self.counts.as_dict(), "added": added}

@@ -1,10 +1,10 @@
 """A partial app of a fully distributed deployment: real engines that begin, persist, end and begin again elsewhere.
 
-The rules are those of `StreamProcessorService` and `PersistenceManager` (carbon-analytics 2.x) and of the Kafka source
-that the job manager gives each partial app (siddhi-io-kafka 4.1). A source that is assigned its partitions, as one by
-key is, begins where the restored revision says: what came since is processed once more. One that subscribes to a topic
-begins at its group's committed offset: what came since the revision is missing from the state. Both find what was
-published while nobody ran. What a client sends to a source of the app is lost then.
+The rules follow `StreamProcessorService` and `PersistenceManager` (carbon-analytics 2.x) and of the Kafka source that
+the job manager gives each partial app (siddhi-io-kafka 4.1). A source that is assigned its partitions, such as one by
+key, begins at the restored revision's position: later events are processed once more. One that subscribes to a topic
+begins at its group's committed offset: events since the revision are missing from the state. Both find events published
+while no node ran. Events that a client sends to a source of the app are lost in that time.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from .pair import Published
 from .spans import Spans
 
 KEYED, SUBSCRIBED, DIRECT = 1, 2, 3
-"""How an event comes: by an assigned partition, by a subscription, from a client."""
+"""Ways in which an event arrives: by an assigned partition, by a subscription, from a client."""
 
 
 class Engine(Protocol):
-    """What runs a partial app: a `NodeEngine`, or what only passes events on."""
+    """Protocol of an engine for a partial app: a `NodeEngine`, or one that only passes events on."""
 
     def step(self, batch: InputBatch) -> Outputs: ...
 
@@ -47,8 +47,9 @@ class Engine(Protocol):
 @dataclass(frozen=True)
 class Begun:
     """A partial app begins on a node: from the revision of time `revision` (ms; None: from nothing), whose state holds
-    the events `held`. Of those that had been processed by then, it processed `again` some, and lacks the `missing`; it
-    found others `waiting`. All are numbers of events of the partial app."""
+    the events `held`. Of the events processed by then, it processed some `again`, and lacks the `missing`; it found
+    others `waiting`. All are numbers of events of the partial app.
+    """
 
     node: str
     at: int
@@ -61,8 +62,9 @@ class Begun:
 
 @dataclass
 class InstanceReport:
-    """What became of a partial app's events, by number: `taken` by a node; `lost`, as no node was there for a client;
-    taken by `several` nodes at once."""
+    """Fate of a partial app's events, by number: `taken` by a node; `lost`, as no node was there for a client;
+    taken by `several` nodes at once.
+    """
 
     events: int = 0
     taken: Spans = field(default_factory=Spans)
@@ -73,8 +75,9 @@ class InstanceReport:
 
 @dataclass(eq=False)
 class _TopicSteps:
-    """Steps that came in by topics, the event `numbers` of each, and how they came (`kinds`). Whether what came by
-    partition is in the revision (`saved`) or was processed (`keyed`), and what by subscription was (`subscribed`)."""
+    """Steps that came in by topics, the event `numbers` of each, and how they came (`kinds`). `saved`: events by
+    partition are in the revision; `keyed`: they were processed; `subscribed`: events by subscription were processed.
+    """
 
     batch: InputBatch
     numbers: Array
@@ -85,7 +88,7 @@ class _TopicSteps:
     subscribed: bool = False
 
     def done(self) -> bool:
-        """True if nobody will ask for it."""
+        """True if it is no longer needed."""
         return (self.saved or not (self.kinds == KEYED).any()) and (
             self.subscribed or not (self.kinds == SUBSCRIBED).any()
         )
@@ -93,7 +96,7 @@ class _TopicSteps:
 
 @dataclass(eq=False)
 class _InstanceRun:
-    """The partial app on a node, and the events that its state holds; `behind`: what came while it stood still."""
+    """The partial app on a node, and the events that its state holds; `behind`: steps that came while it was halted."""
 
     node: str
     engine: Engine
@@ -111,7 +114,7 @@ class _InstanceRevision:
 
 @dataclass(frozen=True)
 class Due:
-    """A node persists at `at` (ms) what it runs, for the last of so many `times` with nothing between them."""
+    """A node persists its partial apps at `at` (ms), for the last of `times` times with nothing between them."""
 
     at: int
     node: str
@@ -119,7 +122,7 @@ class Due:
 
 
 Event = tuple[int, Happening | Due]
-"""What comes to pass before a step of the app."""
+"""Happening, with the step of the app that it precedes."""
 
 
 class InstanceLane:
@@ -137,10 +140,10 @@ class InstanceLane:
         self.revisions = 0
         self.begun: list[BegunCounts] = []
         self.processed: dict[str, int] = {}
-        """How many events each node has processed, again or not."""
+        """Number of events that each node has processed, again or not."""
 
     def figures(self) -> PartialAppFigures:
-        """What it tells of itself."""
+        """Figures of the partial app."""
         revision = None if self.revision is None else self.revision.at
         r = self.report
         return PartialAppFigures(
@@ -148,7 +151,7 @@ class InstanceLane:
         )
 
     def _count_waiting(self) -> dict[str, int]:
-        """How many events of its topics nobody has consumed, by stream."""
+        """Number of events of its topics that are not consumed, by stream."""
         out: dict[str, int] = {}
         for entry in {id(e): e for e in (*self.log, *(e for r in self.runs.values() for e in r.behind))}.values():
             for stream, rows in entry.batch.rows.items():
@@ -158,8 +161,9 @@ class InstanceLane:
         return out
 
     def step(self, batch: InputBatch, place: Array, events: Sequence[Event]) -> list[Published]:
-        """Takes steps, whose app's steps are `place`, with what comes to pass before which of these; what the nodes put
-        out, by the app's steps."""
+        """Process steps, whose steps in the app are `place`, with the happenings before them; returns the nodes'
+        outputs, by the app's steps.
+        """
         counts = events_by_step(batch)
         kinds = np.zeros(len(batch.clock), np.int64)
         for stream, rows in batch.rows.items():
@@ -176,7 +180,7 @@ class InstanceLane:
         return call.out
 
     def _select_needed(self, events: Sequence[Event]) -> list[Event]:
-        """What concerns this partial app. Of times to persist: the last before it begins, and the last."""
+        """Happenings that concern this partial app. Of times to persist: the last before it begins, and the last."""
         running = {r.node for r in self.runs.values()}
         halted, cut = set(self.halted), {min(e - {DATABASE}) for e in self.unreachable if DATABASE in e}
         out: list[Event] = []
@@ -266,7 +270,7 @@ class InstanceLane:
         self._trim()
 
     def _catch_up(self, call: _InstanceStep, before: int, run: _InstanceRun) -> None:
-        """A node that stood still takes what its consumers find now."""
+        """A node that was halted takes the events that its consumers find now."""
         run.halted = False
         behind, run.behind = run.behind, []
         had, known = self.report.taken.copy(), run.held.copy()
@@ -276,7 +280,7 @@ class InstanceLane:
         self._trim()
 
     def _replay(self, call: _InstanceStep, before: int, run: _InstanceRun, entry: _TopicSteps, *, keyed: bool) -> None:
-        """A run takes logged steps: what came by key, where it is to, and what by subscription, where nobody has."""
+        """Replay logged steps: keyed ones if `keyed`, subscribed ones unless another run has consumed them."""
         if run.halted:
             run.behind.append(entry)
             return
@@ -323,7 +327,7 @@ class InstanceLane:
             call.out.append(Published(run.node, False, _at(outputs, call.place[first:end])))
 
     def _take(self, run: _InstanceRun, batch: InputBatch, wanted: Array | None, own: Spans) -> Outputs:
-        """A run takes a batch, with the events `own`: those of the steps that are `wanted` (None: all)."""
+        """Run a batch, with the events `own`, which are the events of the steps that are `wanted` (None: all)."""
         self.report.taken.add_all(own)
         run.held.add_all(own)
         self.processed[run.node] = self.processed.get(run.node, 0) + len(own)
@@ -332,7 +336,7 @@ class InstanceLane:
     # ---------------------------------------------------------------------------------------------------------- state
 
     def state(self) -> dict[str, Any]:
-        """All that it has to remember, as plain data. What the report says of each time that it began is not kept."""
+        """Its whole state, as plain data. The report's details of each start are not kept."""
         log = list(self.log) + [e for r in self.runs.values() for e in r.behind if e not in self.log]
         revision = self.revision
         return {
@@ -390,7 +394,7 @@ class _InstanceStep:
 
 
 def _at(outputs: Outputs, place: Array | int) -> Outputs:
-    """Outputs with the app's steps: those of `place` for each own step, or all at one."""
+    """Outputs with the app's steps: `place` for each own step, or all at one."""
     streams = {
         name: replace(e, step=np.full(len(e.step), place, np.int64) if isinstance(place, int) else place[e.step])
         for name, e in outputs.streams.items()

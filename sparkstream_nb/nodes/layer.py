@@ -1,9 +1,9 @@
-"""The partitioning layer of a scaled-out app: which events it sends to which group.
+"""The partitioning layer of a scaled-out app, which divides events among groups.
 
-The rules are those of Siddhi's `PartitionedDistributionStrategy`, `RoundRobinDistributionStrategy` and
+The rules follow Siddhi's `PartitionedDistributionStrategy`, `RoundRobinDistributionStrategy` and
 `BroadcastDistributionStrategy`. A destination is a group's load balancer, which is there while a node of it serves. The
-layer knows of one that is gone at once: the event by which a real sink notices, and how long that waits until it tries
-again, are left out.
+layer knows at once that one is gone: the event by which a real sink notices, and its wait until it tries again, are
+left out.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from .partitioning import by_hash, part
 
 
 class GroupShare:
-    """What the layer before `groups` sends to group number `place`."""
+    """Events that the layer before `groups` sends to group number `place`."""
 
     def __init__(self, groups: NodeGroups, place: int, schemas: Mapping[str, Schema]) -> None:
         self.groups, self.place, self.schemas = groups, place, schemas
         self.turns: dict[str, int] = {}
         self.faults: tuple[Fault, ...] = ()
-        """Those that were added, to any group."""
+        """Faults that were added, to any group."""
 
     def of(self, batch: InputBatch, start: int) -> InputBatch:
         """The group's part of a batch: all steps, with its events. The first step of all was at `start` (ms)."""
@@ -57,8 +57,9 @@ class GroupShare:
         return part(batch, places, self.place)
 
     def _in_turn(self, stream: str, steps: Array, there: Array) -> Array:
-        """The group of each event: each request (a step) to the next one of those that are there; `there` is bool by
-        group and step. Where none is, to the next one of all, which loses it."""
+        """The group of each event: each request (a step) goes to the next group that is there; `there` is bool by group
+        and step. If none is there, it goes to the next of all groups, which loses it.
+        """
         count = len(self.groups.pairs)
         requests, request = np.unique(steps, return_inverse=True)
         there = there[:, requests]
@@ -97,8 +98,9 @@ class GroupShare:
 
 
 class GroupLane:
-    """Runs group number `place` of `groups`: takes what the layer sends to it of all that comes in. A group that is
-    alone takes everything. `engine` makes an engine of `plan` at its start."""
+    """Runs group number `place` of `groups` on the layer's share of the input. A single group takes everything.
+    `engine` makes an engine of `plan` at its start.
+    """
 
     def __init__(self, groups: NodeGroups, place: int, plan: Plan, engine: Callable[[], NodeEngine]) -> None:
         self.groups, self.place = groups, place
@@ -113,17 +115,17 @@ class GroupLane:
 
     @property
     def own_faults(self) -> tuple[Fault, ...]:
-        """Those that were added to this group."""
+        """Faults that were added to this group."""
         return self.groups.of(self.place, self.share.faults)
 
     def part(self, batch: InputBatch) -> InputBatch:
-        """What the group gets of a batch: all steps, with its events. To be asked once for each batch, in order."""
+        """The group's part of a batch: all steps, with its events. To be called once for each batch, in order."""
         if len(self.groups.pairs) == 1 or not len(batch.clock):
             return batch
         return self.share.of(batch, int(batch.clock[0]) if self.lane.start is None else self.lane.start)
 
     def step(self, batch: InputBatch) -> list[Published]:
-        """Takes steps of the app, and says what the group's nodes put out."""
+        """Process steps of the app; returns the outputs of the group's nodes."""
         return self.lane.step(self.part(batch))
 
 

@@ -1,8 +1,8 @@
 """One node of a group, with the interface of a node engine.
 
 Two nodes of a group cannot talk to each other inside a micro-batch, where each has its own task. So each computes the
-whole pair, which is a function of what came in, and puts out what it has published itself. Of several groups each takes
-what the partitioning layer before them sends to it.
+whole pair, which is a function of the input, and emits the events that it has published itself. If there are several
+groups, each takes its share from the partitioning layer before them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class PairMember:
 
     @property
     def lane(self) -> PairLane:
-        """What its group computes."""
+        """The lane of its group."""
         return self.group.lane
 
     @property
@@ -62,13 +62,14 @@ class PairMember:
         self.group.happen(fault)
 
     def step(self, batch: InputBatch) -> Outputs:
-        """Lets the pair take steps; what this node has published."""
+        """Let the pair process steps; returns this node's published events."""
         self.steps += len(batch.clock)
         return join_published([p for p in self.group.step(batch) if p.node == self.name])
 
     def answer(self, retrieval: Retrieval) -> RetrievalAnswer:
-        """This node's answer to an on-demand query; what that changes is changed on every active node. Raises
-        SiddhiRuntimeError where this one is not active."""
+        """This node's answer to an on-demand query; a change is made on every active node. Raises
+        SiddhiRuntimeError if this one is not active.
+        """
         found = self.lane.answer(retrieval)
         if self.name not in found:
             raise SiddhiRuntimeError(f"{self.name} is {self._role}")
@@ -82,7 +83,7 @@ class PairMember:
         return "passive" if server.up else "down"
 
     def figures(self) -> MemberFigures:
-        """What it tells of itself and its group."""
+        """Figures of the node and its group."""
         lane, server = self.lane, self.lane.servers[self.name]
         role = Role.ACTIVE if server.engine is not None else Role.PASSIVE
         role = Role.DOWN if not server.up else Role.HALTED if server.halted else role
@@ -92,7 +93,7 @@ class PairMember:
         )  # fmt: skip
 
     def stats(self) -> dict[str, Any]:
-        """Those of its engine, where it is active, with its role, and `figures` as plain data."""
+        """Statistics of its engine, if it is active, with its role, and `figures` as plain data."""
         own = {} if self._engine is None else self._engine.stats()
         return {
             "clock": self.now,
@@ -128,8 +129,9 @@ class PairMember:
         return pack_buffers(state, StringPool())
 
     def restore(self, blob: bytes) -> None:
-        """Restores a snapshot of the same pair. The report of what became of events begins anew, but for those
-        that were taken; the counts go on. A snapshot of an earlier version has no counts: they begin anew too."""
+        """Restore a snapshot of the same pair. The report on events restarts, except for the events that were taken;
+        the counts continue. A snapshot of an earlier version has no counts: they start at zero.
+        """
         state = unpack(blob, StringPool())
         new = self.lane.new_engine
         self.group.share.load(state["share"])
@@ -152,7 +154,7 @@ class PairMember:
 
 
 def join_published(published: list[Published]) -> Outputs:
-    """What a node published, as the output of one call."""
+    """A node's published events as the output of one call."""
     out = Outputs()
     for p in published:
         o = p.outputs

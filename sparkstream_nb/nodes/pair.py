@@ -1,16 +1,16 @@
 """Two nodes of minimum high availability: engines that process, persist, die, restore and replay as a timeline says.
 
-The rules are those of `HAManager`, `HACoordinationSourceHandler`, `EventListMapManager` and `PersistenceManager`
-(carbon-analytics). What a happening does comes before the first step whose clock is not earlier, so a run does not
-depend on how its steps are cut into batches.
+The rules follow `HAManager`, `HACoordinationSourceHandler`, `EventListMapManager` and `PersistenceManager`
+(carbon-analytics). A happening takes effect before the first step whose clock is not earlier, so a run does not depend
+on how its steps are cut into batches.
 
-A slow link delays what it carries (`simulation.faults.Slow`). A revision counts once it is in the database. As the
-servers do, a node numbers the message about it only then: the other node takes events that came while it was written
-for old ones, though the next revision is the first to have them. A node writes one revision at a time; one more makes
-up for all that fell due meanwhile.
+A slow link delays its messages (`simulation.faults.Slow`). A revision counts once it is in the database. As the servers
+do, a node numbers the message about it only then: the other node regards events that came while it was written as old,
+though the next revision is the first to have them. A node writes one revision at a time; one further revision makes up
+for all that fell due meanwhile.
 
-In one thing the queue differs from the servers' code, and is as their manuals describe it: it holds so many events, and
-one that finds it full is not held.
+In one thing the queue differs from the servers' code, and is as their manuals describe it: it holds a fixed number of
+events, and an event that finds it full is not held.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Loss(Enum):
 
 @dataclass(frozen=True)
 class Published:
-    """What a node put out, and whether it was made of events that it replayed. Steps are those of the batch."""
+    """Output of a node, and whether it came from replayed events. Steps are numbered within the batch."""
 
     node: str
     replayed: bool
@@ -71,8 +71,9 @@ class Published:
 
 @dataclass(frozen=True)
 class Takeover:
-    """What a node began with as it became the active one. All are numbers of events: those that its state holds; those
-    that were taken by then and are `missing` from it; those that it `replayed`, which another node has processed."""
+    """State with which a node became the active one. All are numbers of events: `held` by its state; taken by then and
+    `missing` from it; `replayed`, which another node has processed.
+    """
 
     node: str
     at: int
@@ -82,12 +83,12 @@ class Takeover:
     missing: Spans
     replayed: Spans
     doubled: Spans
-    """Those that the revision held and that were replayed nonetheless: they are in the state twice."""
+    """Events that the revision held and that were replayed nonetheless: they are in the state twice."""
 
 
 @dataclass
 class Report:
-    """What became of events, by number: `taken` by a node; lost to all of them, or not held for the other node."""
+    """Fate of events, by number: `taken` by a node; lost to all of them, or not held for the other node."""
 
     events: int = 0
     taken: Spans = field(default_factory=Spans)
@@ -95,13 +96,14 @@ class Report:
     unheld: dict[Loss, Spans] = field(default_factory=dict)
     takeovers: list[Takeover] = field(default_factory=list)
     revisions: Counter[str] = field(default_factory=Counter)
-    """How often each node persisted."""
+    """Number of revisions that each node persisted."""
 
 
 @dataclass
 class PairRevision:
-    """A node's state at some time (ms): the engine's snapshot, and the events that it is made of. `state` is None until
-    the engine has worked up to then, which it has at the end of a call."""
+    """A node's state at some time (ms): the engine's snapshot, and the events that went into it. `state` is None until
+    the engine has worked up to then, which it has at the end of a call.
+    """
 
     at: int
     held: Spans
@@ -118,8 +120,9 @@ class RevisionWrite:
 
 @dataclass
 class Queued:
-    """Steps that a passive node holds: of those of `source` from number `at` on, the ones that were `kept` (bool);
-    `number` of the sync and `first` event by step, and how many events each step has."""
+    """Steps that a passive node holds: of the steps of `source` from number `at` on, the ones that were `kept` (bool);
+    `number` of the sync and `first` event by step, and the number of events of each step.
+    """
 
     source: InputBatch
     at: int
@@ -135,11 +138,11 @@ class Queued:
 
     @property
     def events(self) -> int:
-        """How many events it holds."""
+        """Number of events that it holds."""
         return int(self.counts[self.kept].sum())
 
     def after(self, number: int) -> Queued | None:
-        """What has that number or a later one; None for nothing."""
+        """The steps with that number or a later one; None if there are none."""
         index = int(np.searchsorted(self.number, number))
         if index == 0:
             return self
@@ -162,18 +165,18 @@ class PairServer:
     sequence: int = 0
     """The last number that it gave to an event, or to a revision, that it sent to the other node."""
     trimmed: int = -1
-    """The highest number of a revision that it was told of: events up to there are old."""
+    """The highest revision number that it has received: events up to there are old."""
     queue: list[Queued] = field(default_factory=list)
     queued: int = 0
     todo: list[Array] = field(default_factory=list)
-    """What its engine has still to take: for consecutive runs of steps up to now, which have events for it."""
+    """Pending input of its engine: for consecutive runs of steps up to now, which have events for it."""
     snapshots: list[tuple[int, PairRevision]] = field(default_factory=list)
     """Revisions to make of its state before a step, by its number."""
     writing: RevisionWrite | None = None
     overdue: bool = False
     """True if it has to persist as soon as it has written."""
     transit: Transit = field(default_factory=Transit)
-    """What is under way to it from the other node."""
+    """Messages under way to it from the other node."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,7 @@ class _Landed:
 
 
 _Event = Happening | _Landed | str
-"""What comes to pass in a lane; a text is the name of a node that persists."""
+"""Happening in a lane; a text is the name of a node that persists."""
 
 
 @dataclass
@@ -203,8 +206,8 @@ class PairLane:
     """Runs a pair through a scenario, which begins with the first step. `engine` makes an engine that is at its start.
     `faults` come on top of the scenario's, at times (ms) of their own.
 
-    An engine works when its state or what it puts out is needed: as its node dies or stands still, as a revision of its
-    state is restored, at the end of a call. Of the revisions up to then, those alone are made that still count.
+    An engine works when its state or its output is needed: as its node dies or is halted, as a revision of its state is
+    restored, at the end of a call. Only the revisions up to then that still count are made.
     """
 
     def __init__(self, scenario: Scenario, engine: Callable[[], NodeEngine], faults: Sequence[Fault] = ()) -> None:
@@ -225,7 +228,7 @@ class PairLane:
         self.passed = 0
 
     def plan_fault(self, fault: Fault) -> None:
-        """Takes one more fault. Raises `Misuse` for one that is impossible, or not later than the clock."""
+        """Add a fault. Raises `Misuse` for one that is impossible, or not later than the clock."""
         if self.start is not None and fault.at <= self.now:
             raise Misuse(f"{fault} at {fault.at} ms: the clock is at {self.now} ms already")
         faults = (*self.faults, fault)
@@ -233,13 +236,13 @@ class PairLane:
         self.faults, self._timeline = faults, None
 
     def timeline(self, until: int) -> SimulatedTimeline:
-        """What comes to pass up to `until` (ms)."""
+        """Simulated happenings up to `until` (ms)."""
         assert self.start is not None
         schedule = self.scenario.schedule(self.start, until, self.faults)
         return simulate(schedule, seed=self.scenario.seed, start=self.start, until=until)
 
     def step(self, batch: InputBatch) -> list[Published]:
-        """Takes steps, and says what the nodes put out."""
+        """Process steps; returns the nodes' outputs."""
         if not len(batch.clock):
             return []
         clock = np.maximum.accumulate(batch.clock)
@@ -262,13 +265,14 @@ class PairLane:
         return call.out
 
     def answer(self, retrieval: Retrieval) -> dict[str, RetrievalAnswer]:
-        """The answers of the active nodes to an on-demand query, by node. What it changes is changed on all of them."""
+        """The answers of the active nodes to an on-demand query, by node. A change is made on all of them."""
         return {s.name: s.engine.answer(retrieval) for s in self.servers.values() if s.engine is not None}
 
-    # --------------------------------------------------------------------------- what comes to pass
+    # ----------------------------------------------------------------------------------- happenings
 
     def _until(self, clock: Array) -> Iterator[tuple[int, int, _Event]]:
-        """What comes to pass before which step, at which time. It goes on as each has come to pass."""
+        """Happenings in order, each with the step that it precedes and its time. Continues after each has taken effect.
+        """
         last = int(clock[-1])
         if self._timeline is None or self._known < last:
             self._timeline, self._known = self.timeline(last), last
@@ -360,7 +364,7 @@ class PairLane:
                     self._persist(server, at, time)
 
     def _work(self, call: _PairStep, server: PairServer, at: int) -> None:
-        """Lets a node's engine take what it has still to take before step number `at`, and makes its revisions."""
+        """Feed a node's engine its pending steps before step number `at`, and make its revisions."""
         if server.engine is None:
             return
         for place, revision in server.snapshots:
@@ -371,7 +375,7 @@ class PairLane:
         self._take(call, server, at, at)
 
     def _take(self, call: _PairStep, server: PairServer, end: int, at: int) -> None:
-        """Lets a node's engine take what it has to take, which is up to step number `at`, as far as `end`."""
+        """Feed the engine its pending steps before `end`; `at` is where the pending run ends."""
         if not server.todo or server.engine is None:
             return
         taken = np.concatenate(server.todo)
@@ -385,7 +389,7 @@ class PairLane:
         return frozenset({a, b}) not in self.unreachable
 
     def _delay(self, a: str, b: str) -> int:
-        """How much later (ms) what one sends to the other arrives."""
+        """Delay (ms) of messages from one to the other."""
         return self.delays.get(frozenset({a, b}), 0)
 
     def _activate(self, server: PairServer, time: int, *, replay: bool) -> list[Published]:
@@ -427,7 +431,9 @@ class PairLane:
             self._land(server, at, time)
 
     def _land(self, server: PairServer, at: int, time: int) -> None:
-        """What a node has written is in the database, or failed: it tells the passive one what is old by that."""
+        """Finish a node's write to the database, which may have failed: the passive node learns which events are now
+        old.
+        """
         assert server.writing is not None
         revision, server.writing = server.writing.revision, None
         if self._reaches(server.name, DATABASE):
@@ -447,10 +453,10 @@ class PairLane:
         if overdue:
             self._persist(server, at, time)
 
-    # --------------------------------------------------------------------------- what comes in
+    # ----------------------------------------------------------------------------------- input
 
     def _process(self, call: _PairStep, first: int, end: int) -> None:
-        """Steps between two happenings: the balancer's choice, what engines have to take, the other node's queue."""
+        """Steps between two happenings: the balancer's choice, the engines' pending input, the other node's queue."""
         if first == end:
             return
         counts, numbers = call.counts[first:end], call.numbers[first:end]
@@ -491,7 +497,8 @@ class PairLane:
         return np.full(len(counts), self.turn if serving[self.turn] else -1)
 
     def _send(self, server: PairServer, call: _PairStep, at: int, counts: Array) -> None:
-        """`sendEventsToPassiveNode`, and what the passive node keeps of it; `counts` are of the steps from `at` on."""
+        """`sendEventsToPassiveNode`, and the part that the passive node keeps; `counts` are of the steps from `at` on.
+        """
         numbers = call.numbers[at : at + len(counts)]
         any_ = counts > 0
         if not any_.any():
@@ -503,7 +510,7 @@ class PairLane:
             if reached:
                 server.sequence += int(counts.sum())
             return
-        number = server.sequence + np.cumsum(counts)  # that of the last event of each step
+        number = server.sequence + np.cumsum(counts)  # number of the last event of each step
         server.sequence += int(counts.sum())
         clock = call.clock[at : at + len(counts)]
         due = np.maximum(clock + self._delay(server.name, peer.name), peer.transit.last)
@@ -511,7 +518,7 @@ class PairLane:
         self._deliver(peer, int(clock[-1]))
 
     def _deliver(self, server: PairServer, upto: int) -> None:
-        """Lets a node have what has arrived for it up to `upto` (ms), once it does not stand still."""
+        """Deliver messages that have arrived for a node up to `upto` (ms), once it is not halted."""
         if server.halted:
             return
         for message in server.transit.take(upto):
@@ -523,7 +530,7 @@ class PairLane:
             server.queued = sum(q.events for q in server.queue)
 
     def _hold(self, server: PairServer, sent: SentEvents) -> None:
-        """`EventListMapManager`: what a passive node keeps of events that have arrived."""
+        """`EventListMapManager`: keep events that have arrived at a passive node."""
         numbers, counts = sent.first, sent.counts
         any_ = counts > 0
         fresh = any_ & (sent.number - counts + 1 > server.trimmed)
@@ -536,7 +543,7 @@ class PairLane:
             server.queued += int(counts[kept].sum())
 
     def _drop_sent(self, server: PairServer, after: int = LONG_AGO) -> None:
-        """What would arrive for a node later than `after` (ms) does not."""
+        """Drop messages that would arrive for a node later than `after` (ms)."""
         for sent in server.transit.lose(after):
             _note(self.report.unheld, Loss.UNDERWAY, sent.first, sent.counts, sent.counts > 0)
 

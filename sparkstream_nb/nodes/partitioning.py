@@ -1,4 +1,4 @@
-"""Events divided over destinations: by the hash of an attribute, as Java has it, and the part of each."""
+"""Events divided over destinations: by Java's hash of an attribute, and the part of each."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def by_hash(column: pa.Array | list[object], type: Type, nodes: int) -> Array:
 
 
 def parts(batch: InputBatch, places: Mapping[str, Array], count: int) -> list[InputBatch]:
-    """What goes to each of `count` nodes, as `part`: the rows are ordered by node once."""
+    """Divide a batch among `count` nodes, as `part` does: the rows are ordered by node once."""
     out = [InputBatch(batch.clock) for _ in range(count)]
     for stream, r in batch.rows.items():
         place = places[stream].astype(np.uint16 if count < 1 << 16 else np.int64)
@@ -62,7 +62,7 @@ def parts(batch: InputBatch, places: Mapping[str, Array], count: int) -> list[In
 
 
 def part(batch: InputBatch, places: Mapping[str, Array], node: int) -> InputBatch:
-    """What goes to one node: the whole clock, and the rows whose place it is."""
+    """The part of one node: the whole clock, and the rows whose place it is."""
     rows = {}
     for stream, r in batch.rows.items():
         index = np.flatnonzero(places[stream] == node)

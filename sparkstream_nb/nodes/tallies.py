@@ -1,4 +1,4 @@
-"""Outputs of nodes, counted against those of one node that takes everything."""
+"""Outputs of nodes, compared with the outputs of one node that takes everything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..engine.state.batch import Emitted
 
 @dataclass(frozen=True)
 class Tally:
-    """How the outputs of a stream compare with one node's."""
+    """Comparison of a stream's outputs with one node's."""
 
     same: int = 0
     lost: int = 0
@@ -83,7 +83,7 @@ def _join_counts(counts: pa.Table, shift: float) -> pa.Table:
 
 
 def _on_grid(column: pa.ChunkedArray, shift: float) -> pa.Array:
-    """Doubles rounded to thirty bits; null and what is not finite stay what they are."""
+    """Doubles rounded to thirty bits; nulls and infinite values do not change."""
     values = column.to_numpy().astype(np.float64)
     mantissa, exponent = np.frexp(values)
     points = np.ldexp(np.floor(np.ldexp(mantissa, 30) + shift), exponent - 30)

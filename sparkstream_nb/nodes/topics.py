@@ -1,9 +1,9 @@
-"""Topics between partial apps: what their writers publish becomes steps of their readers.
+"""Topics between partial apps: events that their writers publish become steps of their readers.
 
 The messaging layer keeps the order of each writer. Events of several are merged by the time at which they were
-published, then by writer, so the order depends neither on timing nor on how steps are cut into batches. What came out
-at once is one message, and arrives at once. What a timer made between two steps of the app reaches its reader before
-the later one, at the last time of its events.
+published, then by writer, so the order depends neither on timing nor on how steps are cut into batches. Events emitted
+at once are one message, and arrive at once. Events that a timer emitted between two steps of the app reach their reader
+before the later one, at the last time of these events.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from .batches import concat_columns
 
 @dataclass(frozen=True)
 class TopicLog:
-    """What one writer has published on a stream, in order: `place` is the app's step (int64[n], ascending), `ts` the
-    events' times (ms), `chunks` what came out at once."""
+    """Events that one writer has published on a stream, in order: `place` is the app's step (int64[n], ascending), `ts`
+    the events' times (ms), `chunks` the events emitted at once.
+    """
 
     stream: str
     place: Array
@@ -48,7 +49,7 @@ class TopicLog:
         )
 
     def taken(self, index: Array) -> TopicLog:
-        """Those at some positions."""
+        """The events at some positions."""
         chunks = Chunks(self.chunks.number[index], self.chunks.timed[index])
         return TopicLog(self.stream, self.place[index], self.ts[index], chunks, [taken(c, index) for c in self.columns])
 
@@ -69,9 +70,9 @@ class TopicLog:
 
 
 def with_arrivals(batch: InputBatch, before: int, writers: Sequence[TopicLog]) -> tuple[InputBatch, Array]:
-    """A reader's steps: those of the app, which hold what comes from outside, and between them those of topics; and the
-    app's step of each, int64. The clock was at `before` (ms). An app's own step comes before what arrives at its
-    time."""
+    """A reader's steps: the app's steps, which hold outside input, and between them steps from topics; with the app's
+    step of each, int64. The clock was at `before` (ms). An app's own step comes before arrivals at its time.
+    """
     count = len(batch.clock)
     writers = [w for w in writers if len(w.place)]
     if not writers:

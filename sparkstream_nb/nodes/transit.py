@@ -26,7 +26,7 @@ class SentEvents:
     due: Array
 
     def between(self, first: int, end: int) -> SentEvents:
-        """Those of the steps from number `first` to before `end`, counted from the first one here."""
+        """The steps from number `first` to before `end`, counted from the first one here."""
         number, numbers, counts, due = (a[first:end] for a in (self.number, self.first, self.counts, self.due))
         return replace(self, at=self.at + first, number=number, first=numbers, counts=counts, due=due)
 
@@ -41,7 +41,7 @@ class Trim:
 
 @dataclass
 class Transit:
-    """What is under way to a node, in the order in which it arrives. `last`: when (ms) the latest message does so."""
+    """Messages under way to a node, in order of arrival. `last`: arrival time (ms) of the latest message."""
 
     messages: list[SentEvents | Trim] = field(default_factory=list)
     last: int = LONG_AGO
@@ -52,7 +52,7 @@ class Transit:
         self.last = message.due if isinstance(message, Trim) else int(message.due[-1])
 
     def take(self, upto: int) -> Iterator[SentEvents | Trim]:
-        """What has arrived up to `upto` (ms, inclusive), in order. It is not under way any more."""
+        """Remove and yield the messages that arrive up to `upto` (ms, inclusive), in order."""
         while self.messages:
             match self.messages[0]:
                 case Trim(due=due) as message if due <= upto:

@@ -1,1 +1,1 @@
-"""What nodes put out: files, commits, and answers to retrieval queries."""
+"""Outputs of nodes: files, commits, and answers to retrieval queries."""

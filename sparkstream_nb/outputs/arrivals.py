@@ -1,6 +1,6 @@
-"""What came in on an input stream, read back from the app's inbox: the last events, and which node each went to.
+"""Input events of a stream, read back from the app's inbox: the last events, and the node that each went to.
 
-The inbox keeps what Spark is done with as the retention of the app says: of much, only the end can be read.
+The inbox keeps processed input as long as the app's retention says: of a long input, only the end can be read.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from .outputs import series_of, stamps
 @dataclass(frozen=True, eq=False)
 class Arrivals:
     """The last events of a stream. `frame`: `node` (shard id), `timestamp` (ms), then the attributes; beside an
-    attribute of that name, `event_node` and `event_timestamp`. `total`: how many came in so far. `gone`: how many of
-    them cannot be read any more; they came before those of `frame`."""
+    attribute of that name, `event_node` and `event_timestamp`. `total`: the number that came in so far. `gone`: the
+    number that can no longer be read; they came before the events in `frame`.
+    """
 
     frame: pd.DataFrame
     total: int
@@ -61,7 +62,7 @@ class InboxReader:
                     parts.append(self._frame(entries.pop(), stream, most - rows))
                     rows += len(parts[-1])
         except FileNotFoundError:
-            pass  # what came before is not kept
+            pass  # earlier events are not kept
         total = total or 0
         gone = total - rows if rows < most else 0
         frame = pd.concat(parts[::-1], ignore_index=True) if parts else pd.DataFrame(columns=self._names(stream))
@@ -72,7 +73,7 @@ class InboxReader:
         return [*stamps(names), *names]
 
     def _frame(self, entry: Any, stream: str, most: int) -> pd.DataFrame:
-        """The last `most` events of an entry. Raises FileNotFoundError where its file was dropped."""
+        """The last `most` events of an entry. Raises FileNotFoundError if its file was dropped."""
         batch = load(self.folder, entry, self.schemas)
         over = entry.over or range(self.began)
         route = Route.parse(entry.route, len(over))

@@ -46,7 +46,7 @@ from .spill import UNTAKEN
 
 
 class BatchFrame(Protocol):
-    """A micro-batch as Spark's `foreachBatch` has it: a data frame."""
+    """A micro-batch in the form of Spark's `foreachBatch`: a data frame."""
 
     def toArrow(self) -> pa.Table:
         """All rows, for which Spark does the work of the micro-batch."""
@@ -54,11 +54,12 @@ class BatchFrame(Protocol):
 
 @dataclass
 class Progress:
-    """How far an app is, shared between the thread of the streaming query and those that wait for it.
+    """Progress of an app, shared between the thread of the streaming query and those that wait for it.
 
     `batch` and `last` are the last micro-batch and entry that are committed. By node: `nodes` as of the last
-    micro-batch, `taken` events and `worked` ms of all. `errors` counts what could not be taken, `faulty` the same by
-    stream, aggregation or sink; `dropped_errors` those that are not kept any more, since the app began."""
+    micro-batch, `taken` events and `worked` ms of all. `errors` counts events that could not be processed, `faulty` the
+    same by stream, aggregation or sink; `dropped_errors` those no longer kept, since the app began.
+    """
 
     changed: threading.Condition = field(default_factory=threading.Condition)
     batch: int = -1
@@ -86,7 +87,7 @@ LOG_LINES_KEPT = 1000
 
 
 class ErrorLimit:
-    """Lets a store keep at most so many errors of an app (None: all), and tells how many were dropped."""
+    """Limits the number of errors of an app in a store to `most` (None: no limit), and counts the dropped ones."""
 
     def __init__(self, store: Store, app: str, most: int | None, progress: Progress) -> None:
         self._store, self._app, self._most, self._progress = store, app, most, progress
@@ -94,7 +95,9 @@ class ErrorLimit:
         progress.dropped_errors = store.trim_errors(app, most)
 
     def count_added(self, errors: int) -> None:
-        """So many more errors are in the store. To drop costs as much as there is: it waits for a hundredth more."""
+        """Note that `errors` more errors are in the store. Dropping costs as much as there is: it waits for a hundredth
+        more.
+        """
         self._fresh += errors
         if self._most is not None and errors and self._fresh > self._most // 100:
             self._fresh = 0
@@ -131,7 +134,7 @@ class Commit:
         clock: Callable[[], float] = time.time,
         shared: Shared | None = None,
     ) -> None:
-        """`clock` tells the seconds since 1970. Workers leave large results at a `shared` address, if there is one."""
+        """`clock` gives the seconds since 1970. Workers leave large results at a `shared` address, if there is one."""
         self.shared = shared
         self.app, self.run, self.shards = app, run, list(shards)
         self.store, self.outputs, self.progress = store, outputs, progress
@@ -143,9 +146,9 @@ class Commit:
         self.commit(from_table(frame.toArrow()), batch, began)
 
     def commit(self, rows: Iterable[Row], batch: int, began: float | None = None) -> None:
-        """Commits the rows of a micro-batch and wakes who waits for it. Raises TypeError for a row of another kind.
+        """Commits the rows of a micro-batch and wakes waiting callers. Raises TypeError for a row of another kind.
 
-        `began`: when its work began (seconds since 1970); None where that was elsewhere, and the nodes tell how long it
+        `began`: when its work began (seconds since 1970); None if that was elsewhere, and the nodes report how long it
         took.
         """
         taken_up = self.clock()
@@ -165,7 +168,7 @@ class Commit:
         for file in found.files:
             Path(file).unlink()
         if self.shared is not None and spilled:
-            with contextlib.suppress(OSError):  # what is left goes at the next start
+            with contextlib.suppress(OSError):  # the rest is removed at the next start
                 self.shared.remove(*spilled)
         nodes = {**self.progress.nodes, **found.nodes}
         if self.after.reports is not None:
@@ -184,7 +187,7 @@ class Commit:
             self.after.merging.note_commit(batch, rows_by_stream)
 
     def _gather(self, rows: Iterable[Row]) -> tuple[_Gathered, list[str]]:
-        """The rows by what is to be done with them, and the names of the files that were fetched for them."""
+        """The rows grouped by their treatment, and the names of the files that were fetched for them."""
         found, spilled = _Gathered(self.shards), []
         for row in rows:
             if self.shared is not None and isinstance(row, TableRow) and row.file:
@@ -194,7 +197,7 @@ class Commit:
         return found, spilled
 
     def _advance(self, batch: int, found: _Gathered, fresh: Mapping[str, int] | None) -> None:
-        """Moves the progress on by a micro-batch. `fresh`: its rows by stream; None where it was committed before."""
+        """Moves the progress on by a micro-batch. `fresh`: its rows by stream; None if it was committed before."""
         p = self.progress
         p.batch, p.last = max(p.batch, batch), max(p.last, found.last)
         p.nodes.update(found.nodes)
@@ -218,8 +221,9 @@ class Commit:
         return file
 
     def clear(self) -> None:
-        """Removes what workers wrote and no commit took. Only while nothing runs. Raises OSError where the address
-        cannot be reached."""
+        """Remove files that workers wrote and no commit took. Only while nothing runs. Raises OSError if the address
+        cannot be reached.
+        """
         self.outputs.clear()
         if self.shared is not None:
             self.shared.remove(*(f"spill/{name}" for name in self.shared.names("spill")))
@@ -234,8 +238,9 @@ class Commit:
 
 @dataclass
 class _Gathered:
-    """The rows of a micro-batch, by what is to be done with them. `files` hold partials, and go when those are stored.
-    `last` is the highest entry that the nodes are through with."""
+    """The rows of a micro-batch, grouped by their treatment. `files` hold partials, and go when those are stored.
+    `last` is the highest entry that the nodes have finished.
+    """
 
     shards: Sequence[str]
     streams: dict[str, list[StreamEvents]] = field(default_factory=dict)

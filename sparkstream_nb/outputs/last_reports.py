@@ -1,5 +1,6 @@
-"""The last reports of an app's nodes on the disk: what a view shows of an app that was started again, until its next
-micro-batch."""
+"""The last reports of an app's nodes on the disk: views show them for an app that was started again, until its next
+micro-batch.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ class LastReports:
             put_in_place(new, self.path)
 
     def read(self) -> dict[int, NodeReport]:
-        """The reports; nothing where there is no file, or one that is not whole."""
+        """The reports; empty if the file is missing or incomplete."""
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
             return {int(node): NodeReport.of_json(text.encode()) for node, text in found.items()}

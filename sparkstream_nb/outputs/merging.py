@@ -1,7 +1,7 @@
-"""Keeps an app's outputs small: many small files become one, and the oldest go where they are too much or too old.
+"""Keeps an app's outputs small: many small files become one, and the oldest go if they are too much or too old.
 
-A file that takes the place of others is on the disk before these go; what a crash leaves of them is not read
-(`OutputFiles.files`), and goes the next time.
+A file that takes the place of others is on the disk before these go; files that a crash leaves are not read
+(`OutputFiles.files`), and go the next time.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .outputs import OutputFile, OutputFiles, in_order, rows_of, sizes_of, table
 TOGETHER = 64
 """Micro-batches whose small files are merged at once, at least."""
 SMALL = 1_000_000
-"""Bytes of what a micro-batch put out for a stream, below which it is merged with others."""
+"""Bytes of a micro-batch's output of a stream, below which it is merged with others."""
 MANY = 1_000_000
-"""Rows after which what is kept is looked at again, however few micro-batches they were."""
+"""Rows after which the kept files are checked again, even after few micro-batches."""
 
 
 class Merging:
-    """Tidies the `outputs` of an app as it goes on."""
+    """Tidies the `outputs` of a running app."""
 
     def __init__(self, outputs: OutputFiles, retention: Retention) -> None:
         self.outputs, self.retention = outputs, retention
@@ -37,7 +37,7 @@ class Merging:
         self._since = self._rows = 0
 
     def note_commit(self, batch: int, rows: Mapping[str, int]) -> None:
-        """Micro-batch `batch` is committed, which put out so many `rows` by stream.
+        """Note that micro-batch `batch` is committed, with `rows` rows of output by stream.
 
         Its own files stay as they are: until the next one, Spark may repeat it.
         """
@@ -105,7 +105,7 @@ def _runs(batches: Sequence[list[OutputFile]]) -> Iterator[list[list[OutputFile]
 
 
 def _merge_run(folder: Path, run: Sequence[Sequence[OutputFile]]) -> None:
-    """One file in place of those of a run of micro-batches."""
+    """Merge the files of a run of micro-batches into one."""
     table = pa.concat_tables([in_order([table_of(f) for f in files]) for files in run]).combine_chunks()
     for i, field in enumerate(table.schema):
         if field.type == pa.string():

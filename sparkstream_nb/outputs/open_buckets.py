@@ -1,10 +1,10 @@
 """Aggregations as a WSO2 deployment that is partitioned by id would show them: without the buckets that are open.
 
-There a retrieval reads the database alone: the table of the duration asked for, and for a bucket of it that is not
-full yet the tables of the finer durations (Siddhi's `IncrementalAggregateCompileCondition.find`: what nodes hold in
-memory is read only where the deployment is not distributed). A node writes a bucket of the finest duration when an
-event for a later one comes. So of every shard the last bucket of the finest duration is missing from every answer. Here
-all that a micro-batch has committed is in the database, and these rows leave the open buckets out again.
+There a retrieval reads the database alone: the table of the duration asked for, and for a bucket of it that is not full
+yet the tables of the finer durations (Siddhi's `IncrementalAggregateCompileCondition.find`: the nodes' memory is read
+only if the deployment is not distributed). A node writes a bucket of the finest duration when an event for a later one
+comes. So of every shard the last bucket of the finest duration is missing from every answer. Here everything that a
+micro-batch has committed is in the database, and the functions below leave the open buckets out again.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _EVER = 1 << 62
 def closed_rows(
     store: Store, definition: AggregationDef, per: AggDuration, bounds: tuple[int, int], groups: GroupFilter, zone: str
 ) -> pa.Table:
-    """The rows of a duration by shard (`Store.read_by_shard`) with `bounds[0]` ≤ bucket < `bounds[1]` (ms), without
-    what the last bucket of the finest duration adds. A shard may have several rows for a bucket and group: they are to
-    be merged. `zone`: that of the buckets."""
+    """The rows of a duration by shard (`Store.read_by_shard`) with `bounds[0]` ≤ bucket < `bounds[1]` (ms), without the
+    share of the last bucket of the finest duration. A shard may have several rows for a bucket and group: they are to
+    be merged. `zone`: the buckets' time zone.
+    """
     table = store.read_by_shard(definition.id, per, *bounds, groups)
     calendar = Calendar(zone)
     time = EVENT_TIMESTAMP if EVENT_TIMESTAMP in table.column_names else TIMESTAMP

@@ -1,6 +1,6 @@
-"""What derived streams put out, kept as Arrow files in a folder for each stream.
+"""Outputs of derived streams, kept as Arrow files in a folder for each stream.
 
-`<batch>-<part>-<node>.arrows` has what a node put out in a micro-batch: `step`, `ts`, then the attributes, as an Arrow
+`<batch>-<part>-<node>.arrows` has a node's output in a micro-batch: `step`, `ts`, then the attributes, as an Arrow
 IPC stream. The parts of a node follow one another. A micro-batch that is replayed overwrites its files with the same
 content; files of a micro-batch that was never committed are not read. `<first>-<last>.arrows` has all of the
 micro-batches `first`..`last`, with `node` before the other columns (`merging.py`): such files take the place of many
@@ -40,7 +40,8 @@ _SIZES = b"micro-batches"
 
 @dataclass(frozen=True)
 class OutputFile:
-    """A file of a stream's outputs in the micro-batches `first`..`last`. `node` is None where it has those of all."""
+    """A file of a stream's outputs in the micro-batches `first`..`last`. `node` is None if it has all nodes' outputs.
+    """
 
     first: int
     part: int
@@ -50,7 +51,7 @@ class OutputFile:
 
     @staticmethod
     def of(path: Path) -> OutputFile:
-        """What a file's name says."""
+        """Parse a file's name."""
         numbers = [int(n) for n in path.stem.split("-")]
         if len(numbers) == 2:
             return OutputFile(numbers[0], 0, numbers[1], None, path)
@@ -69,7 +70,7 @@ class OutputPortion:
 
 @dataclass(frozen=True)
 class _Written:
-    """How many outputs there were by stream, with those that were dropped, up to micro-batch `batch`."""
+    """Number of outputs by stream, including dropped ones, up to micro-batch `batch`."""
 
     batch: int
     rows: Mapping[str, int]
@@ -90,7 +91,7 @@ class Follower(Protocol):
 
 
 class OutputFiles:
-    """The folder of an app's outputs. `shards` names the nodes. `followers` are told before outputs are dropped."""
+    """The folder of an app's outputs. `shards` names the nodes. `followers` are notified before outputs are dropped."""
 
     def __init__(self, folder: Path, shards: Sequence[str]) -> None:
         self.folder, self.shards = folder, list(shards)
@@ -103,7 +104,7 @@ class OutputFiles:
         shutil.rmtree(self.folder / UNTAKEN, ignore_errors=True)
 
     def write(self, batch: int, found: Mapping[str, Sequence[StreamEvents]]) -> None:
-        """Keeps what a micro-batch put out, by stream."""
+        """Keep the output of a micro-batch, by stream."""
         for stream, parts in found.items():
             folder = self.stream_folder(stream)
             private_folder(folder)
@@ -116,15 +117,16 @@ class OutputFiles:
                 put_in_place(new, kept)
 
     def read(self, stream: str, committed: int, last: int | None = None) -> pa.Table | None:
-        """The events of a stream in order of step and node, up to micro-batch `committed`; only the `last` so many.
+        """The events of a stream in order of step and node, up to micro-batch `committed`; with `last`, only that many
+        of the newest.
 
-        Columns: the number of the node, `step`, `ts`, then the attributes. `tidying` must be held where an app runs.
+        Columns: the number of the node, `step`, `ts`, then the attributes. `tidying` must be held if an app runs.
         """
         tables: list[pa.Table] = []
         rows = 0
         several = len(self.shards) > 1
         files = [f for f in self.files(stream) if f.last <= committed]
-        # Parts of one node follow one another; those of several must be put in order, a micro-batch at a time.
+        # Parts of one node follow one another; parts of several must be put in order, a micro-batch at a time.
         for _, group in groupby(reversed(files), key=lambda f: f.first if several else (f.first, f.part)):
             wanted = None if last is None else last - rows
             # The last rows of all nodes are among the last rows of each.
@@ -139,9 +141,9 @@ class OutputFiles:
         return whole if last is None else whole.slice(max(0, whole.num_rows - last))
 
     def after(self, stream: str, batch: int, row: int, committed: int) -> Iterator[OutputPortion]:
-        """What a stream put out from row `row` of micro-batch `batch` on, up to micro-batch `committed`.
+        """Output of a stream from row `row` of micro-batch `batch` on, up to micro-batch `committed`.
 
-        Takes `tidying` while it opens files. Raises OutputsMoved where files were merged or dropped meanwhile.
+        Takes `tidying` while it opens files. Raises OutputsMoved if files were merged or dropped meanwhile.
         """
         with self.tidying:
             found = [f for f in self.files(stream) if f.last >= batch and f.last <= committed]
@@ -160,7 +162,7 @@ class OutputFiles:
                 at += rows
 
     def count_after(self, stream: str, batch: int, row: int, committed: int) -> int:
-        """How many rows `after` has. `tidying` must be held where an app runs."""
+        """Number of rows of `after`. `tidying` must be held if an app runs."""
         out = 0
         for _, group in groupby((f for f in self.files(stream) if batch <= f.last <= committed), key=lambda f: f.first):
             for number, rows in sizes_of(list(group)):
@@ -173,7 +175,7 @@ class OutputFiles:
         return self._as_frame(self.read(stream, committed, last), names)
 
     def latest(self, stream: str, names: Sequence[str], committed: int, last: int, key: str) -> pd.DataFrame:
-        """As `frame`, of the `last` so many events only the latest of each value of the attribute `key`."""
+        """The last event for each value of the attribute `key`, among the `last` events of `frame`."""
         table = self.read(stream, committed, last)
         if table is not None:
             keys = table.column(3 + list(names).index(key)).to_pandas()
@@ -197,8 +199,9 @@ class OutputFiles:
         return pd.DataFrame(dict(zip(columns, data, strict=True)))
 
     def account(self, batch: int, rows: Mapping[str, int]) -> None:
-        """Micro-batch `batch` is committed, which put out so many `rows` by stream: counts them for `describe_lacking`.
-        A micro-batch that is repeated counts once."""
+        """Note that micro-batch `batch` is committed, with `rows` rows of output by stream: counts them for
+        `describe_lacking`. A micro-batch that is repeated counts once.
+        """
         known = self._written()
         if known.batch >= batch or not any(rows.values()):
             return
@@ -208,12 +211,13 @@ class OutputFiles:
         self._write(_WRITTEN, {"batch": batch, "rows": totals})
 
     def totals(self) -> dict[str, int]:
-        """How many outputs there were by stream in all committed micro-batches, those that were dropped included."""
+        """Number of outputs by stream in all committed micro-batches, dropped ones included."""
         return dict(self._written().rows)
 
     def describe_lacking(self) -> str | None:
-        """What is missing of the outputs that were written, in words; None where all are there. Reads the heads of all
-        files. `tidying` must be held where an app runs."""
+        """Missing parts of the written outputs, in words; None if all are there. Reads the heads of all files.
+        `tidying` must be held if an app runs.
+        """
         known = self._written()
         for stream, written in known.rows.items():
             try:
@@ -225,15 +229,17 @@ class OutputFiles:
         return None
 
     def forget(self, stream: str) -> None:
-        """Counts the outputs of a stream from what is there, from the next micro-batch on: files are about to go
-        elsewhere."""
+        """Count the outputs of a stream from its present files, from the next micro-batch on: files are about to be
+        moved.
+        """
         known = self._written()
         if stream in known.rows:
             self._write(_WRITTEN, {"batch": known.batch, "rows": {s: n for s, n in known.rows.items() if s != stream}})
 
     def _there(self, stream: str, batch: int) -> int:
-        """How many outputs a stream has up to a micro-batch, those that were dropped included. Raises SparkStreamError
-        for a file that is damaged."""
+        """Number of outputs of a stream up to a micro-batch, dropped ones included. Raises SparkStreamError
+        for a file that is damaged.
+        """
         return self.dropped_events.get(stream, 0) + sum(rows_of(f.path) for f in self.files(stream) if f.last <= batch)
 
     def _written(self) -> _Written:
@@ -249,18 +255,18 @@ class OutputFiles:
 
     @property
     def dropped_events(self) -> Mapping[str, int]:
-        """How many events of each stream are not kept any more, the oldest of them."""
+        """Number of events of each stream that are no longer kept, the oldest of them."""
         return dropped_events(self.folder)
 
     def drop(self, counts: Mapping[str, int], files: Sequence[Path]) -> None:
-        """Drops `files`, with so many events by stream."""
+        """Drop `files`, which have these `counts` of events by stream."""
         known = dropped_events(self.folder)
         self._write(_DROPPED, {s: known.get(s, 0) + counts.get(s, 0) for s in {**known, **counts}})
         for file in files:
             file.unlink()
 
     def stream_folder(self, stream: str) -> Path:
-        """Where a stream's files are."""
+        """Folder of a stream's files."""
         return self.folder / quote(stream, safe="")
 
     def files(self, stream: str) -> list[OutputFile]:
@@ -268,7 +274,7 @@ class OutputFiles:
         found = [OutputFile.of(path) for path in self.stream_folder(stream).glob("*.arrows")]
         kept: list[OutputFile] = []
         reached = -1  # by a file of all nodes
-        # What begins first and reaches furthest comes before what is in it.
+        # A file that begins first and reaches furthest comes before the files contained in it.
         for file in sorted(found, key=lambda f: (f.first, -f.last, f.part)):
             if file.last > reached:
                 kept.append(file)
@@ -285,7 +291,7 @@ def dropped_events(folder: Path) -> Mapping[str, int]:
 
 
 def stamps(names: Sequence[str]) -> list[str]:
-    """What the columns of node and time are called beside attributes called `names`."""
+    """Names of the columns of node and time beside attributes called `names`."""
     return [f"event_{own}" if own in names else own for own in ("node", "timestamp")]
 
 
@@ -307,14 +313,14 @@ def with_sizes(table: pa.Table, sizes: Sequence[tuple[int, int]]) -> pa.Table:
 
 
 def rows_of(path: Path) -> int:
-    """How many rows a file has."""
+    """Number of rows in a file."""
     with _open_file(path) as reader:
         return sum(batch.num_rows for batch in reader)
 
 
 @contextlib.contextmanager
 def _open_file(path: Path) -> Iterator[pa.RecordBatchReader]:
-    """A file of outputs. Raises SparkStreamError where it is damaged, and FileNotFoundError where it is not there."""
+    """A file of outputs. Raises SparkStreamError if it is damaged, and FileNotFoundError if it does not exist."""
     try:
         with pa.memory_map(str(path)) as source:
             yield pa.ipc.open_stream(source)
@@ -325,7 +331,7 @@ def _open_file(path: Path) -> Iterator[pa.RecordBatchReader]:
 
 
 def in_order(parts: Sequence[pa.Table]) -> pa.Table:
-    """What nodes put out in a micro-batch, in order of step and node. The first two columns are node and step."""
+    """Output of the nodes in a micro-batch, in order of step and node. The first two columns are node and step."""
     table = pa.concat_tables(parts)
     if len(parts) == 1:
         return table
@@ -333,7 +339,7 @@ def in_order(parts: Sequence[pa.Table]) -> pa.Table:
 
 
 def table_of(file: OutputFile, last: int | None = None) -> pa.Table:
-    """A file's events, only the `last` so many, with the node first; dictionaries spelt out."""
+    """A file's events, only the newest `last` if given, with the node first; dictionaries spelt out."""
     with _open_file(file.path) as reader:
         table = reader.read_all()
     if last is not None:

@@ -1,4 +1,4 @@
-"""How far the `within` of a retrieval over an aggregation reaches: why it found nothing, and which buckets it cuts."""
+"""Reach of the `within` of a retrieval over an aggregation: why it found nothing, and which buckets it cuts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ALWAYS = (-(2**62), 2**62)
 class Missed:
     """A range `asked` (ms, end not in it) of an aggregation in which no bucket of duration `per` starts.
 
-    `held`: the starts (ms) of the first and the last bucket that there are; None where there are none.
+    `held`: the starts (ms) of the first and the last bucket that exist; None if none exists.
     """
 
     aggregation: str
@@ -31,7 +31,7 @@ class Missed:
 
 
 def find_missed(plan: Plan, retrieval: Retrieval, store: Store, *, now: int) -> Missed | None:
-    """What the `within` of a retrieval over an aggregation does not reach; None where there are buckets in it."""
+    """The range of the `within` of a retrieval over an aggregation if it contains no bucket; else None."""
     assert retrieval.source is not None
     definition = plan.aggregations[retrieval.source.id]
     per, start, end = bounds_of(retrieval, definition, Services(StringPool(), Context()), now)
@@ -50,7 +50,7 @@ _HOUR = 3_600_000
 _AT_MOST: dict[AggDuration, int] = {
     "sec": 1000, "min": 60_000, "hour": _HOUR, "day": 26 * _HOUR, "month": 32 * 24 * _HOUR, "year": 367 * 24 * _HOUR,
 }  # fmt: skip
-"""So much later (ms) than a bucket's start, the next one has begun."""
+"""Longest bucket (ms) of each duration: after that time from its start, the next one has begun."""
 
 Holds = Callable[[AggDuration, int, int], bool]
 """True if there are rows of a duration in buckets that begin from one time on and before another (ms)."""
@@ -74,7 +74,7 @@ class CutBucket:
 
 
 def cuts(plan: Plan, retrieval: Retrieval, holds: Holds, *, now: int) -> list[CutBucket]:
-    """The buckets that a retrieval over an aggregation cuts, as far as they have something on the other side."""
+    """The buckets that a retrieval over an aggregation cuts, if they have rows on the other side."""
     assert retrieval.source is not None
     definition = plan.aggregations[retrieval.source.id]
     per, start, end = bounds_of(retrieval, definition, Services(StringPool(), Context()), now)

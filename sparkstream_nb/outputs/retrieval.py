@@ -47,7 +47,7 @@ of doubles may then differ in the last digit, as a database adds in any order.""
 
 @dataclass(frozen=True)
 class Retrieved:
-    """`merged` is the answer. `by_shard` is the same select over each shard's rows alone, SHARD_ID first; None where
+    """`merged` is the answer. `by_shard` is the same select over each shard's rows alone, SHARD_ID first; None if
     the rows belong to no shard. It is made when asked for; of more than `MERGED_HERE` stored rows it is read then."""
 
     merged: RetrievalAnswer
@@ -65,7 +65,7 @@ def retrieve(
 
     `now` (ms) is the clock that functions such as `currentTimeMillis()` see; None: that of this machine. `as_wso2`: of
     an aggregation that is partitioned by id, without the buckets that are open (`open_buckets`).
-    Raises SiddhiRuntimeError where `within`, `per`, `on` or the select fail.
+    Raises SiddhiRuntimeError if `within`, `per`, `on` or the select fail.
     """
     assert retrieval.source is not None
     definition = plan.aggregations[retrieval.source.id]
@@ -100,9 +100,9 @@ def retrieve(
 
 
 def _wanted_keys(retrieval: Retrieval, definition: AggregationDef) -> tuple[tuple[str, object], ...]:
-    """(group-by attribute, value) pairs that `on` demands: those of its comparisons with `==` that are joined by `and`.
+    """(group-by attribute, value) pairs that `on` demands, from its comparisons with `==` that are joined by `and`.
 
-    They only narrow down what is read; `on` is evaluated all the same.
+    They only narrow down the rows to read; `on` is evaluated all the same.
     """
     names = {g.name: g.type for g in definition.select.group_by if isinstance(g, Ref)}
     shown = {i.name: i.expr.name for i in definition.select.items if isinstance(i.expr, Ref)}
@@ -127,7 +127,7 @@ def rows_wanted(text: str) -> str:
 def merge_nodes(retrieval: Retrieval, found: Mapping[str, RetrievalAnswer], context: Context, now: int) -> Retrieved:
     """The select of a retrieval over all rows of `found`, which holds each shard's answer to `rows_wanted`.
 
-    The rows come in the order of the shards, each shard's in its own. Raises SiddhiRuntimeError where the select fails,
+    The rows come in the order of the shards, each shard's in its own. Raises SiddhiRuntimeError if the select fails,
     NotInThisBuild where it looks into a table, of which every shard has its own.
     """
     tops = [i.expr for i in retrieval.select.items] + [x for x in (retrieval.select.having,) if x is not None]

@@ -1,4 +1,4 @@
-"""What a node puts out, piece after piece, becomes rows; what is large is written to files meanwhile."""
+"""Encodes a node's output, piece after piece, as rows; large output is written to files meanwhile."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ UNTAKEN = ".new"
 
 
 class Spill:
-    """Turns what a node puts out, piece after piece, into rows. What is large goes to files under `folder`, where there
-    is one: a file per node and stream, written while the node goes on. `close` gives the rows of the files.
+    """Turns a node's output, piece after piece, into rows. Large output goes to files under `folder`, if there is one:
+    a file per node and stream, written while the node continues. `close` gives the rows of the files.
     """
 
     def __init__(self, folder: str | Path | None) -> None:

@@ -1,4 +1,4 @@
-"""Elements of an app for which the time at which an event arrives matters, apart from what its attributes say."""
+"""Elements of an app for which the time at which an event arrives matters, apart from its attributes."""
 
 from __future__ import annotations
 

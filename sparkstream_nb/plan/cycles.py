@@ -25,8 +25,9 @@ def cycles(plan: n.Plan) -> tuple[tuple[str, ...], ...]:
 
 
 def _on_cycles(after: Mapping[str, list[str]]) -> list[str]:
-    """Those that can be on a cycle: what is left when all are taken away, again and again, that nothing is before or
-    after."""
+    """Nodes that can be on a cycle: the rest after nodes with nothing before or nothing after them are removed
+    repeatedly.
+    """
     left = dict.fromkeys(after)
     before: dict[str, list[str]] = {name: [] for name in after}
     for name, following in after.items():

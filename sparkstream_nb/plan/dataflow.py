@@ -1,4 +1,5 @@
-"""Which queries of a plan write and read what: looked up, so that analyses of large apps take time by their size."""
+"""Index of the queries of a plan by the ids that they read and write, so that analyses of large apps take linear time.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +44,10 @@ class Dataflow:
         return self._of(self._touching, table)
 
     def before(self, k: int) -> list[int]:
-        """The queries, by number, that write what number `k` reads or changes; of a fault stream those that read the
-        stream whose faults it has. What only writes to a table puts out the same whoever else does."""
+        """The queries, by number, that write the inputs or targets of number `k`; for a fault stream, the queries that
+        read the stream whose faults it has. The output of a query that only writes to a table does not depend on other
+        writers.
+        """
         q = self.queries[k]
         found: set[int] = set()
         for s in sources(q):
@@ -60,7 +63,7 @@ class Dataflow:
 
 
 def _by(ids: Iterable[Iterable[str]]) -> dict[str, list[int]]:
-    """The numbers of those that have an id, by id."""
+    """Invert lists of ids: the positions of each id."""
     out: dict[str, list[int]] = {}
     for k, own in enumerate(ids):
         for id_ in own:

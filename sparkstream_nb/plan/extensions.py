@@ -1,7 +1,7 @@
 """WSO2's extensions of Siddhi by name: `extensions.toml` as typed data.
 
-Their names are known, so that an app which uses one that this build does not include is told so, and a misspelt name or
-option is told apart from it.
+Their names are known, so that the error for an extension that this build does not include differs from the error for a
+misspelt name or option.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ Kind = Literal["source", "sink", "source-mapping", "sink-mapping", "store", "scr
 
 @dataclass(frozen=True)
 class Connector:
-    """A type of sources, sinks, mappings, stores or scripts: the extension that has it, and its options; none where
-    they are not known."""
+    """A type of sources, sinks, mappings, stores or scripts: its extension, and its options; none if
+    they are not known.
+    """
 
     extension: str
     options: frozenset[str]

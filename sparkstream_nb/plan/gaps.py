@@ -37,8 +37,9 @@ GAPS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class GapUse:
-    """A place of an app that needs the gap `name`; `what` describes it for the message. `extension`: the one of WSO2's
-    that has it."""
+    """A place of an app that needs the gap `name`; `what` describes it for the message. `extension`: WSO2's extension
+    that includes it.
+    """
 
     name: str
     what: str
@@ -47,7 +48,7 @@ class GapUse:
 
     @property
     def owner(self) -> str:
-        """Words about the extension; empty where it is of none."""
+        """Words about the extension; empty if it belongs to none."""
         return "" if self.extension is None else not_included("it", self.extension)
 
 
@@ -58,12 +59,12 @@ def find_gaps(plan: n.Plan) -> tuple[GapUse, ...]:
 
 
 def refuse(plan: n.Plan) -> None:
-    """Raises NotInThisBuild for the first gap that `plan` needs; does nothing where it needs none."""
+    """Raises NotInThisBuild for the first gap that `plan` needs; does nothing if it needs none."""
     _refuse(find_gaps(plan), plan.text)
 
 
 def what_cannot_run(plan: n.Plan, lines_before: int = 0) -> str:
-    """What of `plan` this build cannot run, as words with their lines: `a partition (line 5)`; "" for nothing.
+    """Parts of `plan` that this build cannot run, as words with their lines: `a partition (line 5)`; "" for nothing.
 
     Numbers of lines count the `lines_before` the app's text.
     """
@@ -75,7 +76,7 @@ def what_cannot_run(plan: n.Plan, lines_before: int = 0) -> str:
 
 
 def found_so_far(error: NotInThisBuild, lines_before: int = 0) -> str:
-    """Words on an app that could be checked only up to a gap: what it is, and that there may be more."""
+    """Words on an app that could be checked only up to a gap: the gap, and that there may be more mistakes."""
     line = error.span.line + lines_before
     return f"no mistakes found before line {line}, where {error.message}; what follows was not checked"
 

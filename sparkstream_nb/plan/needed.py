@@ -1,9 +1,9 @@
-"""Which attributes of what comes in a plan reads: the columns of the others can stay in their file.
+"""The attributes of the input that a plan reads: the columns of the others can stay in their file.
 
-An attribute is left out only where nothing tells the difference. What shows whole events needs all attributes: sinks,
-fault streams, stream functions (`log` is one), windows that hold what is selected or evaluate texts, and a query that
-may fail for an event, as the error has the event's values. What fails beyond that (a time that no calendar has, a step
-that is set aside) asks for a value that is not there, which raises; the runner reads all columns then.
+An attribute is left out only if that makes no difference. All attributes are needed by sinks, fault streams, stream
+functions (`log` is one), windows that hold the selected attributes or evaluate texts, and a query that may fail for an
+event, as the error has the event's values. Other failures (a time that no calendar has, a step that is set aside) read
+a missing value, which raises; the runner reads all columns then.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _inputs(i: n.Input) -> Iterator[tuple[int, n.StreamInput]]:
 
 
 def _of_input(i: n.StreamInput, slot: int, exprs: Iterable[n.Expr]) -> Iterable[int]:
-    """What `exprs`, which are all of a query, and the steps of one of its inputs read of its events."""
+    """Attributes that `exprs`, the expressions of a query, and the steps of one of its inputs read of its events."""
     return _all(i.source.schema) if any(map(_sees_all, i.steps)) else _named_attributes(exprs, slot, i.source.schema)
 
 

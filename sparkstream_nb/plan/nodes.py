@@ -210,8 +210,9 @@ class StreamInput:
 
 
 RANGE = Schema.of(("_START", Type.LONG), ("_END", Type.LONG))
-"""What a join with an aggregation appends to the other side's events: the bounds in ms of `within`, the end not in it
-(`AggregationRuntime.compileExpression`)."""
+"""Columns that a join with an aggregation appends to the other side's events: the bounds in ms of `within`, end
+exclusive (`AggregationRuntime.compileExpression`).
+"""
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,7 @@ class JoinInput:
     """Slots 0 and 1. `within`/`per` only with an aggregation, and the other side's schema ends with `RANGE` then. A
     side with kind table/aggregation never triggers.
 
-    `triggers` tells for (left, right) whether an arriving event produces output (`unidirectional` clears one).
+    `triggers`: for (left, right), whether an arriving event produces output (`unidirectional` clears one).
     """
 
     left: StreamInput
@@ -316,10 +317,10 @@ class OrderItem:
 
 @dataclass(frozen=True)
 class Select:
-    """`items` is always filled, also for `select *`. `having` and `order_by` see OUTPUT, and the inputs where there are
-    several: what `order_by` names there is in `unselected`, and has the numbers after those of `items`.
+    """`items` is always filled, also for `select *`. `having` and `order_by` see OUTPUT, and the inputs if there are
+    several: attributes of the inputs that `order_by` names are in `unselected`, numbered after `items`.
 
-    `aggregates` tells whether any item contains an `Agg`.
+    `aggregates`: whether any item contains an `Agg`.
     """
 
     items: tuple[OutputItem, ...]
@@ -412,7 +413,7 @@ class Safety:
 
 @dataclass(frozen=True)
 class Query:
-    """One query. `name` is that of `@info(name=...)`, or `query1`, `query2` ... by position; `named` tells which."""
+    """One query. `name` is given by `@info(name=...)`, or `query1`, `query2` ... by position; `named` says which."""
 
     name: str
     named: bool
@@ -660,9 +661,11 @@ class Retrieval:
     output: Output | None
     text: str = field(repr=False)
     shared: bool = False
-    """True if what it reads or changes is a table that all nodes share."""
+    """True if it reads or changes a table that all nodes share."""
 
     @property
     def columns(self) -> Schema:
-        """The columns of the answer: the selected ones; for a change without a select, those of the changed table."""
+        """The columns of the answer: the selected ones; for a change without a select, the columns of the changed
+        table.
+        """
         return self.select.schema if self.output is None or self.select.items else self.output.target.schema

@@ -16,7 +16,7 @@ from . import nodes as n
 from .query_parts import UNKNOWN_REF, configured_options, connector_options
 
 _TAKEN = "1"
-"""What `${NAME}` is taken as: right as a number, and within quotes as a text."""
+"""Placeholder value of `${NAME}`: valid as a number, and within quotes as a text."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def compile_open(
 
 
 def taken(variables: Mapping[str, str], names: Collection[OpenName]) -> dict[str, str]:
-    """The variables, with what those of `names` are taken as."""
+    """The variables, with placeholder values for `names`."""
     return {**variables, **{x.name: _TAKEN for x in names if x.kind == "variable"}}
 
 

@@ -45,7 +45,7 @@ def stream_states(s: n.State) -> Iterator[n.StreamState]:
 
 
 def configured_options(ref: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """The options that the deployment defines under the name `ref`; empty where it defines none.
+    """The options that the deployment defines under the name `ref`; empty if it defines none.
 
     The one place where refs are looked up. So far they are properties of the node, `NAME.option`.
     """
@@ -53,7 +53,7 @@ def configured_options(ref: str, properties: Mapping[str, str]) -> dict[str, str
 
 
 UNKNOWN_REF = "ref.unknown"
-"""An option that a `ref` has where nobody has said what it stands for, and its checks are left to the deployment."""
+"""Option of a `ref` that is not defined yet, and whose checks are left to the deployment."""
 
 
 def is_open(connector: tree.Annotation, properties: Mapping[str, str]) -> bool:
@@ -71,7 +71,7 @@ def connector_options(connector: tree.Annotation, properties: Mapping[str, str])
 
 
 def connector_type(connector: tree.Annotation, properties: Mapping[str, str]) -> str:
-    """The type of a `@source` or `@sink`; empty where none is given."""
+    """The type of a `@source` or `@sink`; empty if none is given."""
     found = connector_options(connector, properties)
     return next((v for k, v in found.items() if k.lower() == "type"), "")
 

@@ -1,7 +1,7 @@
-"""The units of a plan's state: what is kept or begun anew as a whole when an app is changed and deployed again.
+"""The units of a plan's state: each is kept or restarted as a whole when an app is changed and deployed again.
 
 A unit is a query, a partition with all that is in it, a table, a named window, a trigger or an aggregation. Its digest
-tells whether its state fits: it covers all of its own plan, with the schemas that it reads and writes, and nothing of
+decides whether its state fits: it covers all of its own plan, with the schemas that it reads and writes, and nothing of
 other units.
 """
 
@@ -38,7 +38,9 @@ class StateUnit:
 
 
 def relevant(value: Any) -> Any:
-    """What of a part of a plan its state depends on: not comments, layout, annotations, names or shard ids."""
+    """The properties of a part of a plan on which its state depends: not comments, layout, annotations, names or shard
+    ids.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         kept = [f for f in dataclasses.fields(value) if f.compare and f.name not in _IGNORED]
         return type(value).__name__, [(f.name, relevant(getattr(value, f.name))) for f in kept]
@@ -84,7 +86,7 @@ def _counts_on(query: n.Query, window: str, *, expires: bool) -> bool:
     if all(s.id != window for s in sources(query)):
         return False
     if isinstance(query.input, n.JoinInput):
-        return True  # it holds what is in the window
+        return True  # its state is the window's contents
     if isinstance(query.input, n.StateInput):
         return False  # a pattern takes no expired events
     aggregates = any(isinstance(e, n.Agg) for x in expressions(query) for e in n.walk(x))
@@ -97,7 +99,7 @@ def aggregations_read(plan: n.Plan) -> frozenset[str]:
 
 
 def _keeps(query: n.Query) -> bool:
-    """True if a query has state: an event means the same to a plain filter whatever came before."""
+    """True if a query has state: a plain filter treats an event independently of earlier ones."""
     if not isinstance(query.input, n.StreamInput) or query.rate is not None:
         return True
     if any(isinstance(e, n.Agg) for x in expressions(query) for e in n.walk(x)):
@@ -126,7 +128,7 @@ def _digest(*parts: Any, without: str | None = None) -> str:
 
 @dataclass(frozen=True)
 class KeptUnit:
-    """A unit in the life of an app: its digest, and with which change of the app its state began (0: with the app)."""
+    """A unit in the run of an app: its digest, and with which change of the app its state began (0: with the app)."""
 
     digest: str
     since: int
@@ -135,14 +137,15 @@ class KeptUnit:
 
     @property
     def token(self) -> str:
-        """What a snapshot calls the state of the unit: another beginning is another state."""
+        """Name of the unit's state in a snapshot: another beginning is another state."""
         return f"{self.digest}.{self.since}"
 
 
 @dataclass(frozen=True)
 class UnitChanges:
-    """What becomes of the units of an app that is changed. `units` are those from then on, by key. The others are keys:
-    `kept`, `added`, `changed` (in their own text), `bound` (begun anew with another unit that is), `removed`."""
+    """Fate of the units of a changed app. `units` are the units from then on, by key. The others are keys: `kept`,
+    `added`, `changed` (in their own text), `bound` (restarted with another unit that is), `removed`.
+    """
 
     units: Mapping[str, KeptUnit]
     kept: tuple[str, ...] = ()
@@ -153,7 +156,7 @@ class UnitChanges:
 
     @property
     def keeps(self) -> bool:
-        """True if any state goes on."""
+        """True if any state continues."""
         return any(self.units[key].keeps for key in self.kept)
 
 
@@ -163,9 +166,9 @@ def units_of(plan: n.Plan) -> dict[str, KeptUnit]:
 
 
 def unit_changes(former: Mapping[str, KeptUnit], plan: n.Plan, change: int) -> UnitChanges:
-    """What becomes of the units `former` when the app is `plan` from its change number `change` on.
+    """Fate of the units `former` when the app is `plan` from its change number `change` on.
 
-    Units are matched by their names, where the text gives them; other queries and partitions by what they are, in the
+    Units are matched by their names, if the text gives them; other queries and partitions by their digests, in the
     order of the text.
     """
     units = state_units(plan)

@@ -1,4 +1,4 @@
-"""Tables in a database: where the app says they are, what a node asks of them, and what it has changed."""
+"""Tables in a database: their place as the app gives it, a node's requests for rows, and its changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .query_parts import connector_options
 
 Comparison = Literal["==", "<", "<=", ">", ">="]
 Values = tuple[Any, ...]
-"""A row's values, or those of its key, as Python has them."""
+"""A row's values, or the values of its key, as Python objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ Terms = tuple[Term, ...]
 
 @dataclass(frozen=True)
 class TableChanges:
-    """What a batch has made of a table. With a primary key `gone` are keys, and `new` rows that take the place of those
-    with their key, or come in addition; without one `gone` are rows of which no copy stays, and `new` come in addition.
+    """Changes of a table by a batch. With a primary key `gone` are keys, and `new` rows that replace the rows with
+    their key, or come in addition; without one `gone` are rows of which no copy stays, and `new` come in addition.
     """
 
     table: str
@@ -48,7 +48,7 @@ class RowSource(Protocol):
         """The rows that fulfil any of `wanted`, perhaps others too; all for None. As they were when the batch began."""
 
     def unfit(self, table: str, row: Values) -> str | None:
-        """Why the database cannot hold a row; None where it can."""
+        """Why the database cannot hold a row; None if it can."""
 
 
 @dataclass(frozen=True)

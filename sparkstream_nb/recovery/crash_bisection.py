@@ -1,10 +1,10 @@
-"""Events that end the process which works on them (out of memory, a crash), or fail with tables in a database or after
-their step, are found by trying, and set aside.
+"""Bisects a failing micro-batch to find the events that crash its worker (out of memory, a crash), or fail with tables
+in a database or after their step, and sets them aside.
 
-A process that dies says nothing, so it writes down first which steps it begins with. Where a micro-batch has failed
+A process that dies reports nothing, so it first writes down the steps that it begins with. If a micro-batch has failed
 several times (`query_recovery.py`), the query is started with `CrashBisection`: one process at a time works on
-suspected steps, a part after the other, and the part that it died of is what the next try divides. A step that fails by
-itself is set aside: its events become errors, and to the nodes it is as if they had never been there.
+suspected steps, one part after the other, and the next try divides the part in which it died. A step that fails by
+itself is set aside: its events become errors, and the nodes never see it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..system import lock, put_in_place, to_disk
 from .quarantine import errors_of, why_of
 
 PARTS = 32
-"""Into so many parts suspected steps are divided in a try."""
+"""Number of parts into which a try divides the suspected steps."""
 DIED = "the process that took it ended: out of memory, or a fault"
 _TRYING = "trying-"
 _FILE = "aside.json"
@@ -48,8 +48,9 @@ class StepRange:
 
 @dataclass(frozen=True)
 class Trying:
-    """What a process began with before it died or failed: `steps`, the query of entry `ask`, or the rest of its work on
-    `all` steps of the micro-batch, when it was through with each."""
+    """Work that a process began before it died or failed: `steps`, the query of entry `ask`, or the rest of its work on
+    `all` steps of the micro-batch, when it had finished each.
+    """
 
     steps: StepRange | None = None
     ask: int | None = None
@@ -67,9 +68,10 @@ class Aside:
 
 @dataclass(frozen=True)
 class CrashBisection:
-    """What the nodes of a query mind: the steps and the on-demand queries (numbers of their entries) that are set
-    aside; and where a micro-batch is to be taken with care, the `entries` of that, from the first to before the last
-    number, and the steps that are suspected."""
+    """Instructions for the nodes of a query: the steps and the on-demand queries (numbers of their entries) that are
+    set aside; and if a micro-batch is to be bisected, its `entries`, from the first to before the last number, and the
+    suspected steps.
+    """
 
     aside: tuple[Aside, ...] = ()
     asks: tuple[int, ...] = ()
@@ -78,14 +80,14 @@ class CrashBisection:
 
     @staticmethod
     def of(folder: Path) -> CrashBisection:
-        """What was set aside so far in the inbox `folder`."""
+        """Steps and queries set aside so far in the inbox `folder`."""
         with contextlib.suppress(FileNotFoundError):
             found = json.loads((folder / _FILE).read_text(encoding="utf-8"))
             return CrashBisection(tuple(Aside(StepRange(*s[:2]), *s[2:]) for s in found["steps"]), tuple(found["asks"]))
         return CrashBisection()
 
     def write(self, folder: Path) -> None:
-        """Keeps in the inbox what is set aside."""
+        """Write the steps and queries that are set aside into the inbox."""
         new = folder / f"{_FILE}.new"
         steps = [[a.steps.first, a.steps.end, a.why] for a in self.aside]
         write_private(new, json.dumps({"steps": steps, "asks": self.asks}).encode())
@@ -109,8 +111,9 @@ class CrashBisection:
         return any(first <= e.seq < end for e in entries)
 
     def shows(self, entries: Sequence[EventsEntry]) -> bool:
-        """True if errors may be told that have the values of events of `entries`: some of them are set aside, or may
-        be."""
+        """True if reported errors may contain the values of events of `entries`: some of them are set aside, or may
+        be.
+        """
         first, end = entries[0].step, entries[-1].step + entries[-1].steps
         found = [*(a.steps for a in self.aside), *([] if self.suspects is None else [self.suspects])]
         return self.concerns(entries) or any(s.first < end and first < s.end for s in found)
@@ -138,7 +141,7 @@ class CrashBisection:
             before = max([int(batch.clock.max()), *([] if before is None else [before])])
 
     def why(self, steps: StepRange) -> str | None:
-        """Why `steps` are set aside; None where they are not."""
+        """Why `steps` are set aside; None if they are not."""
         within = (a.why for a in self.aside if a.steps.first <= steps.first and steps.end <= a.steps.end)
         return next(within, None) if len(steps) else None
 
@@ -150,8 +153,9 @@ class CrashBisection:
 
 @dataclass(frozen=True)
 class WorkPlace:
-    """Where a process works: the inbox `folder`, its name among the processes, and whether it `tells` of events that
-    are set aside."""
+    """Place of a worker process: the inbox `folder`, its name among the processes, and whether it reports (`tells`)
+    events that are set aside.
+    """
 
     folder: Path
     who: str
@@ -165,8 +169,9 @@ def with_care(
     take: Callable[[StepsOfNode], None],
     put: Callable[[StepsOfNode, Outputs], None],
 ) -> None:
-    """Lets `take` take a piece, part by part where it is suspected, without what is set aside: that is `put` out as
-    errors."""
+    """Pass a piece to `take`, part by part if it is suspected, without the steps set aside: these are `put` out as
+    errors.
+    """
     for part, steps in care.parts(piece):
         why = care.why(steps)
         if why is not None:
@@ -192,8 +197,9 @@ def alone(folder: Path, *, when: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def record_attempt(place: WorkPlace, what: Trying) -> Iterator[None]:
-    """Writes down what a process begins with, until it is through with it; or fails with it, and then why. A database,
-    disk or Spark that fails says nothing of the events."""
+    """Write down the work that a process begins, until it is done; or, if it fails, the reason. A failure of a
+    database, disk or Spark says nothing about the events.
+    """
     file = place.folder / MARKS / f"{_TRYING}{place.who}"
     steps = what.steps or what.all
     said = {"ask": what.ask, "all": what.all is not None, "steps": None if steps is None else [steps.first, steps.end]}
@@ -213,7 +219,7 @@ def record_attempt(place: WorkPlace, what: Trying) -> Iterator[None]:
 
 
 def _elsewhere(error: Exception) -> bool:
-    """True if a database, disk or Spark has failed, and not what is done with events."""
+    """True if a database, disk or Spark has failed, and not the processing of events."""
     if "sqlalchemy" in sys.modules:
         from ..stores.sql import of_database
 
@@ -226,7 +232,7 @@ def _elsewhere(error: Exception) -> bool:
 
 
 def take_last_attempt(folder: Path) -> Trying | None:
-    """What the process that died or failed last began with, if it wrote that down; it is forgotten."""
+    """The last recorded work of the process that died or failed last, if it wrote that down; the record is removed."""
     found = None
     for file in (folder / MARKS).glob(f"{_TRYING}*"):
         with contextlib.suppress(ValueError):  # it died while it wrote

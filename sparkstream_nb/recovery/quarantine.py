@@ -1,9 +1,9 @@
-"""Events that a node cannot take are set aside, each with the reason, and the app goes on.
+"""Events that a node cannot process are set aside, each with the reason, and the app continues.
 
-What one event raises in a function is that event's error already (`engine.expressions.checks`). This is for all else
-that may happen in a step: streams that feed each other without end, more memory than there is, a fault of ours. The
-steps are halved until the one is found that fails by itself. Where it fails without its events too, what a query holds
-is to blame, and would be again at each later step: that is what is dropped then.
+Errors of one event in a function are handled in `engine.expressions.checks`. This module is for all other failures of a
+step: streams that feed each other without end, more memory than there is, a fault of ours. The steps are bisected until
+one is found that fails by itself. If it fails without its events too, the cause is a query's state, which would fail
+again at each later step: that state is dropped then.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..journal.segments import StepsOfNode
 from ..nodes.batches import between
 
 ASIDE = "set aside"
-"""What the errors of events that were set aside begin with."""
+"""Prefix of the errors of events that were set aside."""
 
 
 def taken(
@@ -25,11 +25,11 @@ def taken(
     step: Callable[[StepsOfNode], Outputs],
     mend: Callable[[StepsOfNode, str], EventError | None] = lambda p, why: None,
 ) -> Iterator[tuple[StepsOfNode, Outputs]]:
-    """`step` over a piece, or over parts of it where it raises. A step that fails by itself gives errors, and nothing
-    else: to `step`, it must be as if it had never been there.
+    """`step` over a piece, or over parts of it if it raises. A step that fails alone gives errors, and nothing else: to
+    `step`, it must be as if it had never been there.
 
-    `mend` drops what fails at such a step's time also without its events, with the reason, and returns what to say of
-    that; None where there is no such thing. The step is taken again then.
+    `mend` drops state that fails at such a step's time also without its events, with the reason, and returns an error
+    for it; None if there is no such state. The step is run again then.
     """
     try:
         yield piece, step(piece)

@@ -1,8 +1,7 @@
-"""An app whose query has failed is started again; what ends it every time is found and set aside.
+"""An app whose query has failed is started again; events that end it every time are found and set aside.
 
 The first tries are as before: a worker that was killed, or a database that was away, needs no more. From the third on,
-the nodes are told to take care (`crash_bisection.py`). An app that fails elsewhere than in its events stays failed,
-with that.
+the nodes bisect (`crash_bisection.py`). An app that fails elsewhere than in its events stays failed, with that error.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _POLLING_SECONDS = 0.5
 
 
 class Mended(Protocol):
-    """A streaming query as its mending needs it. `care` is what its nodes mind when it is begun."""
+    """A streaming query, as its recovery needs it. `care`: steps and queries set aside or suspected when it begins."""
 
     care: CrashBisection
 
@@ -32,7 +31,7 @@ class Mended(Protocol):
         """True if it runs."""
 
     def failure(self) -> str | None:
-        """Why it ended by itself; None where it did not."""
+        """The error that ended it; None if it did not end by an error."""
 
     def ended_for_good(self) -> bool:
         """True if it cannot be begun again in this process."""
@@ -41,17 +40,17 @@ class Mended(Protocol):
         """The number of the last micro-batch that is planned, and its entries: the first, and the first after it."""
 
     def attempts(self) -> int:
-        """How often the last micro-batch was begun by processes that it may have ended; 0 where it ends none."""
+        """Number of starts of the last micro-batch by processes that it may have ended; 0 if it ends none."""
 
     def begin(self) -> None:
-        """Begins it where it left off. Raises SparkStreamError where it cannot."""
+        """Begins it where it left off. Raises SparkStreamError if it cannot."""
 
     def cancel(self) -> None:
         """Ends it."""
 
 
 class QueryRecovery:
-    """Starts a query, and starts it again when it has failed. `say` tells what happened, for a person to read."""
+    """Starts a query, and starts it again when it has failed. `say` receives messages for the user."""
 
     def __init__(self, query: Mended, inbox: Path, say: Callable[[str], None]) -> None:
         self.query, self.inbox, self.say = query, inbox, say
@@ -81,8 +80,9 @@ class QueryRecovery:
                 threading.Thread(target=self._run, args=(self._ending,), name="sparkstream-mend", daemon=True).start()
 
     def leave(self, timeout: float) -> None:
-        """Looks after the query no more. A start that is under way is waited for, so many seconds; then it is undone
-        when it is through."""
+        """Stop looking after the query. A start in progress is waited for up to `timeout` seconds; after that it is
+        undone when it is through.
+        """
         self._wanted = False
         if self._ending is not None:
             self._ending.set()

@@ -1,4 +1,4 @@
-"""What groups of nodes make of a recording: what they put out, against one node that takes all and never fails."""
+"""Replay of a recording by groups of nodes: their outputs, against one node that takes all and never fails."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ Tables = dict[str, pa.Table]
 
 @dataclass(frozen=True)
 class GroupOutcome:
-    """A group's run: what became of its events, which came at `times` (int64[n], ms by the clock), and what came to
-    pass."""
+    """A group's run: the fate of its events, which came at `times` (int64[n], ms by the clock), and its happenings."""
 
     report: Report
     happenings: Sequence[Happening]
@@ -42,8 +41,9 @@ class GroupOutcome:
 
 @dataclass(frozen=True)
 class FailoverOutcome:
-    """A run of groups from clock `first` to `last` (ms): each of them; what they put out (with `node` and `replayed`),
-    and how that compares with one node's, by stream."""
+    """A run of groups from clock `first` to `last` (ms): each of them; their outputs (with `node` and `replayed`),
+    and their comparison with one node's, by stream.
+    """
 
     groups: Sequence[GroupOutcome]
     outputs: Tables
@@ -72,7 +72,7 @@ class OutputParts:
 
 
 def items_of(recording: Recording, plan: Plan) -> list[Item]:
-    """What came in, in order: events that nothing comes between as one batch, changes on demand, added faults."""
+    """Recorded input in order: consecutive events as one batch, changes on demand, added faults."""
     out: list[Item] = []
     events: list[InputBatch] = []
     faults = list(recording.faults)
@@ -98,7 +98,7 @@ def items_of(recording: Recording, plan: Plan) -> list[Item]:
 
 
 def span_of(recording: Recording) -> tuple[int, int]:
-    """The first and the last time (ms) by the clock. Raises SparkStreamError where nothing came in."""
+    """The first and the last time (ms) by the clock. Raises SparkStreamError if nothing came in."""
     clocks = [r.batch.clock for r in recording.recorded_events]
     if not clocks:
         raise SparkStreamError("Nothing came in yet: feed the app, or give a feed.")
@@ -106,7 +106,7 @@ def span_of(recording: Recording) -> tuple[int, int]:
 
 
 def truth_of(items: Sequence[Item], nodes: Nodes) -> Tables:
-    """What one node puts out."""
+    """Outputs of one node."""
     engine, found = engine_of(nodes), OutputParts()
     for item in items:
         if isinstance(item, InputBatch):
@@ -117,7 +117,7 @@ def truth_of(items: Sequence[Item], nodes: Nodes) -> Tables:
 
 
 def outcome_of(items: Sequence[Item], groups: NodeGroups, nodes: Nodes, truth: Tables) -> FailoverOutcome:
-    """What groups make of `items`, against the `truth` of one node."""
+    """Run `items` through groups, and compare the outputs with the `truth` of one node."""
     found, runs = OutputParts(), []
     for place in range(len(groups.pairs)):
         group, taken = GroupLane(groups, place, nodes.plan, lambda: engine_of(nodes)), []
@@ -142,7 +142,7 @@ def outcome_of(items: Sequence[Item], groups: NodeGroups, nodes: Nodes, truth: T
 
 
 def tallies_of(outputs: Tables, nodes: Nodes, truth: Tables) -> dict[str, Tally]:
-    """What came of each derived stream: `outputs` of all nodes, with `node` and `replayed`, against the `truth`."""
+    """Comparison of each derived stream: `outputs` of all nodes, with `node` and `replayed`, against the `truth`."""
     bare = {s: t.drop_columns(["node", "replayed"]) for s, t in outputs.items()}
     streams = [s for s in nodes.plan.streams if s in truth or s in bare]
     return {s: tally_close(truth.get(s), bare.get(s)) for s in streams}

@@ -19,8 +19,9 @@ from .study_tasks import Hashed, Input, rows_of
 
 @dataclass(frozen=True)
 class FailoverCounts:
-    """What a scenario cost: takeovers; how long (ms) nobody was active before them, together; events lost, and
-    processed twice; outputs lost, spurious and duplicated, of how many that one node puts out."""
+    """Costs of a scenario: takeovers; the total time (ms) without an active node before them; events lost, and
+    processed twice; outputs lost, spurious and duplicated, and the number of one node's outputs.
+    """
 
     takeovers: int
     gap: int
@@ -57,7 +58,7 @@ def failovers(
     tasks: Tasks, source: Input, nodes: Nodes, scenarios: Sequence[Scenario], key: str
 ) -> list[FailoverCounts]:
     """The cost of every scenario, computed by tasks on all cores. `key` names the recording and the plan
-    for workers that have them already. Raises SparkStreamError where a run fails."""
+    for workers that have them already. Raises SparkStreamError if a run fails."""
     task = _FailoverTask(scenarios, source, nodes, key)
     parts = 32 if tasks.cores is None else min(len(scenarios), 2 * tasks.cores)
     rows = rows_of(tasks, task, len(scenarios), _SCHEMA, parts=parts)

@@ -1,7 +1,7 @@
-"""What came in to an app, taken again: by one node or several, under any routing, without Spark's state.
+"""Replay of an app's input: by one node or several, under any routing, without Spark's state.
 
-A node is a function of what it takes, so a replay puts out what the app did. Events are numbered through all streams in
-the order in which they came; with lineage (`plan.reports.lineage`), outputs name the events that they were made of.
+A node is a function of its input, so a replay gives the app's output. Events are numbered through all streams in
+the order in which they came; with lineage (`plan.reports.lineage`), outputs name the events that they come from.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ class Recorded:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """What came in to an app that began with so many nodes, in order: events, and on-demand queries as texts. `faults`
-    are those that were added, each with how many items came before it."""
+    """Input of an app that began with `began` nodes, in order: events, and on-demand queries as texts. `faults`
+    are the added ones, each with the number of items before it.
+    """
 
     items: Sequence[Recorded | str]
     schemas: Mapping[str, Schema]
@@ -67,7 +68,7 @@ class Recording:
 
     @property
     def events(self) -> int:
-        """How many events there are."""
+        """Number of events."""
         return sum(len(r.ts) for x in self.recorded_events for r in x.batch.rows.values())
 
     @cached_property
@@ -88,7 +89,7 @@ class Recording:
 
 
 def read_recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, last: int | None = None) -> Recording:
-    """What the inbox in `folder` has kept, up to entry `last`. Raises SparkStreamError where some of it is gone."""
+    """Read the inbox in `folder`, up to entry `last`. Raises SparkStreamError if some of it is gone."""
     if CrashBisection.of(folder).aside:
         raise SparkStreamError(
             "Some of what came in ended the processes that took it, and was set aside; here it would do so again. "
@@ -116,8 +117,9 @@ def read_recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, l
 
 
 def planned_faults(folder: Path, schemas: Mapping[str, Schema]) -> tuple[int | None, list[Fault]]:
-    """When (ms) the clock of the app with the inbox `folder` began, None where it has not; and the faults that were
-    added to those of its scenario. Raises FileNotFoundError where the beginning is not kept any more."""
+    """Starting time (ms) of the clock of the app with the inbox `folder`, None if it has not started; and the faults
+    added to its scenario's. Raises FileNotFoundError if the beginning is no longer kept.
+    """
     first: int | None = None
     faults = []
     for at, line in lines(folder, 0):
@@ -139,8 +141,9 @@ def _number_event(entry: EventsEntry, batch: InputBatch, number: int) -> Recorde
 
 @dataclass(frozen=True)
 class Way:
-    """How events are routed: as they were (`route` None), or over `nodes` by a route. As they were, a leader is one of
-    the nodes; else there is one more."""
+    """Routing of a replay: as recorded (`route` None), or over `nodes` by a route. As recorded, a leader is one of the
+    nodes; else it is an additional one.
+    """
 
     nodes: int
     route: str | None = None
@@ -162,15 +165,16 @@ ONE = Way(1, "round_robin")
 
 @dataclass
 class NodeReplay:
-    """A node's outputs: what each derived stream got from it, in parts, each with the clock (ms) at its steps; and what
-    it adds to each aggregation (`engine.state.batch.Outputs.partials`)."""
+    """A node's outputs: for each derived stream its parts, each with the clock (ms) at its steps; and its additions to
+    each aggregation (`engine.state.batch.Outputs.partials`).
+    """
 
     node: int
     streams: dict[str, list[tuple[Emitted, Array]]] = field(default_factory=dict)
     partials: dict[str, list[pa.Table]] = field(default_factory=dict)
 
     def rows(self, stream: str) -> Iterator[tuple[int, int, list[Any]]]:
-        """(clock when it was put out, timestamp, values) of a stream's events; both times in ms."""
+        """(clock when it was emitted, timestamp, values) of a stream's events; both times in ms."""
         for emitted, clock in self.streams.get(stream, []):
             for at, (ts, values) in zip(clock[emitted.step].tolist(), emitted.rows(), strict=True):
                 yield at, ts, values
@@ -178,9 +182,10 @@ class NodeReplay:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of a replay: the plan of all of them, where their clocks start, whether scripts may run, what one event
-    may ask for; and the queries that a leader has (None: there is no leader). Where `plan` has lineage, `untraced` is
-    the app's own."""
+    """The nodes of a replay: the plan of all of them, the start of their clocks, whether scripts may run, the limits of
+    one event; and the queries that a leader has (None: there is no leader). If `plan` has lineage, `untraced` is the
+    app's own.
+    """
 
     plan: Plan
     start: int | None = None
@@ -194,11 +199,11 @@ class Nodes:
         return NodeEngine(plan, shard=shard, allow_scripts=self.scripts, start=self.start, limits=self.limits)
 
     def with_tracing(self, *, every: bool = False) -> Nodes:
-        """The same nodes, whose outputs name what they were made of; `every`: as in `with_lineage`."""
+        """The same nodes, whose outputs carry their lineage; `every`: as in `with_lineage`."""
         return replace(self, plan=with_lineage(self.plan, every=every), untraced=self.plan)
 
     def split_plans(self, way: Way) -> LeaderSplit | None:
-        """The plans of nodes and leader; None where there is no leader."""
+        """The plans of nodes and leader; None without a leader."""
         if self.led is None or way == ONE:
             return None
         led = self.led if way.route is None else led_by(self.plan, way.route)
@@ -206,7 +211,7 @@ class Nodes:
 
 
 def replay_nodes(recording: Recording, way: Way, nodes: Nodes) -> list[NodeReplay]:
-    """Every node's outputs. Raises what the engine does for an app that it cannot run."""
+    """Every node's outputs. Raises the engine's errors for an app that it cannot run."""
     out = []
     places = [None if isinstance(x, str) or way == ONE else way.places(recording, x) for x in recording.items]
     parts = nodes.split_plans(way)
@@ -237,11 +242,11 @@ def replay_nodes(recording: Recording, way: Way, nodes: Nodes) -> list[NodeRepla
 
 
 Merged = dict[tuple[str, int, tuple[Any, ...]], list[Any]]
-"""Rows of an aggregation: by duration, start of the bucket (ms) and group, the values of what it selects."""
+"""Rows of an aggregation: by duration, start of the bucket (ms) and group, the selected values."""
 
 
 def merged_rows(replays: Sequence[NodeReplay], definition: AggregationDef, nodes: Nodes) -> Merged:
-    """What an aggregation holds when all nodes' shares are merged."""
+    """Rows of an aggregation when all nodes' shares are merged."""
     out: Merged = {}
     tables = [t for r in replays for t in r.partials.get(definition.id, [])]
     if not tables:

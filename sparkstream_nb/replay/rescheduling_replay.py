@@ -1,4 +1,4 @@
-"""What the nodes of a fully distributed app make of a recording, against one node that takes all and never fails."""
+"""Replay of a recording by the nodes of a fully distributed app, against one node that takes all and never fails."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from .replay import Nodes
 
 @dataclass(frozen=True)
 class DistributedOutcome:
-    """A run from clock `first` to `last` (ms): what became of each partial app's events, what came to pass, what the
-    nodes put out (with `node` and `replayed`), and how that compares with one node's, by stream."""
+    """A run from clock `first` to `last` (ms): the fate of each partial app's events, the happenings, the nodes'
+    outputs (with `node` and `replayed`), and their comparison with one node's, by stream.
+    """
 
     reports: Mapping[str, InstanceReport]
     happenings: Sequence[Happening]
@@ -31,7 +32,7 @@ class DistributedOutcome:
 
 
 def distributed_outcome(items: Sequence[Item], app: Distributed, nodes: Nodes, truth: Tables) -> DistributedOutcome:
-    """What the nodes make of `items`, against the `truth` of one node."""
+    """Run `items` through the nodes, and compare the outputs with the `truth` of one node."""
     lane = DistributedLane(
         nodes.plan,
         app,

@@ -1,4 +1,5 @@
-"""What-if: what came in, taken by many numbers of nodes under many routings, with outputs counted against one node's.
+"""What-if studies: an app's input replayed by many numbers of nodes under many routings, with outputs compared with one
+node's.
 
 Each combination is a task; on Spark, all are one job. A Python worker reads the recording and computes the truth once.
 """
@@ -26,7 +27,7 @@ _SCHEMA = "way int, stream string, same long, lost long, spurious long, duplicat
 
 @dataclass(frozen=True)
 class Input:
-    """A recording on disk: the inbox in `folder` up to entry `last`, of an app that began with so many nodes."""
+    """A recording on disk: the inbox in `folder` up to entry `last`, of an app that began with `began` nodes."""
 
     folder: str
     schemas: Mapping[str, Schema]
@@ -34,13 +35,13 @@ class Input:
     last: int
 
     def read(self) -> Recording:
-        """Raises SparkStreamError where the beginning is not kept any more."""
+        """Raises SparkStreamError if the beginning is not kept any more."""
         return read_recording(Path(self.folder), self.schemas, self.began, last=self.last)
 
 
 @dataclass(frozen=True)
 class RoutingOutcome:
-    """What a way of routing makes of a recording: a tally by derived stream, and how many events each node took."""
+    """Outcome of a way of routing a recording: a tally by derived stream, and the number of events of each node."""
 
     way: Way
     tallies: Mapping[str, Tally]
@@ -80,7 +81,7 @@ def _prepare_worker(source: Hashed, nodes: Hashed) -> tuple[Recording, dict[str,
 
 @dataclass(frozen=True)
 class Hashed:
-    """A value that is told from others by a key."""
+    """A value that is distinguished from others by a key."""
 
     key: str
     value: Any = None
@@ -126,7 +127,7 @@ def _rows(way: int, found: RoutingOutcome) -> pa.RecordBatch:
 
 
 def rows_of(tasks: Tasks, task: Task, count: int, schema: str, *, parts: int) -> list[dict[str, Any]]:
-    """The rows of a study, `count` runs of it in so many `parts`. Raises SparkStreamError where it fails."""
+    """The rows of a study, `count` runs of it in `parts` parts. Raises SparkStreamError if it fails."""
     try:
         return list(tasks.each(task, count, schema, tasks=parts).to_pylist())
     except TaskFailed as e:
@@ -135,7 +136,7 @@ def rows_of(tasks: Tasks, task: Task, count: int, schema: str, *, parts: int) ->
 
 def run_study(tasks: Tasks, source: Input, nodes: Nodes, ways: Sequence[Way], key: str) -> list[RoutingOutcome]:
     """The outcome of every way, each computed by a task. `key` names the recording and the plan for workers that have
-    them already. Raises SparkStreamError where a replay fails."""
+    them already. Raises SparkStreamError if a replay fails."""
     # Those with most nodes take longest: they begin first.
     ordered = sorted(ways, key=lambda w: -w.nodes)
     task = _StudyTask(ordered, source, nodes, key)

@@ -26,7 +26,7 @@ _ENGINE, _SPARK = "engine.warm", "app.warm"
 
 
 def kind_of(master: str | None) -> Kind:
-    """What runs an app on a master. The state of nodes is in another form for each kind."""
+    """Kind of the runner for a master. The form of the nodes' state differs by kind."""
     return "inline" if master == INLINE else "spark"
 
 
@@ -46,8 +46,9 @@ def ahead_of(master: str | None) -> tuple[str, ...]:
 
 
 def session(master: str | None) -> Session:
-    """Where apps on a master run. Raises SparkUnavailable as `spark.session.spark_session` does, and where pyspark is
-    not installed, or it or the Spark at the master is too old."""
+    """The session for apps on a master. Raises SparkUnavailable as `spark.session.spark_session` does, and if pyspark
+    is not installed, or it or the Spark at the master is too old.
+    """
     if master == INLINE:
         from .inline import InlineSession
 
@@ -67,8 +68,9 @@ def session(master: str | None) -> Session:
 
 
 def checkpoint_of(kind: Kind, home: Path, shared: Shared | None) -> Checkpoint:
-    """The checkpoint of the life with the folder `home`, and its folder at a shared address, if any. Raises
-    SparkStreamError where it cannot be read."""
+    """The checkpoint of the run with the folder `home`, and its folder at a shared address, if any. Raises
+    SparkStreamError if it cannot be read.
+    """
     return InlineCheckpoint(home / "checkpoint") if kind == "inline" else SparkCheckpoint.of(home, shared)
 
 

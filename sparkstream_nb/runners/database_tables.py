@@ -1,9 +1,9 @@
 """Tables in databases, as a node's micro-batch sees them.
 
 A node takes its turn with the tables (`stores.tables.Turn`) from the first row that it asks for to the end of its
-micro-batch: nodes see one another's changes whole, one after the other. What it has read is kept in a file, since Spark
-may repeat a micro-batch whose changes the databases have by then: a repeated batch reads what it read at first, and
-changes nothing. So what a node puts out, its state and the tables agree, and each change is made once.
+micro-batch: nodes see one another's changes whole, one after the other. The rows that it has read are kept in a file,
+since Spark may repeat a micro-batch whose changes the databases have by then: a repeated batch reads the same rows as
+the first time, and changes nothing. So a node's output, its state and the tables agree, and each change is made once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _open(blob: bytes) -> list[SqlTables]:
 
 @dataclass(frozen=True)
 class BatchOf:
-    """A micro-batch of one node: the life of the app, the node's number, and what tells the batch from others."""
+    """A micro-batch of one node: the run of the app, the node's number, and the identity of the batch."""
 
     run: str
     node: int
@@ -73,7 +73,7 @@ class NodeTables:
         self._began = False
 
     def fetch(self, table: str, wanted: Sequence[Terms] | None) -> Sequence[Values]:
-        """As `RowSource.fetch`; in a repeated batch the rows of the first time."""
+        """`RowSource.fetch`; in a repeated batch the rows of the first time."""
         self._begin()
         if self._again is not None:
             return self._again.pop(0)
@@ -82,7 +82,7 @@ class NodeTables:
         return rows
 
     def unfit(self, table: str, row: Values) -> str | None:
-        """As `RowSource.unfit`."""
+        """`RowSource.unfit`."""
         from ..stores.tables import why_unfit
 
         return why_unfit(self._tables[self._owner[table]], table, row)
@@ -106,7 +106,7 @@ class NodeTables:
             )
 
     def _kept(self) -> dict[str, Any] | None:
-        """What this batch read when it ran before; None where it did not."""
+        """Rows that this batch read when it ran before; None if it did not."""
         try:
             kept: dict[str, Any] = json.loads(self._files.get(self._file))
         except FileNotFoundError:
@@ -142,8 +142,8 @@ class NodeTables:
 
 
 def with_tables(blob: bytes, batch: BatchOf, files: FileStore, work: Callable[[NodeTables], T]) -> T:
-    """Runs `work` with the tables of a node, again from its beginning where a database was busy or gone. What a batch
-    reads is kept among `files`.
+    """Run `work` with the tables of a node, again from its beginning if a database was busy or gone. The rows that a
+    batch reads are kept among `files`.
 
     `work` ends by `NodeTables.end`. Raises StoreError as `SqlTables.tried` does.
     """

@@ -1,7 +1,7 @@
 """Apps in one process, without Spark: for tests, continuous integration and a first look.
 
-An app has a thread. It follows the inbox as Spark's source does, works on what needs no state, then on one node after
-the other, and commits, with the functions that Spark's workers call. No JVM is started, and pyspark is not imported.
+An app has a thread. It follows the inbox as Spark's source does, does the stateless work, then one node after the
+other, and commits, with the functions that Spark's workers call. No JVM is started, and pyspark is not imported.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Stopped(BaseException):
 
 
 class InlineSession:
-    """Where apps run in this process. A `protocol.Session`."""
+    """A `protocol.Session` whose apps run in this process."""
 
     about = ABOUT
     cores = places = 1
@@ -209,7 +209,7 @@ class _MicroBatches:
         return True
 
     def _rows(self, planned: Planned) -> tuple[list[Row], list[BufferedState]]:
-        """What the nodes put out in a micro-batch, and their states after it."""
+        """Output of the nodes in a micro-batch, and their states after it."""
         given: dict[int, list[Row]] = {}
         for share in self.planner.shares(planned.start, planned.end):
             with alone(self.nodes.folder, when=self.app.care.concerns(share.entries)):
@@ -225,5 +225,5 @@ class _MicroBatches:
 
 
 def _cause(error: BaseException) -> str:
-    """What went wrong, in the line that a traceback of Spark's would give."""
+    """Cause of an error, in the line that a traceback of Spark's would give."""
     return cause_of("".join(traceback.format_exception(error)))

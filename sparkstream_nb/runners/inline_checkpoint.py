@@ -1,4 +1,4 @@
-"""How far an app without Spark is, and the state of its nodes: an SQLite database in the folder of the app's life.
+"""Progress of an app without Spark, and the state of its nodes: an SQLite database in the folder of the app's run.
 
 A micro-batch is planned in one transaction, and done, with the nodes' new state, in another one after its commit. So a
 crash between the two leaves a micro-batch that is repeated on the former state, as Spark's checkpoint does.
@@ -45,7 +45,7 @@ class InlineCheckpoint:
     """The checkpoint in a folder. A `protocol.Checkpoint`; `open` it to write."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises SparkStreamError where what is there cannot be read."""
+        """Raises SparkStreamError if an existing checkpoint cannot be read."""
         self.folder, self.file = folder, folder / _FILE
         self._lock = threading.RLock()
         self._database: sqlite3.Connection | None = None
@@ -74,7 +74,7 @@ class InlineCheckpoint:
         self._state = bool(database.execute("SELECT count(*) FROM nodes").fetchone()[0])
 
     def open(self) -> None:
-        """Opens it to be written to. Raises SparkStreamError where what is there cannot be read."""
+        """Open it for writing. Raises SparkStreamError if an existing checkpoint cannot be read."""
         with self._lock:
             if self._database is not None:
                 return
@@ -88,13 +88,13 @@ class InlineCheckpoint:
             self._database = database
 
     def close(self) -> None:
-        """Closes it. What was read of it is still told."""
+        """Close it. Progress that was read from it is still available."""
         with self._lock:
             if self._database is not None:
                 self._database.close()
                 self._database = None
 
-    # ------------------------------------------------------------------------------------------------------- how far
+    # ------------------------------------------------------------------------------------------------------ progress
 
     def read_progress(self) -> CheckpointProgress:
         last = self._last
@@ -153,7 +153,7 @@ class InlineCheckpoint:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Raises OSError where the database cannot be written."""
+        """Raises OSError if the database cannot be written."""
         with self._lock:
             database = self._database
             assert database is not None, "a checkpoint that is not open"
@@ -170,7 +170,7 @@ class InlineCheckpoint:
                 raise OSError(f"{self.file} cannot be written: {error}") from error
 
     def one(self, query: str, *values: object) -> tuple[object, ...] | None:
-        """The first row of a query; None where there is none. Raises OSError where it cannot be read."""
+        """The first row of a query; None if there is none. Raises OSError if it cannot be read."""
         with self._lock:
             assert self._database is not None, "a checkpoint that is not open"
             try:
@@ -181,7 +181,7 @@ class InlineCheckpoint:
 
 @dataclass
 class BufferedState:
-    """The state of a node in a micro-batch: what changes is written when that is done. A `NodeState`."""
+    """The state of a node in a micro-batch: changes are written when that is done. A `NodeState`."""
 
     checkpoint: InlineCheckpoint
     node: int
@@ -213,7 +213,7 @@ class BufferedState:
             self._gone.add(digest)
 
     def write(self, database: sqlite3.Connection) -> None:
-        """Writes what has changed."""
+        """Write the changes."""
         if self._version is None:
             return
         database.execute("INSERT OR REPLACE INTO nodes VALUES (?, ?, ?)", (self.node, *self._version))

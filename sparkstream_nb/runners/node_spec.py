@@ -1,4 +1,4 @@
-"""What a node is, and what a runner gives it to work with. Loads neither the engine nor Spark."""
+"""Definition of a node, and of its work as a runner passes it on. Loads neither the engine nor Spark."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class NodeSpec:
     """A node as the workers need it: number `index` of its app, which began with `count` nodes.
 
     `plan` is pickled, so that it is unpickled only where an engine is made. The node's clock starts at `start` (ms;
-    None: with the first event or tick). `tables` is `database_tables.pack_tables`, empty where no table is in a
-    database. A node with a `duty` is the leader, and one of `groups` has another node to take over: these take all
-    events. Of the nodes of a distributed app the first one computes all. `limits`: what one event may ask for. `tokens`
-    name the parts of its state (`plan.state_units.state_tokens`), where the app may be changed and go on; else the plan
-    is always the same.
+    None: with the first event or tick). `tables` is `database_tables.pack_tables`, empty if no table is in a database.
+    A node with a `duty` is the leader, and one of `groups` has another node to take over: these take all events. Of the
+    nodes of a distributed app the first one computes all. `limits`: bounds on what one event may use. `tokens` name the
+    parts of its state (`plan.state_units.state_tokens`), if the app may be changed and continue; else the plan is
+    always the same.
     """
 
     node: int
@@ -50,17 +50,16 @@ class NodeSpec:
 
 
 class NodeState(Protocol):
-    """The state of one node, as its runner keeps it: a version, what was noted with it, and pieces by their digests."""
+    """The state of one node, as its runner keeps it: a version, its note, and pieces by their digests."""
 
     def version(self) -> tuple[str, str] | None:
-        """The version, and what was noted with it: the digests of the pieces in order, as JSON; None before the first
-        micro-batch."""
+        """The version, and its note: the digests of the pieces in order, as JSON; None before the first micro-batch."""
 
     def set_version(self, version: str, digests: str) -> None:
         """Sets both. It counts when the micro-batch is done."""
 
     def piece(self, digest: str) -> bytes | None:
-        """The piece of a digest; None where it is missing."""
+        """The piece of a digest; None if it is missing."""
 
     def put_piece(self, digest: str, piece: bytes) -> None:
         """Adds a piece."""
@@ -71,14 +70,14 @@ class NodeState(Protocol):
 
 @dataclass(frozen=True)
 class NodeWork:
-    """How nodes work on their entries, whatever the runner.
+    """The work of nodes on their entries, for any runner.
 
     The nodes are `specs`, by key, and their entries come from the inbox in `folder`. Large outputs go to the folder
-    `outputs`, if any. `run` tells apart the lives of an app. An engine stays in memory between micro-batches where
-    `keep` is set. An error of the engine ends the micro-batch; with `isolate` it is a row of kind `failure`, and the
-    other nodes go on. `care`: what the nodes mind besides (None: nothing). With a `shared` address the workers do not
-    see the folders, and take and leave there what would be in them. `check` is called between two pieces of work, and
-    raises what ends the micro-batch.
+    `outputs`, if any. `run` distinguishes the runs of an app. An engine stays in memory between micro-batches if `keep`
+    is set. An error of the engine ends the micro-batch; with `isolate` it is a row of kind `failure`, and the other
+    nodes continue. `care`: steps and queries set aside or suspected (None: none). With a `shared` address the workers
+    do not see the folders, and use the address in their place. `check` is called between two pieces of work, and raises
+    the error that ends the micro-batch.
     """
 
     run: str

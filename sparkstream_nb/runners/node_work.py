@@ -1,9 +1,8 @@
-"""What a node does with the entries of a micro-batch, and how it keeps its state.
+"""A node's work on the entries of a micro-batch, and the storing of its state.
 
-The state is what the engine saves, in pieces; a piece that is there already is not written again, and mostly not even
-read (`engine/columnar/blocks.py`).
-What a process keeps in memory between micro-batches is only a short cut: it is used where its version is the one that
-the runner's state (`NodeState`) holds, else the engine is restored from that.
+The engine saves its state in pieces; a piece that is there already is not written again, and mostly not even read
+(`engine/columnar/blocks.py`). Engines that a process keeps in memory between micro-batches are only a cache: one is
+used if its version equals the version in the runner's state (`NodeState`), else the engine is restored from that.
 """
 
 from __future__ import annotations
@@ -130,7 +129,7 @@ def _make_distributed(spec: NodeSpec, app: Distributed, plan: Plan) -> Engine:
 
 
 def work_off(p: NodeWork, state: NodeState, key: int, given: Iterable[Row]) -> list[Row]:
-    """The results of a node's entries, and what only passes through, in the rows that its runner brings."""
+    """The results of a node's entries, and of rows that only pass through, in the rows that its runner brings."""
     try:
         return _take(p, state, key, given)
     except Exception as error:
@@ -140,15 +139,16 @@ def work_off(p: NodeWork, state: NodeState, key: int, given: Iterable[Row]) -> l
 
 
 def release(run: str) -> None:
-    """Lets go of the engines that this process keeps for a life of an app."""
+    """Drop the engines that this process keeps for a run of an app."""
     for kept in [k for k in list(_engines) if k[0] == run]:
         _engines.pop(kept, None)
 
 
 @dataclass
 class _NodeInput:
-    """What a node gets in a micro-batch: entries in order, its parts of them by their first entry, rows that pass
-    through, how many events those were, and when it began to take them."""
+    """Input of a node in a micro-batch: entries in order, its parts of them by their first entry, rows that pass
+    through, the number of their events, and when it began to take them.
+    """
 
     entries: list[Entry] = field(default_factory=list)
     parts: dict[int, rows.NodePart] = field(default_factory=dict)
@@ -220,7 +220,7 @@ def _restore_engine(p: NodeWork, state: NodeState, key: int) -> _LiveEngine:
     # Taken out while it works: an engine that fails half-way must not be found again.
     kept = _engines.pop((p.run, key), None)
     spec = p.specs[key]
-    # An app that is deployed again goes on with its state, also under other limits, or with other queries.
+    # An app that is deployed again continues with its state, also under other limits, or with other queries.
     if kept is None or not p.keep or stored is None or (kept.version, kept.spec) != (stored[0], spec):
         kept = _LiveEngine("", _engine(spec), [], spec)
         if stored is not None:
@@ -233,9 +233,9 @@ def _restore_engine(p: NodeWork, state: NodeState, key: int) -> _LiveEngine:
 def _run(
     p: NodeWork, state: NodeState, key: int, kept: _LiveEngine, given: _NodeInput, tables: NodeTables | None = None
 ) -> list[Row]:
-    """Takes the entries of a micro-batch, commits what that changes in tables of a database, and stores the state.
+    """Process the entries of a micro-batch, commit the changes in tables of a database, and store the state.
 
-    Where that fails, it begins again and sets events aside that cannot be taken. A database may be the cause; then it
+    If that fails, it begins again and sets aside events that cannot be processed. A database may be the cause; then it
     is not known which event is.
     """
     try:
@@ -289,7 +289,7 @@ def _run_engine(
 
 
 def _the_rest(p: NodeWork, spec: NodeSpec, entries: Sequence[Entry]) -> contextlib.AbstractContextManager[None]:
-    """What is left when a node is through with its entries, which is of all their steps."""
+    """Record of the remaining work when a node has finished its entries; it concerns all their steps."""
     if not _care(p).concerns(entries):
         return contextlib.nullcontext()
     steps = StepRange(entries[0].step, entries[-1].step + entries[-1].steps)
@@ -321,7 +321,8 @@ def _steps(
     p: NodeWork, kept: _LiveEngine, entries: list[EventsEntry], parts: Mapping[int, rows.NodePart], out: list[Row], *,
     careful: bool,
 ) -> tuple[int, int]:  # fmt: skip
-    """Lets the engine take events; how many steps and events those were. `careful`: sets aside what it cannot take."""
+    """Run events through the engine; returns the numbers of steps and events. `careful`: sets aside events that fail.
+    """
     engine, spec = kept.engine, kept.spec
     if not spec.takes_all:
         entries = [e for e in entries if not e.over or spec.index in e.over]
@@ -332,7 +333,7 @@ def _steps(
         return 0, 0
     schemas = {s: d.source.schema for s, d in engine.plan.streams.items()}
     several = sum(e.steps for e in entries) > (JOINED_STEPS if parts else journal.STEPS_PER_PIECE)
-    # Errors tell all values of what is set aside.
+    # Errors contain all values of events that are set aside.
     read = None if careful or p.isolate or _care(p).shows(entries) else _plan(spec)[2]
     if parts:
         found = pieces_of(
@@ -391,15 +392,16 @@ def _take_pieces(
 
 
 def _without(kept: _LiveEngine, spec: NodeSpec, piece: segments.StepsOfNode, why: str) -> EventError | None:
-    """Drops what a query, partition, window or trigger holds, if a node fails at a step's time because of that; what to
-    say of it, or None. `why`: how it failed."""
+    """Drop the state of a query, partition, window or trigger if a node fails at a step's time because of it; returns
+    an error for it, or None. `why`: how it failed.
+    """
     engine, tokens = kept.engine, spec.tokens
     if not isinstance(engine, NodeEngine) or tokens is None:
         return None
     before, now = engine.snapshot(), InputBatch(piece.batch.clock, {})
 
     def restore_rest(without: Collection[str]) -> Engine | None:
-        """The node without the states of these units; None where that fails as well."""
+        """The node without the states of these units; None if that fails as well."""
         tried, found = _engine(spec), _engine(spec)
         assert isinstance(tried, NodeEngine)
         assert isinstance(found, NodeEngine)
@@ -425,7 +427,7 @@ def _without(kept: _LiveEngine, spec: NodeSpec, piece: segments.StepsOfNode, why
 
 
 def _droppable(plan: Plan) -> Iterator[frozenset[str]]:
-    """Units of state that may begin anew, each with those that are bound to it; then all of them."""
+    """Units of state that may be restarted, each with the units bound to it; then all of them."""
     bound = bound_units(plan)
     keys = [u.key for u in state_units(plan) if u.keeps and u.kind not in ("table", "aggregation")]
     for key in keys:
@@ -479,7 +481,7 @@ def _piece(state: NodeState, digest: str) -> bytes:
 
 
 def _answer_retrieval(engine: Engine, spec: NodeSpec, entry: Ask) -> list[Row]:
-    """The node's answer; of a distributed app, that of each node which runs what is asked for."""
+    """The node's answer; in a distributed app, the answer of each node that runs the queried source."""
     found = _answer(engine, spec, entry)
     if not isinstance(found, Mapping):
         found = {spec.node: found}

@@ -1,6 +1,6 @@
-"""What an app asks of whatever runs it: Spark, or this process.
+"""Protocol between an app and its runner: Spark, or this process.
 
-A `Session` is where the work of apps runs: one for each master. Of it an app gets its `Runner`, which carries its
+A `Session` is the place of the work of apps: one for each master. It gives an app its `Runner`, which carries its
 micro-batches: it plans them over the inbox, works on them, keeps the nodes' state, and hands the results to the commit.
 """
 
@@ -26,20 +26,21 @@ from .node_spec import NodeSpec
 OLD_PARTITIONS = 32
 """The partitions of an app that earlier versions began, where it began with as many nodes or more."""
 STOP_SECONDS = 1.5
-"""How long a person who stops something waits: under two seconds with all that is around it."""
+"""Longest wait of a user who stops something: under two seconds in all."""
 
 
 @dataclass(frozen=True)
 class NodeLayout:
-    """Where nodes live: the key of each, and the number of partitions they are spread over."""
+    """Placement of nodes: the key of each, and the number of partitions they are spread over."""
 
     keys: tuple[int, ...]
     partitions: int
 
     @staticmethod
     def of(nodes: int, began: int, partitions: int | None) -> NodeLayout:
-        """That of an app which began with `began` nodes over `partitions` (None: it is of an earlier version). Spark
-        keeps the number of partitions for good, and a node its key."""
+        """The layout of an app that began with `began` nodes over `partitions` (None: it is of an earlier version).
+        Spark keeps the number of partitions for good, and a node its key.
+        """
         if partitions is None:
             partitions = min(began, OLD_PARTITIONS)
         return NodeLayout(tuple(keys_apart(nodes, partitions)), partitions)
@@ -47,11 +48,11 @@ class NodeLayout:
 
 @dataclass(frozen=True)
 class Job:
-    """The work of an app: its name, the folder `home` of its life `run` (with `inbox`, `outputs` and `checkpoint`), its
+    """The work of an app: its name, the folder `home` of its run `run` (with `inbox`, `outputs` and `checkpoint`), its
     nodes, the schemas of its streams, and the commit. A micro-batch has `rows` events at most; `retention` says how
-    much of the past the inbox keeps. A `mirror` puts the inbox at a shared address, where Spark's machines do not see
-    `home`. The nodes are spread over so many `partitions`
-    (`NodeLayout.of`)."""
+    much of the past the inbox keeps. A `mirror` puts the inbox at a shared address, if Spark's machines do not see
+    `home`. The nodes are spread over `partitions` partitions (`NodeLayout.of`).
+    """
 
     name: str
     home: Path
@@ -66,15 +67,15 @@ class Job:
 
     @property
     def layout(self) -> NodeLayout:
-        """Where its nodes live."""
+        """Placement of its nodes."""
         return NodeLayout.of(len(self.specs), self.specs[0].count, self.partitions)
 
 
 class Checkpoint(Protocol):
-    """How far a runner is, as its folder says. All raise SparkStreamError where that cannot be read."""
+    """Progress of a runner, as its folder says. All methods raise SparkStreamError if that cannot be read."""
 
     def read_progress(self) -> CheckpointProgress:
-        """How far the runner is."""
+        """Read the runner's progress."""
 
     def planned_batch(self) -> tuple[int, tuple[int, int]]:
         """The number of the last micro-batch that is planned, and its entries: the first, and the first after it."""
@@ -83,7 +84,7 @@ class Checkpoint(Protocol):
         """(number of the last micro-batch that is done, its last entry); -1 for none."""
 
     def done_offset(self) -> Offset | None:
-        """The place in the journal at which what is done ends; None where nothing is."""
+        """The place in the journal after the last done entry; None if none is done."""
 
 
 class Runner(Protocol):
@@ -94,47 +95,49 @@ class Runner(Protocol):
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """How far it is on disk."""
+        """Its checkpoint on disk."""
 
     @property
     def active(self) -> bool:
         """True if it runs."""
 
     def begin(self, care: CrashBisection) -> None:
-        """Begins where it left off. `care` is what the nodes mind. Raises SparkStreamError where it cannot."""
+        """Begin where it left off. `care`: steps and queries set aside or suspected. Raises SparkStreamError if it
+        cannot.
+        """
 
     def notify_arrival(self) -> None:
         """Something has come in."""
 
     def failure(self) -> str | None:
-        """Why it ended by itself; None where it did not."""
+        """The error that ended it; None if it did not end by an error."""
 
     def ended_for_good(self) -> bool:
         """True if it cannot be begun again in this process."""
 
     def attempts(self) -> int:
-        """How often the micro-batch that is planned and not done was begun, where what it does may have ended this
-        process; 0 where it cannot have."""
+        """Number of starts of the micro-batch that is planned and not done, if its work may have ended this process; 0
+        if it cannot have.
+        """
 
     def settle(self) -> None:
-        """Commits what a runner that has ended has handed over."""
+        """Commit the results that a runner has handed over before it ended."""
 
     def cancel(self) -> None:
         """Ends it, and does not wait for that."""
 
     def stop(self, timeout: float) -> bool:
-        """Ends it. Returns within `timeout` seconds: False where it is still busy."""
+        """End it. Returns within `timeout` seconds: False if it is still busy."""
 
     def wait_for_end(self, timeout: float) -> bool:
-        """Waits until one that was stopped has let go of all that it held; False after `timeout` seconds."""
+        """Wait until a stopped one has released all that it held; False after `timeout` seconds."""
 
     def last_commit(self) -> tuple[int, int]:
-        """(number of the last micro-batch that is committed as far as the runner knows, its last entry); -1 for
-        none."""
+        """(number of the last micro-batch known to the runner as committed, its last entry); -1 for none."""
 
 
 class Session(Tasks, Protocol):
-    """Where the work of apps runs: micro-batches, and tasks of feeds and studies."""
+    """Place of the work of apps: micro-batches, and tasks of feeds and studies."""
 
     @property
     def places(self) -> int:
@@ -143,13 +146,13 @@ class Session(Tasks, Protocol):
 
     @property
     def about(self) -> str | None:
-        """What a person has to know of apps that run there; None where there is nothing."""
+        """Note for the users of apps that run there; None if there is none."""
 
     def runner(self, job: Job) -> Runner:
-        """The runner of an app. Raises SparkStreamError where the session has ended."""
+        """The runner of an app. Raises SparkStreamError if the session has ended."""
 
     def tag_tasks(self, tag: str) -> AbstractContextManager[None]:
-        """Marks the tasks started inside, for `interrupt`. Raises SparkStreamError where the session has ended."""
+        """Marks the tasks started inside, for `interrupt`. Raises SparkStreamError if the session has ended."""
 
     def interrupt(self, tag: str) -> None:
         """Cancels the tasks that have the tag."""

@@ -1,8 +1,7 @@
-"""What is done where the inbox is read, by as many tasks as there are pieces of it: events are divided by node, and
-what of an app needs no state is worked on.
+"""Stateless work at the inbox, by as many tasks as there are pieces of input: events are divided by node, and the
+stateless part of an app runs.
 
-The results of that pass through the node to the commit, together with the journal's entries that the node itself works
-on.
+The results pass through the node to the commit, together with the journal's entries that the node itself works on.
 """
 
 from __future__ import annotations
@@ -40,17 +39,17 @@ from .node_spec import NodeSpec
 
 _APPS = "apps.pickle"
 _apps_seen: dict[str, list[SourceApp | None]] = {}
-"""What this process took from shared addresses, by digest."""
+"""Apps that this process read from shared addresses, by digest."""
 
 
 @dataclass(frozen=True)
 class SourceApp:
-    """What the source knows of an app: the key and the number of every node, the schemas of its streams, and the part
-    of its plan without state for each node (None for one that takes all events; empty where there is none). Large
-    results go to the folder `outputs`. With `trace`, an error of the engine is a row of kind `failure`. `start` is that
-    of the nodes (`NodeSpec`). The app began with `began` nodes. What is set aside (`care`) becomes errors here where it
-    `tells`, as no node works on events; else the nodes tell. `limits` are the nodes'. Where it `divides`, events are
-    divided by node here. `needed`: the attributes that are read here, or by a node to which its part goes; None: all.
+    """The source's data on an app: the key and the number of every node, the schemas of its streams, and the part of
+    its plan without state for each node (None for one that takes all events; empty if there is none). Large results go
+    to the folder `outputs`. With `trace`, an error of the engine is a row of kind `failure`. `start` is the nodes'
+    (`NodeSpec`). The app began with `began` nodes. Events set aside (`care`) become errors here if it `tells`, as no
+    node works on events; else the nodes report them. `limits` are the nodes'. If it `divides`, events are divided by
+    node here. `needed`: the attributes that are read here, or by a node to which its part goes; None: all.
     """
 
     keys: tuple[int, ...]
@@ -113,8 +112,9 @@ def options_of(
     rows_per_trigger: int = ROWS_PER_TRIGGER,
     retention: Retention | None = None,
 ) -> dict[str, str]:
-    """The source's options, for apps by their number in the journal. What they are is written into the folder. By
-    default, nothing is kept that is done with."""
+    """The source's options, for apps by their number in the journal. The apps are written into the folder. By
+    default, no input is kept that is done with.
+    """
     new = folder / ".apps.new"
     write_private(new, pickle.dumps(list(apps)))
     put_in_place(new, folder / _APPS)
@@ -144,7 +144,7 @@ def rows_of(folder: Path, share: TaskShare) -> Iterator[pa.RecordBatch]:
 
 
 def rows_at(shared: Shared, digest: str, share: TaskShare) -> Iterator[pa.RecordBatch]:
-    """As `rows_of`, of an inbox at a shared address."""
+    """`rows_of` for an inbox at a shared address."""
     if digest not in _apps_seen:
         _apps_seen.clear()
         _apps_seen[digest] = pickle.loads(apps_at(shared, digest))
@@ -162,7 +162,9 @@ def rows_at(shared: Shared, digest: str, share: TaskShare) -> Iterator[pa.Record
 
 
 def _elsewhere(app: SourceApp, folder: Path) -> SourceApp:
-    """The app with its files in another folder. What it divides is whole: nodes there have no file to read again."""
+    """The app with its files in another folder. Parts that it divides have all columns: nodes there have no file to
+    read again.
+    """
     return replace(app, outputs=str(folder / "outputs"), needed=None if app.divides else app.needed)
 
 
@@ -182,8 +184,9 @@ def work_off_share(
     folder: Path, app: SourceApp, share: TaskShare, check: Callable[[], None] | None = None
 ) -> list[tuple[int, Row]]:
     """An app's rows, each with its key: consecutive entries for every node that does not rest, its part of their
-    events, and the results of what needs no state. `check` is called between two pieces of work, and raises what ends
-    it."""
+    events, and the results of stateless work. `check` is called between two pieces of work, and raises the error that
+    ends it.
+    """
     count = len(app.keys)
     resting = {k for k in range(count) if app.nodes[k] in share.resting and app.care == CrashBisection()}
     work = _TaskWork(folder, app, [0] * count, resting)
@@ -196,8 +199,9 @@ def work_off_share(
 
 @dataclass
 class _TaskWork:
-    """The work of a task of an app's: `events` counts those of each node, and `resting` has the nodes that none has
-    reached so far."""
+    """The work of a task of an app: `events` counts the events of each node, and `resting` has the nodes that none has
+    reached so far.
+    """
 
     folder: Path
     app: SourceApp
@@ -239,8 +243,9 @@ class _TaskWork:
 
 
 def _may_leave_out(app: SourceApp, run: Sequence[EventsEntry]) -> bool:
-    """True if columns of these entries may be left out: no error tells their values, and where a node finds that it
-    needs all after all, it can read the files, as events in entries do not go to it."""
+    """True if columns of these entries may be left out: no error contains their values, and if a node needs all columns
+    after all, it can read the files, as events in entries do not go to it.
+    """
     return not app.care.shows(run) and not (app.divides and any(e.file is None for e in run))
 
 
@@ -253,8 +258,9 @@ def _results(
     folder: Path, app: SourceApp, k: int, plan: Plan, piece: segments.StepsOfNode,
     whole: Callable[[], Sequence[segments.StepsOfNode]] | None,
 ) -> list[Row]:  # fmt: skip
-    """What node number `k` of an app puts out for a piece, as far as no state is needed. `whole` gives the piece with
-    the columns that are left out of it."""
+    """Stateless output of node number `k` of an app for a piece. `whole` gives the piece with the columns that are left
+    out of it.
+    """
 
     def step(part: segments.StepsOfNode) -> Outputs:
         clock = max((t for t in (app.start, part.before) if t is not None), default=None)

@@ -1,4 +1,4 @@
-"""The stream of an app's micro-batches, whatever runs them: started, mended, waited for, stopped."""
+"""The stream of an app's micro-batches, for any runner: starting, recovery, waiting, stopping."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Stream:
 
     @property
     def progress(self) -> Progress:
-        """How far the app is."""
+        """The app's progress."""
         return self.job.commit.progress
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """How far the runner is on disk."""
+        """The runner's checkpoint on disk."""
         return self.runner.checkpoint
 
     @property
@@ -36,15 +36,15 @@ class Stream:
         return self.runner.active
 
     def start(self) -> None:
-        """Starts the runner where it does not run, and keeps it running. Raises SparkStreamError where it cannot."""
+        """Starts the runner where it does not run, and keeps it running. Raises SparkStreamError if it cannot."""
         self.mending.start()
 
     def begin(self) -> None:
-        """Begins where it left off, with `care`. Raises SparkStreamError where it cannot."""
+        """Begins where it left off, with `care`. Raises SparkStreamError if it cannot."""
         self.runner.begin(self.care)
 
     def failure(self) -> str | None:
-        """Why it ended by itself; None where it did not."""
+        """The error that ended it; None if it did not end by an error."""
         return self.runner.failure()
 
     def ended_for_good(self) -> bool:
@@ -52,7 +52,7 @@ class Stream:
         return self.runner.ended_for_good()
 
     def attempts(self) -> int:
-        """As `Runner.attempts`."""
+        """`Runner.attempts`."""
         return self.runner.attempts()
 
     def cancel(self) -> None:
@@ -62,7 +62,7 @@ class Stream:
     def wait(self, seq: int, timeout: float | None = None, tell: Callable[[], None] | None = None) -> bool:
         """Waits until entry `seq` is committed. False after `timeout` seconds. Calls `tell` five times a second.
 
-        Raises SparkStreamError where the stream ended before that.
+        Raises SparkStreamError if the stream ended before that.
         """
         end = None if timeout is None else time.monotonic() + timeout
         progress = self.progress
@@ -70,7 +70,7 @@ class Stream:
             with progress.changed:
                 if progress.last >= seq:
                     return True
-                # A runner that fails wakes nobody, hence the short wait.
+                # A runner that fails notifies no waiter, hence the short wait.
                 progress.changed.wait(0.2)
                 if progress.last >= seq:
                     return True
@@ -88,12 +88,12 @@ class Stream:
                 return False
 
     def stop(self, timeout: float = STOP_SECONDS) -> bool:
-        """Cancels the work. Returns within `timeout` seconds: False where the runner is still busy ending it."""
+        """Cancels the work. Returns within `timeout` seconds: False if the runner is still busy ending it."""
         self.mending.leave(timeout)
         return self.runner.stop(timeout)
 
     def wait_for_end(self, timeout: float = 60.0) -> bool:
-        """Waits until a stream that was stopped has let go of its files and all else that it held."""
+        """Wait until a stopped stream has closed its files and released all that it held."""
         return self.runner.wait_for_end(timeout)
 
     def next_unplanned(self) -> int:
@@ -105,6 +105,5 @@ class Stream:
         return self.checkpoint.planned_batch()
 
     def last_commit(self) -> tuple[int, int]:
-        """(number of the last micro-batch that is committed as far as the runner knows, its last entry); -1 for
-        none."""
+        """(number of the last micro-batch known to the runner as committed, its last entry); -1 for none."""
         return self.runner.last_commit()

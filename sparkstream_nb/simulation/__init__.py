@@ -1,1 +1,1 @@
-"""Deployments as data, and what comes to pass in them: faults, elections, takeovers. No Spark, no threads, no clock."""
+"""Deployments as data, and their simulation: faults, elections, takeovers. No Spark, no threads, no clock."""

@@ -1,8 +1,8 @@
 """Election through a database, step by step as WSO2's servers do it.
 
-The rules are those of `RDBMSCoordinationStrategy` (carbon-coordination): every node runs two loops. One writes its
-heartbeat; a member's checks the coordinator's as well, and takes its place where it is too old, the coordinator's finds
-nodes that are new or silent. The other reads what these have written down as events. Nothing here reads a clock.
+The rules follow `RDBMSCoordinationStrategy` (carbon-coordination): every node runs two loops. One writes its
+heartbeat; a member's checks the coordinator's as well, and takes its place if it is too old, the coordinator's finds
+nodes that are new or silent. The other reads their records as events. Nothing here reads a clock.
 
 A run of a loop is one exchange with the database. On a slow link it takes effect later, with the time of its begin: a
 heartbeat that is written late is older for the others by that.
@@ -20,12 +20,13 @@ from .topology import Coordination
 
 NEVER = 1 << 62
 LATE = 1
-"""How late (ms) a loop comes back: a thread does not wake early. It decides who notices first that a coordinator which
-missed the database once has renewed nothing for 5 × 5000 ms: mostly that node itself."""
+"""Delay (ms) of a loop: a thread does not wake early. It decides who notices first that a coordinator which
+missed the database once has renewed nothing for 5 × 5000 ms: mostly that node itself.
+"""
 
 
 class Change(Enum):
-    """What the nodes of a group are told through the database."""
+    """Changes that the nodes of a group read in the database."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -56,7 +57,7 @@ class GroupTables:
 
 
 class CoordinationListener(Protocol):
-    """What a server makes of its coordination."""
+    """A server's reactions to its coordination."""
 
     def handle_join(self, node: str, now: int) -> None:
         """The node has started, and there is a coordinator."""
@@ -101,7 +102,7 @@ class Coordinators:
         self.cut: set[str] = set()
         """Nodes that do not reach the database."""
         self.delays: dict[str, int] = {}
-        """How much later (ms) what a node exchanges with the database takes effect."""
+        """Delay (ms) after which a node's exchange with the database takes effect."""
         self.listener: CoordinationListener
 
     def begin_settled(self, now: int) -> None:
@@ -134,14 +135,14 @@ class Coordinators:
         member.beat_began, member.polls = None, False
 
     def resume(self, name: str, now: int) -> None:
-        """A node that stood still goes on: what fell due meanwhile runs at once, in an order that the seed decides."""
+        """A halted node resumes: loops that fell due meanwhile run at once, in an order that the seed decides."""
         member = self.members[name]
         first = self.rng.randrange(2)
         member.next_beat = max(member.next_beat, now + first)
         member.next_poll = max(member.next_poll, now + 1 - first)
 
     def next_at(self, halted: set[str]) -> int:
-        """When (ms) the next loop runs, of nodes that do not stand still."""
+        """Time (ms) of the next loop, of nodes that are not halted."""
         awake = (m for m in self.members.values() if m.name not in halted)
         return min((min(m.next_beat, m.next_poll) for m in awake), default=NEVER)
 
@@ -156,7 +157,7 @@ class Coordinators:
                 self._run_poll(member, now)
 
     def quiet(self, now: int) -> bool:
-        """True if nothing will change until something happens from outside: heartbeats are all that there is."""
+        """True if nothing will change without an outside event: only heartbeats are left."""
         db, oldest = self.database, self.figures.oldest
         leaders = [m for m in self.members.values() if m.coordinates]
         return (
@@ -185,7 +186,7 @@ class Coordinators:
                 self.database.coordinator_at = m.next_beat - beat
 
     def _delay(self, member: Member) -> int:
-        """How long (ms) a run that begins now is under way; 0 also for one that fails at once."""
+        """Duration (ms) of a run that begins now; 0 also for one that fails at once."""
         return 0 if member.name in self.cut else self.delays.get(member.name, 0)
 
     def _run_beat(self, member: Member, now: int) -> None:
@@ -217,7 +218,7 @@ class Coordinators:
         db.changes.pop(member.name, None)
         row = db.heartbeats.get(member.name)
         if row is not None and began - row.at < self.figures.oldest and db.coordinator == member.name:
-            member.coordinates = True  # it comes back before anybody has missed it
+            member.coordinates = True  # it comes back before it is missed
             db.coordinator_at = began
         member.joining = False
         member.next_beat = max(began + self.figures.heartbeat + LATE, now)
@@ -225,8 +226,7 @@ class Coordinators:
         self.listener.handle_join(member.name, now)
 
     def _beat(self, member: Member, began: int, now: int) -> None:
-        """`runCoordinationElectionTask`: whatever it raises makes the node a member. All ages are taken from its
-        begin."""
+        """`runCoordinationElectionTask`: any exception makes the node a member. All ages are taken from its begin."""
         if member.name in self.cut:
             member.coordinates = False
             return

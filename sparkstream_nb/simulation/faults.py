@@ -1,7 +1,7 @@
-"""What happens to a deployment: faults, each at a virtual time (ms), and schedules of them.
+"""Faults of a deployment, each at a virtual time (ms), and schedules of them.
 
 A pause stops a node and keeps its memory, as a long collection of garbage does. A cut keeps two ends from reaching each
-other: two nodes, a node and the database, a node and the clients. A slow link delays what two ends send to each other.
+other: two nodes, a node and the database, a node and the clients. A slow link delays messages between two ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .topology import CLIENTS, DATABASE, Pair
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens at `at` (ms)."""
+    """A fault at `at` (ms)."""
 
     at: int
 
@@ -57,7 +57,7 @@ class Restart(Fault):
 
 @dataclass(frozen=True)
 class Pause(Fault):
-    """The node stands still until `until` (ms)."""
+    """The node is halted until `until` (ms)."""
 
     node: str
     until: int
@@ -92,12 +92,12 @@ class Slow(Fault):
     several on one link the slowest counts.
 
     Database: one run of a loop (heartbeat, poll, start) is one exchange, which takes effect and ends `by` after its
-    begin, with the times that the node read at its begin. A revision is in the database `by` after it was made. What a
-    node has under way there is a transaction: it is lost if the node dies, and waits while the node stands still.
+    begin, with the times that the node read at its begin. A revision is in the database `by` after it was made. A
+    node's exchange under way there is a transaction: it is lost if the node dies, and waits while the node is halted.
 
-    Nodes: what the active one sends arrives `by` later, in order. It arrives also if the sender dies: an operating
-    system delivers what a process has handed to it, and such a link is long, not jammed. It is lost if the link is cut,
-    or if the receiver dies or takes over before it arrives.
+    Nodes: messages of the active one arrive `by` later, in order. They arrive also if the sender dies: an operating
+    system delivers data that a process has handed to it, and such a link is long, not jammed. They are lost if the link
+    is cut, or if the receiver dies or takes over before they arrive.
 
     A link to the clients cannot be slow, as an event's own time is the time at which a node takes it.
 

@@ -15,8 +15,9 @@ PARTITIONED, ROUND_ROBIN, BROADCAST = "partitioned", "roundRobin", "broadcast"
 
 @dataclass(frozen=True)
 class Distribution:
-    """How the events of a stream are divided over the groups, as a distributed sink of Siddhi's does it: by the hash of
-    attribute `key` ("partitioned"), in turn over those that are there ("roundRobin"), or to all ("broadcast")."""
+    """Division of the events of a stream among the groups, as by a distributed sink of Siddhi: by the hash of
+    attribute `key` ("partitioned"), in turn over the groups that are there ("roundRobin"), or to all ("broadcast").
+    """
 
     strategy: str = ROUND_ROBIN
     key: str | None = None
@@ -27,8 +28,9 @@ class Distribution:
 
 @dataclass(frozen=True)
 class NodeGroups:
-    """Groups of two nodes, and what happens to each. `streams`: how a partitioning layer divides the events of each
-    stream over them; those that are not named go in turn. Raises `Misuse` where two nodes or groups have one name."""
+    """Groups of two nodes, with the faults of each. `streams`: how a partitioning layer divides the events of each
+    stream over them; those that are not named go in turn. Raises `Misuse` if two nodes or groups have one name.
+    """
 
     scenarios: tuple[Scenario, ...]
     streams: tuple[tuple[str, Distribution], ...] = ()
@@ -69,8 +71,9 @@ class NodeGroups:
         return next(i for i, p in enumerate(self.pairs) if node in p.nodes)
 
     def meant(self, fault: Fault) -> tuple[Fault, ...]:
-        """A fault as those of single nodes: a group that is cut off or slow is each of its nodes. Raises `Misuse` for a
-        name that is neither a node nor a group."""
+        """A fault as faults of single nodes: a group that is cut off or slow is each of its nodes. Raises `Misuse` for
+        a name that is neither a node nor a group.
+        """
         if isinstance(fault, Linked):
             for near, far in ((fault.a, fault.b), (fault.b, fault.a)):
                 if len(self.pairs) > 1 and near in self.names and far in (CLIENTS, DATABASE):
@@ -82,7 +85,7 @@ class NodeGroups:
         return (fault,)
 
     def of(self, place: int, faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
-        """Those of `faults` that happen to group number `place`. Raises `Misuse` as `meant`."""
+        """The `faults` that happen to group number `place`. Raises `Misuse` as `meant`."""
         meant = [f for fault in faults for f in self.meant(fault)]
         return tuple(f for f in meant if self.place(next(n for n in f.nodes if n in self.nodes)) == place)
 
@@ -92,7 +95,7 @@ class NodeGroups:
         return any(s.faults for s in self.scenarios)
 
     def check(self, start: int, until: int, more: tuple[Fault, ...]) -> None:
-        """Raises `Misuse` for faults that are impossible on top of those that are planned; times as in `schedule`."""
+        """Raise `Misuse` for faults that are impossible in addition to the planned ones; times as in `schedule`."""
         for place, scenario in enumerate(self.scenarios):
             scenario.schedule(start, until, self.of(place, more))
 
@@ -105,8 +108,9 @@ def groups_of(
     rate: float = 0.0,
     streams: tuple[tuple[str, Distribution], ...] = (),
 ) -> NodeGroups:
-    """Groups, and what happens to them: `faults` (ms from the start on), and `rate` random ones for each ten minutes in
-    the mean, in each group. Raises `Misuse` for faults that are impossible."""
+    """Groups with their faults: `faults` (ms from the start on), and `rate` random ones for each ten minutes in
+    the mean, in each group. Raises `Misuse` for faults that are impossible.
+    """
     bare = NodeGroups(tuple(Scenario(p, seed) for p in pairs), streams)
     own = [bare.of(i, faults) for i in range(len(pairs))]
     return NodeGroups(tuple(Scenario(p, seed, f, rate) for p, f in zip(pairs, own, strict=True)), streams)

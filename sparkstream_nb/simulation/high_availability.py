@@ -1,7 +1,7 @@
 """Minimum high availability, simulated: who is active from when to when, given the faults.
 
-The rules are those of `HAManager` and `HAEventListener` (carbon-analytics) over the coordination of `coordination.py`.
-`simulate` is a function of its arguments alone, and what it says up to some time does not depend on how far it runs.
+The rules follow `HAManager` and `HAEventListener` (carbon-analytics) over the coordination of `coordination.py`.
+`simulate` is a function of its arguments alone, and its result up to some time does not depend on how far it runs.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from .topology import DATABASE
 
 
 def simulate(schedule: Schedule, *, seed: int = 0, start: int, until: int) -> SimulatedTimeline:
-    """What comes to pass in a pair from `start` to `until` (ms, inclusive). It begins with both nodes up, the first one
-    active; `seed` decides when in its interval each loop of a node runs."""
+    """Simulate a pair from `start` to `until` (ms, inclusive). It begins with both nodes up, the first one
+    active; `seed` decides when in its interval each loop of a node runs.
+    """
     run = _PairSimulation(schedule, seed, start)
     run.upto(until)
     return run.timeline

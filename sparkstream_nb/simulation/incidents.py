@@ -13,9 +13,10 @@ Made = tuple[Pair, tuple[Fault, ...]]
 
 
 def _two_active(pair: Pair) -> Made:
-    """The active node stands still, and comes back without its database: its heartbeats are void by then and the other
-    one takes over, but it takes itself for the active one until its own polls have failed for as long. Clients send to
-    both in turn."""
+    """The active node is halted, and comes back without its database: its heartbeats are void by then and the other
+    one takes over, but it regards itself as the active one until its own polls have failed for as long. Clients send to
+    both in turn.
+    """
     c, at = pair.coordination, _late(pair)
     still = max(c.oldest - c.heartbeat, 1)
     faults = (Pause(at, pair.nodes[0], at + still), Cut(at, pair.nodes[0], DATABASE, at + 3 * c.oldest))
@@ -29,12 +30,12 @@ def _both_passive(pair: Pair) -> Made:
 
 
 def _repeated_outputs(pair: Pair) -> Made:
-    """The active node dies late in its interval of persistence: what it put out since is put out once more."""
+    """The active node dies late in its interval of persistence: its output since then is repeated."""
     return pair, (Kill(_late(pair), pair.nodes[0]),)
 
 
 def _sent_to_passive(pair: Pair) -> Made:
-    """The load balancer sends to both nodes in turn: every second request is nobody's."""
+    """The load balancer sends to both nodes in turn: every second request is lost."""
     return replace(pair, balancer="round_robin"), ()
 
 

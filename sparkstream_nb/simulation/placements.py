@@ -1,5 +1,6 @@
-"""What comes to pass in a fully distributed deployment besides what `timeline` has: who leads, which node is there, and
-which partial app runs where."""
+"""Simulated spans of a fully distributed deployment besides `timeline`: who leads, which node is there, and
+which partial app runs where.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +99,7 @@ class RunSpan:
 
 
 def run_spans(happenings: Iterable[Happening], until: int) -> list[RunSpan]:
-    """Which partial app runs where when, up to `until` (ms), in the order in which they begin."""
+    """Spans in which each partial app runs on a node, up to `until` (ms), in order of their beginnings."""
     since: dict[tuple[str, str], int] = {}
     out: list[RunSpan] = []
 
@@ -122,8 +123,9 @@ def run_spans(happenings: Iterable[Happening], until: int) -> list[RunSpan]:
 
 
 def leader_spans(happenings: Iterable[Happening], until: int) -> list[RunSpan]:
-    """Which manager leads when, as spans of an app called "leader". A manager that another one has replaced may not
-    know of that yet."""
+    """Spans in which each manager leads, as spans of an app called "leader". A manager that another one has replaced
+    may not know of that yet.
+    """
     out: list[RunSpan] = []
     leads: tuple[str, int] | None = None
     for h in happenings:

@@ -42,14 +42,15 @@ def _lost_leader(cluster: ResourceCluster, node: str) -> Made:
 
 
 def _paused_leader(cluster: ResourceCluster, node: str) -> Made:
-    """The leading manager stands still until another one leads, and then looks after its own copy of the pool."""
+    """The leading manager is halted until another one leads, and then looks after its own copy of the pool."""
     long = cluster.coordination.oldest + 10 * cluster.heartbeat
     return cluster, (Pause(_late(cluster), cluster.managers[0], _late(cluster) + long),)
 
 
 def _below_minimum(cluster: ResourceCluster, node: str) -> Made:
-    """A node is away and as many are needed as there were: the app waits, what runs of it elsewhere runs on, and when
-    the node is back all of it begins once more."""
+    """A node is away and as many are needed as there were: the app waits, its parts elsewhere keep running, and when
+    the node is back all of it begins once more.
+    """
     there = len(cluster.nodes) - len(cluster.receivers)
     faults = (Kill(_late(cluster), node), Restart(_late(cluster) + 60_000, node))
     return replace(cluster, minimum=there), faults

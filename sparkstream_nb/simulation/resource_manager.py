@@ -1,12 +1,13 @@
 """A fully distributed deployment, simulated: which partial app runs on which node when, given the faults.
 
-The rules are those of WSO2's Stream Processor 4 (carbon-analytics 2.x): `ResourceManagerApiServiceImpl`,
+The rules follow WSO2's Stream Processor 4 (carbon-analytics 2.x): `ResourceManagerApiServiceImpl`,
 `ResourceNodeMonitor`, `DeploymentManagerImpl` and `CoordinatorChangeListener` of a manager, `HeartbeatSender` of a
-resource node, over the coordination of `coordination.py`. Also where they surprise: a manager that has ever led goes on
-to look after its own copy of the pool; an app that cannot be placed is forgotten where it runs, and not ended there.
+resource node, over the coordination of `coordination.py`. Also where they surprise: a manager that has ever led
+continues to look after its own copy of the pool; an app that cannot be placed is forgotten where it runs, and not ended
+there.
 
 Requests take no time, and a node ends the apps of an emptied folder at once. `simulate` is a function of its arguments
-alone, and what it says up to some time does not depend on how far it runs.
+alone, and its result up to some time does not depend on how far it runs.
 """
 
 from __future__ import annotations
@@ -35,14 +36,15 @@ from .timeline import (
 from .topology import DATABASE
 
 _REDIRECTS = 3
-"""How often a heartbeat follows managers that send it to one another."""
+"""Maximum number of managers that a heartbeat follows when they redirect it."""
 
 
 def simulate_resources(
     scenario: ResourceScenario, *, start: int, until: int, more: tuple[Fault, ...] = ()
 ) -> SimulatedTimeline:
-    """What comes to pass from `start` to `until` (ms, inclusive). It begins with all nodes up, the first manager
-    leading, and the apps placed. `more` faults have the times of their own."""
+    """Simulate from `start` to `until` (ms, inclusive). It begins with all nodes up, the first manager
+    leading, and the apps placed. `more` faults have the times of their own.
+    """
     run = ResourceSimulation(scenario, scenario.schedule(start, until, more), start)
     run.upto(until)
     return run.timeline
@@ -59,8 +61,9 @@ class _Pooled:
 
 @dataclass
 class _Pool:
-    """The resource pool: the nodes in the order in which they joined, and where each partial app is (None: nowhere,
-    as far as the manager knows). `waiting`: the app waits for nodes. `buckets` of the hash map that holds nodes."""
+    """The resource pool: the nodes in the order in which they joined, and where each partial app is (None: nowhere, to
+    the manager's knowledge). `waiting`: the app waits for nodes. `buckets` of the hash map that holds nodes.
+    """
 
     nodes: dict[str, _Pooled] = field(default_factory=dict)
     apps: dict[str, str | None] = field(default_factory=dict)
@@ -102,12 +105,14 @@ class _SimulatedManager:
     pool: _Pool | None = None
     looks: list[int] = field(default_factory=list)
     passes: dict[bool, list[str]] = field(default_factory=dict)
-    """What is left of the present round over nodes, by their kind."""
+    """Nodes left in the present round, by their kind."""
 
 
 @dataclass
 class _Worker:
-    """A resource node's process: whom it sends heartbeats to, since when (ms) it has heard nothing, and what runs."""
+    """A resource node's process: the receiver of its heartbeats, the time (ms) since when it has heard nothing, and its
+    partial apps.
+    """
 
     name: str
     receiver: bool
@@ -121,8 +126,9 @@ class _Worker:
 
 
 class ResourceSimulation:
-    """A simulation that goes on as far as it is asked to: its `timeline` grows. It is the listener of the managers'
-    coordination, which makes one of them lead the pool."""
+    """A simulation that is extended on demand: its `timeline` grows. It is the listener of the managers'
+    coordination, which makes one of them lead the pool.
+    """
 
     def __init__(self, scenario: ResourceScenario, schedule: tuple[Fault, ...], start: int) -> None:
         self.cluster, self.parts = scenario.cluster, {p.name: p for p in scenario.apps}
@@ -186,7 +192,7 @@ class ResourceSimulation:
                 self._loops(now)
 
     def _loops(self, now: int) -> None:
-        """Runs what is due: coordination, then heartbeats, then the managers' monitors, each in the nodes' order."""
+        """Run all due loops: coordination, then heartbeats, then the managers' monitors, each in the nodes' order."""
         if self.coordinators.next_at(set(self.halted)) <= now:
             self.coordinators.run(now, set(self.halted))
         for worker in self.workers.values():
@@ -196,12 +202,12 @@ class ResourceSimulation:
             if manager.name in self.halted:
                 continue
             for i in range(len(manager.looks)):
-                while manager.looks[i] <= now:  # what it missed while it stood still it makes up for at once
+                while manager.looks[i] <= now:  # rounds missed while it was halted are made up for at once
                     manager.looks[i] += self.cluster.heartbeat
                     self._look(manager, now)
 
     def _next(self) -> int:
-        """When (ms) the next loop runs, of nodes that do not stand still."""
+        """Time (ms) of the next loop, of nodes that are not halted."""
         return min(
             [
                 self.coordinators.next_at(set(self.halted)),
@@ -247,7 +253,7 @@ class ResourceSimulation:
         for manager in self.managers.values():
             manager.looks = [at + max(0, -(-(upto - at) // beat)) * beat for at in manager.looks]
 
-    # -------------------------------------------------------------------------------------------------- what happens
+    # ---------------------------------------------------------------------------------------------------- happenings
 
     def _fault(self, fault: Fault, now: int, *, begins: bool) -> None:
         if begins:
@@ -316,7 +322,7 @@ class ResourceSimulation:
         worker.next_beat = now + (self.cluster.heartbeat + LATE if sent else self.cluster.retry)
 
     def _send(self, worker: _Worker, to: str, now: int, redirects: int = 0) -> bool:
-        """`HeartbeatSender.sendHeartbeat`, and what a manager answers."""
+        """`HeartbeatSender.sendHeartbeat`, and the manager's answer."""
         silent = worker.leader is not None and now - worker.heard > self.cluster.heartbeat * self.cluster.retries
         if silent and not worker.cleaned:
             self._clean(worker, now, "its node reaches no manager")
@@ -400,8 +406,9 @@ class ResourceSimulation:
             self._deploy(manager, now)
 
     def _handle_removed_node(self, manager: _SimulatedManager, gone: str, now: int) -> None:
-        """`resourceRemoved`. Where a part finds no node, the whole app waits: what runs of it elsewhere is forgotten
-        before it could be ended, and runs on."""
+        """`resourceRemoved`. If a part finds no node, the whole app waits: its parts elsewhere are forgotten before
+        they could be ended, and keep running.
+        """
         pool = manager.pool
         assert pool is not None
         affected = [a for a, node in pool.apps.items() if node == gone]
@@ -447,7 +454,7 @@ class ResourceSimulation:
         return None
 
     def _place(self, worker: _Worker, app: str, now: int) -> None:
-        """A node gets a part; one that it has it begins anew."""
+        """Place a partial app on a node; one that it has already is restarted."""
         if app in worker.runs:
             self._say(Dropped(now, worker.name, app, "it is deployed again"))
         worker.runs[app] = None
@@ -461,7 +468,7 @@ class ResourceSimulation:
     # What follows is called by the coordination.
 
     def handle_join(self, node: str, now: int) -> None:
-        """A manager has started: it learns who leads; one that still does leads what is stored."""
+        """A manager has started: it learns who leads; one that still does leads the stored nodes and apps."""
         manager = self.managers[node]
         manager.leader = self.coordinators.database.coordinator
         if manager.leader == node:

@@ -1,6 +1,6 @@
 """A fully distributed deployment as plain data: managers, resource nodes, the partial apps that they run, and faults.
 
-The figures are those of the servers' `deployment.yaml` (`cluster.config` and `deployment.config` of a manager,
+The figures follow the servers' `deployment.yaml` (`cluster.config` and `deployment.config` of a manager,
 `deployment.config` and `state.persistence` of a resource node of WSO2's Stream Processor 4).
 """
 
@@ -17,7 +17,7 @@ from .topology import CLIENTS, DATABASE, Coordination
 MANAGERS = "managers"
 """All managers, as an end of a link."""
 MANAGEMENT = Coordination(500, 4, 1_000)
-"""How managers coordinate by default."""
+"""Default coordination of managers."""
 
 
 @dataclass(frozen=True)
@@ -84,15 +84,16 @@ class ResourceCluster:
 
     @property
     def receivers(self) -> frozenset[str]:
-        """Those that are receiver nodes."""
+        """Receiver nodes."""
         return frozenset(w.name for w in self.workers if w.receiver)
 
 
 @dataclass(frozen=True)
 class ResourceScenario:
-    """A cluster, the partial apps that it runs, and what happens to it: `faults` are ms from the start on, `rate`
-    random ones come in ten minutes in the mean. `seed`: what loops and random faults follow. Raises `Misuse` for faults
-    that are impossible."""
+    """A cluster, the partial apps that it runs, and its faults: `faults` are ms from the start on, `rate` random ones
+    come in ten minutes in the mean. `seed`: seed of the loops and of random faults. Raises `Misuse` for faults that are
+    impossible.
+    """
 
     cluster: ResourceCluster
     apps: tuple[PartialApp, ...]

@@ -1,4 +1,4 @@
-"""What comes to pass in a deployment, in virtual time (ms): the output of a simulation, and the input of its nodes."""
+"""Happenings of a deployment, in virtual time (ms): the output of a simulation, and the input of its nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import Enum
 
 @dataclass(frozen=True)
 class Happening:
-    """Something that comes to pass at `at` (ms)."""
+    """A happening at `at` (ms)."""
 
     at: int
 
@@ -36,7 +36,7 @@ class Down(Happening):
 
 @dataclass(frozen=True)
 class Halted(Happening):
-    """A node stands still."""
+    """A node is halted."""
 
     node: str
 
@@ -46,7 +46,7 @@ class Halted(Happening):
 
 @dataclass(frozen=True)
 class Resumed(Happening):
-    """A node that stood still goes on."""
+    """A halted node resumes."""
 
     node: str
 
@@ -68,7 +68,7 @@ class LinkChanged(Happening):
 
 @dataclass(frozen=True)
 class Delayed(Happening):
-    """What two ends send to each other arrives `by` ms later, from now on; 0: without delay."""
+    """Messages between two ends arrive `by` ms later, from now on; 0: without delay."""
 
     a: str
     b: str
@@ -126,7 +126,9 @@ class Passive(Happening):
 
 @dataclass(frozen=True)
 class Syncing(Happening):
-    """True if the active `node` sends what it takes to the other one, from now on. Where it begins, it persists."""
+    """The active `node` sends its events to the other one (`whether`), or no longer, from now on. When it begins, it
+    persists.
+    """
 
     node: str
     whether: bool
@@ -144,7 +146,7 @@ class PersistTimes:
     every: int
 
     def due(self, after: int, upto: int) -> int:
-        """How many times lie in `after` < t ≤ `upto`."""
+        """Number of times in `after` < t ≤ `upto`."""
         return max(0, (upto - self.started) // self.every - max(0, (after - self.started) // self.every))
 
     def last(self, upto: int) -> int:
@@ -172,7 +174,7 @@ class SimulatedTimeline:
 
 
 class Role(Enum):
-    """What a node is. Idle is a resource node that runs nothing."""
+    """Role of a node. Idle is a resource node that runs nothing."""
 
     ACTIVE = "active"
     PASSIVE = "passive"
@@ -192,8 +194,9 @@ class RoleSpan:
 
 
 def roles(happenings: Iterable[Happening], until: int) -> list[RoleSpan]:
-    """Which role each node has when, up to `until` (ms), in the order in which the spans end. A node that stands still
-    is neither active nor passive meanwhile, whatever it takes itself for."""
+    """Spans of the nodes' roles, up to `until` (ms), in the order in which they end. A halted node is neither active
+    nor passive meanwhile, even if it regards itself as active.
+    """
     was: dict[str, tuple[Role, int]] = {}
     itself: dict[str, Role] = {}
     out = []
@@ -219,7 +222,7 @@ def roles(happenings: Iterable[Happening], until: int) -> list[RoleSpan]:
 
 
 def gap_before(at: int, happenings: Iterable[Happening]) -> int | None:
-    """How long (ms) nobody was active before a node became so at `at` (ms); None: somebody was until then."""
+    """Time (ms) without an active node before one became active at `at` (ms); None: there was one until then."""
     before = roles([h for h in happenings if h.at <= at], at)
     last = max((s.end for s in before if s.role is Role.ACTIVE), default=None)
     return None if last is None or last == at else at - last

@@ -1,7 +1,7 @@
-"""What a deployment is made of, as plain data: groups of nodes, and the figures that their coordination has.
+"""Topology of a deployment as plain data: groups of nodes, and the figures of their coordination.
 
-The figures are those of a server's `deployment.yaml`; the defaults are its own (`cluster.config`, `deployment.config`,
-`state.persistence` of WSO2's Streaming Integrator).
+The figures are named as in a server's `deployment.yaml`; the defaults are its own (`cluster.config`,
+`deployment.config`, `state.persistence` of WSO2's Streaming Integrator).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from ..errors import Misuse
 
 DATABASE = "database"
-"""What the nodes of a group coordinate through, as an end of a link."""
+"""The database through which the nodes of a group coordinate, as an end of a link."""
 CLIENTS = "clients"
-"""Those that send events, with their load balancer, as an end of a link."""
+"""The clients that send events, with their load balancer, as an end of a link."""
 
 BALANCERS = ("failover", "round_robin")
 
@@ -21,7 +21,8 @@ BALANCERS = ("failover", "round_robin")
 @dataclass(frozen=True)
 class Coordination:
     """Figures of an election through the database, in ms: a node writes a heartbeat every `heartbeat`; a heartbeat that
-    is older than `heartbeat` × `retries` is void; a node reads what has changed every `poll`."""
+    is older than `heartbeat` × `retries` is void; a node reads the changes every `poll`.
+    """
 
     heartbeat: int = 5_000
     retries: int = 5

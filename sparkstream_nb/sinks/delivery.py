@@ -1,7 +1,7 @@
 """The delivery of a stream's committed outputs to one target, on a thread of its own.
 
-A delivery reads what the commit of a micro-batch left in the app's folder, and keeps how far it is there. So a target
-that is slow or away never stops the app, and after a crash the delivery goes on where it was.
+A delivery reads the outputs that the commit of a micro-batch left in the app's folder, and keeps its position there. So
+a slow or unavailable target never stops the app, and after a crash the delivery continues from its position.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LOGGED = 10
 _BUSY = 0.05
 """Seconds between two tries to send an event to the fault stream of an app that does something else."""
 GRACE = 1.0
-"""Seconds in which a call that is under way may end by itself when the app stops."""
+"""Seconds in which a running call may end on its own when the app stops."""
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class FaultSender(Protocol):
     """Sends events that could not be delivered to their stream's fault stream, once for each `place` of a sink."""
 
     def __call__(self, setup: SinkSetup, place: OutputPlace, events: pa.Table, reason: str) -> bool:
-        """`events`: rows of outputs, of one node, the last of which is at `place`. False where the app is busy: to be
+        """`events`: rows of outputs, of one node, the last of which is at `place`. False if the app is busy: to be
         tried again soon."""
         ...
 
@@ -76,8 +76,9 @@ class ErrorKeeper(Protocol):
 
 @dataclass(frozen=True)
 class DeliverySource:
-    """What a delivery reads: an app's outputs, how far they are committed, and where its errors go. `folder` has the
-    positions of all sinks."""
+    """Source of a delivery: an app's outputs, how far they are committed, and where its errors go. `folder` has the
+    positions of all sinks.
+    """
 
     outputs: OutputFiles
     progress: Progress
@@ -88,8 +89,9 @@ class DeliverySource:
 
 @dataclass(frozen=True)
 class SinkFigures:
-    """How far a sink is: events `sent`, `failed` and `dropped` since the app's life began, and `pending` ones that are
-    committed and not looked at yet. `last_error`: why it waits, or what failed last; None for nothing."""
+    """Progress of a sink: events `sent`, `failed` and `dropped` since the app's run began, and `pending` ones that are
+    committed and not looked at yet. `last_error`: the reason for waiting, or the last failure; None for neither.
+    """
 
     name: str
     stream: str
@@ -107,7 +109,7 @@ class Delivery:
     """Delivers the outputs of `setup.stream` to `setup.target`, from where an earlier one of that name was.
 
     A new one begins with micro-batch `begin`. `wait(seconds)` pauses between two tries; by default it ends when the
-    delivery is stopped. Raises SparkStreamError where its position cannot be read.
+    delivery is stopped. Raises SparkStreamError if its position cannot be read.
     """
 
     def __init__(
@@ -141,7 +143,7 @@ class Delivery:
             self._thread.start()
 
     def end(self) -> None:
-        """Tells the thread to end, and does not wait for it."""
+        """Signal the thread to end, without waiting for it."""
         self._ending.set()
         with self._source.progress.changed:
             self._source.progress.changed.notify_all()
@@ -162,7 +164,7 @@ class Delivery:
         return not thread.is_alive()
 
     def join(self) -> None:
-        """Ends the thread, and waits until it has let go of its target."""
+        """End the thread, and wait until it has closed its target."""
         while not self.stop():
             pass
 
@@ -178,7 +180,7 @@ class Delivery:
         return self.position.batch > batch
 
     def figures(self) -> SinkFigures:
-        """How far it is."""
+        """Figures of the sink."""
         s, source = self.setup, self._source
         with source.outputs.tidying:
             with self._lock:
@@ -221,7 +223,7 @@ class Delivery:
         self._close()
 
     def _next_commit(self, ending: threading.Event) -> bool:
-        """Waits until there is something to look at; False where the delivery ends."""
+        """Waits until there is something to look at; False if the delivery ends."""
         progress = self._source.progress
         with progress.changed:
             while progress.batch < self.position.batch and not ending.is_set():
@@ -271,7 +273,7 @@ class Delivery:
         self._well()
 
     def _window(self, place: OutputPlace, table: pa.Table, done: int) -> None:
-        """Delivers the events of a table, whole groups, but for those before row `done` of the micro-batch.
+        """Deliver the events of a table, whole groups, except those before row `done` of the micro-batch.
 
         Events are numbered in the order of their messages, so that a message of events that are not side by side has
         a place as any other.
@@ -309,7 +311,7 @@ class Delivery:
             )
 
     def _send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> tuple[int, str | None]:
-        """(how many messages are dealt with, why the first of them was refused). Raises Away."""
+        """(how many messages are dealt with, why the first of them was refused). Raises TargetUnavailable."""
         try:
             sent = self.setup.target.send(messages, places)
         except Undeliverable as error:
@@ -320,12 +322,12 @@ class Delivery:
         return sent, None
 
     def _unwritten(self, events: UnwrittenEvents) -> tuple[int, str | None]:
-        """As `_send`, for events that no message could be made of."""
+        """`_send` for events that cannot be written as messages."""
         if self.setup.on_error == "WAIT":
             raise TargetUnavailable(events.reason)
         return 1, events.reason
 
-    # ------------------------------------------------------------------------------------------------- what is kept
+    # --------------------------------------------------------------------------------------------------- kept state
 
     def _count(self, after: OutputPlace, sent: int, failed: int) -> None:
         """Events before `after` are dealt with. A target that takes micro-batches whole gets further at their ends."""
@@ -423,7 +425,7 @@ def _run_of(found: Sequence[Made], i: int, most: int) -> list[Message]:
 
 
 def _further(now: SinkPosition, new: SinkPosition) -> SinkPosition:
-    """`new`, with the place of `now` where that is further: its outputs were dropped."""
+    """`new`, with the place of `now` if that is further: its outputs were dropped."""
     if (now.batch, now.row) <= (new.batch, new.row):
         return replace(new, dropped=max(now.dropped, new.dropped))
     return replace(now, sent=new.sent, failed=new.failed, state=new.state)

@@ -1,7 +1,8 @@
 """Files as targets: one that grows, one that each message replaces, folders of files, and files that events name.
 
-A growing file is made exact by its length, which is kept with the sink's position: what a crash left behind that length
-is cut off, and written again. It is locked while a sink has it. A file named by its micro-batch is whole or not there.
+A growing file is made exact by its length, which is kept with the sink's position: bytes that a crash left behind that
+length are cut off, and written again. It is locked while a sink has it. A file named by its micro-batch is whole or not
+there.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ FILE_NAME = "file.uri"
 MOST_OPEN = 64
 """Files that events name that are open at once."""
 _LONGEST_NAME = 250
-"""Bytes of a name, as file systems have it, less those of one that is being written."""
+"""Maximum bytes of a file name, less the suffix of a file that is being written."""
 
 
 @dataclass(frozen=True)
 class FilePlace:
-    """Where a sink writes: `path` is below `root`, the folder that was granted. `head` is the first line of each file
-    with its line break, empty for none; `between` follows each message."""
+    """Place of a file sink: `path` is below `root`, the folder that was granted. `head` is the first line of each file
+    with its line break, empty for none; `between` follows each message.
+    """
 
     path: Path
     root: Path
@@ -40,7 +42,9 @@ class FilePlace:
     between: bytes = b"\n"
 
     def folder(self, folder: Path) -> Path:
-        """Makes `folder`, if it is still below the granted one. Raises Away: links may have been changed meanwhile."""
+        """Makes `folder`, if it is still below the granted one. Raises TargetUnavailable: links may have been changed
+        meanwhile.
+        """
         resolved = folder.resolve()
         if resolved != self.root and self.root not in resolved.parents:
             raise TargetUnavailable(f"{folder} leads out of {self.root}, which is what was allowed")
@@ -49,7 +53,7 @@ class FilePlace:
 
 
 class _FileTarget:
-    """What the targets of this module share."""
+    """Common base of the targets of this module."""
 
     by_batch = False
     at_start = False
@@ -125,7 +129,7 @@ class GrowingFile(_FileTarget):
         return self.place.path / f"{self._prefix}-{self._number:06d}.{self._extension}"
 
     def _open_file(self, state: Mapping[str, Any]) -> None:
-        """Opens the file, cut to the length that `state` knows of it; at its end where it is another one."""
+        """Open the file, cut to the length in `state`; at its end if it is another one."""
         path = self._path()
         file = _open_locked(self.place.folder(path.parent) / path.name)
         try:
@@ -151,17 +155,17 @@ class GrowingFile(_FileTarget):
 
 class NamedFiles(_FileTarget):
     """Files below `place.path`, whose names are `template` filled in with values of each event, to which messages are
-    added. Not `append`: the last message of each alone is in it.
+    added. Without `append`, each contains only its last message.
 
-    Each is made exact as one file is. Lengths of those that are open are the state: what is not among them was written
-    to its end, and that was kept.
+    Each is made exact as one file is. The state has the lengths of the open files: others were written to their end,
+    and that was kept.
     """
 
     def __init__(self, place: FilePlace, template: str, append: bool = True) -> None:
         self.place, self._append = place, append
         self.templates: Mapping[str, str] = {FILE_NAME: template}
         self._files: dict[str, GrowingFile] = {}
-        """Those that are open by their names, the longest unused first."""
+        """Open files by their names, the longest unused first."""
 
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         for name, known in state.items():  # a crash may have left more in them
@@ -205,7 +209,7 @@ class NamedFiles(_FileTarget):
         self._files = {}
 
     def _opened_anew(self, names: Mapping[str, Any]) -> bool:
-        """Opens those of `names` that are not open, in place of the longest unused; whether there were any."""
+        """Open the files of `names` that are not open, in place of the longest unused; true if there were any."""
         missing = [name for name in names if name not in self._files]
         for name in missing:
             for unused in [n for n in self._files if n not in names][: len(self._files) + 1 - MOST_OPEN]:
@@ -218,7 +222,7 @@ class NamedFiles(_FileTarget):
         return file
 
     def _name(self, text: str) -> str:
-        """The name that an event gives. Raises Refused for one that would lead elsewhere, or is none."""
+        """The name that an event gives. Raises Undeliverable for one that would lead elsewhere, or is none."""
         parts = text.split("/")
         if any(part in ("", ".", "..") or part.startswith(".") for part in parts):
             raise Undeliverable(f"{shown(text)} is not the name of a file: parts of it are empty, or begin with a dot")
@@ -316,7 +320,9 @@ class BatchFiles(_FileTarget):
 
 
 def _open_locked(path: Path) -> int:
-    """A file for writing, made where it is missing, and locked. Raises Away where it cannot be, or is another's."""
+    """A file for writing, created if missing, and locked. Raises TargetUnavailable if that fails, or another has it
+    locked.
+    """
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | PLAINLY, 0o666)
     except OSError as error:

@@ -1,7 +1,6 @@
 """A server that takes each message as an HTTP request (`http_client.py`).
 
-Every request has an `Idempotency-Key`, the same when it is sent again, by which a server can tell a
-repeat.
+Every request has an `Idempotency-Key`, the same when it is sent again, by which a server can recognize a repeat.
 """
 
 from __future__ import annotations
@@ -33,9 +32,10 @@ _LATER = frozenset({408, 425, 429})
 
 @dataclass(frozen=True)
 class HttpPlace:
-    """Where requests go, with `path` and query; `timeout` in seconds, for connecting and for each read. `method` and
-    the headers of `templates` may name attributes as `{{attribute}}`; `headers` are as they are. `key` begins each
-    Idempotency-Key. `oauth`: where an access token comes from, which each request has. Never shown: it has secrets."""
+    """Place of an http sink, with `path` and query; `timeout` in seconds, for connecting and for each read. `method`
+    and the headers of `templates` may name attributes as `{{attribute}}`; `headers` are as they are. `key` begins each
+    Idempotency-Key. `oauth`: source of the access token of each request. Never shown: it has secrets.
+    """
 
     scheme: str
     host: str
@@ -50,7 +50,7 @@ class HttpPlace:
 
 
 def forbidden(value: str) -> str | None:
-    """Why a header cannot have a value; None where it can."""
+    """Why a header cannot have a value; None if it can."""
     if _FORBIDDEN.search(value):
         return "has a line break or another control character in it"
     try:
@@ -62,7 +62,7 @@ def forbidden(value: str) -> str | None:
 
 @dataclass(frozen=True)
 class Calls:
-    """Where responses go; `attributes`: those of the event that sources read with a response."""
+    """Destination of responses; `attributes`: attributes of the event that sources read with a response."""
 
     desk: Desk
     attributes: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ class HttpTarget:
         raise Undeliverable(f"{said}; redirects are not followed" if 300 <= status < 400 else said)
 
     def _request_with_token(self, method: str, body: bytes, headers: dict[str, str]) -> HttpAnswer:
-        """The answer to a request, with an access token where one is needed: another one, where it is not taken."""
+        """The answer to a request, with an access token if one is needed: a new one, if it is not accepted."""
         if self._tokens is None:
             return self._client.ask(method, self.place.path, body, headers)
         token = self._tokens.token()
@@ -130,8 +130,9 @@ class HttpTarget:
         return self._client.ask(method, self.place.path, body, {**headers, "Authorization": f"Bearer {token}"})
 
     def _hand_over(self, taker: str, answer: HttpAnswer, message: Message) -> None:
-        """Waits until a response is on the disk. Raises Away where it will not be, and Refused for one that is too
-        long."""
+        """Waits until a response is on the disk. Raises TargetUnavailable if it will not be, and Undeliverable for
+        one that is too long.
+        """
         assert self._calls is not None
         if not answer.whole:
             raise Undeliverable(f"its response has more than {MOST_RESPONSE:,} bytes")

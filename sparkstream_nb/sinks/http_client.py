@@ -21,7 +21,7 @@ _LEAST_READ = 1 << 16
 
 @dataclass(frozen=True)
 class HttpServer:
-    """A server; `timeout` in seconds, for connecting and for each read. `keeps`: bytes of an answer that are of use."""
+    """A server; `timeout` in seconds, for connecting and for each read. `keeps`: bytes of an answer that are kept."""
 
     scheme: str
     host: str
@@ -35,7 +35,7 @@ class HttpServer:
 
 @dataclass(frozen=True)
 class HttpAnswer:
-    """An answer, and its body as far as the server's place keeps it; `whole`: that is all of it."""
+    """An answer, and the kept part of its body; `whole`: that is all of it."""
 
     status: int
     reason: str
@@ -48,7 +48,7 @@ class HttpAnswer:
 
 
 class HttpClient:
-    """Asks a server. Used by one thread, but for `cancel`."""
+    """A client of a server. Used by one thread, except `cancel`."""
 
     def __init__(self, server: HttpServer) -> None:
         self.server = server
@@ -56,7 +56,9 @@ class HttpClient:
         self._used = False
 
     def ask(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
-        """The answer to a request. A connection that the server has closed since is opened again. Raises Away."""
+        """The answer to a request. A connection that the server has closed since is opened again. Raises
+        TargetUnavailable.
+        """
         reused = self._used
         try:
             return self._ask(method, path, body, headers)
@@ -103,7 +105,7 @@ class HttpClient:
         found = answer.read(max(_LEAST_READ, s.keeps + 1))
         self._used = True
         whole = len(found) <= s.keeps and answer.isclosed()
-        if not answer.isclosed():  # there is more of it, which nobody reads
+        if not answer.isclosed():  # the rest of the body is not read
             self.close()
         return HttpAnswer(answer.status, answer.reason or "", dict(answer.getheaders()), found[: s.keeps], whole)
 

@@ -2,7 +2,7 @@
 
 Records are sent by an idempotent producer that waits for every copy, so that a retry within one connection writes
 nothing twice. Every record has the header `Idempotency-Key`, the same when it is sent again after a crash, by which a
-consumer can tell a repeat.
+consumer can recognize a repeat.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 
 @dataclass(frozen=True)
 class KafkaSinkPlace:
-    """Where records go. `topic`, `partition`, `record_key` and the headers of `templates` may name attributes as
+    """Place of a Kafka sink. `topic`, `partition`, `record_key` and the headers of `templates` may name attributes as
     `{{attribute}}`; `headers` are as they are. None: Kafka chooses the partition, by the record's key if it has one.
-    `settings` are those of kafka-python's producer. `key` begins each Idempotency-Key. Never shown: it has secrets."""
+    `settings` are for kafka-python's producer. `key` begins each Idempotency-Key. Never shown: it has secrets.
+    """
 
     servers: tuple[str, ...]
     topic: str
@@ -52,7 +53,7 @@ class KafkaSinkPlace:
 
 @dataclass(frozen=True)
 class _KafkaMessage:
-    """A message with what is filled in. `id` is its Idempotency-Key; `headers` are the others."""
+    """A message with its templates filled in. `id` is its Idempotency-Key; `headers` are the others."""
 
     id: str
     topic: str
@@ -63,7 +64,7 @@ class _KafkaMessage:
 
 
 class KafkaTarget:
-    """Sends records in batches, and waits until Kafka has all of one. `clock` is in seconds, and only goes on."""
+    """Sends records in batches, and waits until Kafka has all of one. `clock` is in seconds, and monotonic."""
 
     by_batch = False
     at_start = False
@@ -94,7 +95,7 @@ class KafkaTarget:
             except (Undeliverable, TargetUnavailable):
                 if not records:
                     raise
-                break  # what comes before it is sent first
+                break  # records before it are sent first
             records.append(record)
         return self._sent(records)
 
@@ -108,7 +109,7 @@ class KafkaTarget:
         producer, self._producer = self._producer, None
         if producer is not None:
             with contextlib.suppress(Exception):
-                # What it still holds was not delivered for the sink: it must not go out beside the next try.
+                # Its pending records were not delivered for the sink: they must not be sent beside the next try.
                 producer._sender.force_close()
             with contextlib.suppress(Exception):
                 producer.close(timeout=0)
@@ -119,7 +120,7 @@ class KafkaTarget:
     # ---------------------------------------------------------------------------------------------------- one record
 
     def _record(self, message: Message, id: str) -> _KafkaMessage:
-        """Raises Refused where what is filled in is no topic or partition."""
+        """Raises Undeliverable if the filled-in topic or partition is not valid."""
         found = message.properties
         topic = found.get("topic", self.place.topic)
         if not TOPIC.fullmatch(topic):
@@ -136,7 +137,8 @@ class KafkaTarget:
         )  # fmt: skip
 
     def _check(self, record: _KafkaMessage) -> None:
-        """Raises Refused where Kafka has no such topic or partition, and Away where it does not say."""
+        """Raises Undeliverable if Kafka has no such topic or partition, and TargetUnavailable if it does not say.
+        """
         if self._missing.get(record.topic, 0.0) > self._clock():
             raise Undeliverable(f"there is no topic '{record.topic}'")
         partitions = self._partitions(record.topic)
@@ -159,7 +161,7 @@ class KafkaTarget:
             raise self._classify_error(error) from None
 
     def _exists(self, topic: str) -> bool:
-        """True if Kafka has a topic. Raises Away where it does not answer."""
+        """True if Kafka has a topic. Raises TargetUnavailable if it does not answer."""
         from kafka import KafkaConsumer
         from kafka.errors import KafkaError
 
@@ -179,7 +181,9 @@ class KafkaTarget:
     # -------------------------------------------------------------------------------------------------------- sending
 
     def _sent(self, records: Sequence[_KafkaMessage]) -> int:
-        """How many of the records Kafka has, counted from the first. Raises Refused or Away where it has not that."""
+        """Number of the records that Kafka has, counted from the first. Raises Undeliverable or TargetUnavailable if it
+        has not accepted the next one.
+        """
         failed = self._send_records([r for r in records if r.id not in self._taken])
         too_large = [i for i, e in failed.items() if _is_too_large(e)]
         if len(records) > 1 and too_large:
@@ -199,7 +203,7 @@ class KafkaTarget:
         return len(records)
 
     def _send_records(self, records: Sequence[_KafkaMessage]) -> dict[str, Exception]:
-        """Sends records and waits for them: what failed, by id. The others are noted in `_taken`."""
+        """Send records and wait for them; returns the errors, by id. The others are noted in `_taken`."""
         from kafka.errors import KafkaError
 
         producer = self._open_producer()
@@ -222,7 +226,7 @@ class KafkaTarget:
         return failed
 
     def _outcome(self, future: Any) -> Exception | None:
-        """What came of a record: None where Kafka has it. Raises Away where the app stops meanwhile."""
+        """Error of a record; None if Kafka has it. Raises TargetUnavailable if the app stops meanwhile."""
         from kafka.errors import KafkaError
 
         while True:
@@ -237,7 +241,7 @@ class KafkaTarget:
                     raise TargetUnavailable("the app stops") from None
 
     def _open_producer(self) -> Any:
-        """The producer. Raises Away where no server can be reached."""
+        """The producer. Raises TargetUnavailable if no server can be reached."""
         if self._producer is None:
             from kafka import KafkaProducer
 
@@ -251,7 +255,7 @@ class KafkaTarget:
         return self._producer
 
     def _classify_error(self, error: Exception) -> TargetUnavailable | Undeliverable:
-        """What an error means to the delivery. A producer that has given a record up is not used again."""
+        """Translate an error for the delivery. A producer that has given a record up is not used again."""
         if _is_too_large(error) or type(error).__name__ in _FOR_GOOD:
             return Undeliverable(f"Kafka does not take it: {_describe_error(error)}")
         return self._away(error)

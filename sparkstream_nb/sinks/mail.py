@@ -1,7 +1,7 @@
 """A mail server that takes each message as a mail (SMTP), as siddhi-io-email sends them.
 
 Certificates are checked, and without TLS a password goes to this machine alone. A mail has a `Message-ID`, the same
-when it is sent again, by which mail systems tell a repeat.
+when it is sent again, by which mail systems recognize a repeat.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 
 @dataclass(frozen=True)
 class MailPlace:
-    """A server, and what its mails have. `texts`: of each of `HEADERS` that is given the text, which may name
+    """A server, and the parts of its mails. `texts`: the text of each given header of `HEADERS`, which may name
     attributes as `{{attribute}}`. `tls`: from the beginning; else, `starttls`, where the server offers it. `timeout` in
-    seconds. `key` begins each Message-ID."""
+    seconds. `key` begins each Message-ID.
+    """
 
     host: str
     port: int
@@ -159,7 +160,7 @@ class MailTarget:
         return TargetUnavailable(words) if code < 500 or code in (530, 534, 535) else Undeliverable(words)
 
     def _mail(self, message: Message, place: OutputPlace) -> tuple[EmailMessage, list[str]]:
-        """A mail and its recipients. Raises Refused for values that headers do not have."""
+        """A mail and its recipients. Raises Undeliverable for values that headers do not have."""
         texts = {n: message.properties.get(n, t) for n, t in self.place.texts.items()}
         for name, text in texts.items():
             if _CONTROL.search(text):
@@ -184,7 +185,7 @@ class MailTarget:
 
 
 def addresses_of(name: str, text: str) -> list[Address]:
-    """The addresses of a header. Raises Refused for what is none."""
+    """The addresses of a header. Raises Undeliverable for invalid ones."""
     out = []
     for shown_name, address in getaddresses([text]):
         if not shown_name and not address:

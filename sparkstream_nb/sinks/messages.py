@@ -70,7 +70,7 @@ class UnwrittenEvents:
 
     @property
     def count(self) -> int:
-        """How many they are."""
+        """Number of events."""
         return len(self.events)
 
 
@@ -94,10 +94,10 @@ class MessageWriter:
         return b"" if header is None else header.body
 
     def cuts(self, table: pa.Table) -> Array:
-        """Where a table of outputs may be cut, as ascending numbers of rows that end with all of them: events of one
-        group stay together.
+        """Places at which a table of outputs may be cut, as ascending numbers of rows that end with all of them: events
+        of one group stay together.
 
-        A group is what a node put out in one step of the app: for one event, for several that were sent at once, or
+        A group is a node's output in one step of the app: for one event, for several that were sent at once, or
         for a tick of the clock. Siddhi's chunks are not kept with the outputs; steps are, and do not depend on crashes
         or on how the input was cut into micro-batches.
         """
@@ -164,7 +164,7 @@ def attribute_columns(table: pa.Table) -> list[Values]:
 
 
 def _changes(table: pa.Table) -> Array:
-    """The rows, but for the first, with which a group begins."""
+    """The rows, except the first, with which a group begins."""
     node, step = (table.column(i).to_numpy() for i in (0, 1))
     return np.flatnonzero((np.diff(node) != 0) | (np.diff(step) != 0)) + 1
 

@@ -1,6 +1,6 @@
 """A subject of NATS that takes each message.
 
-A message counts as sent when the server has it, which it says (PING and PONG after a batch). It has the header
+A message counts as sent when the server confirms it (PING and PONG after a batch). It has the header
 `Nats-Msg-Id`, the same when it is sent again after a crash, by which JetStream drops repeats.
 """
 
@@ -21,7 +21,7 @@ ID_HEADER = "Nats-Msg-Id"
 SUBJECT = re.compile(r"[^\s.*>\x00-\x1f\x7f]+(\.[^\s.*>\x00-\x1f\x7f]+)*")
 """A subject without wildcards: parts with dots between them."""
 _MOST_BYTES = 1 << 20
-"""Of a message, as servers take it by default."""
+"""Maximum bytes of a message that servers accept by default."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class NatsTarget:
             except Undeliverable:
                 if not found:
                     raise
-                break  # what comes before it is sent first
+                break  # messages before it are sent first
             found.append((subject, message.body, {ID_HEADER: f"{self.place.key}-{place.batch}-{place.row}"}))
         try:
             self._ensure_connection().publish(found)
@@ -78,7 +78,7 @@ class NatsTarget:
             connection.close()
 
     def cancel(self) -> None:
-        """A call ends by itself, within seconds."""
+        """A call ends on its own, within seconds."""
 
     def _subject(self, message: Message) -> str:
         subject = message.properties.get("destination", self.place.subject)

@@ -23,8 +23,9 @@ _BEFORE = 30.0
 
 @dataclass(frozen=True)
 class OAuthPlace:
-    """Where tokens come from, and by what. `client`: id and secret in the header; `in_body`: those in the body. Never
-    shown: it has secrets."""
+    """Source of tokens. `client`: id and secret in the header; `in_body`: id and secret in the body. Never
+    shown: it has secrets.
+    """
 
     server: HttpServer
     path: str
@@ -36,7 +37,7 @@ class OAuthPlace:
 
 
 class TokenSource:
-    """Gives access tokens. `now` is in seconds, and only goes on."""
+    """Gives access tokens. `now` is in seconds, and monotonic."""
 
     def __init__(self, place: OAuthPlace, now: Callable[[], float] = time.monotonic) -> None:
         self._place, self._now = place, now
@@ -49,7 +50,7 @@ class TokenSource:
         self._ends = 0.0
 
     def token(self, refused: str = "") -> str:
-        """An access token, another one than that which was `refused`. Raises Away where none is given."""
+        """An access token, another one than that which was `refused`. Raises TargetUnavailable if none is given."""
         if not self._token or self._token == refused or self._now() >= self._ends:
             self._renew()
         return self._token
@@ -107,7 +108,7 @@ def _object(answer: HttpAnswer) -> Mapping[str, object]:
 
 
 def _error_of(answer: HttpAnswer) -> str:
-    """The code of RFC 6749 for what is wrong; it is one of a few words."""
+    """The error code of RFC 6749; it is one of a few words."""
     code = _object(answer).get("error")
     return f" ({code})" if isinstance(code, str) and code.replace("_", "").isalpha() and len(code) < 40 else ""
 

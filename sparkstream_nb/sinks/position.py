@@ -1,4 +1,4 @@
-"""How far a sink is with a stream's outputs, kept in the app's folder."""
+"""Position of a sink in a stream's outputs, kept in the app's folder."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ..system import put_in_place, to_disk
 class SinkPosition:
     """The next output of `stream` to deliver is row `row` of micro-batch `batch`.
 
-    Counts of events since the app's life began: `sent`; `failed`, which cannot be delivered; `dropped`, which went
-    before they were sent. `state` is what the sink's target has to know to go on: plain JSON.
+    Counts of events since the app's run began: `sent`; `failed`, which cannot be delivered; `dropped`, which went
+    before they were sent. `state` is the target's own state: plain JSON.
     """
 
     batch: int = 0
@@ -34,7 +34,7 @@ class SinkPosition:
 
 
 def read_position(path: Path) -> SinkPosition | None:
-    """The position in a file; None where there is none yet. Raises SparkStreamError for a file that cannot be read."""
+    """The position in a file; None if there is none yet. Raises SparkStreamError for a file that cannot be read."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         return SinkPosition(**{f.name: found[f.name] for f in fields(SinkPosition)})
@@ -48,8 +48,9 @@ def read_position(path: Path) -> SinkPosition | None:
 
 
 def unsent(life: Path, streams: Collection[str] | None = None) -> int:
-    """How many outputs in the folder of an app's life its sinks have not dealt with, of these streams (None: of all);
-    a sink whose position cannot be read is left out."""
+    """Number of outputs in the folder of an app's run that its sinks have not dealt with, of these streams (None: of
+    all); a sink whose position cannot be read is left out.
+    """
     outputs, out = OutputFiles(life / "outputs", ()), 0
     for file in (life / "sinks").glob("*.json"):
         with contextlib.suppress(SparkStreamError, OSError):

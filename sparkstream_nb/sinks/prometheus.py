@@ -1,8 +1,8 @@
-"""A metric that Prometheus reads from this process, made of a stream's outputs.
+"""A metric that Prometheus reads from this process, computed from a stream's outputs.
 
-What the metric is made of is kept with the sink's position: after a crash it goes on where it was, and no event is in
-it twice. Rules are those of siddhi-io-prometheus: a counter and a gauge grow by the value, a histogram and a summary
-observe it, and all other attributes are labels.
+The metric's state is kept with the sink's position: after a crash it continues, and no event is in it twice. The rules
+follow siddhi-io-prometheus: a counter and a gauge grow by the value, a histogram and a summary observe it, and all
+other attributes are labels.
 """
 
 from __future__ import annotations
@@ -110,12 +110,12 @@ class PrometheusTarget:
         return "\n".join(lines) + "\n"
 
     def _kind(self) -> str:
-        """What a kept state must have been made of, to be gone on with."""
+        """Definition that a kept state must match to be continued."""
         m = self.metric
         return json.dumps([m.type, m.value, m.labels, m.buckets])
 
     def _take(self, event: Mapping[str, str]) -> None:
-        """Adds an event. Raises Refused for one that the metric cannot have."""
+        """Adds an event. Raises Undeliverable for one that the metric cannot have."""
         m = self.metric
         if m.value not in event:
             raise Undeliverable(f"{m.value} is null")
@@ -196,7 +196,7 @@ _serving = threading.Lock()
 
 
 def _serve(target: PrometheusTarget, host: str, port: int) -> None:
-    """Raises Away where the port is another program's, or the name another sink's."""
+    """Raises TargetUnavailable if the port is another program's, or the name another sink's."""
     name = target.metric.name
     with _serving:
         served = _servers.get((host, port))

@@ -1,4 +1,4 @@
-"""What a sink delivers to: the protocol of files and servers, and how they fail."""
+"""Protocol of the targets of sinks, for files and servers, and their errors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class OutputPlaces(Sequence[OutputPlace]):
 
 
 class Target(Protocol):
-    """A file, folder or server that takes messages. Used by one thread, but for `cancel`."""
+    """A file, folder or server that takes messages. Used by one thread, except `cancel`."""
 
     by_batch: bool
     """True if it takes a micro-batch whole: after a crash, that is sent again from its first row."""
@@ -61,27 +61,28 @@ class Target(Protocol):
     """Texts with `{{attribute}}` in them, by name, that it needs filled in as `Message.properties`."""
 
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Goes on where `state` says, which is empty at first. Returns the state to keep before anything is sent.
+        """Continue from `state`, which is empty at first. Returns the state to keep before anything is sent.
 
-        Raises Away.
+        Raises TargetUnavailable.
         """
         ...
 
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
-        """Sends messages, with the place of each; how many of them were delivered: 0 where its `state` has to be kept
-        before it goes on. Raises Away where it cannot be reached, and Refused where it does not take the first."""
+        """Send messages, with the place of each; returns the number delivered: 0 if its `state` has to be kept before
+        it continues. Raises TargetUnavailable if it cannot be reached, and Undeliverable if it does not take the first.
+        """
         ...
 
     def finish(self, batch: int) -> None:
-        """All messages of a micro-batch were sent. Raises Away."""
+        """All messages of a micro-batch were sent. Raises TargetUnavailable."""
         ...
 
     def state(self) -> Mapping[str, Any]:
-        """What to keep with the position after messages were delivered: plain JSON."""
+        """State to keep with the position after messages were delivered: plain JSON."""
         ...
 
     def close(self) -> None:
-        """Lets go of what is open; `open` may follow."""
+        """Close its files and connections; `open` may follow."""
         ...
 
     def cancel(self) -> None:

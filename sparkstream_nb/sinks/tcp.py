@@ -1,7 +1,7 @@
 """A server that takes each message in a frame of siddhi-io-tcp.
 
-Servers do not answer frames: a message counts as sent when the system has taken it. What a server had not read when it
-or its connection ended is gone, and no one knows of it.
+Servers do not answer frames: a message counts as sent when the system has taken it. Messages that a server had not read
+when it or its connection ended are lost without notice.
 """
 
 from __future__ import annotations

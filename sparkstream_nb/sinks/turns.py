@@ -17,7 +17,7 @@ AT_ONCE = 50
 
 
 class Turns:
-    """Gives each message to the next destination that takes it. `clock` is in seconds, and only goes on."""
+    """Gives each message to the next destination that takes it. `clock` is in seconds, and monotonic."""
 
     by_batch = False
     at_start = False
@@ -40,7 +40,8 @@ class Turns:
         return self.state()
 
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
-        """Raises Away where all destinations are, and Refused where the one whose turn it is does not take it.
+        """Raises TargetUnavailable if all destinations are unavailable, and Undeliverable if the next one does not take
+        it.
 
         A message is sent when the one before it was taken: passed over, it would come behind later ones.
         """
@@ -57,7 +58,7 @@ class Turns:
         return len(messages)
 
     def _sent(self, message: Message, place: OutputPlace) -> int:
-        """How many were sent of one message."""
+        """Number of events sent of one message."""
         count, why = len(self._targets), ""
         order = [(self._next + i) % count for i in range(count)]
         now = self._clock()

@@ -1,1 +1,1 @@
-"""Sources outside: what they have is entered into the inbox, with how far each is."""
+"""Outside sources: their messages are entered into the inbox, with the position of each."""

@@ -1,14 +1,14 @@
 """The partitions of a topic in the order of their event times.
 
-Partitions are read side by side, and one may be far ahead of another: where an app begins with what was written for
-days, by as much as a broker gives at once. An event that is older than the app's clock is late, so it would depend on
-the reading which events windows and patterns have together. Here an event waits until no other partition can bring an
-older one: until each has been read as far, or has no more. Kafka Streams chooses the next record of a task so
-(KIP-353), and Flink holds back the splits of a source that are ahead (watermark alignment).
+Partitions are read side by side, and one may be far ahead of another: if an app begins with a backlog of days, by as
+much as a broker gives at once. An event that is older than the app's clock is late, so it would depend on the reading
+which events windows and patterns have together. Here an event waits until no other partition can bring an older one:
+until each has been read as far, or has no more. Kafka Streams chooses the next record of a task so (KIP-353), and Flink
+holds back the splits of a source that are ahead (watermark alignment).
 
-The order is that of time, partition and offset. Within a partition it stays: an event that is older than one before it
+The order is by time, partition and offset. Within a partition it stays: an event that is older than one before it
 counts as that one. So the order is the same however a topic is read, as long as no partition is given up (`PATIENCE`)
-and none gets messages after it was read to its end that are older than others' by then; after a new start, where the
+and none gets messages after it was read to its end that are older than others' by then; after a new start, if the
 partitions themselves are in order.
 """
 
@@ -57,8 +57,9 @@ class Aligned:
 
 @dataclass
 class _WaitingPartition:
-    """What waits of a partition. `time`: the latest that was read; `more`: whether there is more to read, as was `told`
-    or not yet; `waited` (s) for that."""
+    """Waiting messages of a partition. `time`: the latest that was read; `more`: whether there is more to read, if that
+    was `told`; `waited` (s) for that.
+    """
 
     waiting: deque[PartitionPortion] = field(default_factory=deque)
     time: int = NO_TIME
@@ -104,7 +105,7 @@ class Alignment:
             part.waiting.append(replace(portion, times=times))
 
     def behind(self, parts: Mapping[str, int]) -> None:
-        """How many messages are there that were not put in yet."""
+        """Set the number of available messages that were not put in yet, by partition."""
         for name, messages in parts.items():
             part = self._parts[name]
             if messages and not part.more:
@@ -117,7 +118,7 @@ class Alignment:
             self._parts[name].told = True
 
     def note_wait(self, seconds: float) -> None:
-        """Nothing came for so long."""
+        """Note `seconds` without a message."""
         for part in self._parts.values():
             if part.more and part.told and not part.held:  # the process that reads it may still be starting
                 part.waited += seconds
@@ -127,7 +128,7 @@ class Alignment:
         return {name: part.messages for name, part in self._parts.items()}
 
     def held(self) -> frozenset[str]:
-        """The partitions that are not to be read now: so much of them waits."""
+        """The partitions that are not to be read now, because too many of their messages wait."""
         for part in self._parts.values():
             count = part.messages
             if part.held and count <= self._most // 2:
@@ -137,19 +138,19 @@ class Alignment:
         return frozenset(name for name, part in self._parts.items() if part.held)
 
     def take(self) -> Aligned | None:
-        """What need not wait any more; None where that is nothing."""
+        """Messages that need not wait any more; None if there are none."""
         bound = self._bound()
         ready = [p for rank, part in enumerate(self._parts.values()) for p in _ready(part.waiting, rank, bound)]
         return _merge_portions(ready) if ready else None
 
     def _bound(self) -> tuple[int, int] | None:
-        """The last (time, rank of the partition) that no message to come can be before; None where none can come."""
+        """The last (time, rank of the partition) that no message to come can be before; None if none can come."""
         ends = [(p.time, i) for i, p in enumerate(self._parts.values()) if p.more and p.waited < PATIENCE]
         return min(ends, default=None)
 
 
 def _ready(waiting: deque[PartitionPortion], rank: int, bound: tuple[int, int] | None) -> list[PartitionPortion]:
-    """Takes what is up to `bound` from a partition's messages."""
+    """Take messages up to `bound` from a partition."""
     out = []
     while waiting:
         first = waiting[0]
@@ -186,7 +187,7 @@ def _split(portion: PartitionPortion, count: int) -> tuple[PartitionPortion, Par
 
 
 def _merge_portions(portions: list[PartitionPortion]) -> Aligned:
-    """Portions as one, by time; those of one time in the order of `portions`."""
+    """Merge portions by time; at equal times in the order of `portions`."""
     counts = [len(p.offsets) for p in portions]
     begins = np.cumsum([0, *counts])
     order = np.argsort(np.concatenate([p.times for p in portions]), kind="stable")

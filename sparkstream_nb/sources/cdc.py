@@ -1,10 +1,10 @@
 """Polls a table of an SQL server for rows whose polling column is greater than the last value that was read.
 
 The position of the source is that value. It begins behind the greatest value that the table has when it is first
-reached, as siddhi-io-cdc's `DefaultPollingStrategy` does, and that beginning is kept at once, with the database that it
-is of: a source whose address is changed to another one begins anew there. Which rows are new is for
-the database to say (`stores.polling`); rows of equal values are entered together. A value that nothing follows, as NaN,
-is never a position: its row becomes an error, once, and the digests of those that were told are part of the position.
+reached, as siddhi-io-cdc's `DefaultPollingStrategy` does, and that beginning is kept at once, with the name of its
+database: a source whose address is changed to another one starts over there. Which rows are new is for the database to
+say (`stores.polling`); rows of equal values are entered together. A value that nothing follows, as NaN, is never a
+position: its row becomes an error, once, and the digests of the reported rows are part of the position.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .reader import PLACE, Behind, ReadMessages, SourceUnavailable
 PORTION = 10_000
 """Rows that are read at once, and those that have the polling value of the last one."""
 MOST_ENDLESS = 1_000
-"""Rows with a value that nothing follows that are told of."""
+"""Maximum number of reported rows with a value that nothing follows."""
 _LONG_AGO = float("-inf")
 
 
@@ -47,14 +47,15 @@ _MOST_DIGITS = 4_000
 
 @dataclass(frozen=True)
 class _ReportedRows:
-    """The token of rows that were told of: the digests of all such rows."""
+    """The token of reported rows: the digests of all such rows."""
 
     digests: tuple[str, ...]
 
 
 class CdcReader:
-    """A `Reader` of the rows of a table, which is polled `every` so many seconds. `mapping` names the columns of the
-    attributes of `schema`; by default they have the attributes' names."""
+    """A `Reader` of the rows of a table, which is polled every `every` seconds. `mapping` names the columns of the
+    attributes of `schema`; by default they have the attributes' names.
+    """
 
     def __init__(self, table: PolledTable, mapping: SourceMapping, schema: Schema, every: float) -> None:
         self._table, self._schema, self._every = table, schema, every
@@ -156,7 +157,7 @@ class CdcReader:
         return rows
 
     def _endless_rows(self) -> ReadMessages | None:
-        """The rows that nothing follows, and that were not told of; None for none."""
+        """The rows with a value that nothing follows, and that were not reported; None if there are none."""
         try:
             rows = self._table.endless(MOST_ENDLESS)
         except StoreError as error:
@@ -188,7 +189,7 @@ class CdcReader:
         return Decoded([pa.array([], ARROW[a.type]) for a in self._schema], np.empty(0, np.int64), ())
 
     def _events(self, rows: Sequence[PolledRow]) -> Decoded:
-        """Rows as events, those that do not fit rejected. Whatever a row raises is its error alone."""
+        """Rows as events, those that do not fit rejected. An exception for a row is its error alone."""
         try:
             return self._decode_rows(rows)
         except Exception:  # a value of a kind that nothing here foresees
@@ -235,7 +236,7 @@ class CdcReader:
         return [typed_column([v], a.type)[0][0].as_py() for a, v in zip(self._schema, row.values, strict=True)]
 
     def _text(self, typed: Sequence[Any], row: PolledRow) -> str:
-        """A row as JSON: what fits as the event would have it, the rest as a text."""
+        """A row as JSON: fitting values as in the event, the rest as a text."""
         found = {
             a.name: as_text(given) if value is None and given is not None else value
             for a, value, given in zip(self._schema, typed, row.values, strict=True)
@@ -248,9 +249,9 @@ class CdcReader:
 
 
 def typed_column(values: Sequence[Any], type: Type) -> tuple[pa.Array, Array | None]:
-    """A driver's values as a column, and a mask of those that do not fit (null there); None where all do.
+    """A driver's values as a column, and a mask of the values that do not fit (null there); None if all do.
 
-    What a value may become is as in feeds (`ingest.convert`). A truth value may be a number, as MySQL has it, and a
+    Values are converted as in feeds (`ingest.convert`). A truth value may be a number, as in MySQL, and a
     text is written as Java's `toString` writes it.
     """
     if type is Type.STRING:
@@ -287,7 +288,7 @@ def _misfit(name: str, type: Type, value: Any) -> str:
 
 
 def _alone(value: Any, type: Type) -> Any:
-    """One value as one of `type`; None where it does not fit."""
+    """One value as one of `type`; None if it does not fit."""
     try:
         typed, _ = _convert_values([value], type)
     except (pa.ArrowException, ArithmeticError, TypeError, ValueError):
@@ -313,7 +314,7 @@ def as_text(value: Any) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """Which values one can be compared with, by a word."""
+    """Kind of values that one can be compared with, as a word."""
     if isinstance(value, int | Decimal):
         return "number"
     if isinstance(value, dt.datetime):
@@ -327,13 +328,13 @@ def _comparable(last: Any, greatest: Any) -> bool:
 
 
 def _digests(rows: Sequence[PolledRow]) -> tuple[str, ...]:
-    """By row what tells its content from that of another one."""
+    """Digest of the contents of each row."""
     texts = ("\0".join(as_text(v) for v in (row.at, *row.values)) for row in rows)
     return tuple(hashlib.blake2b(t.encode("utf-8", "replace"), digest_size=8).hexdigest() for t in texts)
 
 
 def _anew(table: PolledTable, greatest: Any) -> str:
-    """That a table is read from behind its greatest value, in words."""
+    """Message that a table is read from behind its greatest value."""
     if greatest is None:
         return f"at {table.database} it begins anew, with its table, which is empty"
     behind = f"behind {table.column} {greatest}, and what is there up to that one is not read"

@@ -1,4 +1,4 @@
-"""What can be told of a feed before anything of it is read: whether there is such a source, and its columns.
+"""Checks of a feed before any of it is read: whether there is such a source, and its columns.
 
 A feed that passes may still have rows that do not fit; those are rejected one by one.
 """
@@ -19,8 +19,9 @@ from .feeds import Shape
 
 
 def check_source(source: Any, shape: Shape) -> None:
-    """Raises SparkStreamError where `source` cannot be read as a feed of `shape`: no such file or an unreadable one,
-    no frame, or one that lacks a column of the stream or that of the event times."""
+    """Raise SparkStreamError if `source` cannot be read as a feed of `shape`: no such file or an unreadable one,
+    no frame, or one without a column of the stream or the column of event times.
+    """
     name = Path(source).name if isinstance(source, str | Path) else "The frame"
     columns = columns_of_source(source, shape.names)
     if shape.time is not None:
@@ -37,8 +38,9 @@ def check_source(source: Any, shape: Shape) -> None:
 
 
 def columns_of_source(source: Any, wanted: Sequence[str] = ()) -> list[str]:
-    """The column names of a frame or file; `wanted` are those that matter. Raises SparkStreamError where there are none
-    to read."""
+    """The column names of a frame or file; `wanted` are the relevant ones. Raises SparkStreamError if there are none
+    to read.
+    """
     if isinstance(source, str | Path):
         return columns_of_file(Path(source), wanted)
     if isinstance(source, pa.Table | pa.RecordBatch):
@@ -56,7 +58,7 @@ def _describe_mapping(attribute: str, column: str) -> str:
 
 
 def _several(source: str, columns: list[str], missing: Mapping[str, str], stream: str) -> str:
-    """The message for several columns of a stream's attributes that a source lacks, with what may be meant."""
+    """The message for several columns of a stream's attributes that a source lacks, with the probable ones."""
     first = next(iter(missing.values()))
     near = {attribute: near_to(column, columns) for attribute, column in missing.items()}
     maps = [f'--map {a}="{found[0]}"' if found else f"--map {a}=COLUMN" for a, found in near.items()]

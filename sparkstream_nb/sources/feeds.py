@@ -1,6 +1,6 @@
 """Feeds: a data frame or a file becomes typed chunks on disk, in order of event time, ready for the inbox.
 
-What tasks read (CSV, parquet, Spark frames) is typed and written by them, a chunk at a time; a pandas or Arrow
+Input read by tasks (CSV, parquet, Spark frames) is typed and written by them, a chunk at a time; a pandas or Arrow
 frame is in this process already and is typed here. Most feeds are in order and their chunks enter as they are. One
 that is not is ordered here by its times alone (16 bytes an event), and its chunks are rewritten.
 
@@ -51,18 +51,19 @@ MOST_GROUP_ROWS = 4_000_000
 REJECTS_KEPT = 100_000
 """Rejected rows of a feed (of one Spark task) that are kept in the error table with their values; all are counted."""
 NOT_KEPT = "rows"
-"""What an error stands for that is of several rows: their number, in its values by this name."""
+"""Name of the value of an error that stands for several rows: their number."""
 
 _INFO = "part int, number int, file string, rows long, rejected long, twice long, skipped long"
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a feed is read as: `columns` maps attributes to source columns, `time` names the column of event times.
+    """Schema and parameters of a feed: `columns` maps attributes to source columns, `time` names the column of event
+    times.
 
-    `written` is the format of these times, `values` that of other texts. `offered` are all columns of the source, for
-    hints. Events after `latest` (ms) are rejected. `limits`: what one event may ask for. `fine`: it can be paused and
-    stopped between its rows. So many rejected rows are `kept` at most (None: all).
+    `written` is the format of these times, `values` the format of other texts. `offered` are all columns of the source,
+    for hints. Events after `latest` (ms) are rejected. `limits`: bounds on what one event may use. `fine`: it can be
+    paused and stopped between its rows. `kept`: maximum number of rejected rows that are kept (None: all).
     """
 
     stream: str
@@ -127,12 +128,12 @@ def read_feed(
     nodes: int = 1,
     shared: Shared | None = None,
 ) -> FeedOnDisk:
-    """Types a feed into chunks in the folder `inbox`, for so many nodes. Where Spark's tasks do not see that, they
-    leave chunks at a `shared` address, and files are read here.
+    """Read a feed into typed chunks in the folder `inbox`, for `nodes` nodes. If Spark's tasks do not see the folder,
+    they leave chunks at a `shared` address, and files are read here.
 
     `source` is a pandas or Arrow frame, a Spark frame, or the path of a `.csv` or `.parquet` file; the last two kinds
-    are read by `tasks`. `limit`: only the first so many rows. Raises SparkStreamError for any other source, for a
-    missing file, and where the chunks cannot be written; nothing of them is left then.
+    are read by `tasks`. `limit`: maximum number of rows, from the first. Raises SparkStreamError for any other source,
+    for a missing file, and if the chunks cannot be written; none of them is left then.
     """
     feed = f"feed-{uuid.uuid4().hex[:12]}"
     with _whole(inbox, feed):
@@ -164,7 +165,7 @@ def read_feed(
 
 @contextlib.contextmanager
 def _whole(folder: Path, feed: str) -> Iterator[None]:
-    """Where what is inside fails, the files in `folder` whose names begin with `feed` go."""
+    """Remove the files in `folder` whose names begin with `feed` if the body fails."""
     try:
         yield
     except BaseException:
@@ -177,8 +178,9 @@ _SIMPLE = ("string", "empty", "floating", "integer", "boolean", "decimal", "date
 
 
 def _arrow_of(frame: pd.DataFrame, limits: Limits) -> pa.Table:
-    """The frame's columns. Of one that Arrow does not take as it is, each value is judged by itself: those of mixed
-    types become texts, and a row with a value that is none of Arrow's is malformed."""
+    """The frame's columns. If Arrow does not accept a column, each of its values is checked separately: mixed types
+    become texts, and a row with a value that Arrow does not know is malformed.
+    """
     arrays: dict[str, Any] = {}
     malformed: list[str | None] = [None] * len(frame)
     for name in frame.columns:
@@ -242,7 +244,7 @@ def _take_parquet(path: Path, shape: Shape, inbox: Path, feed: str) -> FeedOnDis
     try:
         found = pq.read_schema(path)
     except pa.ArrowInvalid:
-        return None  # Spark says what is wrong with it
+        return None  # Spark reports the error
     for attribute in shape.schema:
         place = found.get_field_index(shape.columns.get(attribute.name, attribute.name))
         if place < 0 or not fits(found.field(place).type, attribute.type):
@@ -266,8 +268,9 @@ def _is_text(type: pa.DataType) -> bool:
 
 
 def _row_groups(file: Path, shape: Shape, texts: list[str]) -> FeedOnDisk | None:
-    """The chunks of a parquet file; None where its times are not in order, its row groups are too large, or one of the
-    columns `texts` has what is no text."""
+    """The chunks of a parquet file; None if its times are not in order, its row groups are too large, or one of the
+    columns `texts` has values that are not texts.
+    """
     out = FeedOnDisk()
     with pa.memory_map(str(file)) as source:
         parquet = pq.ParquetFile(source, read_dictionary=texts)  # to look at each text once
@@ -354,7 +357,7 @@ def _read_spark(frame: Any, shape: Shape, writing: _FeedTask, tasks: Tasks) -> F
 
 @contextlib.contextmanager
 def _report_read_errors(stream: str) -> Iterator[None]:
-    """What tasks say that cannot read a feed, as one line."""
+    """Turn the errors of tasks that cannot read a feed into one line."""
     try:
         yield
     except TaskFailed as error:
@@ -362,15 +365,16 @@ def _report_read_errors(stream: str) -> Iterator[None]:
 
 
 def _done(found: pa.Table) -> FeedOnDisk:
-    """What tasks have written, by the rows that tell of it."""
+    """The chunks that tasks have written, from the rows that describe them."""
     rows = list(zip(*(found[c].to_pylist() for c in _INFO_NAMES), strict=True))
     return _gather(sorted(rows, key=lambda r: (r[0], r[1])))
 
 
 @dataclass(frozen=True)
 class _FeedTask:
-    """What a task does with the rows that it reads: chunks in the folder, or at a shared address, and a row
-    for each."""
+    """Work of a task on the rows that it reads: it writes chunks in the folder, or at a shared address, and a row
+    for each.
+    """
 
     folder: str
     feed: str
@@ -380,7 +384,9 @@ class _FeedTask:
     def rows(
         self, tables: Iterable[pa.Table], folder: str | None = None, part: int | None = None
     ) -> list[_Info]:
-        """Writes the chunks; what is told of each, as of `_INFO`. `part` numbers what is read (None: as Spark does)."""
+        """Write the chunks; returns the description of each, as in `_INFO`. `part` numbers the input (None: as Spark
+        does).
+        """
         number, attempt = _task()
         part = number if part is None else part
         writer = _ChunkWriter(Path(folder or self.folder), f"{self.feed}-{attempt}", part, self.shape)
@@ -411,7 +417,7 @@ def _task() -> tuple[int, int]:
 _INFO_TYPES = (pa.int32(), pa.int32(), pa.string(), *[pa.int64()] * 4)
 _INFO_NAMES = [column.split()[0] for column in _INFO.split(", ")]
 _Info = tuple[int, int, str, int, int, int, int]
-"""What is told of a file: the columns of `_INFO`."""
+"""Description of a file: the columns of `_INFO`."""
 
 
 def _gather(info: Sequence[_Info]) -> FeedOnDisk:
@@ -484,7 +490,7 @@ class _ChunkWriter:
     def close(self) -> list[_Info]:
         self._flush()
         if self.rejected > len(self.errors):
-            del self.errors[max(1, self._most - 1) :]  # the error that tells of the others is one of so many
+            del self.errors[max(1, self._most - 1) :]  # the error that stands for the others is one of the `most`
             gone = self.rejected - len(self.errors)
             said = "1 more row did not fit, and is" if gone == 1 else f"{gone:,} more rows did not fit, and are"
             self.errors.append([self.shape.stream, None, {NOT_KEPT: gone}, f"{said} not kept: feed them again"])
@@ -503,7 +509,7 @@ def chunk_schema(schema: Schema, columns: Sequence[pa.Array]) -> pa.Schema:
 
 
 def write_chunk(path: Path, table: pa.Table) -> None:
-    """Writes rows as an Arrow IPC file with one record batch, so that it can be mapped. Raises SparkStreamError where
+    """Writes rows as an Arrow IPC file with one record batch, so that it can be mapped. Raises SparkStreamError if
     it cannot be written."""
     table = table.combine_chunks()
     with (
@@ -516,7 +522,7 @@ def write_chunk(path: Path, table: pa.Table) -> None:
 
 @contextlib.contextmanager
 def _checked_write(folder: Path) -> Iterator[None]:
-    """What cannot be written, as on a full disk, is an error of one line."""
+    """Turn a failed write, as on a full disk, into an error of one line."""
     try:
         yield
     except OSError as e:
@@ -534,7 +540,8 @@ def discard(feed: FeedOnDisk, inbox: Path) -> None:
 
 def in_order(feed: FeedOnDisk, inbox: Path, chunk_rows: int | None = None) -> tuple[FeedOnDisk, Array]:
     """The feed with its chunks in order of event time (stable), and the highest time (ms) of each chunk. Chunks that
-    are written anew have `chunk_rows`. Raises SparkStreamError where they cannot be written."""
+    are rewritten have `chunk_rows`. Raises SparkStreamError if they cannot be written.
+    """
     size = chunk_rows or CHUNK_ROWS
     if any(c.groups for c in feed.chunks):
         return feed, np.array([c.highest for c in feed.chunks])
@@ -568,8 +575,9 @@ def in_order(feed: FeedOnDisk, inbox: Path, chunk_rows: int | None = None) -> tu
 
 
 def rows_before(feed: FeedOnDisk, inbox: Path, highest: Array, time: int) -> int:
-    """How many rows of a feed in order are before a time (ms); of a parquet file that enters as it is, those of row
-    groups that are so as a whole."""
+    """Number of rows of a feed in order that are before a time (ms); for a parquet file that enters unchanged, the rows
+    of row groups that lie before it as a whole.
+    """
     found = 0
     for chunk, last in zip(feed.chunks, highest.tolist(), strict=True):
         if last < time:

@@ -1,11 +1,11 @@
 """Reads files that grow, and folders in which files appear: lines, whole texts, or parquet.
 
-A file is known by its name, its inode, and a digest of what was read (`reached.py`): inodes are used again. It has been
-read up to an offset. What stands there is written by others: of a file that grows, a last line without a line break is
+A file is known by its name, its inode, and a digest of the bytes that were read (`reached.py`): inodes are used again.
+It has been read up to an offset. Files are written by others: of a file that grows, a last line without a line break is
 not taken, and a file that is read whole, or has an end, has to be unchanged for a while. A file whose inode has changed
-is another one; what the former one still has is read first, where it was only renamed, and then those that came between
-the two. One that has become shorter, or of which what was read is not there any more, was written anew, and is read
-anew. No link is followed (`folder.py`).
+is another one; the rest of the former one is read first, if it was only renamed, and then the files that came between
+the two. A file that has become shorter, or whose bytes before the offset have changed, was rewritten, and is read
+again. No link is followed (`folder.py`).
 """
 
 from __future__ import annotations
@@ -40,21 +40,22 @@ LONGEST_LINE = 1 << 24
 MOST_TEXT = 1 << 28
 """Bytes of a file that is one message."""
 SETTLED_SECONDS = 1.0
-"""A file that has an end is complete when it was not changed for so long."""
+"""Seconds without a change after which a file that has an end is complete."""
 _HIDDEN = (".", "_")
 _LONG_AGO = float("-inf")
 _ROTATED = re.compile(r"[._-]\d[\d._:T-]*(?P<packed>\.(gz|bz2|xz|zst|Z))?")
-"""What is added to the name of a log file that is full; it may be compressed then."""
+"""Suffix of the name of a log file that is full; it may be compressed then."""
 
 Mode = Literal["line", "text.full", "parquet"]
 
 
 @dataclass(frozen=True)
 class FilesPlace:
-    """Where a source reads: the file or folder `path`, without links, in `mode`. `pattern` is one for whole names in a
-    folder. `tailing`: a file that was read may grow. `header`: the first line of a file is none. `after`: what becomes
-    of a file that was read, "keep", "delete" or "move" to the folder `move_to`. `every`: the pause between two looks,
-    in seconds."""
+    """Place of a file source: the file or folder `path`, without links, in `mode`. `pattern` is one for whole names in
+    a folder. `tailing`: a file that was read may grow. `header`: the first line of a file is not an event. `after`:
+    fate of a file that was read, "keep", "delete" or "move" to the folder `move_to`. `every`: the pause between two
+    looks, in seconds.
+    """
 
     path: Path
     folder: bool
@@ -69,7 +70,7 @@ class FilesPlace:
 
 @dataclass(frozen=True)
 class _Done:
-    """The token of what was read: a file that is through, as it was then."""
+    """Token of the messages read: a file that is read to its end, with its progress at that time."""
 
     name: str
     reached: FileProgress
@@ -89,10 +90,10 @@ class FilesReader:
         self.place, self.schema, self._decoder, self._now = place, schema, decoder, now
         self._reached: dict[str, FileProgress] = {}
         self._changes: dict[str, list[int | str] | None] = {}
-        """Of the position, without an event: they go with the next one."""
+        """Changes of the position without an event: they go with the next one."""
         self._behind: dict[str, int] = {}
         self._left: deque[str] = deque()
-        """Of the last look at the folder."""
+        """Files left from the last look at the folder."""
         self._here: Folder
         """The folder of the files, open during a look."""
         self._wrong: dict[str, str] = {}
@@ -112,8 +113,9 @@ class FilesReader:
             return None
 
     def _open_folder(self) -> Folder:
-        """The folder of the files. Raises Away where it is not there. What was read of its files is not forgotten for
-        that: it may be on a disk that comes back."""
+        """The folder of the files. Raises SourceUnavailable if it does not exist. Progress of its files is not
+        forgotten then: it may be on a disk that comes back.
+        """
         return Folder(self.place.path if self.place.folder else self.place.path.parent)
 
     def read(self, seconds: float) -> ReadMessages | None:
@@ -129,7 +131,7 @@ class FilesReader:
                 return None
 
     def _look(self) -> ReadMessages | None:
-        """The next that is there to be taken. Raises Away where nothing is, and a file is in the way."""
+        """The next that is there to be taken. Raises SourceUnavailable if nothing is, and a file is in the way."""
         self._looked = time.monotonic()
         with self._open_folder() as self._here:
             return self._look_here()
@@ -171,7 +173,7 @@ class FilesReader:
     def cancel(self) -> None:
         self._cancelled.set()
 
-    # ------------------------------------------------------------------------------------------------ what there is
+    # ------------------------------------------------------------------------------------------------ files present
 
     def _files(self) -> list[str]:
         """The names of the files that are there, in the order of their times, or names where these are equal."""
@@ -212,13 +214,13 @@ class FilesReader:
         self._changes[name] = None
 
     def _is_settled(self, changed: int) -> bool:
-        """True if nobody writes a file any more that was changed then (ns), as far as one can see."""
+        """True if a file that was changed then (ns) is probably no longer being written."""
         return self._now() - changed / 1e9 >= SETTLED_SECONDS
 
     # --------------------------------------------------------------------------------------------------- one file
 
     def _next(self, name: str) -> ReadMessages | None:
-        """What is to be taken of a file now; None for nothing."""
+        """Messages to take from a file now; None if there are none."""
         try:
             return self._next_of(name)
         except FileNotFoundError:
@@ -287,7 +289,7 @@ class FilesReader:
             return has_mark(source, at, mark, self._compared_bytes, grows=self.place.mode == "line")
 
     def _former(self, known: FileProgress) -> str | None:
-        """The name of the file that was read before, where it is in the same folder (`x.log` as `x.log.1`); or None."""
+        """The name of the file that was read before, if it is in the same folder (`x.log` as `x.log.1`); or None."""
         if self.place.mode != "line" or not self.place.tailing:
             return None
         for e in self._here.entries():
@@ -296,7 +298,7 @@ class FilesReader:
         return None
 
     def _find_renamed(self, name: str, s: Stretch) -> FileProgress | None:
-        """How far a file was read under another name."""
+        """Progress of a file that was read under another name."""
         known = self._reached.get(self._inodes.get(s.inode, ""))
         if known is None or self.place.mode != "line" or not self._has_mark(name, known.at, known.mark):
             return None
@@ -310,13 +312,16 @@ class FilesReader:
             self._changes[name] = known.data()
 
     def _rest_of(self, former: str, name: str, known: FileProgress) -> ReadMessages | None:
-        """What a renamed file still has; its last line without a line break when nobody writes it any more."""
+        """Remaining messages of a renamed file; also its last line without a line break, if it is no longer being
+        written.
+        """
         s = Stretch.of(self._here.stat(former), known.at)
         return None if s.at >= s.size else self._lines(former, name, s, ended=self._is_settled(s.changed))
 
     def _read_missed(self, name: str, s: Stretch, known: FileProgress, former: str | None) -> ReadMessages | None:
-        """What `name` held between the file that was read and the one that is there: each was put aside under its name
-        and a number or date (`x.log.1`, `x.log-20261125`), and is newer than what was read. The oldest comes first."""
+        """Contents of `name` between the file that was read and the present one: each was put aside under its name
+        and a number or date (`x.log.1`, `x.log-20261125`), and is newer than the file read. The oldest comes first.
+        """
         if self.place.folder or self.place.mode != "line" or not self.place.tailing:
             return None
         after = known.changed if former is None else self._here.stat(former).st_mtime_ns
@@ -375,7 +380,7 @@ class FilesReader:
         received: int,
         mark: int | str | None = None,
     ) -> ReadMessages:
-        """What was read of a file, up to `end`. `mark`: that of the file, where it is known."""
+        """Messages read from a file, up to `end`. `mark`: the file's mark, if it is known."""
         if mark is None:
             mark = self._mark(file, end if self.place.mode == "line" else s.size)
         reached = FileProgress(s.inode, end, through, mark, s.changed, s.touched)
@@ -396,7 +401,7 @@ class FilesReader:
         return self._take(file, file, s, found, end=s.size, through=True, received=1, mark=mark)
 
     def _groups(self, file: str, s: Stretch, known: FileProgress | None) -> ReadMessages:
-        """The next row group of a parquet file; `s.at` so many were read."""
+        """The next row group of a parquet file; `s.at` row groups were read."""
         at = s.at
         try:
             with self._here.open(file) as source, pq.ParquetFile(source) as parquet:
@@ -407,7 +412,7 @@ class FilesReader:
                 else:
                     groups = [at] if at < parquet.num_row_groups else []
                     found = self._rows(parquet.read_row_groups(groups, columns=list(self.schema.names)))
-        except Exception as error:  # pyarrow raises several kinds, also OSError, for what is broken
+        except Exception as error:  # pyarrow raises several kinds of errors, also OSError, for a broken file
             if isinstance(error, OSError) and (error.errno is not None or isinstance(error, Linked)):
                 raise  # of the file system
             broken = isinstance(error, pa.ArrowInvalid | pa.ArrowNotImplementedError | OSError)
@@ -448,7 +453,7 @@ class FilesReader:
         return Decoded(columns, np.empty(0, np.int64), ())
 
     def _put_away(self, name: str, reached: FileProgress) -> None:
-        """What is done with a file that is in the inbox, if it still is the one that was read."""
+        """Delete, move or keep a file that is in the inbox, if it is still the one that was read."""
         if self.place.after == "keep":
             return
         try:
@@ -471,7 +476,7 @@ class FilesReader:
 
 
 def _wrong_columns(wanted: Sequence[str], found: Sequence[str]) -> str | None:
-    """Why a file with the columns `found` has not each of those `wanted`; None where it has."""
+    """Why a file with the columns `found` has not each of those `wanted`; None if it has."""
     missing = next((n for n in wanted if n not in found), None)
     if missing is not None:
         return f"it has no column {missing}; it has {', '.join(found)}"

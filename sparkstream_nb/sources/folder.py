@@ -1,9 +1,9 @@
-"""A folder whose files are opened without following a link, whatever others put there meanwhile.
+"""A folder whose files are opened without following a link, even if others put one there meanwhile.
 
 A source was allowed to read a path, after all links in it were resolved. One that is put there later, in place of the
 file or of a folder above it, would lead elsewhere. So each part of the path is opened below the one before it and must
-not be a link (`openat`, O_NOFOLLOW): between looking and opening there is no gap. Where a platform does not have that,
-the path is resolved before and after, and what is open is compared with what is there.
+not be a link (`openat`, O_NOFOLLOW): between looking and opening there is no gap. On a platform without that, the path
+is resolved before and after, and the open file is compared with the present one.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _BELOW = {os.open, os.stat, os.unlink, os.rename} <= os.supports_dir_fd and hasa
 
 
 class Linked(OSError):
-    """A name is that of a symbolic link, or of something else that is no plain file."""
+    """A name refers to a symbolic link, or to something else that is not a plain file."""
 
 
 class Folder:
-    """The folder `path`, which has no link in it; `make`: it is made where it is missing. Raises Away where it is
-    missing, or has a link now.
+    """The folder `path`, which has no link in it; with `make`, it is created if missing. Raises SourceUnavailable if it
+    is missing, or has a link now.
 
-    A context: what it has open is let go of in the end.
+    A context manager: it closes its descriptor at the end.
     """
 
     def __init__(self, path: Path, *, make: bool = False) -> None:
@@ -52,7 +52,7 @@ class Folder:
             self._at = None
 
     def entries(self) -> Iterator[os.DirEntry[str]]:
-        """What is in it, in no order. A path of an entry means nothing: use its name."""
+        """Entries of the folder, in no order. A path of an entry means nothing: use its name."""
         if self._at is None:
             with os.scandir(self.path) as found:
                 yield from found
@@ -66,11 +66,11 @@ class Folder:
             os.close(listed)
 
     def stat(self, name: str) -> os.stat_result:
-        """The file of this name. Raises FileNotFoundError, and Linked where it is no plain file."""
+        """The file of this name. Raises FileNotFoundError, and Linked if it is not a plain file."""
         return _plain(os.stat(self._name(name), follow_symlinks=False, **self._dir()), self.path / name)
 
     def open(self, name: str) -> BinaryIO:
-        """The file of this name, for reading. Raises OSError, and Linked where it is no plain file."""
+        """The file of this name, for reading. Raises OSError, and Linked if it is not a plain file."""
         path = self.path / name
         try:
             file = os.open(self._name(name), os.O_RDONLY | PLAINLY, **self._dir())
@@ -133,7 +133,7 @@ class Folder:
             os.rename(new, target, src_dir_fd=to._at, dst_dir_fd=to._at)
 
     def _name(self, name: str) -> str:
-        """A name below what is open; a whole path where that is not supported."""
+        """A name below the open folder; a whole path if that is not supported."""
         return name if self._at is not None else str(self.path / name)
 
     def _dir(self) -> dict[str, int]:

@@ -29,7 +29,7 @@ MOST_BYTES = 1 << 24
 """Bytes of a request's body, at most."""
 GATHER_SECONDS = 0.01
 ANSWER_SECONDS = 30.0
-"""How long a request may wait for its answer."""
+"""Longest wait of a request for its answer."""
 _POLL = 0.1
 _LOCAL = frozenset({"localhost", "127.0.0.1"})
 _FULL, _STOPPED = "the app is behind: try again later", "the app does not take events now"
@@ -37,9 +37,10 @@ _FULL, _STOPPED = "the app is behind: try again later", "the app does not take e
 
 @dataclass(frozen=True)
 class HttpListener:
-    """Where a source listens. `host` is an address of loopback. `seconds`: how long a request may take to come in.
+    """Place of an http source. `host` is a loopback address. `seconds`: longest time for a request to come in.
     `token` gives the secret that each request has to bring, `Authorization: Bearer TOKEN`; with `logins` it brings the
-    user name and password of one of them in its place, `Authorization: Basic ...`."""
+    user name and password of one of them in its place, `Authorization: Basic ...`.
+    """
 
     host: str
     port: int

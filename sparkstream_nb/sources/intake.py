@@ -1,6 +1,6 @@
-"""The intake of a source: a thread in the process that owns the app, which enters what a reader reads into the inbox.
+"""The intake of a source: a thread in the process that owns the app, which enters the reader's messages into the inbox.
 
-Events and how far the source is with them are one line of the journal, so a crash loses nothing and repeats nothing.
+Events and the source's position are one line of the journal, so a crash loses nothing and repeats nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _WAIT = 0.2
 """Seconds until a thread that waits looks whether it is to end."""
 _GRACE = 1.0
 _LOGGED = 10
-"""Lines of the log about what could not be read at once; more are counted in one line."""
+"""Lines of the log about messages that could not be read at once; more are counted in one line."""
 
 _log = logging.getLogger(__name__)
 
@@ -45,8 +45,9 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class IntakeSetup:
     """A source as it was deployed. `name` is unique in the app, `shown` is where it reads, without secrets, `time` the
-    position of the attribute with an event's time; None: that at which it is taken. `together`: the events of one
-    message are one chunk. `keeps_errors`: what cannot be read becomes an error of the app; else a line of its log."""
+    position of the attribute with an event's time; None: the time at which it is received. `together`: the events of
+    one message are one chunk. `keeps_errors`: unreadable messages become errors of the app; else a line of its log.
+    """
 
     name: str
     stream: str
@@ -76,9 +77,10 @@ class Entrance:
 
 @dataclass(frozen=True)
 class SourceFigures:
-    """How far a source is: messages `received`, `events` taken and messages or events `rejected` since this process
-    began; `behind`: what is there and not read, by partition (messages) or file (bytes); None: not known yet.
-    `last_error`: why it waits; None for nothing."""
+    """Progress of a source: messages `received`, `events` taken and messages or events `rejected` since this process
+    began; `behind`: unread messages by partition, or unread bytes by file; None: not known yet.
+    `last_error`: why it waits; None for nothing.
+    """
 
     name: str
     stream: str
@@ -105,8 +107,9 @@ class _Counts:
 
 @dataclass(frozen=True)
 class Entered:
-    """The entries of what was read at once, how many events they have, and what was rejected: stream, time (ms),
-    values and reason of each. `refused`: of which messages events were, for their time, and why."""
+    """Entries of the messages read at once, the number of their events, and the rejected ones: stream, time (ms),
+    values and reason of each. `refused`: by message, the reason for which events were refused because of their time.
+    """
 
     entries: list[Entry]
     events: int
@@ -130,11 +133,12 @@ class SourceThread:
         """Set when the source was opened, or was found to be away."""
         self._counts = _Counts()
         self._nothing: tuple[float, Behind | None] = float("-inf"), None
-        """When the last reading began (s of the monotonic clock) that found nothing, and what was behind then: all that
-        was read before is in the inbox."""
+        """Start of the last reading (s of the monotonic clock) that found nothing, and the backlog then: everything
+        read before is in the inbox.
+        """
         self._waiting: deque[tuple[int, int]] = deque()
         self._moved: dict[str, Any] = {}
-        """What changed of the position without an event."""
+        """Changes of the position without an event."""
 
     # ---------------------------------------------------------------------------------------------- begin and end
 
@@ -149,14 +153,14 @@ class SourceThread:
             self._thread.start()
 
     def end(self) -> None:
-        """Tells the thread to end, and does not wait for it."""
+        """Signal the thread to end, without waiting for it."""
         self._ending.set()
         self.setup.reader.cancel()
         with self._entrance.progress.changed:
             self._entrance.progress.changed.notify_all()
 
     def join(self) -> None:
-        """Ends the thread, and waits a little until it has let go of its source. Nothing is entered any more."""
+        """End the thread, and wait a little until it has closed its source. Nothing more is entered."""
         self.end()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
@@ -166,7 +170,7 @@ class SourceThread:
                 thread.join(_GRACE)
 
     def figures(self) -> SourceFigures:
-        """How far it is."""
+        """Figures of the source."""
         s, c, behind = self.setup, self._counts, self.setup.reader.behind()
         parts = None if behind is None else behind.parts
         return SourceFigures(s.name, s.stream, s.type, s.shown, c.received, c.events, c.rejected, parts, self._trouble)
@@ -194,7 +198,7 @@ class SourceThread:
         self.setup.reader.close()
 
     def _follow(self, ending: threading.Event) -> None:
-        """Reads and enters until the intake ends. Raises what a reader raises."""
+        """Read and enter messages until the intake ends. Raises the reader's errors."""
         reader, self._moved = self.setup.reader, {}
         if not self._take_lock(ending):
             return
@@ -237,7 +241,7 @@ class SourceThread:
             changed.wait(_WAIT)
 
     def _enter(self, taken: ReadMessages, ending: threading.Event) -> Entered | None:
-        """Puts what was read into the inbox; None where the intake ends before it could."""
+        """Put the messages read into the inbox; None if the intake ends before it could."""
         entrance, name = self._entrance, self.setup.name
         self._moved.update(taken.reached)
         if not self._take_lock(ending):
@@ -272,7 +276,7 @@ class SourceThread:
             self._say(f"{len(errors) - _LOGGED:,} more of what was read with it were not taken")
 
     def _take_lock(self, ending: threading.Event) -> bool:
-        """Takes the app's lock; False where the intake ends before it could: who ends it may hold the lock."""
+        """Takes the app's lock; False if the intake ends before it could: who ends it may hold the lock."""
         while not ending.is_set():
             if self._entrance.lock.acquire(timeout=_WAIT):
                 return True
@@ -305,7 +309,7 @@ class SourceThread:
 
 
 def make_entries(setup: IntakeSetup, decoded: Decoded, entrance: Entrance) -> Entered:
-    """The entries of decoded messages: what was rejected, then the events, in their order. With the app's lock held."""
+    """The entries of decoded messages: rejected ones, then the events, in their order. With the app's lock held."""
     now, latest = entrance.now(), entrance.latest()
     errors: list[list[Any]] = [[setup.stream, now, _message(setup, r), r.reason] for r in decoded.rejected]
     refused: dict[int, str] = {}
@@ -369,7 +373,7 @@ class Intakes:
             intake.join()
 
     def wait_tried(self, seconds: float) -> None:
-        """Waits, so long at most, until it is known of each whether it is away."""
+        """Wait for `seconds` at most until it is known of each whether it is unavailable."""
         end = time.monotonic() + seconds
         for intake in self._all:
             intake.tried.wait(max(0.0, end - time.monotonic()))
@@ -379,5 +383,5 @@ class Intakes:
         return all(intake.caught_up(since) for intake in self._all)
 
     def figures(self) -> tuple[SourceFigures, ...]:
-        """How far each is."""
+        """Figures of each source."""
         return tuple(i.figures() for i in self._all)

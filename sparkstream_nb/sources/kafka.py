@@ -1,12 +1,12 @@
-"""Reads topics of a Kafka broker, in processes of their own: one for each core, as far as there are partitions.
+"""Reads topics of a Kafka broker, in processes of their own: one for each core, at most one for each partition.
 
 kafka-python needs some 10 us for a message. In the process of the app it would take the notebook's time, and all
-partitions would share one core. The processes decode as well; what they read comes through a pipe, which holds them
-back where the app is behind.
+partitions would share one core. The processes decode as well; messages come through a pipe, which holds them back if
+the app is behind.
 
-How far a source is stands in the inbox, partition by partition, with the id of the cluster that the offsets are of: at
-another cluster the source begins anew. The offsets of its group at the broker follow it, so that Kafka's own tools see
-them, and are where a source begins that has no place in the inbox yet.
+The position of a source is in the inbox, partition by partition, with the id of the offsets' cluster: at another
+cluster the source starts over. The offsets of its group at the broker follow it, so that Kafka's own tools see them; a
+source without a position in the inbox begins at them.
 """
 
 from __future__ import annotations
@@ -36,18 +36,19 @@ from .reader import PLACE, Behind, ReadMessages, SourceUnavailable
 
 MOST_PROCESSES = 4
 PATIENCE_MS = 10_000
-"""How long a broker may take to answer."""
+"""Longest wait for a broker's answer."""
 _FRAMES_AHEAD = 2
 _PACKAGES = str(Path(__file__).parents[2])
-"""Where this package is."""
+"""Folder that contains this package."""
 
 
 @dataclass(frozen=True)
 class KafkaSourcePlace:
-    """Where a source reads: `options` are those of kafka-python's consumer, secrets too. `partitions` (None: all) of
+    """Place of a Kafka source: `options` are for kafka-python's consumer, secrets too. `partitions` (None: all) of
     each of the `topics`. `starts`: the offset at which a partition (topic, number) begins that was never read;
-    others begin where the `group` is, else at the topic's beginning, or its end with `latest`. `commits`: the group's
-    offsets follow."""
+    others begin at the offsets of the `group`, else at the topic's beginning, or its end with `latest`. `commits`: the
+    group's offsets follow.
+    """
 
     topics: tuple[str, ...]
     partitions: frozenset[int] | None
@@ -78,9 +79,10 @@ class EventTime:
 
 @dataclass
 class _Beginning:
-    """Where partitions (topic, number) of a `cluster` begin (None: its id is not known), and those that are `away`, as
-    they have no leader. `ids`: those of topics, as far as they are known. `moved`: what changes of the position with
-    that. `said`: what a user is to know of it."""
+    """Starting offsets of partitions (topic, number) of a `cluster` (None: its id is not known), and the partitions
+    that are `away`, as they have no leader. `ids`: ids of topics, if known. `moved`: changes of the
+    position with that. `said`: messages for the user.
+    """
 
     cluster: str | None
     ids: dict[str, str]
@@ -90,7 +92,7 @@ class _Beginning:
     said: list[str] = field(default_factory=list)
 
     def known(self, reached: Mapping[str, Any]) -> dict[str, int]:
-        """The offsets of a position, where it is of this cluster; else none, and they go."""
+        """The offsets of a position, if it is of this cluster; else none, and they are dropped."""
         known = {part: offset for part, offset in reached.items() if not part.startswith("@")}
         former = reached.get(PLACE)
         if self.cluster is None or former == self.cluster:
@@ -116,7 +118,7 @@ class _Beginning:
 
 @dataclass
 class _Child:
-    """A process that reads some `parts`. `held`: those that it was told not to read now."""
+    """A process that reads some `parts`. `held`: partitions that it must not read now."""
 
     process: subprocess.Popen[bytes]
     parts: frozenset[str]
@@ -210,7 +212,9 @@ class KafkaReader:
         return ReadMessages(frame.decoded, frame.received, frame.reached) if frame.received else None
 
     def _take_aligned(self, alignment: Alignment) -> ReadMessages | None:
-        """What need not wait for other partitions any more. Those of which much waits are not read meanwhile."""
+        """Messages that need not wait for other partitions any more. Partitions with many waiting messages are not read
+        meanwhile.
+        """
         found = alignment.take()
         held = alignment.held()
         for child in self._children:
@@ -254,7 +258,8 @@ class KafkaReader:
             child.process.kill()
 
     def _begins(self, reached: Mapping[str, Any]) -> _Beginning:
-        """Raises Away where a topic or partition is missing or all are without a leader, and KafkaError."""
+        """Raises SourceUnavailable if a topic or partition is missing or all are without a leader, and KafkaError.
+        """
         with _consumer(self.place) as consumer:
             wanted = [p for topic in self.place.topics for p in self._partitions(consumer, topic)]
             out = _Beginning(cluster_id(consumer), topic_ids(consumer, self.place.topics))
@@ -291,8 +296,9 @@ class KafkaReader:
         return out
 
     def _first(self, consumer: KafkaConsumer, p: TopicPartition, first: int, last: int, *, added: bool) -> int:
-        """Where a partition that was never read begins. One that was `added` later, or had no leader when others began,
-        is read from its beginning."""
+        """Starting offset of a partition that was never read. One that was `added` later, or had no leader when others
+        began, is read from its beginning.
+        """
         begin = self.place.starts.get((p.topic, p.partition))
         if begin is None:
             begin = consumer.committed(p)
@@ -314,7 +320,7 @@ class KafkaReader:
     def _start(self, begin: Begin) -> None:
         path = os.environ.get("PYTHONPATH", "")
         process = subprocess.Popen(
-            # -P: a kafka.py beside the notebook is not what is meant.
+            # -P: so that a kafka.py beside the notebook is not imported.
             [sys.executable, "-P", "-m", "sparkstream_nb.sources.kafka_process"],
             # A thread in a buffered read aborts a Python that ends.
             # In a session of its own: a notebook's Stop button signals the kernel's group.
@@ -331,7 +337,7 @@ class KafkaReader:
         child.listener.start()
 
     def _listen(self, child: _Child, frames: queue.Queue[_Frame]) -> None:
-        """Passes on what a process says, until it ends."""
+        """Pass on the frames of a process, until it ends."""
         pipe = child.process.stdout
         assert pipe is not None
         try:
@@ -358,7 +364,7 @@ def _consumer(place: KafkaSourcePlace) -> Iterator[KafkaConsumer]:
 
 
 def consumer_options(options: Mapping[str, Any], group: str) -> dict[str, Any]:
-    """What every consumer here is made with: nothing is committed, and no offset chosen, by itself."""
+    """Arguments of every consumer here: without automatic commits or resets of offsets."""
     return {
         "bootstrap_timeout_ms": PATIENCE_MS, "request_timeout_ms": PATIENCE_MS, **options,
         "group_id": group, "enable_auto_commit": False, "auto_offset_reset": "none",

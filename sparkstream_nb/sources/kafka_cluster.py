@@ -1,4 +1,4 @@
-"""What a consumer of kafka-python knows of its cluster and has no method for."""
+"""Data of a kafka-python consumer on its cluster for which it has no method."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ _NO_LEADER = -1
 
 
 def cluster_id(consumer: KafkaConsumer) -> str | None:
-    """The id of the cluster, the same at all its brokers; None where they do not say (before Kafka 0.10.1)."""
+    """The id of the cluster, the same at all its brokers; None if they do not say (before Kafka 0.10.1)."""
     found = consumer._cluster.cluster_id
     return str(found) if found else None
 
 
 def topic_ids(consumer: KafkaConsumer, topics: Iterable[str]) -> dict[str, str]:
-    """The ids of topics: one that is deleted and made again has another (KIP-516). Without those of which the brokers
-    do not say (before Kafka 2.8)."""
+    """The ids of topics: one that is deleted and made again has another (KIP-516). Topics whose id the brokers do not
+    tell (before Kafka 2.8) are left out.
+    """
     found = {topic: consumer._cluster.topic_id(topic) for topic in topics}
     return {topic: str(id) for topic, id in found.items() if id is not None}
 
@@ -31,7 +32,7 @@ def without_leader(consumer: KafkaConsumer, places: Iterable[TopicPartition]) ->
 def offsets_of(
     ask: Callable[[list[TopicPartition]], dict[TopicPartition, int]], places: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """What `ask`, the consumer's `beginning_offsets` or `end_offsets`, says of partitions. Raises KafkaError."""
+    """Result of `ask`, the consumer's `beginning_offsets` or `end_offsets`, for partitions. Raises KafkaError."""
     wanted = list(places)
     try:
         return ask(wanted)

@@ -1,4 +1,4 @@
-"""What passes through the pipes between the app's process and one that reads from Kafka: pickles with their lengths.
+"""Frames of the pipes between the app's process and one that reads from Kafka: pickles with their lengths.
 
 Both ends are this package's own: the pipe is of one process that the other has started.
 """
@@ -21,12 +21,12 @@ _LENGTH = struct.Struct("<Q")
 
 @dataclass(frozen=True)
 class Begin:
-    """What to read: partitions (topic, number) from their offsets, with the `options` of the consumer. `known`: how
-    many partitions each topic of the source has; with more, it is opened again. None: it reads those that it names.
-    `time`: the attribute by whose times partitions are aligned; None: they are not. `cluster`: the id of the cluster
-    that the offsets are of; None: not known. `ids`: those of the topics, as far as they are known. `away`: partitions
-    of the source that have no leader, and are read by nobody; when one has a leader again, the source is opened
-    again."""
+    """Order to read: partitions (topic, number) from their offsets, with the `options` of the consumer. `known`: number
+    of partitions of each topic of the source; with more, it is opened again. None: it reads those that it names.
+    `time`: the attribute by whose times partitions are aligned; None: they are not. `cluster`: the id of the offsets'
+    cluster; None: not known. `ids`: ids of the topics, if known. `away`: partitions of the source that
+    have no leader, and are not read; when one has a leader again, the source is opened again.
+    """
 
     options: dict[str, Any] = field(repr=False)
     group: str
@@ -64,7 +64,7 @@ class ReadPart:
 
 @dataclass(frozen=True)
 class ReaderFailed:
-    """The process cannot go on."""
+    """The process cannot continue."""
 
     reason: str
 
@@ -84,7 +84,7 @@ class Hold:
 
 
 def write_frame(pipe: IO[bytes], frame: Any) -> None:
-    """Raises OSError where the other end is gone."""
+    """Raises OSError if the other end is gone."""
     blob = pickle.dumps(frame, 5)
     left = memoryview(_LENGTH.pack(len(blob)) + blob)
     while left:
@@ -93,7 +93,7 @@ def write_frame(pipe: IO[bytes], frame: Any) -> None:
 
 
 def read_frame(pipe: IO[bytes]) -> Any | None:
-    """The next frame; None where the other end is closed. Raises EOFError within a frame."""
+    """The next frame; None if the other end is closed. Raises EOFError within a frame."""
     head = _read(pipe, _LENGTH.size)
     if not head:
         return None
@@ -107,7 +107,7 @@ def read_frame(pipe: IO[bytes]) -> Any | None:
 
 
 def _read(pipe: IO[bytes], size: int) -> bytes:
-    """So many bytes; fewer at the end."""
+    """Read `size` bytes; fewer at the end."""
     parts, left = [], size
     while left and (part := pipe.read(left)):
         parts.append(part)

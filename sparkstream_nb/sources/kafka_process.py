@@ -28,12 +28,14 @@ from .kafka_records import Messages, count_of, messages_of, read_batches, unpark
 MESSAGES = 50_000
 """Messages that are decoded at once, at most."""
 GATHER_SECONDS = 0.05
-"""How long a message waits for others, at most."""
+"""Longest wait of a message for others."""
 CHECK_SECONDS = 3.0
-"""How often a silent broker is asked whether it is there, and whether there are more partitions."""
+"""Interval at which a silent broker is asked whether it is there, and whether there are more partitions."""
 MOST_IN_VAIN = 100
-"""How often nothing may come of a partition that has messages and is to be read. Where nothing comes of any, these are
-20 s, less than others wait for it (`aligning.PATIENCE`); while the app takes its time, the consumer is not asked."""
+"""Maximum number of polls without a message of a partition that has some and is to be read. If no partition yields
+any, these are 20 s, less than others wait for it (`aligning.PATIENCE`); while the app is busy, the consumer is not
+polled.
+"""
 COMMIT_SECONDS = 1.0
 _TIMES = frozenset({"record.timestamp", "timestamp"})
 _FETCH = {
@@ -43,7 +45,9 @@ _FETCH = {
 
 
 class Process:
-    """Reads what `begin` names, and writes what it read to `out`. `orders` has what the app keeps and holds back."""
+    """Reads the partitions that `begin` names, and writes their messages to `out`. `orders` has the offsets that the
+    app has journaled, and the partitions to hold back.
+    """
 
     def __init__(self, begin: Begin, out: IO[bytes], orders: queue.SimpleQueue[JournaledOffsets | Hold]) -> None:
         self.begin, self._out, self._orders = begin, out, orders
@@ -70,7 +74,7 @@ class Process:
                 self._check(silent=not found)
 
     def read(self) -> bool:
-        """Tells what comes within a moment, and then does as it was ordered; whether anything came."""
+        """Pass on messages that come within a moment, and then carry out the orders; true if any message came."""
         found = self._poll(200)
         if found:
             self._gather(found)
@@ -161,7 +165,7 @@ class Process:
         return out
 
     def _obey(self) -> None:
-        """Does what the app has ordered."""
+        """Carry out the app's orders."""
         with contextlib.suppress(queue.Empty):
             while True:
                 order = self._orders.get_nowait()
@@ -173,7 +177,8 @@ class Process:
                 self._consumer.pause(*held)
 
     def _commit(self) -> None:
-        """Tells the broker how far the group is, now and then. That is for its tools: the inbox has the truth."""
+        """Commit the group's offsets at the broker, now and then. They are for its tools: the inbox is authoritative.
+        """
         if not self._kept or time.monotonic() - self._committed < COMMIT_SECONDS:
             return
         self._committed = time.monotonic()
@@ -184,7 +189,7 @@ class Process:
             self._consumer.commit_async(offsets)
 
     def _tell_of_silence(self) -> None:
-        """Says how much is there, with no message. Raises KafkaError where the broker does not answer."""
+        """Says how much is there, with no message. Raises KafkaError if the broker does not answer."""
         at = time.monotonic()
         ends = offsets_of(self._consumer.end_offsets, self._places)
         self._check_cluster()
@@ -194,7 +199,7 @@ class Process:
         write_frame(self._out, nothing)
 
     def _check(self, *, silent: bool) -> None:
-        """Raises KafkaError where the broker is gone or has further partitions, or some with a leader no more or
+        """Raises KafkaError if the broker is gone or has further partitions, or some with a leader no more or
         again, and where nothing comes of one: the source is opened again then."""
         self._checked = time.monotonic()
         self._check_leaders()
@@ -209,7 +214,7 @@ class Process:
         if lost := without_leader(self._consumer, self._places):
             raise LeaderNotAvailableError(f"no leader for {', '.join(part_of(*p) for p in sorted(lost))}")
         if self.begin.away:
-            self._consumer.topics()  # a partition that nobody reads is not asked for otherwise
+            self._consumer.topics()  # metadata of an unread partition is not requested otherwise
             away = {TopicPartition(*p) for p in self.begin.away}
             if back := away - without_leader(self._consumer, away):
                 raise KafkaError(f"there is a leader again for {', '.join(part_of(*p) for p in sorted(back))}")
@@ -227,8 +232,9 @@ class Process:
                 raise KafkaError(f"nothing comes of {part_of(*place)}, where {high - at:,} messages are")
 
     def _check_cluster(self) -> None:
-        """Raises KafkaError where the brokers are of another cluster than that of the offsets, or a topic is another
-        one of the same name."""
+        """Raise KafkaError if the brokers' cluster is not the offsets' cluster, or a topic is another
+        one of the same name.
+        """
         if self.begin.cluster is not None and cluster_id(self._consumer) not in (None, self.begin.cluster):
             raise KafkaError("another Kafka cluster answers at the same address")
         for topic, id in topic_ids(self._consumer, self.begin.ids).items():
@@ -237,10 +243,10 @@ class Process:
 
 
 def main() -> None:
-    """The process: what to read comes as the first frame."""
+    """The process: its order to read comes as the first frame."""
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what others print must not get into the pipe
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # output of other code must not get into the pipe
     pipe = os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0)
     begin = read_frame(pipe)
     assert isinstance(begin, Begin)

@@ -1,12 +1,13 @@
-"""The messages of a Kafka batch at once, where kafka-python makes an object of each record: most of a consumer's time.
+"""Decodes the messages of a Kafka batch at once; kafka-python makes an object of each record, which is most of a
+consumer's time.
 
 kafka-python does everything else: it fetches, checks checksums, leaves out aborted transactions and control batches,
 uncompresses. Only the records of a batch of format 2 (`DefaultRecordBatch`; KIP-98) are read here: their lengths one
-after the other, and then the fields of all of them as arrays. What reaches the consumer for a batch is one record,
-whose value is the `Messages`, and whose offset is that of the last.
+after the other, and then the fields of all of them as arrays. The consumer gets one record for a batch, whose value is
+the `Messages`, and whose offset is the last one's.
 
-This hooks into a class of kafka-python's that is not part of its API. Where that is not as expected, nothing is hooked
-in, and records come one by one.
+This hooks into a class of kafka-python's that is not part of its API. If that differs from the expected form, nothing
+is hooked in, and records come one by one.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..engine.columnar.columns import Array
 
 _NONE = np.zeros(0, np.int64)
 _MOST_BYTES = 10
-"""Of a number in Kafka's encoding: seven bits in each byte, and a bit that says that there are more."""
+"""Maximum bytes of a number in Kafka's encoding: seven bits in each byte, and a bit that says that there are more."""
 _UNPACKED = ["self", "tp", "records", "key_deserializer", "value_deserializer"]
 
 
@@ -36,7 +37,7 @@ Properties = tuple[bytes | None, Sequence[tuple[str, bytes | None]]]
 @dataclass(frozen=True, eq=False)
 class Messages:
     """Messages of a partition, in order: their offsets and timestamps (int64 ms; -1: none), and values, bytes or None.
-    `properties`: their keys and headers; None where they were not asked for."""
+    `properties`: their keys and headers; None if they were not asked for."""
 
     offsets: Array
     timestamps: Array
@@ -47,7 +48,7 @@ class Messages:
         return len(self.values)
 
     def since(self, offset: int) -> Messages:
-        """Those from an offset on."""
+        """The messages from an offset on."""
         skip = int(np.searchsorted(self.offsets, offset))
         own = None if self.properties is None else self.properties[skip:]
         return Messages(self.offsets[skip:], self.timestamps[skip:], self.values[skip:], own)
@@ -68,10 +69,10 @@ def read_batches(consumer: Any, *, properties: bool = False) -> bool:
 
 
 def unpark(consumer: Any) -> None:
-    """Before a consumer is polled: lets it go on with partitions that were paused.
+    """Let a consumer continue with partitions that were paused, before it is polled.
 
-    What a consumer had of a partition when it was paused, it puts aside, and takes back where no other partition is in
-    its place (kafka-python 3.0, `Fetcher.fetched_records`). One that was read to its end stays there, so that nothing
+    A consumer puts its fetched records of a paused partition aside, and takes them back if no other partition is in
+    their place (kafka-python 3.0, `Fetcher.fetched_records`). One that was read to its end stays there, so that nothing
     more came of partitions that were resumed after the others had ended.
     """
     fetching = consumer._fetcher
@@ -80,7 +81,7 @@ def unpark(consumer: Any) -> None:
 
 
 def messages_of(records: Sequence[Any]) -> Messages:
-    """What a consumer returned of a partition, with properties where it was asked for them."""
+    """Records that a consumer returned for a partition, with properties if it was asked for them."""
     parts = [r.value if isinstance(r.value, Messages) else _alone(r) for r in records]
     if len(parts) == 1:
         return parts[0]
@@ -94,7 +95,7 @@ def messages_of(records: Sequence[Any]) -> Messages:
 
 
 def count_of(records: Iterable[Any]) -> int:
-    """How many messages a consumer returned."""
+    """Number of messages that a consumer returned."""
     return sum(len(r.value) if isinstance(r.value, Messages) else 1 for r in records)
 
 
@@ -112,7 +113,7 @@ class _TakenRecords(list[Any]):
 
 
 class _Batches(fetcher.Fetcher.PartitionRecords):
-    """What a fetch brought of a partition, batch by batch."""
+    """Records of a fetch for a partition, batch by batch."""
 
     properties = False
 
@@ -143,7 +144,7 @@ class _BatchesWithProperties(_Batches):
 
 @dataclass
 class _FetchedBatches:
-    """The batches of a fetch; those of format 2 as `_Batch`."""
+    """The batches of a fetch; batches of format 2 as `_Batch`."""
 
     records: Any
     begin: int
@@ -173,7 +174,7 @@ class _Batch:
             return
         data = bytes(memoryview(batch._buffer)[batch._pos :])
         found = records_of(data, count, properties=self._properties)
-        appended = batch.timestamp_type == batch.LOG_APPEND_TIME  # then the broker's clock is that of all
+        appended = batch.timestamp_type == batch.LOG_APPEND_TIME  # then the broker's clock applies to all
         times = np.full(count, batch.max_timestamp) if appended else found.timestamps + batch.first_timestamp
         found = Messages(found.offsets + batch.base_offset, times, found.values, found.properties)
         last = int(found.offsets[-1])
@@ -201,7 +202,7 @@ def records_of(data: bytes, count: int, *, properties: bool = False) -> Messages
     """The `count` records in an uncompressed batch; offsets and timestamps are those beyond the batch's own.
 
     A record is its length, attributes (a byte), the deltas of time and offset, key, value and headers. Raises
-    CorruptRecordError where the bytes are not that.
+    CorruptRecordError if the bytes are not that.
     """
     starts, ends, at = [], [], 0
     try:

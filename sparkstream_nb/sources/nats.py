@@ -1,7 +1,7 @@
 """Takes the messages of a subject of NATS.
 
-Core NATS keeps nothing: what is published while nobody subscribes, or what was taken and is not on the disk when the
-process is killed, is gone. While an app is behind, messages wait in this process, and then at the server, which drops a
+Core NATS keeps nothing: messages published while there is no subscriber, or taken and not on the disk when the process
+is killed, are gone. While an app is behind, messages wait in this process, and then at the server, which drops a
 subscriber that is too slow: that is an error of the app, as is each message that nats-py had to drop.
 """
 
@@ -83,7 +83,7 @@ class NatsReader:
         pass
 
     def busy(self, *, full: bool) -> None:
-        """What is not read waits: see the module."""
+        """Unread messages wait: see the module."""
 
     def behind(self) -> Behind | None:
         return None if self._connection is None else Behind(time.monotonic(), {"messages": self._waiting.qsize()})
@@ -94,7 +94,7 @@ class NatsReader:
             connection.close()
 
     def cancel(self) -> None:
-        """A call ends by itself, within seconds."""
+        """A call ends on its own, within seconds."""
 
 
 def _with_lost(decoded: Decoded, lost: int) -> Decoded:

@@ -1,7 +1,7 @@
-"""How far a file was read, and what tells it from another one of its name.
+"""Progress in a file, and the mark that distinguishes it from another one of its name.
 
-A file that grows keeps what was read of it, and one that is read whole keeps all of it. `mark` tells whether it does:
-the digest of these bytes, or, of many, of their beginning, their end and samples between.
+A growing file keeps the bytes that were read, and one that is read whole keeps all of them. `mark` shows whether it
+does: the digest of these bytes, or, of many, of their beginning, their end and samples between.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OLD_HEAD, _OLD_WHOLE = 1_024, 65_536
 
 @dataclass(frozen=True)
 class Stretch:
-    """What of a file is to be read: from byte (of parquet: row group) `at` to its `size`."""
+    """Unread part of a file: from byte (of parquet: row group) `at` to its `size`."""
 
     inode: int
     at: int
@@ -39,8 +39,9 @@ class Stretch:
 
 @dataclass(frozen=True)
 class FileProgress:
-    """How far a file was read: `at`, as in `Stretch`; `through`: to its end, as it was `changed` and `touched` last
-    (-1: not known). `mark` tells its content from that of another file; a number is one of an earlier version."""
+    """Progress in a file: `at`, as in `Stretch`; `through`: to its end, as it was `changed` and `touched` last
+    (-1: not known). `mark` distinguishes its content from another file's; a number is a mark of an earlier version.
+    """
 
     inode: int
     at: int
@@ -50,12 +51,12 @@ class FileProgress:
     touched: int = -1
 
     def data(self) -> list[int | str]:
-        """As plain data, for the journal."""
+        """Encode as plain data, for the journal."""
         return [self.inode, self.at, int(self.through), self.mark, self.changed, self.touched]
 
     @staticmethod
     def of(data: Sequence[int | str]) -> FileProgress:
-        """What `data` made plain."""
+        """Decode the result of `data`."""
         inode, at, through, mark, changed, *touched = data
         return FileProgress(int(inode), int(at), bool(through), mark, int(changed), *map(int, touched))
 

@@ -1,4 +1,4 @@
-"""What a source reads from: the protocol of brokers, files and listeners, and how they fail."""
+"""Protocol of the readers of sources, for brokers, files and listeners, and their errors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any, Protocol
 from ..mapping.decoding import Decoded
 
 PLACE = "@place"
-"""The part of a position that says of what it is: the cluster of a broker, a database. A position without one is from
-before there was this part, and is taken as it is."""
+"""The part of a position that names its place: the cluster of a broker, a database. A position without one is from
+before there was this part, and is taken as it is.
+"""
 
 
 class SourceUnavailable(Exception):
@@ -19,9 +20,10 @@ class SourceUnavailable(Exception):
 
 @dataclass(frozen=True, eq=False)
 class ReadMessages:
-    """What was read at once: `received` messages as events. `reached` is what changed of the reader's position with
-    them, by part (a partition, a file); None: the part is not needed any more. `lasting`: that is to be kept also
-    where there is no event. `token` is the reader's own."""
+    """Messages read at once: `received` messages as events. `reached` has the changes of the reader's position with
+    them, by part (a partition, a file); None: the part is no longer needed. `lasting`: these changes are to be kept
+    also without an event. `token` is the reader's own.
+    """
 
     decoded: Decoded
     received: int
@@ -32,46 +34,48 @@ class ReadMessages:
 
 @dataclass(frozen=True)
 class Behind:
-    """How much was there and not read, by part (messages of a partition, bytes of a file), `at` a time (s of the
-    monotonic clock)."""
+    """Number of unread messages of a partition, or bytes of a file, by part, `at` a time (s of the
+    monotonic clock).
+    """
 
     at: float
     parts: Mapping[str, int]
 
 
 class SourceReader(Protocol):
-    """Reads one source. Used by one thread, but for `cancel` and `behind`."""
+    """Reads one source. Used by one thread, except `cancel` and `behind`."""
 
     def open(self, reached: Mapping[str, Any]) -> str | None:
-        """Goes on where `reached` says, which is empty at first. Returns a sentence where something between is gone or
-        cannot be read now, and where `reached` is of another place, so that it begins anew.
+        """Continue from `reached`, which is empty at first. Returns a sentence if something between is gone or cannot
+        be read now, and if `reached` is of another place, so that it starts over.
 
-        Raises Away.
+        Raises SourceUnavailable.
         """
         ...
 
     def read(self, seconds: float) -> ReadMessages | None:
-        """What there is, in its order, as much as is worth an entry; None where nothing came for so long.
+        """Read the available messages, in order, as many as are worth an entry; None if none came within `seconds`.
 
-        Raises Away; `open` follows, with all that was kept.
+        Raises SourceUnavailable; `open` follows, with all that was kept.
         """
         ...
 
     def kept(self, taken: ReadMessages, refused: Mapping[int, str]) -> None:
-        """What `read` returned is in the inbox, on the disk. `refused`: of which messages events became errors, as
-        their time was refused, and why."""
+        """Note that the result of `read` is in the inbox, on the disk. `refused`: the reasons, by message, for which
+        events became errors because of their time.
+        """
         ...
 
     def busy(self, *, full: bool) -> None:
-        """True if the app has so much before it that nothing is read."""
+        """With `full`, the app has such a backlog that nothing is read."""
         ...
 
     def behind(self) -> Behind | None:
-        """How much is there that was not read; None: not known yet."""
+        """Unread amounts; None: not known yet."""
         ...
 
     def close(self) -> None:
-        """Lets go of what is open; `open` may follow."""
+        """Close its files and connections; `open` may follow."""
         ...
 
     def cancel(self) -> None:

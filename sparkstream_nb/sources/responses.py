@@ -1,4 +1,4 @@
-"""Takes the responses to what a sink of the same app has called (`connections.calls`)."""
+"""Takes the responses to the calls of a sink of the same app (`connections.calls`)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Takes messages over TCP as siddhi-io-tcp sends them, on this machine alone.
 
-Sources of one port share a listener, which tells them apart by the frames' channel. A frame is not answered: what was
-taken of the network and is not on the disk when the process is killed is gone. While an app is behind, nothing is
-taken.
+Sources of one port share a listener, which distinguishes them by the frames' channel. A frame is not answered: frames
+that were received and are not on the disk when the process is killed are gone. While an app is behind, nothing is
+received.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_WAITING = 1_000
 """Messages that wait for a source."""
 MOST_CONNECTIONS = 64
 FRAME_SECONDS = 10.0
-"""How long a frame may take to come in, once it has begun."""
+"""Longest time for a frame to come in, once it has begun."""
 GATHER_SECONDS = 0.01
 _POLL = 0.02
 _GRACE = 5.0
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TcpPlace:
-    """Where a source listens: an address of loopback, a port, and the channel of its frames."""
+    """Place of a tcp source: a loopback address, a port, and the channel of its frames."""
 
     host: str
     port: int
@@ -97,7 +97,7 @@ class _TcpListener:
     readers: dict[str, TcpReader]
 
     def start(self) -> None:
-        """Raises Away where the address cannot be listened at."""
+        """Raises SourceUnavailable if the address cannot be listened at."""
         self._begun: queue.Queue[OSError | None] = queue.Queue()
         self._thread = threading.Thread(target=self._run, name=f"sparkstream-tcp-{self.port}", daemon=True)
         self._thread.start()
@@ -150,7 +150,7 @@ class _TcpListener:
             writer.transport.abort()
 
     async def _frame(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Takes a frame; False where the client has ended. Raises ValueError for what is none."""
+        """Read a frame; False if the client has ended. Raises ValueError for anything else."""
         first = await reader.read(1)
         if not first:
             return False
@@ -186,7 +186,7 @@ _listening = threading.Lock()
 
 
 def _listen(reader: TcpReader) -> None:
-    """Raises Away where the port is another program's, or the channel another source's."""
+    """Raises SourceUnavailable if the port is another program's, or the channel another source's."""
     p = reader.place
     with _listening:
         listener = _listeners.get((p.host, p.port))

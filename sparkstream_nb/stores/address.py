@@ -1,4 +1,4 @@
-"""Where a database is: JDBC addresses and passwords, as deployments and apps give them."""
+"""Addresses of databases: JDBC addresses and passwords, as deployments and apps give them."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ class Secret:
 class Database:
     """A database that can hold a store.
 
-    `kind`: one of `SERVERS` or `FILES`. `name`: the database of a server, or the path of a file. `options`: what the
-    address says behind `?`; JDBC's own options mean nothing to other drivers, and are kept to be shown. `pool`: the
-    most connections at once.
+    `kind`: one of `SERVERS` or `FILES`. `name`: the database of a server, or the path of a file. `options`: the part of
+    the address behind `?`; JDBC's own options mean nothing to other drivers, and are kept to be shown. `pool`: maximum
+    number of connections.
     """
 
     kind: str
@@ -93,7 +93,7 @@ class Database:
 
 
 def from_jdbc(url: str, user: str | None = None, password: Secret | None = None, *, pool: int = 5) -> Database:
-    """The database of a JDBC address. User and password may stand in its options (`?user=...&password=...`) as well.
+    """The database of a JDBC address. User and password may also be in its options (`?user=...&password=...`).
 
     Raises StoreError, without the address's options, for a database that cannot hold a store or a wrong address.
     """

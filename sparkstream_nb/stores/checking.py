@@ -1,4 +1,4 @@
-"""True if a table that exists is one for an aggregation, and the ways out where it is not."""
+"""Checks that an existing table fits an aggregation; the errors name the ways out."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class FoundTable:
 def check_table(
     layout: TableLayout, table: FoundTable, wanted: Mapping[str, str], fits: Callable[[str], bool], *, ordered: bool
 ) -> None:
-    """Raises StoreError where `table` was made for something else.
+    """Raises StoreError if `table` was made for something else.
 
     `wanted` is the type by column; `fits(column)` says whether a column that both have is of a type that holds its
-    values. `ordered`: the columns must also stand in the layout's order.
+    values. `ordered`: the columns must also be in the layout's order.
     """
     found = table.columns
     key = [c.name for c in layout.key]

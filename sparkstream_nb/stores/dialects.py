@@ -1,6 +1,6 @@
-"""What differs between the SQL databases that hold a store: names, types, sums that wrap, bulk loading, errors.
+"""Differences between the SQL databases that hold a store: names, types, sums that wrap, bulk loading, errors.
 
-A `Dialect` gives SQL as text. `stores.sql` has what is the same for all.
+A `Dialect` gives SQL as text. `stores.sql` has the common parts.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Dialect(ABC):
     poll_args: ClassVar[Mapping[str, Any]] = {}
     """Arguments for the driver of a session that polls: a server that is silent for a minute is gone."""
     poll_settings: ClassVar[tuple[str, ...]] = ()
-    """What such a session begins with: times are in UTC, and no query takes longer than a minute."""
+    """Settings at the start of a polling session: times are in UTC, and no query takes longer than a minute."""
     casts_texts: ClassVar[bool] = False
     """True if a text is compared with a number or a time only by a cast."""
 
@@ -59,7 +59,7 @@ class Dialect(ABC):
         return self
 
     def read_any_value(self, connection: Any) -> None:  # noqa: B027  (nothing is to be done by default)
-        """Has the driver read a value that Python does not have as `Unread`, and not fail for its rows."""
+        """Has the driver read a value that Python does not have as `UnreadValue`, and not fail for its rows."""
 
     def endless_value(self, connection: sa.Connection, type_: Any) -> str | None:
         """The least value of a column of this SQLAlchemy type that no other can follow, as a text; None for none."""
@@ -86,7 +86,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def interrupt(self, connection: Any) -> None:
-        """Ends what a connection of the driver is doing, from another thread."""
+        """Cancel the running statement of a connection of the driver, from another thread."""
 
     def connect_args(self, database: Database) -> dict[str, Any]:
         """Arguments for the driver."""
@@ -134,7 +134,7 @@ class Dialect(ABC):
         """The sum of a column over a group, wrapping at 64 bits."""
 
     def add_doubles(self, a: str, b: str) -> str:
-        """a + b, infinite where that is too large, if the database holds infinity."""
+        """a + b, infinite if that is too large, if the database holds infinity."""
         return f"{a} + {b}"
 
     def least(self, a: str, b: str) -> str:
@@ -151,7 +151,7 @@ class Dialect(ABC):
 
     nulls_last: ClassVar[str] = ""
     for_update: ClassVar[str] = " FOR UPDATE"
-    """What locks the rows that a select finds, until the transaction ends."""
+    """Clause that locks the rows that a select finds, until the transaction ends."""
     text_collation: ClassVar[str] = ""
     """Behind the type of a text of limited length: such that texts are equal where all their characters are."""
 
@@ -185,7 +185,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def trouble(self, error: sa.exc.DBAPIError) -> Trouble | None:
-        """Why the transaction may be tried again; None where that would not help."""
+        """Why the transaction may be tried again; None if that would not help."""
 
 
 class PostgreSQL(Dialect):
@@ -433,7 +433,7 @@ class MySQL(Dialect):
         return _wrapped_signed(f"sum({values})")
 
     def add_doubles(self, a: str, b: str) -> str:
-        # What is added is at most `holds.sums`: a sum that stands at the top stays there.
+        # The addend is at most `holds.sums`: a sum at the maximum stays there.
         return f"CASE WHEN abs({a}) > 1.7e308 THEN {a} ELSE {a} + {b} END"
 
     def fits(self, column: StoredColumn, found: Any) -> bool:
@@ -471,7 +471,7 @@ class MySQL(Dialect):
 
 
 class MariaDB(MySQL):
-    """MariaDB, also where the address says `mysql`. Its collation tells spaces at the end of a text."""
+    """MariaDB, also if the address says `mysql`. Its collation distinguishes spaces at the end of a text."""
 
     text_collation = " CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
     text_in_key = f"VARCHAR(254){text_collation}"
@@ -497,7 +497,7 @@ _FOREIGN = {
 _LARGEST = sys.float_info.max
 _STAGE = "sparkstream_stage"
 _STATEMENT = 1_000_000
-"""Bytes of the rows of one statement in MySQL, whose servers limit what they take at once."""
+"""Bytes of the rows of one statement in MySQL, whose servers limit the size of a statement."""
 _FEW = 2000
 """Rows that PostgreSQL is given as arrays: below this, making a temporary table takes longer than the merge."""
 
@@ -516,7 +516,7 @@ def _do_update(sets: Sequence[tuple[str, str]]) -> str:
 
 
 def _known(database: Database, options: Sequence[str]) -> dict[str, str]:
-    """Those options of an address that its driver knows by the same name."""
+    """Options of an address that its driver knows by the same name."""
     return {k: v for k, v in database.options if k in options}
 
 

@@ -66,7 +66,7 @@ def _close_all() -> None:
 
 
 def check_file(path: str | Path) -> None:
-    """Raises StoreError where `path` cannot be a store: a folder, or a file of another kind. Opens no database."""
+    """Raises StoreError if `path` cannot be a store: a folder, or a file of another kind. Opens no database."""
     file = Path(path)
     if str(path) == MEMORY:
         return
@@ -105,12 +105,13 @@ _UNUSABLE = (
     duckdb.SerializationException,
     duckdb.TransactionException,
 )
-"""What DuckDB raises where its file is damaged or cannot be written."""
+"""DuckDB's errors if its file is damaged or cannot be written."""
 
 
 def _make_log(path: Path) -> None:
-    """DuckDB's write-ahead log of the database at `path`, its owner's alone: DuckDB goes on with the one that is there,
-    and would let others read one of its own. It removes the log whenever it is done with it."""
+    """Create DuckDB's write-ahead log of the database at `path`, readable by its owner alone: DuckDB continues an
+    existing one, and would let others read one of its own. It removes the log whenever it is done with it.
+    """
     os.close(os.open(f"{path}.wal", os.O_CREAT | os.O_WRONLY, 0o600))
 
 
@@ -131,7 +132,7 @@ class DuckDBStore:
 
     Raises StoreError if the file cannot be opened, for example because another process has it open. With `read_only`
     the file must be there, and nothing is written: `prepare` raises StoreError for a table that is missing. `threads`
-    is how many DuckDB uses: one for each core of the machine, if that is None.
+    is the number for DuckDB: one for each core of the machine, if that is None.
     """
 
     def __init__(self, path: str | Path, *, read_only: bool = False, threads: int | None = None) -> None:
@@ -156,10 +157,10 @@ class DuckDBStore:
             ) from e
         # In a notebook DuckDB would put a bar of its own into whatever cell runs.
         self._db.execute("SET enable_progress_bar = false")
-        # What is written is planned as it stands. There is nothing to improve in a merge, and to look for it is a
-        # quarter of what a small one costs; a merge of 200,000 rows takes as long.
+        # Writes are planned as written. There is nothing to improve in a merge, and looking for it is a quarter of the
+        # cost of a small one; a merge of 200,000 rows takes as long.
         self._db.execute("PRAGMA disable_optimizer")
-        # Reads have a connection of their own: they see what is committed, and do not wait for a commit under way.
+        # Reads have a connection of their own: they see committed rows, and do not wait for a commit under way.
         self._reading = threading.Lock()
         self._reader: duckdb.DuckDBPyConnection | None = self._db.cursor()
         if not read_only:
@@ -182,7 +183,7 @@ class DuckDBStore:
             self._db.execute(f"CREATE TABLE IF NOT EXISTS {PURGED} (name VARCHAR PRIMARY KEY, begins BIGINT NOT NULL)")
             self._db.execute(f"CREATE TABLE IF NOT EXISTS {DROPPED} (app VARCHAR PRIMARY KEY, errors BIGINT NOT NULL)")
             # Files made before rows without a time were kept as such, and before errors had numbers. Others are left
-            # alone: DuckDB 1 cannot take up again what a killed process has changed of a table with such numbers.
+            # alone: DuckDB 1 cannot resume a killed process's changes of a table with such numbers.
             found = self._db.execute(f"SELECT name, \"notnull\" FROM pragma_table_info('{ERRORS}')").fetchall()
             not_null = dict(found)
             if not_null["ts"]:
@@ -192,7 +193,7 @@ class DuckDBStore:
 
     @contextlib.contextmanager
     def _usable(self) -> Iterator[None]:
-        """Raises StoreError for what DuckDB says of a file that is damaged, or on a full disk."""
+        """Turn DuckDB's errors for a damaged file or a full disk into StoreError."""
         try:
             yield
         except _UNUSABLE as e:
@@ -254,7 +255,7 @@ class DuckDBStore:
         check_table(layout, made, wanted, lambda n: found[n] == wanted[n], ordered=True)
 
     def _columns(self, table: str) -> dict[str, str]:
-        """Name → SQL type of the columns of `table`; empty where there is no such table."""
+        """Name → SQL type of the columns of `table`; empty if there is no such table."""
         found = self._db.execute(
             "SELECT column_name, data_type FROM duckdb_columns() WHERE lower(table_name) = lower(?) AND NOT internal "
             "AND database_name = current_database() AND schema_name = current_schema() ORDER BY column_index",
@@ -398,7 +399,7 @@ class DuckDBStore:
                         self._merge(layout, duration, rows, replaced=True)
 
     def _merge(self, layout: TableLayout, duration: AggDuration, rows: pa.Table, *, replaced: bool = False) -> None:
-        """Merges `rows`, one for each key, into a table, or puts them in place of those that are there."""
+        """Merge `rows`, one for each key, into a table, or replace the existing rows with them."""
         if rows.num_rows == 0:
             return
         self._db.register("fresh_rows", rows)
@@ -540,7 +541,7 @@ class DuckDBStore:
         return [None if n else v for v, n in zip(*(c.to_pylist() for c in found.columns), strict=True)]
 
     def _query(self, sql: str, values: Sequence[Any]) -> pa.Table:
-        """What is committed. Raises StoreError where the store is closed."""
+        """Run a query over the committed rows. Raises StoreError if the store is closed."""
         with self._reading, self._usable():
             if self._reader is None:
                 raise StoreError(f"The store {self.path} is closed.")
@@ -613,8 +614,9 @@ def _batches(rows: pa.Table) -> list[pa.RecordBatch]:
 
 
 def forget_aggregations(path: Path, once: tuple[str, str, int], aggregations: Iterable[str]) -> None:
-    """Drops the tables of aggregations, whatever their columns are, in a file that is not open here. `once` is a row
-    (app, run, number) of its ledger: where that is there already, nothing happens."""
+    """Drop the tables of aggregations, with any columns, in a file that is not open here. `once` is a row
+    (app, run, number) of its ledger: if it is there already, nothing happens.
+    """
     with contextlib.closing(duckdb.connect(str(path))) as db:
         _make_log(path)
         db.execute("BEGIN")
@@ -644,7 +646,7 @@ def _create(layout: TableLayout, table: str) -> str:
 
 
 def _upsert(layout: TableLayout, table: str, replaced: bool) -> str:
-    """Merges the view `fresh_rows` into `table`; what is fresh wins ties of AGG_LAST_EVENT_TIMESTAMP, or always."""
+    """Merge the view `fresh_rows` into `table`; fresh rows win ties of AGG_LAST_EVENT_TIMESTAMP, or always."""
     names = ", ".join(quote_name(c.name) for c in layout.columns)
     key = ", ".join(quote_name(c.name) for c in layout.key)
     sets = []
@@ -652,7 +654,7 @@ def _upsert(layout: TableLayout, table: str, replaced: bool) -> str:
         was, now = f"kept.{quote_name(c.name)}", f"excluded.{quote_name(c.name)}"
         if replaced:
             merged = now
-        elif c.role in ("sum", "count"):  # what is counted never comes to 2^63
+        elif c.role in ("sum", "count"):  # a count never reaches 2^63
             wraps = c.type is Type.LONG and c.role == "sum"
             both = _wrap_long(f"{was}::HUGEINT + {now}") if wraps else f"{was} + {now}"
             merged = f"coalesce({both}, {was}, {now})"

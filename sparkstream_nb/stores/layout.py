@@ -35,7 +35,7 @@ SUFFIX: dict[AggDuration, str] = {
 }  # fmt: skip
 
 Role = Literal["time", "shard", "group", "nulls", "sum", "count", "min", "max", "set", "last", "latest"]
-"""What a column is for. `last` is the value of a plain attribute, `latest` the time of the event that it is from."""
+"""Role of a column. `last` is the value of a plain attribute, `latest` the time of the event that it is from."""
 
 _ZERO: dict[Type, Any] = {
     Type.STRING: "", Type.INT: 0, Type.LONG: 0, Type.FLOAT: 0.0, Type.DOUBLE: 0.0, Type.BOOL: False,
@@ -48,7 +48,7 @@ _ARROW: dict[Type, pa.DataType] = {
 
 @dataclass(frozen=True)
 class StoredColumn:
-    """A column of a table. `type` is that of the elements where `role` is set."""
+    """A column of a table. `type` is the elements' type if `role` is `set`."""
 
     name: str
     role: Role
@@ -153,7 +153,7 @@ def layout_of(definition: AggregationDef) -> TableLayout:
 
 
 def layouts_of(definitions: Iterable[AggregationDef]) -> list[TableLayout]:
-    """The layouts of an app's aggregations. Raises StoreError where two would share tables."""
+    """The layouts of an app's aggregations. Raises StoreError if two would share tables."""
     layouts = [layout_of(d) for d in definitions]
     names: dict[str, str] = {}
     for layout in layouts:

@@ -1,4 +1,4 @@
-"""What a database cannot hold, found in the Arrow columns of partials before they are written."""
+"""Values that a database cannot hold, found in the Arrow columns of partials before they are written."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from .layout import StoredColumn
 
 @dataclass(frozen=True)
 class Values:
-    """Which values a kind of database holds. `sums`: the largest sum of doubles that it can add to, None for any.
-    `key_bytes`: how long the texts of a key may be together, in bytes."""
+    """Values that a kind of database holds. `sums`: the largest sum of doubles that it can add to, None for any.
+    `key_bytes`: maximum length in bytes of the texts of a key together.
+    """
 
     nul: bool = True
     nan: bool = True
@@ -27,7 +28,7 @@ class Values:
     key_bytes: int | None = None
 
     def unfit(self, value: Any) -> str | None:
-        """Why no column holds a value, as words behind its name; None where one does."""
+        """Why no column holds a value, as words behind its name; None if one does."""
         if isinstance(value, str) and not self.nul and "\0" in value:
             return "contains the character NUL"
         if isinstance(value, float) and not self.nan and math.isnan(value):
@@ -39,7 +40,7 @@ class Values:
 
 @dataclass(frozen=True)
 class TextColumn:
-    """Which texts a column holds, and tells from each other.
+    """Texts that a column holds and distinguishes.
 
     `longest`: characters. `foreign`: a regular expression of the characters that its character set lacks. `pads`:
     spaces at a text's end are ignored when texts are compared.
@@ -52,7 +53,7 @@ class TextColumn:
 
 @dataclass(frozen=True)
 class ColumnLimits:
-    """What the tables of one aggregation hold, in a database of the kind `kind`."""
+    """Limits of the tables of one aggregation, in a database of the kind `kind`."""
 
     kind: str
     values: Values = Values()

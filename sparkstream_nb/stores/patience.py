@@ -1,4 +1,4 @@
-"""How long a store waits for a database that is busy or cannot be reached."""
+"""Waiting of a store for a database that is busy or cannot be reached."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Patience:
-    """How long a store waits for its database, and how it waits.
+    """Limit and means of a store's waiting for its database.
 
-    `seconds`: in all, before a transaction fails. `wait(seconds)` waits, `tell(sentence)` says what for.
+    `seconds`: in all, before a transaction fails. `wait(seconds)` waits, `tell(sentence)` reports the reason.
     """
 
     seconds: float = 300.0

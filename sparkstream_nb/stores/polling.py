@@ -1,7 +1,7 @@
 """Rows of a table in an SQL server in the order of one of its columns, for a source that polls it.
 
-The database compares and orders: what it takes for equal, as texts in a collation, is never split. Sessions read times
-in UTC, and no query takes longer than a minute. A value that Python does not have comes as `UnreadValue`.
+The database compares and orders: values that are equal to it, such as texts in a collation, are never split. Sessions
+read times in UTC, and no query takes longer than a minute. A value that Python does not have comes as `UnreadValue`.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from .unread import UnreadValue
 
 T = TypeVar("T")
 _POLLED = "a whole number, a decimal, a text, a date, or a time with its date"
-"""What a column may be that rows are read by: types whose values are compared as they are ordered, and exactly."""
+"""Allowed types of the polling column: their values are compared in their order, and exactly."""
 
 
 @dataclass(frozen=True)
 class PolledRow:
-    """A row that was read: its value in the polled column, and those of the columns that were asked for."""
+    """A row that was read: its value in the polled column, and the values of the requested columns."""
 
     at: Any
     values: tuple[Any, ...]
 
 
 class PolledTable:
-    """The table `name` of a server, `schema.table` where it is in another schema than the user's, read by its `column`.
+    """The table `name` of a server, `schema.table` if it is in another schema than the user's, read by its `column`.
 
-    Used by one thread, but for `cancel`. All methods but `close` and `cancel` raise StoreError, with one line, where
-    the database cannot be reached or refuses.
+    Used by one thread, except `cancel`. All methods except `close` and `cancel` raise StoreError, with one line, if the
+    database cannot be reached or refuses.
     """
 
     def __init__(self, database: Database, name: str, column: str) -> None:
@@ -49,14 +49,14 @@ class PolledTable:
         self._read: list[sa.ColumnElement[Any]] = []
         self._table: sa.TableClause = sa.table("")
         self._end: str | None = None
-        """The least value of the column that nothing follows; None where it has no such."""
+        """The least value of the column that nothing follows; None if it has no such."""
         self._lock = threading.Lock()
         self._busy: Any = None
         """The driver's connection while a query runs."""
 
     def open(self, wanted: Sequence[str], *, all_needed: bool) -> None:
-        """Looks the table up, and those of its columns that are `wanted`, whose values rows will have in this order: a
-        name as it is written, else in any case. One that is missing is null unless `all_needed`.
+        """Look up the table and its `wanted` columns, whose values rows will have in this order: a name as written,
+        else in any case. One that is missing is null unless `all_needed`.
 
         Raises StoreError for a table or column that is missing, and a polled column of another type than `_POLLED`.
         """
@@ -65,7 +65,7 @@ class PolledTable:
         self._run_transaction(lambda c: self._look_up(c, wanted, all_needed=all_needed))
 
     def greatest(self) -> Any:
-        """The greatest value of the polled column that others may follow; None where the table has none."""
+        """The greatest value of the polled column that others may follow; None if the table has none."""
         query = sa.select(sa.func.max(self._polled)).select_from(self._table).where(*self._before_end())
         return self._run_transaction(lambda c: self._at(c.execute(query).scalar()))
 
@@ -201,7 +201,7 @@ def _can_be_polled(type_: Any) -> bool:
 
 
 def _spelt(written: str, known: Sequence[str] | Mapping[str, Any]) -> str | None:
-    """The one of the `known` names that is meant; None where there is none, or several differ in their case alone."""
+    """The one of the `known` names that is meant; None if there is none, or several differ in their case alone."""
     if written in known:
         return written
     found = [name for name in known if name.lower() == written.lower()]

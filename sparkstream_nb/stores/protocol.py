@@ -42,7 +42,7 @@ EVERY: Final = Every.VALUE
 
 @dataclass(frozen=True)
 class GroupFilter:
-    """Which groups of an aggregation are read: each one, by default.
+    """Filter of the groups of an aggregation that are read: each one, by default.
 
     `only`: the values of the group-by attributes that groups must have, in their order; `EVERY` for any. `equal`:
     (attribute, value) pairs that the groups must have; a value that a null is stored as also lets groups with null
@@ -85,8 +85,8 @@ class Store(Protocol):
     """A database that the nodes of a deployment share: tables of aggregations, ledger, errors.
 
     Aggregations are named by their ids; `prepare` must have been called with their definitions. Tables of partials are
-    those of `engine.state.batch.Outputs.partials`: in a record batch per duration at most one row for a bucket and
-    group. A table's batches are merged one after the other.
+    as in `engine.state.batch.Outputs.partials`: in a record batch per duration at most one row for a bucket and group.
+    A table's batches are merged one after the other.
     """
 
     def prepare(self, definitions: Iterable[AggregationDef]) -> None:
@@ -111,7 +111,7 @@ class Store(Protocol):
     ) -> bool:
         """Merges the partials of (aggregation id, shard id) into the tables and stores `errors`, all or nothing.
 
-        `clock` tells which purges of aggregations (`@purge`) are due: they run before the merge.
+        `clock` decides which purges of aggregations (`@purge`) are due: they run before the merge.
 
         If the ledger has (app, run, batch), nothing changes and False is returned.
         """
@@ -134,7 +134,7 @@ class Store(Protocol):
     def read_by_shard(
         self, aggregation: str, per: AggDuration, start: int, end: int, groups: GroupFilter = EACH_GROUP
     ) -> pa.Table:
-        """As `read`, without merging the shards, with SHARD_ID after AGG_TIMESTAMP.
+        """Read without merging the shards, with SHARD_ID after AGG_TIMESTAMP.
 
         Raises StoreError if the aggregation is not partitioned.
         """
@@ -149,7 +149,7 @@ class Store(Protocol):
         *,
         most: int,
     ) -> int:
-        """How many rows there are with bounds[0] ≤ bucket < bounds[1], of all shards; `most` where there are more."""
+        """Number of rows with bounds[0] ≤ bucket < bounds[1], of all shards; `most` if there are more."""
         ...
 
     def buckets(
@@ -180,7 +180,7 @@ class Store(Protocol):
         ...
 
     def shards(self, aggregation: str) -> list[ShardRows]:
-        """The shards that hold rows, by id; empty where the aggregation is not partitioned."""
+        """The shards that hold rows, by id; empty if the aggregation is not partitioned."""
         ...
 
     def move_shard(self, aggregation: str, old: str, new: str) -> None:
@@ -192,7 +192,7 @@ class Store(Protocol):
         ...
 
     def purged_before(self, aggregation: str, duration: AggDuration) -> int | None:
-        """The time (ms) before which `@purge` has deleted buckets of a duration; None where it has not."""
+        """The time (ms) before which `@purge` has deleted buckets of a duration; None if it has not."""
         ...
 
     def replace(self, aggregation: str, partials: Mapping[str, Sequence[pa.Table]], *, alone: bool = False) -> None:

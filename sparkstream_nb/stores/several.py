@@ -12,7 +12,8 @@ from .protocol import EACH_GROUP, BucketRange, Buckets, ErrorRow, GroupFilter, S
 
 
 class StoreSet:
-    """A `Store` made of others. `own` is the app's, with the errors and all aggregations that are not in `others`.
+    """A `Store` that combines others. `own` is the app's, with the errors and all aggregations that are not in
+    `others`.
 
     A batch is committed to each store by a ledger row of its own, the app's last. A crash in between leaves it to the
     batch's repetition to reach those that were not reached.

@@ -11,7 +11,7 @@ def shard_warnings(store: Store, aggregation: str, ids: Collection[str]) -> list
     """Warnings about shard ids that do not match the stored rows of `aggregation`, with the ways out; empty if all
     match.
 
-    `ids` are those of the deployment. Reported are an id without stored rows while other ids have some, and stored rows
+    `ids` are the deployment's. Reported are an id without stored rows while other ids have some, and stored rows
     of an id that no node has.
     """
     held = store.shards(aggregation)

@@ -57,7 +57,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 def run_transaction(work: Callable[[], T], where: str, dialect: Dialect, patience: Patience) -> T:
     """Runs `work`, which carries out a transaction, again from its beginning where the database was busy or gone.
 
-    `where` names the database. Raises StoreError where it refuses, or stays away for longer than there is patience.
+    `where` names the database. Raises StoreError if it refuses, or stays away for longer than there is patience.
     """
     waited, pauses = 0.0, Pauses(FIRST_PAUSE, LONGEST_PAUSE)
     while True:
@@ -129,10 +129,10 @@ class SqlStore:
         self._engine.dispose()
 
     def _transaction(self, work: Callable[[sa.Connection], T], *, reads: bool = False) -> T:
-        """Runs `work` in a transaction, again from its beginning where the database was busy or gone.
+        """Run `work` in a transaction, again from its beginning if the database was busy or gone.
 
-        `work` must leave nothing behind but what it writes; with `reads` it writes nothing, and waits for no commit of
-        this process. Raises StoreError where the database refuses, or stays away for longer than there is patience.
+        `work` must leave nothing behind except its writes; with `reads` it writes nothing, and waits for no commit of
+        this process. Raises StoreError if the database refuses, or stays away for longer than `Patience` allows.
         """
 
         def attempt() -> T:
@@ -193,7 +193,7 @@ class SqlStore:
         check_table(layout, made, wanted, lambda n: self._dialect.fits(columns[n], types[n]), ordered=False)
 
     def _check_collations(self, layout: TableLayout, c: sa.Connection) -> None:
-        """Raises StoreError where a table would put groups together whose texts differ."""
+        """Raises StoreError if a table would put groups together whose texts differ."""
         d = self._dialect
         tables = [layout.table(duration) for duration in layout.durations]
         inexact = {table: d.inexact(c, d.stored_name(table)) for table in tables}
@@ -212,7 +212,7 @@ class SqlStore:
             )
 
     def _limits_of(self, layout: TableLayout, c: sa.Connection) -> ColumnLimits:
-        """What the tables hold, as that of the smallest duration shows: an aggregation's tables are made alike."""
+        """Limits of the tables, from the table of the smallest duration: an aggregation's tables are made alike."""
         d = self._dialect
         name = d.stored_name(layout.table(layout.durations[0]))
         found = self._found(c, name) or {}
@@ -224,7 +224,7 @@ class SqlStore:
         return stored == self._dialect.stored_name(name)
 
     def _found(self, c: sa.Connection, table: str) -> dict[str, Any] | None:
-        """SQLAlchemy's type by name of a table's columns, None where there is no such table."""
+        """SQLAlchemy's type by name of a table's columns, None if there is no such table."""
         inspector, name = sa.inspect(c), self._dialect.stored_name(table)
         if not inspector.has_table(name):
             return None
@@ -377,7 +377,7 @@ class SqlStore:
     def _merge(
         self, c: sa.Connection, layout: TableLayout, duration: AggDuration, rows: pa.Table, *, replaced: bool = False
     ) -> None:
-        """Merges `rows`, one for each key, into a table, or puts them in place of those that are there."""
+        """Merge `rows`, one for each key, into a table, or replace the existing rows with them."""
         if rows.num_rows == 0:
             return
         rows = rows.sort_by([(x.name, "ascending") for x in layout.key])
@@ -410,7 +410,7 @@ class SqlStore:
         return rows
 
     def _upsert(self, layout: TableLayout, table: str, replaced: bool) -> str:
-        """Merges fresh rows into `table`; what is fresh wins ties of AGG_LAST_EVENT_TIMESTAMP, or always."""
+        """Merge fresh rows into `table`; fresh rows win ties of AGG_LAST_EVENT_TIMESTAMP, or always."""
         d = self._dialect
         sets = []
         for c in layout.values:
@@ -488,7 +488,7 @@ class SqlStore:
         low, high = (min(max(b, -(2**63)), 2**63 - 1) for b in bounds)
         parts, values = [f"{time_} >= :low", f"{time_} < :high"], {"low": low, "high": high}
         if layout.external:
-            # What comes late is stored under a later AGG_TIMESTAMP, by which the table is ordered.
+            # Late rows are stored under a later AGG_TIMESTAMP, by which the table is ordered.
             parts.append(f"{self._dialect.quote_name(TIMESTAMP)} >= :low")
         wanted = key_conditions(layout, groups)
         if wanted.null_mask:
@@ -711,14 +711,14 @@ _SHARD_COLUMN = StoredColumn(SHARD, "shard", Type.STRING)
 
 
 def describe_sql_error(error: sa.exc.SQLAlchemyError) -> str:
-    """What the driver says, in one line, without passwords."""
+    """The driver's message, in one line, without passwords."""
     cause = getattr(error, "orig", None) or error
     words = " ".join(str(cause).split())
     return mask_passwords(words)
 
 
 def _array(column: StoredColumn, values: Sequence[Any]) -> pa.Array:
-    """A column of what a driver gave, which may count bools as numbers and give sums as decimals."""
+    """A column of a driver's values, which may count bools as numbers and give sums as decimals."""
     if column.role == "set":
         return pa.array(list(values), column.arrow)
     convert = {Type.BOOL: bool, Type.INT: int, Type.LONG: int, Type.FLOAT: float, Type.DOUBLE: float}.get(column.type)
@@ -728,7 +728,7 @@ def _array(column: StoredColumn, values: Sequence[Any]) -> pa.Array:
 
 
 def _union(sets: Iterable[Sequence[Any] | None]) -> list[Any] | None:
-    """The distinct elements of several sets, in the order in which they come; None where all are null."""
+    """The distinct elements of several sets, in the order in which they come; None if all are null."""
     seen: dict[Any, None] = {}
     some = False
     for s in sets:

@@ -1,6 +1,6 @@
 """Tables of apps in PostgreSQL, MySQL, MariaDB or SQLite (`@store`), which several nodes and other programs share.
 
-A node takes its turn: a transaction locks what the node may change, and lasts until the node is through with its
+A node takes its turn: a transaction locks the rows that the node may change, and lasts until the node has finished its
 micro-batch. The same transaction notes which batch it was, so a batch that Spark repeats does not change a table twice.
 """
 
@@ -62,7 +62,7 @@ class SqlTables:
     def run_transaction(self, work: Callable[[], T]) -> T:
         """Runs `work`, which carries out a transaction, again from its beginning where the database was busy or gone.
 
-        Raises StoreError where the database refuses, or stays away for longer than there is patience.
+        Raises StoreError if the database refuses, or stays away for longer than there is patience.
         """
         return run_transaction(work, str(self.database), self.dialect, self.patience)
 
@@ -137,7 +137,7 @@ class SqlTables:
             )
 
     def lengths(self, table: str) -> Mapping[int, int]:
-        """The most characters that the columns of a table hold, by attribute, where there is a limit."""
+        """Maximum number of characters of the columns of a table, by attribute, if limited."""
         if not self._lengths:
             with self._engine.connect() as c:
                 inspector = sa.inspect(c.execution_options(**{READS: True}))
@@ -268,11 +268,11 @@ _READ: Mapping[Type, Callable[[Any], Any]] = {
     Type.STRING: str, Type.INT: int, Type.LONG: int, Type.BOOL: bool, Type.DOUBLE: float,
     Type.FLOAT: lambda v: float(np.float32(v)),
 }  # fmt: skip
-"""What a driver gives as the engine has it: it may give numbers for bools, and decimals for numbers."""
+"""Conversions of a driver's values to the engine's: it may give numbers for bools, and decimals for numbers."""
 
 
 def why_unfit(tables: SqlTables, table: str, row: Values) -> str | None:
-    """Why the database cannot hold a row; None where it can."""
+    """Why the database cannot hold a row; None if it can."""
     layout = tables.layouts[table]
     for a, v in enumerate(row):
         name = layout.schema[a].name

@@ -36,7 +36,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class FeedFiles:
-    """Files to replay, as (stream, path), and how they are read. `columns` are those of all streams."""
+    """Files to replay, as (stream, path), and how they are read. `columns` are for all streams."""
 
     files: Sequence[tuple[str, str]]
     reading: Reading = AS_IT_IS

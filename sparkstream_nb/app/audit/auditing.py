@@ -1,4 +1,4 @@
-"""Audits of apps for several nodes: findings, with a feed also what was measured, and their forms for machines."""
+"""Audits of apps for several nodes: findings, with a feed also measurements, and their forms for machines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @dataclass(frozen=True, repr=False)
 class AppAudit(Displayed):
-    """The findings of an app, or the `error` of it or its file; `measured`: what feeds of the streams `fed` show."""
+    """The findings of an app, or the `error` of it or its file; `measured`: results of feeds of the streams `fed`."""
 
     path: str
     findings: Sequence[Finding] = ()
@@ -46,7 +46,7 @@ class AppAudit(Displayed):
 
     @property
     def routing(self) -> dict[str, str] | None:
-        """By stream, the attribute by which it must be routed for all that is keyed; None where that contradicts
+        """By stream, the attribute by which it must be routed for all that is keyed; None if that contradicts
         itself."""
         keys = {key for f in self.keyed for key in f.keys}
         found = dict(sorted(keys))
@@ -86,8 +86,9 @@ def audit_text(
     feeds: FeedFiles | None = None,
 ) -> AppAudit:
     """Audits an app's text as the nodes of `files` would run it; without files, as several nodes of an active-active
-    deployment would. Those of `feeds` that it has streams for are measured; raises SparkStreamError for one that cannot
-    be read."""
+    deployment would. The `feeds` that it has streams for are measured; raises SparkStreamError for one that cannot
+    be read.
+    """
     try:
         plan, open_ = Surroundings(variables or {}, files).compile_text(text)
     except SiddhiError as e:
@@ -105,7 +106,7 @@ def audit_text(
 
 
 def _as_deployed(plan: Plan, text: str, files: Sequence[NodeFile], variables: Mapping[str, str]) -> Plan:
-    """The plan of the first node; an aggregation is by shard where it is on all nodes."""
+    """The plan of the first node; an aggregation is by shard if it is on all nodes."""
     properties = [{"shardId": f.shard_id, **f.properties} for f in files[1:]]
     plans = [plan, *(compile_app(text, properties=p, variables=variables) for p in properties)]
     by_shard = {
@@ -116,7 +117,7 @@ def _as_deployed(plan: Plan, text: str, files: Sequence[NodeFile], variables: Ma
 
 
 def as_json(report: AuditReport) -> str:
-    """The report as JSON: a list of apps, each with its findings and what was measured."""
+    """The report as JSON: a list of apps, each with its findings and measurements."""
     return json.dumps([_plain(a) for a in report.apps], indent=2)
 
 

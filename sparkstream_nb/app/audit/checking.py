@@ -27,7 +27,8 @@ _ONE_NODE = {"shardId": "node-1"}
 @dataclass(frozen=True)
 class Surroundings:
     """The parts of a deployment that an app's text lacks: values of `${NAME}`, and the nodes' deployment files. Without
-    files, what only these can say is left open."""
+    files, names that only they define are left open.
+    """
 
     variables: Mapping[str, str] = field(default_factory=dict)
     files: Sequence[NodeFile] = ()
@@ -67,9 +68,9 @@ def check(
 ) -> Check:
     """True if `text` is a right app: syntax, names, types and rules. Nothing starts. True in a condition if it is.
 
-    An app that this build cannot run yet is right too: `Check.gaps` says what it cannot run. Without `conf`, the nodes'
-    deployment files, a `ref`, a data source or a `${NAME}` without a value is a note (`Check.notes`); with it, an
-    error. Numbers of lines count the `lines_before` the text.
+    An app that this build cannot run yet is right too: `Check.gaps` names the missing features. Without `conf`, the
+    nodes' deployment files, a `ref`, a data source or a `${NAME}` without a value is a note (`Check.notes`); with it,
+    an error. Numbers of lines count the `lines_before` the text.
     """
     around = Surroundings.of(variables, conf, allow_env)
     try:
@@ -87,7 +88,7 @@ def explain(
     allow_env: Sequence[str] = (),
     lines_before: int = 0,
 ) -> PlanText:
-    """The plan of an app's text, with the notes of `check`. Nothing starts. Raises `SiddhiError` where the text is
+    """The plan of an app's text, with the notes of `check`. Nothing starts. Raises `SiddhiError` if the text is
     wrong. `conf` as in `check`; numbers of lines count the `lines_before` the text.
     """
     with _below(lines_before):
@@ -104,7 +105,7 @@ def repair(
     allow_env: Sequence[str] = (),
     lines_before: int = 0,
 ) -> RepairList:
-    """Repairs that make each query of an app's text right on several nodes. Nothing starts. Raises `SiddhiError` where
+    """Repairs that make each query of an app's text right on several nodes. Nothing starts. Raises `SiddhiError` if
     the text is wrong. `conf` as in `check`; numbers of lines count the `lines_before` the text.
     """
     with _below(lines_before):
@@ -124,7 +125,7 @@ def graph(
     mode: str | None = None,
 ) -> AppGraph:
     """The graph of an app's text; with `mode` "distributed" that of its execution groups and topics. Nothing starts.
-    Raises `SiddhiError` where the text is wrong, as `explain` does. `conf` as in `check`."""
+    Raises `SiddhiError` if the text is wrong, as `explain` does. `conf` as in `check`."""
     with _below(lines_before):
         plan, open_ = Surroundings.of(variables, conf, allow_env).compile_text(text)
         found = split_graph(plan, distribute(plan)) if mode == DISTRIBUTED else graph_of(plan)

@@ -32,7 +32,7 @@ _ONE_NODE = {"shardId": "node-1"}
 class SplitApp(Displayed):
     """The partial apps of the app `name`, and the topics between them at `brokers` (HOST:PORT, with commas).
 
-    `notes` are what WSO2's manager does otherwise. `makes_topics`: whether `deploy` makes those that do not exist.
+    `notes` are differences from WSO2's manager. `makes_topics`: whether `deploy` makes those that do not exist.
     """
 
     name: str
@@ -44,7 +44,7 @@ class SplitApp(Displayed):
 
     def write(self, folder: str | Path) -> list[Path]:
         """Writes the text of each app into a file `<name>.siddhi` of the folder, which is made, and returns the files.
-        Raises `Misuse` where that cannot be."""
+        Raises `Misuse` if that cannot be."""
         argument_checks.check_path("folder", folder)
         out = []
         try:
@@ -60,8 +60,8 @@ class SplitApp(Displayed):
     def make_topics(self, allow: Sequence[str] = ()) -> list[str]:
         """Makes the topics that do not exist, with the partitions that the apps need, and returns their names.
 
-        Raises NotAllowed where `allow` does not have the brokers, `Misuse` for a topic with too few partitions, and
-        SparkStreamError where Kafka does not make one.
+        Raises NotAllowed if `allow` does not have the brokers, `Misuse` for a topic with too few partitions, and
+        SparkStreamError if Kafka does not make one.
         """
         servers = servers_of(self.brokers, Grants.of(allow), f"app '{self.name}'", "makes topics at")
         return make_topics(servers, {t.name: t.partitions for t in self.topics})
@@ -70,8 +70,8 @@ class SplitApp(Displayed):
         self, *, allow: Sequence[str] = (), home: str | Path | None = None, **arguments: Any
     ) -> dict[str, App]:  # fmt: skip
         """Makes the topics, unless the app says otherwise, and deploys each app on a node of its own, whose shard id is
-        the app's name. `home` is the folder of their folders; `arguments` are those of `deploy`, the same for all.
-        Returns the apps by name. Where one is refused, those before it are stopped.
+        the app's name. `home` is the folder of their folders; `arguments` are arguments of `deploy`, the same for all.
+        Returns the apps by name. If one is refused, those before it are stopped.
         """
         if self.topics:
             servers_of(self.brokers, Grants.of(allow), f"app '{self.name}'", "exchanges events at")
@@ -109,11 +109,12 @@ def split(
     """The partial apps of an app, as its `@dist(execGroup, parallel)` say, with Kafka between them. Nothing starts.
 
     - `kafka`: the brokers, "HOST:PORT", several with commas.
-    - `name`: the app's name, by default that of `@app:name`, else SiddhiApp; the names of its parts and topics begin
+    - `name`: the app's name, by default the one in `@app:name`, else SiddhiApp; the names of its parts and topics begin
       with it.
     - `variables`: values of `${NAME}` in the text, which are written into the texts of the partial apps.
 
-    Raises SiddhiError for a wrong app and for what WSO2's manager refuses, `Misuse` for what topics cannot carry.
+    Raises SiddhiError for a wrong app and for one that WSO2's manager refuses, `Misuse` for streams that topics cannot
+    carry.
     """
     argument_checks.require_str("text", text)
     argument_checks.require_str("kafka", kafka)

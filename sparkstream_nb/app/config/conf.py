@@ -1,6 +1,6 @@
-"""Deployment files: a node's `deployment.yaml`, as operators of WSO2's servers and of Siddhi Runner have it.
+"""Deployment files: a node's `deployment.yaml`, as operators of WSO2's servers and of Siddhi Runner write it.
 
-What means something here becomes a `NodeFile`. Other keys are kept, and named in `unknown`; they are never an error.
+Known keys become a `NodeFile`. Other keys are kept, and named in `unknown`; they are never an error.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class DataSource:
 class NodeFile:
     """The settings of a node in its deployment file.
 
-    `id`: that of `wso2.carbon`. `properties`: those of `siddhi`, and what `siddhi: refs` defines as `NAME.option`.
-    `kind`: the type of `deployment.config` ("ha", "distributed"), empty where there is none. `unknown`: the keys that
-    mean nothing here, as paths. `sections`: the file, as it is, for the sections of coordination.
+    `id`: from `wso2.carbon`. `properties`: from `siddhi`, and the options of `siddhi: refs` as `NAME.option`. `kind`:
+    the type of `deployment.config` ("ha", "distributed"), empty without one. `unknown`: the keys that mean nothing
+    here, as paths. `sections`: the file, as it is, for the sections of coordination.
     """
 
     path: Path
@@ -63,7 +63,7 @@ _KNOWN: Mapping[str, Sequence[str] | None] = {
     "refs": None,
     "properties": None,
 }
-"""The sections that mean something, with their keys; None where all do. The last four are those of Siddhi Runner."""
+"""The known sections, with their keys; None if all are known. The last four belong to Siddhi Runner."""
 _RUNNER = ("statePersistence", "dataSources", "refs", "properties")
 _DEPLOYMENT: Mapping[str, Sequence[str]] = {
     "": ("type",),
@@ -92,8 +92,8 @@ def node_files(
     """The nodes of a deployment: of a file, of files in order, or of the `.yaml` files of a folder by name. Ids of
     nodes and shards may be `${...}` of `references`.
 
-    Raises `Misuse` where there are none, where two have one shard id, for a file that is not one of these, and where
-    they are of another kind than `kinds`, or of several.
+    Raises `Misuse` if there are none, if two have one shard id, for a file that is not one of these, and if they are of
+    another kind than `kinds`, or of several.
     """
     given = [Path(conf)] if isinstance(conf, str | Path) else [Path(p) for p in conf]
     paths: list[Path] = []
@@ -129,7 +129,8 @@ def _name_kind(kind: str) -> str:
 
 def read_node(path: Path, references: References | None = None) -> NodeFile:
     """One deployment file, whose ids may be `${...}` of `references`. Raises `Misuse`, with file and line where they
-    are known, for what cannot be read."""
+    are known, for a file that cannot be read.
+    """
     loaded = load_yaml(path)
     if not isinstance(loaded, dict):
         raise Misuse(f"{path} is not a deployment file: it has no sections such as wso2.carbon")
@@ -205,7 +206,7 @@ def _sources(path: Path, loaded: Mapping[str, Any]) -> dict[str, DataSource]:
 
 
 def _source(path: Path, name: str, given: Any) -> DataSource | None:
-    """A data source by its definition; None where it is of another kind than databases."""
+    """A data source by its definition; None if it is of another kind than databases."""
     definition = _require_mapping(path, given, f"definition of {name}")
     options = _require_mapping(path, definition.get("configuration"), f"configuration of {name}")
     if not options.get("jdbcUrl"):
@@ -221,7 +222,7 @@ def _source(path: Path, name: str, given: Any) -> DataSource | None:
 
 
 def data_source(node: NodeFile, name: str) -> DataSource:
-    """A data source of a node by its name. Raises SparkStreamError where the file has none of this name."""
+    """A data source of a node by its name. Raises SparkStreamError if the file has none of this name."""
     found = node.sources.get(name)
     if found is None:
         raise SparkStreamError(nearest(f"{node.path} has no data source '{name}'", name, node.sources))

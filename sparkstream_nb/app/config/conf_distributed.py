@@ -33,10 +33,11 @@ def is_manager(file: NodeFile) -> bool:
 
 
 def resources_of(files: Sequence[NodeFile], nodes: int | None = None) -> ResourceCluster:
-    """The managers and resource nodes that deployment files describe; what they leave out is as servers have it. With
+    """The managers and resource nodes that deployment files describe; missing figures are the servers' defaults. With
     files of managers alone, `nodes` is the number of resource nodes (by default two, or as many as the managers want),
     and there is a receiver. Raises `Misuse`, with file and line, for figures that are impossible or that nodes do not
-    share, and for an address that two nodes listen at."""
+    share, and for an address that two nodes listen at.
+    """
     managers = [f for f in files if is_manager(f)]
     workers = [f for f in files if not is_manager(f)]
     if not managers:

@@ -18,7 +18,7 @@ def wrong_key(file: NodeFile, keys: Sequence[str], what: str) -> Misuse:
 
 
 def line_of(path: Path, keys: Sequence[str]) -> int | None:
-    """The line of a key, or of the last one on its path that is there; None where not even the first is."""
+    """The line of a key, or of the last one on its path that is there; None if not even the first is."""
     node, line = yaml.compose(path.read_text(encoding="utf-8"), yaml.SafeLoader), None
     for key in keys:
         pairs = node.value if isinstance(node, yaml.MappingNode) else []

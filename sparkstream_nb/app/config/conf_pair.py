@@ -29,8 +29,9 @@ def pairs_of(files: Sequence[NodeFile]) -> list[Pair]:
 
 
 def pair_of(files: Sequence[NodeFile]) -> Pair:
-    """The pair that two deployment files describe; what they leave out is as servers have it. Raises `Misuse`, with
-    file and line, for figures that are impossible, or that the two do not share."""
+    """The pair that two deployment files describe; missing figures are the servers' defaults. Raises `Misuse`, with
+    file and line, for figures that are impossible, or that the two do not share.
+    """
     if len(files) != 2:
         group = at_keys(files[0].sections, ("cluster.config", "groupId"))
         has = f"the groupId '{group}' is in 1 file, {files[0].path}" if len(files) == 1 else f"{len(files)} were given"
@@ -82,7 +83,7 @@ def _one(file: NodeFile) -> tuple[Any, int, int, int, int, int, int]:
 
 
 def at_keys(sections: Mapping[str, Any], keys: Sequence[str]) -> Any:
-    """The value at a path of keys. What belongs into `strategyConfig` may stand beside it, as in WSO2's examples."""
+    """The value at a path of keys. Keys of `strategyConfig` may be beside it, as in WSO2's examples."""
     found: Any = sections
     for key in keys:
         if key == "strategyConfig" and isinstance(found, Mapping) and key not in found:

@@ -1,4 +1,4 @@
-"""Reads the YAML of deployment files, which come from elsewhere: with limits on what they may ask of a process."""
+"""Reads the YAML of deployment files, which are not trusted: with limits on their use of the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults as a person gives them: an incident's name, `random`, a schedule file, or a list of faults."""
+"""Faults as users give them: an incident's name, `random`, a schedule file, or a list of faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Permissions of an app outside its own folder. The text of an app opens nothing: a person grants it at deployment.
+"""Permissions of an app outside its own folder. The text of an app opens nothing: the user grants it at deployment.
 
 A grant is a text KIND=WHAT: `file=DIR`, `http=URL-PREFIX`, `kafka=HOST:PORT` (and `smtp`, `tcp`, `nats`), or
 `jdbc=postgresql://HOST:PORT/DATABASE`.
@@ -55,7 +55,8 @@ class Url:
     @staticmethod
     def of(text: str, what: str) -> Url:
         """Parses an address. Raises `Misuse`, naming `what`, for other schemes, for user names or passwords in it, and
-        for what servers and browsers read differently: backslashes, blanks, and `..` in any spelling."""
+        for characters that servers and browsers read differently: backslashes, blanks, and `..` in any spelling.
+        """
         wrong = f"{what}: {shown(mask_passwords(text))}"
         if _UNSAFE.search(text):
             raise Misuse(f"{wrong} has a blank, a backslash or a control character in it")
@@ -159,7 +160,8 @@ class Grants:
 
     def folder_of(self, path: Path, what: str, *, file: bool = False) -> Path:
         """The granted folder that `path` is in, or is, after symbolic links and `..`; `file`: it is a file. Raises
-        NotAllowed, and `Misuse` where what was granted is the file itself."""
+        NotAllowed, and `Misuse` if the file itself was granted.
+        """
         found = _resolve_path(path, what)
         for folder in self.folders:
             if found == folder and file:
@@ -171,7 +173,9 @@ class Grants:
         raise NotAllowed(f"{what} {found}", f"file={place}")
 
     def check_url(self, text: str, what: str) -> Url:
-        """The address in `text`. Raises NotAllowed where no granted prefix covers it, and `Misuse` where it is none."""
+        """The address in `text`. Raises NotAllowed if no granted prefix covers it, and `Misuse` if it is not an
+        address.
+        """
         found = Url.of(text, what)
         if not any(prefix.covers(found) for prefix in self.urls):
             # The query, or the path, may hold a key: the message names the server alone.
@@ -179,32 +183,32 @@ class Grants:
         return found
 
     def check_broker(self, text: str, what: str) -> tuple[str, int]:
-        """Host and port of the Kafka server `text`. Raises NotAllowed where it is not granted."""
+        """Host and port of the Kafka server `text`. Raises NotAllowed if it is not granted."""
         return self.check_server("kafka", text, what)
 
     def check_server(self, kind: str, text: str, what: str) -> tuple[str, int]:
-        """Host and port of the server `text`, of a kind of `SERVERS`. Raises NotAllowed where it is not granted."""
+        """Host and port of the server `text`, of a kind of `SERVERS`. Raises NotAllowed if it is not granted."""
         host, port = server_of(text, what)
         if (kind, host, port) not in self.servers:
             raise NotAllowed(f"{what} {host}:{port}", f"{kind}={host}:{port}")
         return host, port
 
     def check_database(self, database: Database, what: str) -> None:
-        """Raises NotAllowed where a database of a server is not granted, or a file that its address names."""
+        """Raises NotAllowed if a database of a server is not granted, or a file that its address names."""
         if _identity(database) not in self.databases:
             granted = f"{database.kind}://{_host(database)}:{database.port}/{quote(database.name, safe='')}"
             raise NotAllowed(f"{what} {database}", f"jdbc={granted}")
         self.check_options(database.options, f"{what} {database} with")
 
     def check_options(self, options: Iterable[tuple[str, str]], what: str) -> None:
-        """Raises NotAllowed where options of an address name a file that is not granted."""
+        """Raises NotAllowed if options of an address name a file that is not granted."""
         for name, value in options:
             if name.lower() in FILE_OPTIONS and value and (name, value) != ("sslrootcert", "system"):
                 path = re.sub(r"^file:(//)?", "", value, flags=re.IGNORECASE)  # as drivers in Java have it
                 self.folder_of(Path(path), f"{what} {name}", file=True)
 
     def check_store(self, database: Database, what: str) -> None:
-        """Raises NotAllowed where a database is not granted: one of a server, or a file by its folder."""
+        """Raises NotAllowed if a database is not granted: one of a server, or a file by its folder."""
         if not database.is_file:
             self.check_database(database, what)
         elif database.name != MEMORY:
@@ -226,7 +230,7 @@ def _database(text: str) -> Database:
 
 
 def _identity(database: Database) -> tuple[str, ...]:
-    """By what databases are compared: `mysql` and `mariadb` are two names of one protocol."""
+    """Key for comparing databases: `mysql` and `mariadb` are two names of one protocol."""
     kind = "mysql" if database.kind == "mariadb" else database.kind
     return kind, database.host.lower(), str(database.port), database.name
 

@@ -22,7 +22,7 @@ def logins_of(options: Mapping[str, str], files: Sequence[NodeFile], references:
     """The logins of `what`, a source in words: the user of its options, whose password is a reference, else the
     users of WSO2's `auth.configs` in deployment files, whose passwords are in base64 there, or references.
 
-    Raises `Misuse` where there is no user, and for a password in the app's text.
+    Raises `Misuse` if there is no user, and for a password in the app's text.
     """
     user, password = (options.get(key, "").strip() for key in _OPTIONS)
     if user or password:

@@ -1,4 +1,4 @@
-"""`@app:playback(idle.time, increment)`: the app's clock goes on while no events come."""
+"""`@app:playback(idle.time, increment)`: the app's clock advances while no events come."""
 
 from __future__ import annotations
 

@@ -18,9 +18,10 @@ _INTERFACE = "httpsInterface"
 
 @dataclass(frozen=True)
 class ManagerFile:
-    """A manager's HTTP interface as its file has it: `host` where other machines would reach it, if it says so.
+    """A manager's HTTP interface as its file has it: `host` under which other machines would reach it, if the file
+    names one.
 
-    `properties`: those of `siddhi` in all files of the deployment, the first file's before those of others.
+    `properties`: from `siddhi` in all files of the deployment, the first file's before the others'.
     """
 
     path: Path
@@ -32,7 +33,7 @@ class ManagerFile:
 
 
 def deployment_files(conf: Sequence[str]) -> list[Path]:
-    """The files of `--conf`, those of folders by name. Raises `Misuse` where there are none."""
+    """The files of `--conf`, files of folders by name. Raises `Misuse` if there are none."""
     paths: list[Path] = []
     for path in map(Path, conf):
         inside = sorted(p for p in path.iterdir() if p.suffix in (".yaml", ".yml")) if path.is_dir() else [path]
@@ -45,7 +46,7 @@ def deployment_files(conf: Sequence[str]) -> list[Path]:
 def read_manager(paths: Sequence[Path], references: References) -> ManagerFile:
     """The interface of the first of the deployment files, which is the manager's own; the others are of its deployment.
 
-    Raises `Misuse`, with file and line, for files of another kind, for what is missing or wrong, and for a password
+    Raises `Misuse`, with file and line, for files of another kind, for missing or wrong entries, and for a password
     whose reference has no value.
     """
     files = [read_node(path, references) for path in paths]

@@ -1,7 +1,7 @@
 """The record of a deployment, as plain data: enough to deploy the same again in another process.
 
 It is part of `app.json`, which only its owner can read. Secrets are not in it: references such as `${sec:alias}` stay
-references, values of variables that stand where passwords do are left out, and so is the token of a Spark address.
+references, values of variables in the place of passwords are left out, and so is the token of a Spark address.
 Deployment files are kept by their paths, as they may have passwords in them.
 """
 
@@ -31,7 +31,7 @@ _TOKEN = re.compile(r"(?i);token=[^;]*")
 class DeploymentRecord:
     """A deployment as `app.json` keeps it.
 
-    `arguments` are those of `deploy` as JSON has them. `at`: when it was deployed (ms since 1970). `withheld`: the
+    `arguments` are arguments of `deploy` in JSON. `at`: when it was deployed (ms since 1970). `withheld`: the
     variables whose values are not kept, as they may be secrets. `scaled`: the shard ids since `App.scale` changed them
     by their number, of an app with deployment files. `variable`: the notebook's variable that holds the app.
     `lines_before`: as in `App`.
@@ -69,14 +69,14 @@ class DeploymentRecord:
 
     @staticmethod
     def read(found: Mapping[str, Any]) -> DeploymentRecord:
-        """The record in the members of an `app.json`. Raises KeyError and TypeError for what is none."""
+        """The record in the members of an `app.json`. Raises KeyError and TypeError for other members."""
         lists = {k: None if found[k] is None else tuple(found[k]) for k in ("withheld", "scaled")}
         return DeploymentRecord(**{**found, **lists})
 
     def request(self, home: Path) -> DeployRequest:
         """The request that deploys the same again in `home`, without the variables that are withheld.
 
-        Raises KeyError and TypeError where the record was changed by hand.
+        Raises KeyError and TypeError if the record was changed by hand.
         """
         a = dict(self.arguments)
         faults = a["faults"]
@@ -110,8 +110,9 @@ def _plain(value: Any) -> Any:
 
 
 def _may_be_secret(variable: str, text: str) -> bool:
-    """True if the value of a variable may be a secret: by its name, by what stands around it in the app's text, or
-    because only deployment files use it."""
+    """True if the value of a variable may be a secret: by its name, by its context in the app's text, or
+    because only deployment files use it.
+    """
     if _SECRET_NAME.search(variable):
         return True
     mark = f"value-of-{variable}"

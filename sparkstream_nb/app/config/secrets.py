@@ -18,12 +18,14 @@ KEPT_ELSEWHERE = "password='${sec:NAME}', and store NAME in the keyring or allow
 
 
 def is_secret_reference(text: str) -> bool:
-    """True if a text is one reference to a secret, and nothing else: what a password in an app's text has to be."""
+    """True if a text is one reference to a secret, and nothing else, as a password in an app's text has to be."""
     return _SECRET.fullmatch(text) is not None
 
 
 def check_password(text: str, what: str, example: str = KEPT_ELSEWHERE) -> None:
-    """Raises `Misuse` for a password in an app's text, in `what`, that is no reference. `example`: what to write."""
+    """Raises `Misuse` for a password in an app's text, in `what`, that is no reference. `example`: the form to write
+    instead.
+    """
     if not is_secret_reference(text):
         raise Misuse(f"{what}: the password does not belong into the app's text: write {example}")
 
@@ -34,8 +36,8 @@ class References:
 
     `${NAME}` is a variable of the deployment, else the environment variable NAME. `${env:NAME}` is the environment
     variable. `${sec:alias}` is the password that the keyring holds for the service "sparkstream" under the alias, or
-    the environment variable of the alias's name in capitals, with `_` for what is neither letter nor digit:
-    `${sec:db.password}` is DB_PASSWORD. Of the environment, only the variables in `allowed` are read.
+    the environment variable of the alias's name in capitals, with `_` for each character that is neither letter nor
+    digit: `${sec:db.password}` is DB_PASSWORD. Of the environment, only the variables in `allowed` are read.
     """
 
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -68,7 +70,7 @@ class References:
 
 
 def _from_keyring(alias: str) -> str | None:
-    """The password of the person's keyring; None where there is no keyring, or it does not have the alias."""
+    """The password of the user's keyring; None if there is no keyring, or it does not have the alias."""
     try:
         import keyring  # it asks the desktop, and takes its time to load
         from keyring.errors import KeyringError

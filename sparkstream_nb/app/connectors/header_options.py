@@ -27,7 +27,7 @@ class Header:
 
     @property
     def fixed_value(self) -> str:
-        """The value without what depends on the event."""
+        """The value without the parts that depend on the event."""
         return re.sub(r"\{\{[^{}]*\}\}", "", self.value)
 
 

@@ -24,8 +24,9 @@ _LONGEST_TIMEOUT = 600_000
 
 @dataclass(frozen=True)
 class HttpGate:
-    """Makes targets of the options of `what`, a sink in words, as far as `grants` allow. `key` begins the
-    Idempotency-Keys of its messages, `calls` takes the responses."""
+    """Makes targets of the options of `what`, a sink in words, within its `grants`. `key` begins the
+    Idempotency-Keys of its messages, `calls` takes the responses.
+    """
 
     grants: Grants
     references: References
@@ -35,7 +36,7 @@ class HttpGate:
 
     def target(self, options: Mapping[str, str], content_type: str) -> tuple[str, Target]:
         """(the server as it may be shown, the target for messages of this MIME type). Raises `Misuse` for options that
-        are wrong, or have a secret that is no reference, and NotAllowed where the address is not granted."""
+        are wrong, or have a secret that is no reference, and NotAllowed if the address is not granted."""
         written = options["publisher.url"]
         if "${" in urlsplit(written).netloc or written.startswith("${"):
             raise Misuse(f"{self.what}: the server in publisher.url cannot be a reference such as ${{sec:...}}")
@@ -115,7 +116,7 @@ class HttpGate:
         )  # fmt: skip
 
     def _pair(self, options: Mapping[str, str], name: str, secret: str) -> tuple[str, str] | None:
-        """Two options that go together, of which the second is a secret; None where neither is given."""
+        """Two options that go together, of which the second is a secret; None if neither is given."""
         first, second = options.get(name, "").strip(), options.get(secret, "").strip()
         if not first and not second:
             return None

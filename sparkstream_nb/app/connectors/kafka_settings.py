@@ -28,7 +28,7 @@ _JAAS = "sasl.jaas.config"
 
 def servers_of(written: str, grants: Grants, what: str, verb: str) -> tuple[str, ...]:
     """The brokers of `bootstrap.servers`, as HOST:PORT. `what` is a source or sink in words, which reads from or writes
-    to them (`verb`). Raises NotAllowed where one is not granted, and `Misuse` where kafka-python is not installed."""
+    to them (`verb`). Raises NotAllowed if one is not granted, and `Misuse` if kafka-python is not installed."""
     if "${" in written:
         raise Misuse(f"{what}: bootstrap.servers cannot have a reference such as ${{sec:...}} in it")
     found = [grants.check_broker(s.strip(), f"{what} {verb}") for s in written.split(",") if s.strip()]

@@ -19,8 +19,9 @@ from .kafka_settings import servers_of, settings_of
 
 @dataclass(frozen=True)
 class KafkaGate:
-    """Makes targets of the options of `what`, a sink in words, as far as `grants` allow. `key` begins the
-    Idempotency-Keys of its records."""
+    """Makes targets of the options of `what`, a sink in words, within its `grants`. `key` begins the
+    Idempotency-Keys of its records.
+    """
 
     grants: Grants
     references: References
@@ -29,7 +30,7 @@ class KafkaGate:
 
     def target(self, options: Mapping[str, str]) -> tuple[str, Target]:
         """(servers and topic as they may be shown, the target). Raises `Misuse` for options that are wrong, or have a
-        secret that is no reference, and NotAllowed where a server is not granted."""
+        secret that is no reference, and NotAllowed if a server is not granted."""
         # No secret is looked up for a server that is not allowed.
         servers = servers_of(options["bootstrap.servers"], self.grants, self.what, "writes to")
         for key in ("topic", "partition.no", "key", "is.binary.message"):

@@ -21,8 +21,9 @@ _TYPES = ("text/plain", "text/html")
 
 @dataclass(frozen=True)
 class MailGate:
-    """Makes targets of the options of `what`, a sink in words, as far as `grants` allow. `key` begins the Message-IDs
-    of its mails."""
+    """Makes targets of the options of `what`, a sink in words, within its `grants`. `key` begins the Message-IDs
+    of its mails.
+    """
 
     grants: Grants
     references: References
@@ -31,7 +32,7 @@ class MailGate:
 
     def target(self, options: Mapping[str, str]) -> tuple[str, Target]:
         """(the server as it may be shown, the target). Raises `Misuse` for options that are wrong, or have a secret
-        that is no reference, and NotAllowed where the server is not granted."""
+        that is no reference, and NotAllowed if the server is not granted."""
         tls = self._flag(options, "ssl.enable", True)
         server = f"{options.get('host', _HOST).strip()}:{options.get('port', _PORTS[tls]).strip()}"
         host, port = self.grants.check_server("smtp", server, f"{self.what} sends mails by")

@@ -23,7 +23,7 @@ _PATTERN = re.compile(r"[^\s.\x00-\x1f\x7f]+(\.[^\s.\x00-\x1f\x7f]+)*")
 
 @dataclass(frozen=True)
 class NatsGate:
-    """Makes places of the options of `what`, a source or sink in words, as far as `grants` allow."""
+    """Makes places of the options of `what`, a source or sink in words, within its `grants`."""
 
     grants: Grants
     references: References

@@ -23,7 +23,7 @@ _SERVER = "http://localhost:9080"
 
 @dataclass(frozen=True)
 class PrometheusGate:
-    """Makes targets of the options of `what`, a sink of `stream` in words, as far as `grants` allow."""
+    """Makes targets of the options of `what`, a sink of `stream` in words, within its `grants`."""
 
     grants: Grants
     what: str
@@ -32,7 +32,7 @@ class PrometheusGate:
 
     def target(self, options: Mapping[str, str]) -> tuple[str, Target]:
         """(address and metric as they may be shown, the target). Raises `Misuse` for options that are wrong, and
-        NotAllowed where the address is not granted."""
+        NotAllowed if the address is not granted."""
         if any("${" in value for value in options.values()):
             raise Misuse(f"{self.what}: a reference such as ${{sec:...}} has no place in a metric, which is shown")
         url = self.grants.check_url(options.get("server.url", _SERVER), f"{self.what} serves metrics at")

@@ -1,4 +1,4 @@
-"""The sinks of a deployment: what an app's annotations, grants and secrets make of them, and their threads."""
+"""The sinks of a deployment, from the app's annotations, grants and secrets, and their threads."""
 
 from __future__ import annotations
 
@@ -41,15 +41,16 @@ from .tcp_sinks import TcpGate
 DISTRIBUTED = "distributed"
 _FAILING = ("ha", "scalable", DISTRIBUTED)
 _OWN = {"file": "file", "prometheus": "metric.name"}
-"""The types of sinks that do not share what they write to."""
+"""The types of sinks that do not share their destination."""
 _TRUTH = {"true": True, "false": False}
 _MOST_ROLL = 1 << 50
 
 
 class SinkPlans:
-    """The sinks that an app was deployed with, and what they may reach: targets are made of it, as often as an app is
+    """The sinks that an app was deployed with, and their grants: targets are created from it, as often as an app is
     opened. Raises SiddhiBindError, at the annotation, for a sink that is wrong, not allowed, or that has a secret in
-    the app's text; `Misuse` where two sinks write to one file."""
+    the app's text; `Misuse` if two sinks write to one file.
+    """
 
     def __init__(self, plan: Plan, grants: Grants, references: References, desks: Desks | None = None) -> None:
         """`desks`: where responses to calls go."""
@@ -62,7 +63,7 @@ class SinkPlans:
         return len(self._sinks)
 
     def setups(self, run: str) -> list[SinkSetup]:
-        """The sinks of the life `run` of the app, one for each target."""
+        """The sinks of the run `run` of the app, one for each target."""
         out: list[SinkSetup] = []
         for sink in self._sinks:
             try:
@@ -167,7 +168,8 @@ class SinkPlans:
 
 
     def _named_files(self, what: str, options: Mapping[str, str], head: bytes, between: bytes) -> tuple[str, Target]:
-        """The target of a `file.uri` that depends on the event: what is before that names the folder."""
+        """The target of a `file.uri` that depends on the event: the part before the first attribute names the folder.
+        """
         uri = options["file.uri"].removeprefix("file:")
         before, _, _ = uri.partition("{{")
         folder, slash, _ = before.rpartition("/")
@@ -259,13 +261,13 @@ class Deliveries:
             delivery.stop()
 
     def close(self) -> None:
-        """Ends all, and waits until they have let go of their targets."""
+        """End all, and wait until they have closed their targets."""
         self.stop()
         for delivery in self._all:
             delivery.join()
 
     def drain(self, seconds: float) -> int:
-        """Waits until all that is committed is delivered, so long at most; how many outputs are still to be sent."""
+        """Wait up to `seconds` until all committed outputs are delivered; returns the number still to be sent."""
         deadline, batch = time.monotonic() + seconds, self._source.progress.batch
         for delivery in self._all:
             delivery.drain(batch, deadline)

@@ -1,4 +1,4 @@
-"""The sources of a deployment: what an app's annotations, grants and secrets make of them."""
+"""The sources of a deployment, from the app's annotations, grants and secrets."""
 
 from __future__ import annotations
 
@@ -59,8 +59,9 @@ class MessageReader:
 
 
 class SourcePlans:
-    """The sources that an app was deployed with, and what they may reach: readers are made of it, as often as an app is
-    opened. Raises SiddhiBindError, at the annotation, for a source that is wrong or not allowed."""
+    """The sources that an app was deployed with, and their grants: readers are created from it, as often as an app is
+    opened. Raises SiddhiBindError, at the annotation, for a source that is wrong or not allowed.
+    """
 
     def __init__(
         self,
@@ -235,7 +236,7 @@ def _partitions(o: _SourceOptions) -> frozenset[int] | None:
 
 
 def _starts(o: _SourceOptions, topics: tuple[str, ...]) -> Mapping[tuple[str, int], int]:
-    """`topic.offsets.map`, as siddhi-io-kafka has it: `topic=o0,topic2=o1`; partition 0 of each."""
+    """`topic.offsets.map`, as in siddhi-io-kafka: `topic=o0,topic2=o1`; partition 0 of each."""
     out = {}
     for part in [p.strip() for p in o.text("topic.offsets.map").split(",") if p.strip()]:
         topic, equals, offset = (x.strip() for x in part.partition("="))
@@ -286,7 +287,7 @@ def _files(o: _SourceOptions, grants: Grants) -> FilesPlace:
 
 
 def _pattern(o: _SourceOptions) -> re.Pattern[str]:
-    """`file.name.pattern`, a regular expression for the whole name, as siddhi-io-file has it."""
+    """`file.name.pattern`, a regular expression for the whole name, as in siddhi-io-file."""
     text = o.text("file.name.pattern", ".*")
     try:
         return re.compile(text, re.DOTALL)  # a name may have a line break in it
@@ -354,7 +355,7 @@ class _Token:
 
     def __call__(self) -> str:
         found = self.file.read_text(encoding="ascii").strip() if self.file.exists() else ""
-        if len(found) < _TOKEN:  # none yet, or what a crash left of one
+        if len(found) < _TOKEN:  # none yet, or one that a crash left cut off
             private_folder(self.file.parent)
             new, found = self.file.with_suffix(".new"), secrets.token_urlsafe(_TOKEN)
             write_private(new, found.encode())

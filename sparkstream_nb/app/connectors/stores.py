@@ -1,7 +1,7 @@
 """The databases of a deployment's aggregations and tables.
 
-Deployment files are of the person who deploys, and so are the databases that they name. An address in an app's text
-needs a grant, as those of sources and sinks do.
+Deployment files belong to the user who deploys, and so do the databases that they name. An address in an app's text
+needs a grant, as addresses of sources and sinks do.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def databases_of(
 
     `nodes` are the deployment files, one for each plan, or none. Raises SiddhiBindError, at the annotation, for a
     `@store` that names no database, or that means different ones on different nodes; for an address in the text that
-    is not granted, and a password in it that is no reference; and, where there are deployment files, for an aggregation
+    is not granted, and a password in it that is no reference; and, with deployment files, for an aggregation
     that is partitioned by id and has none.
     """
     stores = _Stores(plans, nodes, references, grants)
@@ -61,7 +61,7 @@ Tables = Mapping[Database, tuple[StoredTableLayout, ...]]
 
 
 def tables_of(plans: Sequence[Plan], nodes: Sequence[NodeFile], references: References, grants: Grants) -> Tables:
-    """The tables with a `@store`, by database. Parameters and errors are those of `databases_of`."""
+    """The tables with a `@store`, by database. Parameters and errors are the same as in `databases_of`."""
     stores = _Stores(plans, nodes, references, grants)
     out: dict[Database, tuple[StoredTableLayout, ...]] = {}
     for definition in plans[0].tables.values():
@@ -77,7 +77,7 @@ def tables_of(plans: Sequence[Plan], nodes: Sequence[NodeFile], references: Refe
 
 
 def prepare_tables(tables: Tables, patience: Patience) -> None:
-    """Makes the tables that are missing. Raises StoreError where a database cannot be reached, or has others."""
+    """Makes the tables that are missing. Raises StoreError if a database cannot be reached, or has others."""
     for database, layouts in tables.items():
         from ...stores.tables import SqlTables  # it loads SQLAlchemy
 
@@ -96,7 +96,7 @@ def open_store(
     own: Path | str, databases: Mapping[str, Database], patience: Patience, threads: int | None = None
 ) -> Store:
     """The store of an app: `own` is a DuckDB file, which is read and written by `threads` threads. Raises StoreError
-    where a database cannot be opened."""
+    if a database cannot be opened."""
     opened: dict[Database, Store] = {}
     try:
         for database in databases.values():
@@ -121,7 +121,8 @@ def _open_store(database: Database, patience: Patience) -> Store:
 @dataclass(frozen=True)
 class _Stores:
     """The databases that a deployment's `@store`s name: its plans, its deployment files (one for each, or none), and
-    what the app may read and reach."""
+    the app's grants and references.
+    """
 
     plans: Sequence[Plan]
     nodes: Sequence[NodeFile]
@@ -175,7 +176,7 @@ class _Stores:
     def _check_address(self, url: str, what: str) -> None:
         """Raises `Misuse` for an address in an app's text that is not granted, or has a password in it.
 
-        No password is looked up for an address that is not granted, and no message shows what a reference stands for.
+        No password is looked up for an address that is not granted, and no message shows the value of a reference.
         """
         written = _BEFORE_OPTIONS.findall(url)[0]
         options = parse_qsl(url[len(written) + 1 :])

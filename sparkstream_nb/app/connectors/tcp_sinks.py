@@ -17,13 +17,13 @@ _TRUTH = {"true": True, "false": False}
 
 @dataclass(frozen=True)
 class TcpGate:
-    """Makes targets of the options of `what`, a sink in words, as far as `grants` allow."""
+    """Makes targets of the options of `what`, a sink in words, within its `grants`."""
 
     grants: Grants
     what: str
 
     def target(self, options: Mapping[str, str]) -> tuple[str, Target]:
-        """(the server as it may be shown, the target). Raises `Misuse` for options that are wrong, and NotAllowed where
+        """(the server as it may be shown, the target). Raises `Misuse` for options that are wrong, and NotAllowed if
         the server is not granted."""
         url = options["url"].strip()
         if "${" in url:

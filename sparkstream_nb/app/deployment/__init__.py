@@ -1,1 +1,1 @@
-"""A deployment and its folder: what is recorded, owned, changed and scaled."""
+"""A deployment and its folder: its record, owner, changes and scaling."""

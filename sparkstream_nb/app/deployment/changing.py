@@ -1,9 +1,9 @@
 """An app that is deployed again with another text: the parts of its run that continue, and those that start again.
 
-The life goes on with its journal, checkpoint, ledger, and positions of sources and sinks. All that came in is committed
-by the former app first (`has_pending`), so entries and micro-batches before the change are of the former app, those
-after it of the new one. Then `app.json` is replaced: that is the moment of the change. What has to be removed is in it
-too, and is removed when the app is opened, as often as a crash demands (`purge_dropped`).
+The run continues with its journal, checkpoint, ledger, and positions of sources and sinks. All that came in is
+committed by the former app first (`has_pending`), so entries and micro-batches before the change are of the former app,
+those after it of the new one. Then `app.json` is replaced: that is the moment of the change. The parts to remove are
+named in it too, and are removed when the app is opened, as often as a crash demands (`purge_dropped`).
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ def has_pending(home: Path, life: AppRun) -> bool:
 
 
 def plan_change(home: Path, former: AppRun, plan: Plan, schemas: AppRun) -> tuple[AppRun, UnitChanges]:
-    """The life of an app from its change to `plan` on, and the changes of its units. `schemas` is a life that begins
-    with the plan. Raises `Misuse` where something that came in is not committed."""
+    """The run of an app from its change to `plan` on, and the changes of its units. `schemas` is a run that begins with
+    the plan. Raises `Misuse` if something that came in is not committed.
+    """
     if has_pending(home, former):
         raise Misuse(
             f"{home} cannot go on with another app: some of what came in is not committed. Deploy the former app, let "
@@ -73,7 +74,9 @@ def plan_change(home: Path, former: AppRun, plan: Plan, schemas: AppRun) -> tupl
 
 
 def copy_to_trash(home: Path, former: AppRun, life: AppRun, place: Path) -> None:
-    """Copies into the trash, at `place`, what the change drops: the nodes' states, and the store if some of it goes."""
+    """Copy the parts that the change drops into the trash, at `place`: the nodes' states, and the store if some of it
+    goes.
+    """
     shutil.copy2(home / "app.json", place / "app.json")  # first: copies that are cut short need not be kept
     kept = private_folder(place / f"life-{former.run}") / "checkpoint"
     if former.shared_folder is not None:
@@ -89,8 +92,9 @@ def copy_to_trash(home: Path, former: AppRun, life: AppRun, place: Path) -> None
 
 
 def purge_dropped(home: Path, app: str, life: AppRun, *, own_store: bool) -> None:
-    """Removes what the last change of an app started again: outputs of streams that have other attributes since, which
-    go to the trash, and aggregations of the app's own store. Again without effect."""
+    """Remove the parts that the last change of an app restarted: outputs of streams that have other attributes since,
+    which go to the trash, and aggregations of the app's own store. Running it again has no effect.
+    """
     if not life.change:
         return
     outputs = OutputFiles(life.folder(home) / "outputs", life.shards)
@@ -119,8 +123,9 @@ Fate = Literal["kept", "changed", "dropped"]
 
 @dataclass(frozen=True)
 class Changes:
-    """The effect of a deployment on the app's state: there is none yet (`begun`), all of it goes on (`kept`) or
-    what `units` say (`changed`), or all is `dropped`, for a `reason`."""
+    """The effect of a deployment on the app's state: there is none yet (`begun`), all of it continues (`kept`), or the
+    parts named in `units` (`changed`), or all is `dropped`, for a `reason`.
+    """
 
     app: str
     becomes: Fate | Literal["begun"]

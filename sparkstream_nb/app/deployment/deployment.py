@@ -36,15 +36,15 @@ MOST_NODES = 1_000
 
 @dataclass(frozen=True)
 class Deployment:
-    """The parameters of `deploy`, with defaults filled in. See `deploy` for what each field means.
+    """The parameters of `deploy`, with defaults filled in. See `deploy` for the meaning of each field.
 
-    `databases`: by aggregation, those that `@store` names; `tables`: the tables in each database.
-    `references`: where values of `${...}` come from. `switched_off`: the queries that do not run, as `alerts` is "off".
-    `led`: those that a leader runs, as `alerts` is "leader"; None where there is no leader. `groups`: nodes of which
-    one takes over from another (modes ha, scalable and distributed), and what happens to them; None where there are
-    none. `grants`: what the app may reach outside, `sinks` what publishes there, and `sources` what reads there.
-    `shared`: where Spark's machines and this one meet. `runner`: what runs it. `record`: what another process deploys
-    the same again with. `attached`: whether this one does so; the state must fit then.
+    `databases`: by aggregation, the databases that `@store` names; `tables`: the tables in each database. `references`:
+    where values of `${...}` come from. `switched_off`: the queries that do not run, as `alerts` is "off". `led`: the
+    queries of a leader, as `alerts` is "leader"; None without a leader. `groups`: nodes of which one takes over from
+    another (modes ha, scalable and distributed), and their faults; None without groups. `grants`: the app's permissions
+    to reach outside, `sinks` and `sources` its connections there. `shared`: the address shared with Spark's machines.
+    `runner`: kind of the runner. `record`: arguments with which another process deploys the same again. `attached`:
+    whether this one does so; the state must fit then.
     """
 
     name: str
@@ -96,7 +96,7 @@ def check_alerts(alerts: str) -> str:
 
 
 def check_count(nodes: object) -> int:
-    """Raises `Misuse` for what is not a number of nodes."""
+    """Raise `Misuse` for a value that is not a number of nodes."""
     if isinstance(nodes, bool) or not isinstance(nodes, int):
         raise Misuse(f"nodes must be a whole number, not {nodes!r}")
     if nodes < 1:

@@ -1,4 +1,4 @@
-"""The deployment of a fully distributed app: its partial apps, the nodes that run them, and what happens to these."""
+"""The deployment of a fully distributed app: its partial apps, the nodes that run them, and the faults of these."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ def resource_cluster(
 
 
 def distributed_for(plan: Plan, name: str, cluster: ResourceCluster, trial: Trial) -> Distributed:
-    """The partial apps of the app `name` on a cluster, and what happens to that. Raises SiddhiBindError for what the
-    manager refuses, `Misuse` for what is impossible here."""
+    """The partial apps of the app `name` on a cluster, and the faults of that. Raises SiddhiBindError for apps that the
+    manager refuses, `Misuse` for apps that are impossible here.
+    """
     in_memory = connected_streams(plan, types=("inMemory",))
     for stream in (s for s in plan.streams if s in in_memory):
         raise Misuse(

@@ -1,7 +1,7 @@
 """Removal of an app's rows from stores outside its folder by `fresh`: reported, with DuckDB files copied to the trash
 first.
 
-Whose an aggregation in such a store is cannot be told: another app may have one of the same name.
+The owner of an aggregation in such a store is not known: another app may have one of the same name.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ _ALWAYS = (-(2**63), 2**63 - 1)
 
 @dataclass(frozen=True)
 class OutsideStore:
-    """A store outside an app's folder, with `aggregations` of the app. `where` it is, as people read it; its `file`,
-    and what that is copied to, where it is a DuckDB file. Others may share a store that is a `database`."""
+    """A store outside an app's folder, with `aggregations` of the app. `where` is its place for messages; its `file`,
+    and the place of its copy, if it is a DuckDB file. Others may share a store that is a `database`.
+    """
 
     where: str
     database: bool
@@ -34,7 +35,7 @@ class OutsideStore:
     copy: Path | None = None
 
     def copy_to_trash(self) -> None:
-        """Copies the file, which must not be open here. Raises StoreError where that cannot be done."""
+        """Copies the file, which must not be open here. Raises StoreError if that cannot be done."""
         if self.file is None or self.copy is None:
             return
         try:
@@ -50,8 +51,9 @@ class OutsideStore:
             ) from None
 
     def empty(self, store: Store, writers: Callable[[str], Sequence[str]]) -> str | None:
-        """Removes the aggregations, of a database the rows of the shards that `writers` tells; what was removed, in
-        words. None where there was nothing: then there is no copy either."""
+        """Remove the aggregations, in a database only the rows of the shards that `writers` names; returns the removed
+        parts, in words. None if there was nothing: then there is no copy either.
+        """
         store.prepare(self.aggregations)
         removed = []
         for aggregation in self.aggregations:

@@ -47,7 +47,7 @@ class FedBefore:
 
 @dataclass
 class _Noted:
-    """`state`: another one for each state that an app had; `files`: marks of what was fed to it."""
+    """`state`: another one for each state that an app had; `files`: marks of the files that were fed to it."""
 
     state: str = field(default_factory=lambda: uuid.uuid4().hex)
     files: list[list[Any]] = field(default_factory=list)
@@ -67,7 +67,7 @@ class _Noted:
 
 
 def _mark(stream: str, source: Path) -> list[Any] | None:
-    """A stream, and what tells a file from others: its path, time and size; None where it is gone."""
+    """A stream, and the identity of a file: its path, time and size; None if it is gone."""
     try:
         found = source.stat()
         return [stream, str(source.resolve()), found.st_mtime_ns, found.st_size]

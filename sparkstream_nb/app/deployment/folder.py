@@ -1,8 +1,8 @@
 """The folder of an app, and the check whether its state fits a redeployed app.
 
-`app.json` (its life, and what it was deployed with), `store.duckdb`, and `life-RUN/` with `inbox/`, `checkpoint/` and
-`outputs/`. Every life has its own folder, so that a query of an earlier life that still runs on a server cannot
-interfere. `trash/RUN/` has what the last deployment dropped. A folder that is not empty, and has no `app.json` of ours,
+`app.json` (its run and its deployment), `store.duckdb`, and `life-RUN/` with `inbox/`, `checkpoint/` and `outputs/`.
+Every run has its own folder, so that a query of an earlier run that still runs on a server cannot interfere.
+`trash/RUN/` has the parts that the last deployment dropped. A folder that is not empty, and has no `app.json` of ours,
 is somebody else's: nothing in it is touched.
 """
 
@@ -46,23 +46,23 @@ MOST_CHARACTERS = 100
 
 @dataclass(frozen=True)
 class AppRun:
-    """One lifetime of an app's state: `run` is its name, the other fields are what the state depends on.
+    """One run of an app: `run` is its name, the state depends on the other fields.
 
-    `shards`: the shard id of every node that there was, by its number from 0; the first `began` of them began. `over`:
+    `shards`: the shard id of every node so far, by its number from 0; the first `began` of them began. `over`:
     the numbers of the nodes that take events now. A node that was removed keeps its number and its state. `led`: the
-    queries of a leader, whose number comes after those that began; None where there is none. `groups`: those of
-    nodes that take over, and their faults, as a text; None where there are none. `deployed`: what the app was deployed
-    with, for `attach`; None in folders of earlier versions. The state does not depend on it.
+    queries of a leader, whose number comes after those that began; None without a leader. `groups`: groups of nodes
+    that take over, and their faults, as a text; None without groups. `deployed`: the app's deployment, for `attach`;
+    None in folders of earlier versions. The state does not depend on it.
 
-    `units`: those of the plan, by key, where the app may be changed and go on; empty where any change starts from
+    `units`: the plan's units, by key, if the app may be changed and continue; empty if any change starts from
     nothing. `schemas`: attributes and types by stream. `change`: how often the app was changed; the last time, when
     `changed` entries had come in. `fresh`: the aggregations of the app's own store that were emptied then. `entries`
-    and `batches`: where streams of another schema begin: entries that come in, and micro-batches of outputs. `aside`:
-    the folder in the trash that has what was there before the last change.
+    and `batches`: per stream, the first journal entry and the first micro-batch with the current schema. `aside`:
+    the folder in the trash with the parts from before the last change.
 
-    `shared`: the address where Spark's machines and the app's owner meet; None where these see the app's folder.
-    `runner`: what runs it, and has the checkpoint. `partitions`: the number of Spark partitions that hold its nodes;
-    it never changes (None in folders of earlier versions).
+    `shared`: the address where Spark's machines and the app's owner meet; None if these see the app's folder.
+    `runner`: kind of its runner, which has the checkpoint. `partitions`: the number of Spark partitions that hold its
+    nodes; it never changes (None in folders of earlier versions).
     """
 
     run: str
@@ -127,12 +127,12 @@ def apps_folder() -> Path:
 
 
 def default_home(name: str) -> Path:
-    """The folder of the app `name` where it is given none."""
+    """The default folder of the app `name`."""
     return apps_folder() / _file_name(name)
 
 
 def check_home(home: Path) -> None:
-    """Raises `Misuse` where `home` cannot be the folder of an app."""
+    """Raises `Misuse` if `home` cannot be the folder of an app."""
     found = next(p for p in (home.absolute(), *home.absolute().parents) if p.exists())
     if not found.is_dir() or not os.access(found, os.W_OK):
         raise Misuse(f"{home} cannot be the app's folder: {found} is not a folder that may be written to")
@@ -148,7 +148,7 @@ def check_home(home: Path) -> None:
 
 
 def has_app(home: Path) -> bool:
-    """True if `home` has the `app.json` of an app, which may be cut off. Raises `Misuse` where that cannot be read."""
+    """True if `home` has the `app.json` of an app, which may be cut off. Raises `Misuse` if that cannot be read."""
     try:
         found = _read(home)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, RecursionError):
@@ -159,8 +159,9 @@ def has_app(home: Path) -> bool:
 
 
 def _read(home: Path) -> Any:
-    """The contents of `app.json`. Raises ValueError where it was cut off, RecursionError where it is nested too deep,
-    OSError where there is none, and `Misuse` where it may not be read."""
+    """The contents of `app.json`. Raises ValueError if it was cut off, RecursionError if it is nested too deep,
+    OSError if there is none, and `Misuse` if it may not be read.
+    """
     try:
         return json.loads((home / "app.json").read_text(encoding="utf-8"))
     except PermissionError as e:
@@ -225,8 +226,8 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
     """Prepares the folder of an app: keeps the state in it if it fits, else empties it. A new state has
     `partitions` Spark partitions.
 
-    Returns the life to use, and a sentence about what happened to earlier state (None if there was none). Raises
-    `Misuse` where that cannot be read, or is gone, unless `fresh` is asked for.
+    Returns the run to use, and a sentence about the earlier state (None if there was none). Raises
+    `Misuse` if that cannot be read, or is gone, unless `fresh` is asked for.
     """
     d, home = deployment, deployment.home
     run = uuid.uuid4().hex[:12]
@@ -265,7 +266,7 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
 
 
 def _plan_life(deployment: Deployment, plan: Plan, former: AppRun, run: str) -> AppRun:
-    """The life that `deployment` would begin after `former`."""
+    """The run that `deployment` would begin after `former`."""
     wanted = wanted_life(deployment, plan, run)
     # By the wall clock it goes on from where the clock is, wherever that began.
     return replace(wanted, start=former.start) if deployment.clock == "wall" else wanted
@@ -305,7 +306,7 @@ def _nodes_changed(before: Sequence[str], now: Sequence[str]) -> str:
 
 
 def _means_the_same(former: AppRun, wanted: AppRun, plan: Plan) -> bool:
-    """True if an app means what it meant before: also where the names of queries changed."""
+    """True if an app has its former meaning, even with other names of queries."""
     if former.plan != wanted.plan or not former.units or not wanted.units:
         return former.plan == wanted.plan
     found = unit_changes(former.units, plan, former.change + 1)
@@ -313,12 +314,12 @@ def _means_the_same(former: AppRun, wanted: AppRun, plan: Plan) -> bool:
 
 
 def _match_renamed(former: AppRun, plan: Plan) -> Mapping[str, KeptUnit]:
-    """The units of an app that means what it meant before, by their names now."""
+    """The units of an app with its former meaning, by their names now."""
     return unit_changes(former.units, plan, former.change + 1).units if former.units else {}
 
 
 def _continue_with_plan(deployment: Deployment, former: AppRun, wanted: AppRun, plan: Plan) -> tuple[AppRun, str]:
-    """The former life, which goes on with another plan."""
+    """The former run, continued with another plan."""
     home = deployment.home
     life, units = plan_change(home, former, plan, wanted)
     left = unsent_before(home, former, life)
@@ -334,14 +335,16 @@ def _continue_with_plan(deployment: Deployment, former: AppRun, wanted: AppRun, 
 
 
 def goes_on(deployment: Deployment, former: AppRun, plan: Plan) -> bool:
-    """True if an app that is changed goes on with its life: where any state does, or sources have positions. Else
-    nothing would be left of it but its clock."""
+    """True if a changed app continues its run: if any state is kept, or sources have positions. Otherwise nothing would
+    be left of it but its clock.
+    """
     return bool(deployment.sources) or unit_changes(former.units, plan, former.change + 1).keeps
 
 
 def life_to_change(deployment: Deployment, plan: Plan) -> AppRun | None:
-    """The life that goes on with another plan when `deployment` is; None where there is none. Raises `Misuse` where the
-    app's folder cannot be read."""
+    """The run that continues with another plan when `deployment` is started; None if there is none. Raises `Misuse` if
+    the app's folder cannot be read.
+    """
     if deployment.fresh or deployment.attached or not (deployment.home / "app.json").exists():
         return None
     former = former_life(deployment.home)
@@ -350,7 +353,7 @@ def life_to_change(deployment: Deployment, plan: Plan) -> AppRun | None:
 
 
 def foreseen(deployment: Deployment, plan: Plan) -> Changes:
-    """The effect that `open_folder` would have on an app's state; nothing is touched. Raises `Misuse` where that cannot
+    """The effect that `open_folder` would have on an app's state; nothing is touched. Raises `Misuse` if that cannot
     be read, unless `fresh` is asked for."""
     d = deployment
     if not (d.home / "app.json").exists():
@@ -365,8 +368,9 @@ def foreseen(deployment: Deployment, plan: Plan) -> Changes:
 
 
 def may_change(deployment: Deployment) -> bool:
-    """True if what is unchanged goes on where the text of the app changes: not where nodes share states in other ways
-    than by the text alone, as those of a pair or a leader."""
+    """True if unchanged parts continue when the text of the app changes: not if nodes share states in other ways
+    than by the text alone, as the nodes of a pair or a leader do.
+    """
     return deployment.groups is None and deployment.led is None
 
 
@@ -398,8 +402,9 @@ def own_files(home: Path) -> list[Path]:
 
 
 def empty_trash(home: Path, run: str) -> Path:
-    """A new folder in an app's trash, from which those of earlier deployments go, but for those that were ended while
-    they dropped an app."""
+    """Create a folder in an app's trash, from which folders of earlier deployments are removed, except of deployments
+    that were ended while they dropped an app.
+    """
     trash = home / "trash"
     for old in trash.iterdir() if trash.is_dir() else ():
         if _RUN.fullmatch(old.name) and not _is_unfinished(old):
@@ -415,7 +420,7 @@ def _is_unfinished(place: Path) -> bool:
 
 
 def _life_there(home: Path) -> AppRun:
-    """`former_life`, which also raises `Misuse` if the life's folder is gone."""
+    """`former_life`, which also raises `Misuse` if the run's folder is gone."""
     former = former_life(home)
     if not former.folder(home).is_dir():
         raise not_whole(home, f"its {former.folder(home).name} is gone, and with it what came in")
@@ -423,7 +428,7 @@ def _life_there(home: Path) -> AppRun:
 
 
 def former_life(home: Path) -> AppRun:
-    """The life that `app.json` tells of. Raises `Misuse`, with the ways out, where it cannot be read."""
+    """The run recorded in `app.json`. Raises `Misuse`, with the ways out, if it cannot be read."""
     try:
         found = _read(home)
         if found["format"] != STATE_FORMAT:

@@ -39,7 +39,7 @@ class Trial:
                 raise Misuse(f"{name} is for {why}")
 
     def check(self, mode: str) -> None:
-        """Raises `Misuse` for what a mode with faults has no use for, and for a seed that is none."""
+        """Raise `Misuse` for parameters that a mode with faults has no use for, and for an invalid seed."""
         if isinstance(self.seed, bool) or not isinstance(self.seed, int):
             raise Misuse(f"seed is a whole number, not {shown(self.seed)}")
         unused = "pair" if mode == DISTRIBUTED else "resources"
@@ -48,8 +48,9 @@ class Trial:
 
 
 def mode_of_files(files: Sequence[NodeFile]) -> str | None:
-    """The mode that deployment files mean: distributed by those of that type, minimum HA by two of its type, scaled out
-    by more of them or by files of a partitioning layer beside them; None: another one."""
+    """The mode that deployment files mean: distributed by files of that type, minimum HA by two of its type, scaled out
+    by more of them or by files of a partitioning layer beside them; None: another one.
+    """
     if any(f.kind == DISTRIBUTED for f in files):
         return DISTRIBUTED
     pairs = sum(f.kind == HA for f in files)
@@ -89,14 +90,14 @@ class Layer:
 
 
 def check_no_groups(mode: str, files: Sequence[NodeFile], trial: Trial) -> None:
-    """Raises `Misuse` for what a mode without groups has no use for."""
+    """Raise `Misuse` for parameters that a mode without groups has no use for."""
     trial.refuse(f"modes {HA}, {SCALABLE} and {DISTRIBUTED}, and the mode is {mode}")
     if files and files[0].kind == HA:
         raise Misuse(f"{files[0].path} is of minimum HA: leave mode out, or give mode='{HA}'")
 
 
 def pair_figures(mode: str, files: Sequence[NodeFile], trial: Trial) -> Pair:
-    """The figures of a pair where deployment files give none. Raises `Misuse` where arguments do not fit together."""
+    """The figures of a pair where deployment files give none. Raises `Misuse` if arguments do not fit together."""
     trial.check(mode)
     if trial.pair is not None and not isinstance(trial.pair, Pair):
         raise Misuse(f"pair is a Pair, not {shown(trial.pair)}")
@@ -106,7 +107,7 @@ def pair_figures(mode: str, files: Sequence[NodeFile], trial: Trial) -> Pair:
 
 
 def groups_for(pairs: Sequence[Pair], trial: Trial, streams: Sequence[tuple[str, Distribution]]) -> NodeGroups:
-    """The groups of two nodes each, and what happens to them. Raises `Misuse` for faults that are impossible."""
+    """The groups of two nodes each, with their faults. Raises `Misuse` for faults that are impossible."""
     pairs, faults, rate = plan_faults(pairs, trial.faults)
     return groups_of(tuple(pairs), trial.seed, faults, rate=rate, streams=tuple(streams))
 
@@ -114,8 +115,9 @@ def groups_for(pairs: Sequence[Pair], trial: Trial, streams: Sequence[tuple[str,
 def nodes_of_groups(
     layer: Layer, files: Sequence[NodeFile], nodes: int | None, shard_ids: Sequence[str] | None
 ) -> tuple[int, Sequence[str]]:
-    """The number of nodes behind a layer, two for each destination, and their ids. Raises `Misuse` where what was
-    given does not fit together."""
+    """The number of nodes behind a layer, two for each destination, and their ids. Raises `Misuse` if the arguments do
+    not fit together.
+    """
     wanted = next((d.destinations for d in layer.divided.values()), None)
     if files:
         if nodes is not None or shard_ids is not None:
@@ -133,7 +135,7 @@ def nodes_of_groups(
 
 
 def check_groups(plan: Plan, mode: str, routing: str, alerts: str) -> None:
-    """Raises `Misuse` for what groups of nodes have no use for."""
+    """Raise `Misuse` for parameters that groups of nodes have no use for."""
     if mode == HA and routing != "round_robin":
         raise Misuse(f"mode {HA} has no routing: one node takes all. Who is sent what is Pair(balancer=...)")
     if mode == DISTRIBUTED and routing != "round_robin":
@@ -151,7 +153,7 @@ def check_groups(plan: Plan, mode: str, routing: str, alerts: str) -> None:
 
 
 def check_stateless(plan: Plan, trial: Trial) -> None:
-    """Raises `Misuse` where the nodes of an app that is scaled out with no layer would have to keep something."""
+    """Raises `Misuse` if the nodes of an app that is scaled out with no layer would have to keep something."""
     trial.refuse("groups of nodes; this app has no partitioning layer: give routing='hash:ATTRIBUTE'")
     kept = [f"query '{q.name}' {q.safety.reason}" for q in plan.queries if q.safety.level != "stateless"]
     kept += [f"aggregation '{a}' keeps what it adds up" for a in plan.aggregations]

@@ -1,6 +1,6 @@
 """Modes: how the nodes of an app work together, an object for each.
 
-A mode says which nodes there are, what they share, and what is impossible in it. All else of a deployment is the same
+A mode defines the nodes, their shared parts, and its restrictions. All else of a deployment is the same
 in each (`app/planning.py`).
 """
 
@@ -107,8 +107,9 @@ class Mode:
         return plan
 
     def groups(self, plan: Plan, name: str, nodes: NodesOfMode, asked: AskedNodes) -> NodeGroups | Distributed | None:
-        """The groups of nodes that take over from each other, and what happens to them; None where there are none.
-        `plan` and `name`: of the app. Raises `Misuse`, in mode distributed also SiddhiBindError."""
+        """The groups of nodes that take over from each other, and their faults; None without groups.
+        `plan` and `name`: of the app. Raises `Misuse`, in mode distributed also SiddhiBindError.
+        """
         check_no_groups(self.name, asked.files, asked.trial)
         return None
 
@@ -162,7 +163,7 @@ class MinimumHa(_OfPairs):
 
 
 class Scalable(_OfPairs):
-    """Such pairs behind a layer that divides the events; nodes in turn where there is no layer."""
+    """Several pairs behind a layer that divides the events; nodes in turn without a layer."""
 
     name = SCALABLE
 

@@ -23,7 +23,7 @@ LOCK = "lock"
 two processes could lock two files of that name."""
 
 _held: dict[tuple[int, int], tuple[str, IO[str]]] = {}
-"""The apps of this process by what they have locked, each with the open file."""
+"""The apps of this process by their locked folders, each with the open file."""
 _lock = threading.Lock()
 
 
@@ -51,7 +51,7 @@ class Ownership:
 
 
 def own(home: Path, app: str) -> Ownership:
-    """Takes the folder `home` for `app`: makes it if need be, and closes it to other users. Raises `Misuse` where
+    """Takes the folder `home` for `app`: makes it if need be, and closes it to other users. Raises `Misuse` if
     another process, or another app of this one, has it."""
     private_folder(home)
     if is_mine(home.stat()):
@@ -83,7 +83,7 @@ def own(home: Path, app: str) -> Ownership:
 
 
 def owner_of(home: Path) -> str | None:
-    """Describes the owner of the folder `home`; None where it has none. Changes nothing."""
+    """Describes the owner of the folder `home`; None if it has none. Changes nothing."""
     path = home / LOCK
     if not path.exists():
         return None

@@ -21,7 +21,7 @@ def wanted_ids(
     """The shard ids after scaling from those that are there `now`: `shard_ids`, or as many as `nodes`.
 
     The last ones go first. New ones count on from those that were ever `known`: after `node-2` comes `node-3`. Raises
-    `Misuse` where neither or both are given, or they name a shard twice.
+    `Misuse` if neither or both are given, or they name a shard twice.
     """
     if (nodes is None) == (shard_ids is None):
         raise Misuse("scale takes a number of nodes, or their shard ids")
@@ -52,7 +52,7 @@ def scale_deployment(
     """The deployment with the nodes of `shard_ids`, and a plan for each. `files` are theirs, if they have any; a new
     node without a file has the properties of the first node.
 
-    Raises SiddhiBindError where a new node's `@store` means another database.
+    Raises SiddhiBindError if a new node's `@store` means another database.
     """
     had = dict(zip(deployment.shard_ids, plans, strict=True))
     by_shard = {f.shard_id: f for f in files}

@@ -1,8 +1,8 @@
-"""True if an app's folder is whole: its journal, checkpoint, store and outputs must know of the same micro-batches.
+"""Checks that an app's folder is whole: its journal, checkpoint, store and outputs must agree on the micro-batches.
 
 A runner plans a micro-batch of entries that are in the journal, the commit puts it into the ledger, and then the runner
-takes it for done. So the journal reaches as far as the checkpoint, the ledger no further than what is planned, and at
-least as far as what is done. Anything else was removed, cut, or comes from another copy.
+marks it as done. So the journal reaches as far as the checkpoint, and the ledger at least to the last done micro-batch
+and no further than the last planned one. Anything else was removed, cut, or comes from another copy.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from ...journal.checkpoints import CheckpointProgress
 class Found:
     """The contents of an app's folder: the entries in its journal, its checkpoint, the last micro-batch in the ledger
     of its store (None: not known), whether its outputs are there, and which files are `missing` that entries name which
-    are not done. `handed`: what the ledger lacks was handed over by a Connect server, and is still there.
-    `lacking_outputs` says which outputs are gone."""
+    are not done. `handed`: micro-batches missing in the ledger were handed over by a Connect server, and are still
+    there. `lacking_outputs` says which outputs are gone.
+    """
 
     entries: int
     checkpoint: CheckpointProgress
@@ -32,7 +33,7 @@ class Found:
 
 
 def check_whole(home: Path, found: Found) -> None:
-    """Raises `Misuse`, with the ways out, for a folder that lacks what it had."""
+    """Raise `Misuse`, with the ways out, for a folder with missing parts."""
     if found.handed:
         raise Misuse(
             f"{home} has micro-batches that a Spark Connect server handed over and that are not committed. Deploy the "

@@ -33,7 +33,7 @@ MOST_BYTES = 1_000_000
 MOST_STATEMENTS = 2_000
 """Definitions, queries and partitions of an app: to compile these takes some two seconds."""
 STATISTICS = "statistics"
-"""A word that stands for all apps where else a name stands; so no app is called by it."""
+"""A word for all apps in the place of a name; so no app is called by it."""
 _SECRET = re.compile(r"\$\{(sec|env):")
 _ONE_NODE = {"shardId": "node-1"}
 """A deployment gives every node its shard id; an app is checked as if it ran on one of them."""
@@ -60,10 +60,10 @@ class ManagerClosed(SparkStreamError):
 
 @dataclass(frozen=True)
 class HostedApp:
-    """A deployed app, as a `Deployer` tells of it.
+    """A deployed app, as a `Deployer` reports it.
 
     `state`: "running", "stopped" or "failed". `placement`: the node (several, with commas) of each app that it was
-    split into, by its name; empty where it is not known.
+    split into, by its name; empty if it is not known.
     """
 
     state: str
@@ -74,7 +74,7 @@ class Deployer(Protocol):
     """Runs apps under their names."""
 
     def deploy(self, text: str, name: str) -> None:
-        """Runs an app, in place of one of this name. Raises SparkStreamError where it cannot."""
+        """Runs an app, in place of one of this name. Raises SparkStreamError if it cannot."""
         ...
 
     def names(self) -> Sequence[str]:
@@ -82,15 +82,15 @@ class Deployer(Protocol):
         ...
 
     def get(self, name: str) -> HostedApp:
-        """The app of this name. Raises `Misuse` where there is none."""
+        """The app of this name. Raises `Misuse` if there is none."""
         ...
 
     def stats(self, name: str) -> Stats:
-        """The figures of the app of this name. Raises `Misuse` where there is none."""
+        """The figures of the app of this name. Raises `Misuse` if there is none."""
         ...
 
     def remove(self, name: str) -> None:
-        """Stops an app and lets go of its name. Raises `Misuse` where there is none."""
+        """Stop an app and release its name. Raises `Misuse` if there is none."""
         ...
 
 
@@ -128,7 +128,7 @@ class CheckedApp:
 
 @dataclass(frozen=True)
 class ManagedApp:
-    """An app of a manager. `file`: the file of the watched directory that it is from; None where it came over HTTP."""
+    """An app of a manager. `file`: the file of the watched directory that it is from; None if it came over HTTP."""
 
     app: CheckedApp
     hosted: HostedApp
@@ -147,11 +147,11 @@ class _ManagedApp:
 
 
 def checked_app(text: str, name: str | None = None, properties: Mapping[str, str] | None = None) -> CheckedApp:
-    """The app of a text, called as it says itself, else `name`. `properties`: those of the deployment files.
+    """The app of a text, called as it says itself, else `name`. `properties`: from the deployment files.
 
-    Raises SiddhiError, with line and caret, where it is wrong, needs a declared gap, a script, a secret or a database
-    by its address, or where WSO2's manager refuses its `@dist`; and `Misuse` where it has too many statements, where
-    its name is missing or cannot be part of a path.
+    Raises SiddhiError, with line and caret, if it is wrong, needs a declared gap, a script, a secret or a database by
+    its address, or if WSO2's manager refuses its `@dist`; and `Misuse` if it has too many statements, or if its name is
+    missing or cannot be part of a path.
     """
     _refuse_too_many(text)
     plan = compile_app(text, {**(properties or {}), **_ONE_NODE})
@@ -172,7 +172,7 @@ def checked_app(text: str, name: str | None = None, properties: Mapping[str, str
 
 
 def _refuse_too_many(text: str) -> None:
-    """Checked before the text is parsed: while a manager compiles what others send, it answers no request."""
+    """Checked before the text is parsed: while a manager compiles a client's text, it answers no request."""
     count = sum(m[1] is not None for m in _STATEMENT_END.finditer(text))
     if count > MOST_STATEMENTS:
         raise Misuse(
@@ -212,18 +212,18 @@ class Manager:
     """The apps that one manager has. May be used from several threads: apps are deployed and removed one at a time."""
 
     def __init__(self, deployer: Deployer, properties: Mapping[str, str] | None = None) -> None:
-        """`properties`: those of the deployment files, for `ref` in apps."""
+        """`properties`: from the deployment files, for `ref` in apps."""
         self._deployer, self._properties = deployer, dict(properties or {})
         self._entries: dict[str, _ManagedApp] = {}
         self._lock = threading.Lock()
         self._closed = False
 
     def check(self, text: str, name: str | None = None) -> CheckedApp:
-        """The app of a text, as `checked_app` has it."""
+        """The app of a text, as in `checked_app`."""
         return checked_app(text, name, self._properties)
 
     def add(self, app: CheckedApp) -> ManagedApp:
-        """Deploys an app under a name that is not in use. Raises `NameTaken`, and what the deployer raises."""
+        """Deploy an app under a name that is not in use. Raises `NameTaken`, and the deployer's errors."""
         with self._lock:
             self._check_open()
             if app.name in self._entries or app.name in self._deployer.names():
@@ -233,7 +233,7 @@ class Manager:
     def put(self, app: CheckedApp, file: str | None = None) -> tuple[ManagedApp, bool]:
         """Deploys an app in place of one of its name that came the same way, if there is one; and whether it is new.
 
-        Raises `NameTaken` where the name belongs to an app which came another way (`file`: see `ManagedApp`), and what
+        Raises `NameTaken` if the name belongs to an app which came another way (`file`: see `ManagedApp`), and what
         the deployer raises.
         """
         with self._lock:
@@ -246,7 +246,7 @@ class Manager:
             return self._deploy(app, file), former is None
 
     def remove(self, name: str, file: str | None = None) -> None:
-        """Stops an app and forgets it. Raises `NoSuchApp`, and `NameTaken` where it came another way than `file`."""
+        """Stops an app and forgets it. Raises `NoSuchApp`, and `NameTaken` if it came another way than `file`."""
         with self._lock:
             self._check_open()
             entry = self._entry(name)
@@ -311,7 +311,7 @@ class Manager:
 
 
 def _check_way(entry: _ManagedApp, file: str | None) -> None:
-    """Raises `NameTaken` unless the app came the same way: then a file and what it made do not come apart."""
+    """Raise `NameTaken` unless the app came the same way: this keeps a file and its app together."""
     if entry.file == file:
         return
     if entry.file is None:

@@ -1,4 +1,4 @@
-"""`sparkstream manager`: a manager as a process, until it is told to end."""
+"""`sparkstream manager`: a manager as a process, until it is ended."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KNOWN_PASSWORDS = ("", "admin")
 
 @dataclass(frozen=True)
 class ManagerOptions:
-    """The parameters of a manager. `conf`: its own deployment file, then those of the rest of its deployment.
+    """The parameters of a manager. `conf`: its own deployment file, then the other files of its deployment.
 
     `host`, `port`: where it listens, by default on this machine alone, and the port of the file; 0 is a free one.
     `tls_cert`, `tls_key`: PEM files; both or none. `watch`: a directory of apps. `allow_env`: the environment variables
@@ -50,7 +50,7 @@ def make_deployer(files: Sequence[Path]) -> ClusterDeployer:
 def run_manager(options: ManagerOptions) -> int:
     """Listens, and watches the directory, until Ctrl-C or SIGTERM; then stops all apps, and returns 0.
 
-    The address is printed; what happens is logged to standard error. Raises `Misuse` before it listens.
+    The address is printed; events are logged to standard error. Raises `Misuse` before it listens.
     """
     deployer = make_deployer(deployment_files(options.conf))
     with ended_by_signals() as ended, open_manager(options, deployer, _log) as server:
@@ -90,7 +90,7 @@ def open_manager(options: ManagerOptions, deployer: Deployer, log: Log) -> Itera
 
 
 def _check_exposure(file: ManagerFile, address: Address, *, encrypted: bool) -> None:
-    """Raises `Misuse` where other machines would reach a manager without TLS, or with a password that all know."""
+    """Raises `Misuse` if other machines would reach a manager without TLS, or with a password that all know."""
     if address.loopback:
         return
     if not encrypted:
@@ -107,7 +107,7 @@ def _check_exposure(file: ManagerFile, address: Address, *, encrypted: bool) -> 
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and SIGTERM set. A second signal is what it was before: it ends the process at once."""
+    """An event that Ctrl-C and SIGTERM set. A second signal has its former effect: it ends the process at once."""
     ended = threading.Event()
     former: dict[int, object] = {}
 

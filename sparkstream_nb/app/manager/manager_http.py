@@ -1,6 +1,6 @@
-"""A manager's HTTP interface, as WSO2's REST API for Siddhi apps has it: paths, status codes and JSON bodies.
+"""A manager's HTTP interface, following WSO2's REST API for Siddhi apps: paths, status codes and JSON bodies.
 
-One request for each connection, which has a few seconds to come in whole. Who does not know user name and password gets
+One request for each connection, which has a few seconds to come in whole. Without user name and password, the answer is
 401 and nothing else.
 """
 
@@ -55,7 +55,7 @@ class Address:
 
 
 def address_of(host: str) -> Address:
-    """The address of a host's name. Raises `Misuse` where it has none."""
+    """The address of a host's name. Raises `Misuse` if it has none."""
     try:
         every = socket.getaddrinfo(host or "-", None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
@@ -66,13 +66,13 @@ def address_of(host: str) -> Address:
 
 
 def tls_context(cert: Path, key: Path) -> ssl.SSLContext:
-    """TLS with a certificate and its key, PEM files. Raises `Misuse` where they cannot be used."""
+    """TLS with a certificate and its key, PEM files. Raises `Misuse` if they cannot be used."""
     for what, path in (("--tls-cert", cert), ("--tls-key", key)):
         if not path.is_file():
             raise Misuse(f"{what}: there is no file {path}")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
-        context.load_cert_chain(cert, key, password=lambda: "")  # it would ask on the terminal for that of the key
+        context.load_cert_chain(cert, key, password=lambda: "")  # else it asks on the terminal for the password
     except (ssl.SSLError, OSError, ValueError) as e:
         why = e.reason if isinstance(e, ssl.SSLError) and e.reason else e
         raise Misuse(
@@ -122,7 +122,7 @@ class ManagerServer:
         self._listener.start()
 
     def close(self) -> None:
-        """Takes no more requests. What is being answered is not waited for."""
+        """Take no more requests. Requests in progress are not waited for."""
         self._listener.close()
 
 
@@ -179,11 +179,11 @@ class _ManagerSite:
             raise _RequestRefused(HTTPStatus.NOT_IMPLEMENTED, "not implemented", "there is no such method")
 
     def _sent(self, request: Request, answer: _ManagerAnswer) -> Answer:
-        """The answer, of which the log says what it changed."""
+        """The answer; a line of the log has the effect of the request."""
         if request.method != "GET" or answer.status is HTTPStatus.UNAUTHORIZED:
             said = answer.body.get("message", "") if isinstance(answer.body, dict) else ""
             line = f"{request.client}: {request.method} {request.target[:100]}: {answer.status.value}, {said}"
-            self.log(printable(mask_passwords(line.splitlines()[0])))  # what the client wrote stays within it
+            self.log(printable(mask_passwords(line.splitlines()[0])))  # so that the client's text stays on one line
         return self._as_sent(answer)
 
     def _as_sent(self, answer: _ManagerAnswer) -> Answer:
@@ -201,7 +201,7 @@ class _Asked:
     request: Request
 
     def answer_request(self, log: Log) -> _ManagerAnswer:
-        """The answer, whatever is raised for it."""
+        """The answer, also for any exception."""
         try:
             return self._answer()
         except _RequestRefused as refused:
@@ -280,7 +280,7 @@ class _Asked:
         return self._ok({"type": "success", "message": f"app '{name}' is stopped and removed"})
 
     def _select_apps(self, asked: Mapping[str, list[str]]) -> list[ManagedApp]:
-        """The apps, or those of them that run or do not (`isActive`)."""
+        """The apps, or only the running or the stopped ones (`isActive`)."""
         active = asked.get("isActive", [""])[-1].lower()
         return [a for a in self.manager.all() if not active or a.active == (active == "true")]
 

@@ -27,7 +27,7 @@ Signature = tuple[int, ...]
 
 class WatchedDirectory:
     """The directory of a manager's app files. `log` gets a line for each app that is deployed or removed, and for each
-    file that cannot be. Raises `Misuse` where it is no directory.
+    file that cannot be. Raises `Misuse` if it is not a directory.
 
     Files of other names, of directories below, and behind links that lead out of the directory are left alone.
     """
@@ -52,13 +52,15 @@ class WatchedDirectory:
         self._thread.start()
 
     def close(self) -> None:
-        """Looks no more, when what is being deployed is."""
+        """Stop looking, after deployments in progress."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def scan(self) -> None:
-        """Looks once: what is as it was at the last look, and not yet dealt with, is deployed, or removed."""
+        """Look once: files that have not changed since the last look, and are not dealt with yet, are deployed, or
+        removed.
+        """
         try:
             found = self._files()
         except OSError as e:  # gone with its disk, or closed to us: no reason to stop what runs
@@ -104,7 +106,8 @@ class WatchedDirectory:
         return found
 
     def _deploy_changed_file(self, name: str, signature: Signature) -> None:
-        """Deploys a file's app. One whose name another app has is tried again; what else is wrong, when it changes."""
+        """Deploy a file's app. One whose name another app has is tried again; for other errors, when the file changes.
+        """
         try:
             text = self._text(name, signature)
             if text is not None:
@@ -156,9 +159,9 @@ class WatchedDirectory:
         self._log(f"{printable(name)}: app '{app}' is stopped and removed")
 
     def _text(self, name: str, signature: Signature) -> str | None:
-        """The text of a file; None where it changes while it is read. Raises `Misuse` for what is no text."""
+        """The text of a file; None if it changes while it is read. Raises `Misuse` for a file that is not a text."""
         try:
-            # Without waiting, should it have become a pipe; what it leads to was looked at before.
+            # Without waiting, in case it has become a pipe; the target of a link was checked before.
             handle = os.open((self._folder / name).resolve(), os.O_RDONLY | PLAINLY)
             with open(handle, "rb") as file:
                 if _signature(os.fstat(handle)) != signature:
@@ -177,7 +180,7 @@ class WatchedDirectory:
             raise Misuse(f"it is not UTF-8 text (line {line}): save it as UTF-8") from None
 
     def _say(self, name: str, what: str) -> None:
-        """Says of a file what is wrong, unless that was the last thing that was said of it."""
+        """Log a file's error, unless it was the last message on that file."""
         if self._said.get(name) != what:
             self._said[name] = what
             self._log(f"{printable(name)}: {what}" if name else what)

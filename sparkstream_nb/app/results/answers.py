@@ -1,4 +1,4 @@
-"""Result types of a running app: plain, typed data. `lab.display` tells how each is displayed."""
+"""Result types of a running app: plain, typed data. `lab.display` has the display of each."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class FeedReport(Displayed):
     """The report of a feed: `rows` read, of which `rejected` did not fit the stream; `seconds` until all was committed.
 
     `not_fed` counts the events that a feed which was stopped did not put into the app any more. `outputs` counts the
-    events that each derived stream put out meanwhile. `reasons` counts rejected rows by reason (all faults of a row,
-    with `; ` between them), the most frequent first; of more than are `kept` at most (see `Retention`; None: all are),
-    the first ones, of each Spark task that read the feed. `notes` are what a person should look at; `time` says what a
-    time of the feed looks like.
+    outputs of each derived stream meanwhile. `reasons` counts rejected rows by reason (all faults of a row, with `; `
+    between them), the most frequent first; of more than are `kept` at most (see `Retention`; None: all are), the first
+    ones, of each Spark task that read the feed. `notes` are warnings for the user; `time` is an example of a time of
+    the feed.
     """
 
     app: str
@@ -110,8 +110,8 @@ class InputCounts:
 @dataclass(frozen=True, repr=False)
 class Sent(Displayed):
     """The report of `events` that were sent to `stream` at `at` (ms): the shard ids of the `nodes` that take them
-    (empty in modes whose nodes take turns), and how many events each derived stream put out until they were committed
-    (`outputs`; None: that was not waited for, or is not yet).
+    (empty in modes whose nodes take turns), and the number of outputs of each derived stream until they were committed
+    (`outputs`; None: that was not waited for, or is not done).
 
     `clock`: the app's clock (ms) before, where the time is this machine's and that clock was more than a day behind.
     `started`: the app was stopped, and runs again.
@@ -134,10 +134,10 @@ class Sent(Displayed):
 class Events(Displayed):
     """The outputs of `stream` so far. `frame` has all of it: `node`, `timestamp` (ms), the attributes.
 
-    Where the stream has an attribute `timestamp` of its own, the event's time is `event_timestamp`. `limit`: how many
-    rows are shown; None: as many as the front end shows. Of an input stream `frame` has the last events that came in,
-    with the node that took each, and `came` how many there were. `dropped` events before those of `frame` are not kept
-    any more (`retention` of `deploy`). `waiting` events have come in whose outputs are not computed yet.
+    If the stream has an attribute `timestamp` of its own, the event's time is `event_timestamp`. `limit`: number of
+    rows shown; None: as many as the front end shows. For an input stream `frame` has the last events that came in, with
+    the node that took each, and `came` their number. `dropped` events before `frame` are no longer kept (`retention` of
+    `deploy`). `waiting` events have come in whose outputs are not computed yet.
     """
 
     app: str
@@ -157,9 +157,9 @@ class Events(Displayed):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Errors(Displayed):
-    """Rows and events that an app could not take. `frame` has all by their id: stream, timestamp (ms), values, reason.
-    The values of a row that is not whole are a dict with its text, `row`; those of rows of a feed that are not kept one
-    with their number, `rows`.
+    """Rows and events that an app could not process. `frame` has all by their id: stream, timestamp (ms), values,
+    reason. The values of a row that is not whole are a dict with its text, `row`; for rows of a feed that are not kept,
+    a dict with their number, `rows`.
 
     `limit`: how many rows are shown; None: as many as the front end shows. `dropped`: how many older ones are not kept
     any more (`retention` of `deploy`). `away` says which sources cannot be read now and which sinks cannot deliver.
@@ -187,7 +187,7 @@ class Errors(Displayed):
 @dataclass(frozen=True)
 class StateSize:
     """The contents of a query, table, window or aggregation on a node. `rows`: events of windows and joins, partial
-    matches of patterns, rows of tables; None where they are not counted."""
+    matches of patterns, rows of tables; None if they are not counted."""
 
     bytes: int
     rows: int | None = None
@@ -196,10 +196,11 @@ class StateSize:
 @dataclass(frozen=True)
 class NodeStats:
     """Figures of a node: `events` it took and `events_per_second` of its own working time, since this process deployed
-    the app; what the last micro-batch took (`ms`), the size of its state (`state_bytes`) and its `clock` (ms since
+    the app; the time of the last micro-batch (`ms`), the size of its state (`state_bytes`) and its `clock` (ms since
     1970) after that. The rate is None for nodes that pass all their work on to Spark's tasks, as it needs no state.
-    `runs` is how the node works: "by operator", or event by event, "by chunk", and then why. `held`: what each query,
-    table, window and aggregation holds, by name; empty ones are left out."""
+    `runs` is how the node works: "by operator", or event by event, "by chunk", and then why. `held`: sizes of the state
+    of each query, table, window and aggregation, by name; empty ones are left out.
+    """
 
     shard: str
     events: int
@@ -214,8 +215,9 @@ class NodeStats:
 @dataclass(frozen=True)
 class PartStats:
     """Figures of a query, table, window or aggregation (`kind`): the bytes and rows (see `StateSize`) that all nodes
-    hold for it, and, where a query puts out a stream, its `output` and how many events that stream had (`events_out`,
-    of all its queries)."""
+    hold for it, and, for a query that writes a stream, its `output` and the number of that stream's events
+    (`events_out`, of all its queries).
+    """
 
     kind: str
     name: str
@@ -228,9 +230,10 @@ class PartStats:
 @dataclass(frozen=True)
 class DiskStats:
     """The size of an app's folder in bytes: the `recording` of the input, the `outputs` of derived streams, the `state`
-    of the nodes with what Spark keeps of the micro-batches, and the `store` of aggregations, tables and errors if it is
-    a file of the app's own. `retention` is how much is kept of the first two; `dropped` counts the events by derived
-    stream that are not kept any more."""
+    of the nodes with Spark's data on the micro-batches, and the `store` of aggregations, tables and errors if it is a
+    file of the app's own. `retention` is how much is kept of the first two; `dropped` counts the events by derived
+    stream that are not kept any more.
+    """
 
     recording: int
     outputs: int
@@ -253,18 +256,18 @@ class LiveStats:
 class Stats(Displayed):
     """The progress of an app.
 
-    `clock`: the app's clock (ms since 1970; None before the first event), and `clock_kind` what moves it: "virtual" or
+    `clock`: the app's clock (ms since 1970; None before the first event), and `clock_kind` its kind: "virtual" or
     "wall" (see `deploy`). `events`: events and chunks that were sent. `waiting`: entries of the inbox that are not
-    committed yet. `micro_batches`: how many were committed. `outputs` counts what each derived stream put out, `errors`
-    what could not be taken, both since this process deployed the app. `nodes`: by shard id, of the nodes that a
-    micro-batch has reached. `parts`: queries, tables, windows and aggregations. `disk`: what the app's folder holds.
-    `sinks`: how far those are that publish outside, one for each target. `sources`: how far those are that read
-    outside.
+    committed yet. `micro_batches`: number of those committed. `outputs` counts the outputs of each derived stream,
+    `errors` the events that could not be processed, both since this process deployed the app. `nodes`: by shard id, of
+    the nodes that a micro-batch has reached. `parts`: queries, tables, windows and aggregations. `disk`: sizes of the
+    parts of the app's folder. `sinks`: progress of the sinks that publish outside, one for each target. `sources`:
+    progress of the sources that read outside.
 
-    `came`: events that came in by stream, since the app began. `lag`: how many of them are not committed yet. `rates`
+    `came`: events that came in by stream, since the app began. `lag`: the number of them not committed yet. `rates`
     and `times` of micro-batches, of which `recent` has the last. `faulty`: `errors` by stream, aggregation or sink.
     `dropped_errors`: errors that are not kept any more, since the app began.
-    `live`: where later figures come from, for a display that follows the app.
+    `live`: source of later figures, for a display that follows the app.
     """
 
     app: str
@@ -302,7 +305,7 @@ class Stats(Displayed):
 
     @property
     def state_frame(self) -> pd.DataFrame:
-        """A row for each node and what it holds something for: node, name, bytes, rows."""
+        """A row for each node and part with state: node, name, bytes, rows."""
         rows = [[n.shard, name, s.bytes, s.rows] for n in self.nodes.values() for name, s in n.held.items()]
         return pd.DataFrame(rows, columns=["node", "name", "bytes", "rows"]).astype({"rows": "Int64"})
 

@@ -64,8 +64,9 @@ class Shard:
 @dataclass(frozen=True, eq=False)
 class BucketValues:
     """`starts` int64[n]: starts of the buckets (ms), ascending. `by_shard` float64[shards, n] and `merged` float64[n]:
-    NaN where there is nothing; `as_wso2` likewise, None where it was not asked for. Of `total` buckets in all, `before`
-    are earlier than these."""
+    NaN without a row; `as_wso2` likewise, None if it was not asked for. Of `total` buckets in all, `before`
+    are earlier than these.
+    """
 
     starts: NDArray[np.int64]
     shards: tuple[Shard, ...]
@@ -87,7 +88,7 @@ class InputStream:
 
 
 class AggregationReader:
-    """Reads one aggregation of an app, as far as it is committed, and tells of commits."""
+    """Reads one aggregation of an app, up to the last commit, and reports commits."""
 
     def __init__(
         self,
@@ -101,8 +102,9 @@ class AggregationReader:
         settle: Callable[[], None],
         state: Callable[[], str] = always_running,
     ) -> None:
-        """`nodes` tells the deployment's shard ids, `zone` is the time zone of the buckets. `settle` waits until what
-        was sent is committed; `follow` is `App.on_commit`, and `state` as in `Followed`."""
+        """`nodes` gives the deployment's shard ids, `zone` is the time zone of the buckets. `settle` waits until sent
+        events are committed; `follow` is `App.on_commit`, and `state` as in `Followed`.
+        """
         self.definition, self.source = definition, source
         self._nodes, self._store, self._zone = nodes, store, zone
         self._follow, self._settle, self.state = follow, settle, state
@@ -118,7 +120,7 @@ class AggregationReader:
     def key_values(self, key: int, group: Group, most: int, containing: str = "") -> list[Any]:
         """The first `most` values of the group-by attribute number `key` that go with `group`, in order.
 
-        They are those of the coarsest duration that has some, whose table is the smallest. `containing`: a part of
+        They come from the coarsest duration that has some, whose table is the smallest. `containing`: a part of
         their texts.
         """
         for per in reversed(self.definition.durations):
@@ -132,7 +134,7 @@ class AggregationReader:
         return self._store.buckets(self.definition.id, per, BucketRange(*ALWAYS, most=1)).total
 
     def read(self, query: BucketQuery) -> BucketValues:
-        """The values of a query. Raises StoreError where the store is closed."""
+        """The values of a query. Raises StoreError if the store is closed."""
         groups = GroupFilter(only=query.group, merged=True)
         found = self._some_buckets(query, groups)
         if not len(found.starts):
@@ -191,7 +193,7 @@ class AggregationReader:
         return Buckets(found.starts[:kept], found.before, found.total)
 
     def _measure(self, stored: Stored, name: str, services: Services) -> NDArray[np.float64]:
-        """float64 per stored row: a selected value, NaN where it is null."""
+        """float64 per stored row: a selected value, NaN for null."""
         names = self.definition.source.schema.names
         column = view(stored, services)[names.index(name)]
         values = np.array(column.values, np.float64)

@@ -1,8 +1,8 @@
 """Outputs that depend on the node which saw the events: the nodes' outputs, compared with one node's.
 
 The truth is one node that takes all events in the order in which they came. An output (of a stream, at a time, with its
-values) that both have is the same. Outputs are matched as bags: no order is guessed. What is left over is told apart by
-what it was made of (`plan.reports.lineage`).
+values) that both have is the same. Outputs are matched as bags: no order is guessed. The remaining outputs are
+distinguished by their lineage (`plan.reports.lineage`).
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ FEW_EVENTS = 2_000
 
 @dataclass(frozen=True, eq=False)
 class Alert:
-    """An output: the app's clock when it was put out, its own time (both ms), its values, the node that put it out
-    (None: the one of the truth), and what it was made of (None: not known)."""
+    """An output: the app's clock when it was emitted, its own time (both ms), its values, the node that emitted it
+    (None: the one of the truth), and its lineage (None: not known).
+    """
 
     clock: int
     ts: int
@@ -47,7 +48,7 @@ class Alert:
 
     @property
     def times(self) -> tuple[int, int]:
-        """The clock when it was put out, and its own time."""
+        """The clock when it was emitted, and its own time."""
         return self.clock, self.ts
 
     @cached_property
@@ -78,10 +79,11 @@ class Match:
 
 
 def match(truth: Sequence[Alert], found: Sequence[Alert]) -> list[Match]:
-    """Tells what became of each output of the truth, and where each output of the nodes comes from.
+    """Match each output of the truth with the outputs of the nodes.
 
-    `same`: both have it, at the same time. `late`: made of the same events with the same values, at another time.
-    `duplicated`: one more of an output that the truth has. `spurious`: the truth has none. `lost`: no node has it.
+    `same`: both have it, at the same time. `late`: from the same events with the same values, at another time.
+    `duplicated`: a further copy of an output that the truth has. `spurious`: the truth has none. `lost`: no node has
+    it.
     """
     out: list[Match] = []
     left_true, left_found = _pair_outputs(truth, found, lambda a: (a.times, a.identity, a.origin), "same", out)
@@ -103,7 +105,7 @@ def match(truth: Sequence[Alert], found: Sequence[Alert]) -> list[Match]:
 def _pair_outputs(
     truth: Sequence[Alert], found: Sequence[Alert], key: Any, verdict: Verdict, out: list[Match]
 ) -> tuple[list[Alert], list[Alert]]:
-    """Pairs outputs with equal keys, in order of time; what is left of both."""
+    """Pair outputs with equal keys, in order of time; returns the unpaired ones of both."""
     waiting: dict[Any, list[Alert]] = defaultdict(list)
     for a in sorted(truth, key=_place, reverse=True):
         waiting[key(a)].append(a)
@@ -136,7 +138,7 @@ def _frozen(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Origin:
-    """An event that an output was made of."""
+    """An event that an output was computed from."""
 
     stream: str
     timestamp: int
@@ -149,8 +151,9 @@ class Origin:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why an output is what it is: the events that it was made of, or would have been. Of the events that an aggregate
-    `held` (how many), the first and the last few."""
+    """Cause of an output: the events that it was computed from, or would have been. For an aggregate that `held`
+    events, the first and the last few.
+    """
 
     reason: str
     events: tuple[Origin, ...] = ()
@@ -196,7 +199,7 @@ class Divergence(Displayed):
 
     @cached_property
     def origins(self) -> Origins:
-        """The events that outputs are made of."""
+        """The events that outputs are computed from."""
         return Origins(self.truth.recording, self.way, self.shards)
 
     def rerouted(self, nodes: int, routing: str) -> Divergence:
@@ -325,7 +328,7 @@ class Truth:
     """The outputs of one node that takes all of a recording. `shards` names the nodes."""
 
     def __init__(self, app: str, source: Input, nodes: Nodes, shards: Sequence[str]) -> None:
-        """Raises SparkStreamError where the recording's beginning is not kept any more."""
+        """Raises SparkStreamError if the recording's beginning is not kept any more."""
         self.app, self.source, self.nodes, self.shards = app, source, nodes, shards
         self.recording = source.read()
         self._traced = nodes.with_tracing(every=self.recording.events <= FEW_EVENTS)
@@ -347,7 +350,7 @@ class Truth:
         return Divergence(self, way, matches, writers, shards, merged, warning)
 
     def _names(self, way: Way) -> list[str]:
-        """The shard ids of the nodes, and of the leader where there is one."""
+        """The shard ids of the nodes, and of the leader if there is one."""
         if way.route is None:
             return list(self.shards)
         own = self.shards if self.nodes.led is None else [s for s in self.shards if s != LEADER]
@@ -364,8 +367,9 @@ class Truth:
 
 @dataclass(frozen=True)
 class MergedCheck:
-    """The merged rows of an aggregation held against one node's: how many there are, and those that differ, each as
-    (duration, start of the bucket in ms, group, one node's values, merged values); None where there is no row."""
+    """The merged rows of an aggregation compared with one node's: their number, and the differing ones, each as
+    (duration, start of the bucket in ms, group, one node's values, merged values); None for a missing row.
+    """
 
     rows: int
     differing: Sequence[tuple[str, int, tuple[Any, ...], list[Any] | None, list[Any] | None]]

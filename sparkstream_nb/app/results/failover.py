@@ -1,4 +1,5 @@
-"""Failovers of groups of nodes: who took over when, which events were lost or processed twice, what outputs changed."""
+"""Failovers of groups of nodes: who took over when, which events were lost or processed twice, which outputs changed.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ class Failover(AgainstOneNode):
 
     @cached_property
     def takeovers(self) -> list[TakenOver]:
-        """Each time that a node became the active one of its group, but for the first start."""
+        """Each time that a node became the active one of its group, except the first start."""
         found = [_taken_over(t, g.happenings) for g in self.outcome.groups for t in g.report.takeovers[1:]]
         return sorted(found, key=lambda t: t.at)
 

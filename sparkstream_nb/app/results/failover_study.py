@@ -30,7 +30,7 @@ COSTS = ("gap", "events_lost", "events_twice", "lost", "spurious", "duplicated")
 
 @dataclass(frozen=True)
 class StudyRun:
-    """A run of a study: the figures that vary, by name, and what happens."""
+    """A run of a study: the figures that vary, by name, and the costs."""
 
     setting: Mapping[str, Any]
     scenario: Scenario

@@ -1,4 +1,4 @@
-"""The figures of an app, gathered from what its micro-batches reported."""
+"""The figures of an app, gathered from the reports of its micro-batches."""
 
 from __future__ import annotations
 

@@ -31,9 +31,9 @@ _DONE = re.compile(r"(\d+)/(\d+)")
 
 
 def prepare(steps: Sequence[str]) -> None:
-    """Runs the modules of `steps` where the engine's loops are not compiled; says so before each, and how far it is.
+    """Run the modules of `steps` if the engine's loops are not compiled; shows the step and its progress.
 
-    If a step fails, its error is shown and the deployment goes on: a loop is then compiled when it is first used.
+    If a step fails, its error is shown and the deployment continues: a loop is then compiled when it is first used.
     """
     if not steps or warm.is_compiled():
         return
@@ -47,7 +47,7 @@ def prepare(steps: Sequence[str]) -> None:
 
 
 def _run(arguments: Sequence[str], tell: Callable[[str], None]) -> str | None:
-    """Runs Python with `arguments` in a process of its own, and tells how far it is; returns the last line of its error
+    """Runs Python with `arguments` in a process of its own, and report its progress; returns the last line of its error
     if it fails.
 
     The Stop button and Ctrl-C end it with all the processes that it started.

@@ -1,4 +1,4 @@
-"""The seam between apps and a screen: what an app asks of a front end, and the one that is connected.
+"""The interface between apps and a screen: the calls of an app to a front end, and the connected front end.
 
 `lab` connects itself (`sparkstream_nb.lab.connect`). Without it, progress is a line on a terminal, results print as a
 short summary, and `App.view` is refused.
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class Displayed:
-    """Base of what a person looks at: apps and their results. `repr()` is the front end's text of it."""
+    """Base of everything that users look at: apps and their results. `repr()` is the front end's text of it."""
 
     def summary(self) -> str:
         """A description in one line, or in full if it is a text itself."""
         raise NotImplementedError
 
     def still(self) -> Displayed:
-        """It as it is now, where it is something that changes."""
+        """A copy with the present values, if it is something that changes."""
         return self
 
     def __repr__(self) -> str:
@@ -60,7 +60,7 @@ class View(Protocol):
         ...
 
     def refresh(self) -> None:
-        """Reads the aggregation again, and draws what it holds now."""
+        """Read the aggregation again, and draw its present values."""
         ...
 
 
@@ -68,7 +68,7 @@ class FrontEnd(Protocol):
     """The interface of a screen, as apps use it."""
 
     def notice(self, text: str) -> None:
-        """Says in one line what a call will take its time for."""
+        """Announce in one line a call that takes its time."""
         ...
 
     def text(self, shown: Displayed) -> str:

@@ -44,8 +44,9 @@ def what_is_cut(found: CutBucket) -> str:
 
 
 def cut_by_joins(plan: Plan) -> list[str]:
-    """Buckets that joins with aggregations leave out by a range that begins or ends inside a bucket, as far as the
-    app's text tells the range."""
+    """Buckets that joins with aggregations leave out by a range that begins or ends inside a bucket, if the app's text
+    gives the range.
+    """
     said = []
     for q in plan.queries:
         if not isinstance(q.input, JoinInput) or not isinstance(q.input.per, Const):
@@ -65,7 +66,7 @@ def cut_by_joins(plan: Plan) -> list[str]:
 
 
 def _times(first: int, last: int) -> str:
-    """`2013-01-01 ... 2013-12-31`, one time for two that are the same, with the time of day where there is one."""
+    """`2013-01-01 ... 2013-12-31`, one time for two that are the same, with the time of day if there is one."""
     texts = [str(np.datetime64(ms, "ms")).replace("T", " ").removesuffix(".000") for ms in (first, last)]
     if all(text.endswith(" 00:00:00") for text in texts):
         texts = [text.removesuffix(" 00:00:00") for text in texts]

@@ -1,4 +1,4 @@
-"""Callbacks that run after micro-batches are committed: what shows an app follows it without asking over and over."""
+"""Callbacks that run after micro-batches are committed: displays of an app follow it without polling."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ OnCommit = Callable[[int], None]
 
 
 def always_running() -> str:
-    """The state of what has none of its own."""
+    """The state of objects without a state of their own."""
     return "running"
 
 
 @dataclass(frozen=True)
 class Followed:
-    """An app as a view follows it. `follow` calls back after commits, and returns what ends that. `state` is as in
-    `App`, or "closed" where the app was deployed again or all apps were stopped."""
+    """An app as a view follows it. `follow` calls back after commits, and returns a function that ends that. `state` is
+    as in `App`, or "closed" where the app was deployed again or all apps were stopped.
+    """
 
     app: str
     follow: Callable[[OnCommit], Callable[[], None]]
@@ -34,8 +35,8 @@ _log = logging.getLogger(__name__)
 class CommitListeners:
     """The callbacks of one app, called on a thread of their own that holds no lock.
 
-    A slow callback holds up neither Spark nor a feed: micro-batches that are committed while callbacks run are told in
-    one further call. An exception in a callback is logged, and the callback stays. The thread runs while there are
+    A slow callback holds up neither Spark nor a feed: micro-batches that are committed while callbacks run are reported
+    in one further call. An exception in a callback is logged, and the callback stays. The thread runs while there are
     callbacks.
     """
 
@@ -45,7 +46,9 @@ class CommitListeners:
         self._thread: threading.Thread | None = None
 
     def add(self, callback: OnCommit) -> Callable[[], None]:
-        """Calls `callback` from the next commit on; returns what ends that. To end it twice has no further effect."""
+        """Call `callback` from the next commit on; returns a function that ends that. Ending it twice has no further
+        effect.
+        """
         key = object()
         changed = self._progress.changed
         with changed:

@@ -11,10 +11,10 @@ from typing import TextIO
 
 @dataclass(frozen=True)
 class FeedProgress:
-    """The app is through with `done` of `total` events, with `micro_batches` of it committed so far, after `seconds`.
+    """The app has processed `done` of `total` events, with `micro_batches` of it committed so far, after `seconds`.
 
-    What is done and not committed yet is part of the micro-batch under way. `total` is None while the feed is read,
-    which took `reading` seconds; `rejected` rows did not fit the stream.
+    Events that are done and not committed yet are part of the micro-batch under way. `total` is None while the feed is
+    read, which took `reading` seconds; `rejected` rows did not fit the stream.
     """
 
     stream: str

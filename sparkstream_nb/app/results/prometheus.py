@@ -26,7 +26,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class AppMetric:
-    """A metric: its name without the prefix of the package, its type, what it means, and its labels besides `app`."""
+    """A metric: its name without the prefix of the package, its type, its help text, and its labels besides `app`."""
 
     name: str
     type: str

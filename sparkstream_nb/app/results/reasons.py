@@ -23,7 +23,7 @@ _BY_DEFAULT = "a time is ms since 1970, or as 2024-06-01 10:00:00 or 2024-06-01T
 _COMMA = re.compile(r"'\s*[+-]?(\d{1,3}(\.\d{3})+|\d*),\d+\s*'")
 """A number with a decimal comma, as messages show it."""
 _MEANS_NONE = frozenset({"n/a", "na", "n.a.", "nan", "null", "none", "nil", "-", "--", "?", "k.a.", "#n/a", "missing"})
-"""Texts in place of a number that mean, in small letters, that there is none."""
+"""Texts in place of a number, in small letters, that mean a missing value."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,11 @@ class _Value:
 
 
 def group_reasons(reasons: Mapping[str, int], time: str | None = None) -> list[ReasonGroup]:
-    """Group `reasons` (row counts by reason): the event times first, as all rows hang on their format, then the most
+    """Group `reasons` (row counts by reason): the event times first, as all rows depend on their format, then the most
     frequent group. A row counts in each group that it has a fault of. Values of the wrong type in one column form a
-    group, which shows the most frequent one of the most similar values. `time` says what a time looks like by
-    default."""
+    group, which shows the most frequent one of the most similar values. `time` is an example of a time in the default
+    format.
+    """
     groups: dict[tuple[str, str], list[_Value]] = {}
     alone: list[ReasonGroup] = []
     timed: list[ReasonGroup] = []

@@ -41,7 +41,7 @@ def errors_of(app: str, store: Store) -> Errors:
 
 @dataclass(frozen=True)
 class Rejected:
-    """A row, an event or a message that was not taken: `at` is its time (ms), None where it has none. `values` of a
+    """A row, an event or a message that was not taken: `at` is its time (ms), None if it has none. `values` of a
     message are its `source`, its text, `message`, and the transport properties that its mapping reads, `properties`;
     of a row of a file that is not whole, its text, `row`."""
 
@@ -53,8 +53,9 @@ class Rejected:
 
 @dataclass(frozen=True)
 class ReplayContext:
-    """The context for sending an error again: the time of `now` and the latest that is taken (ms; None: all are),
-    limits, and what reads a source's messages."""
+    """The context for sending an error again: the time of `now` and the latest accepted time (ms; None: all are
+    accepted), limits, and the decoders of a source's messages.
+    """
 
     now: int
     latest: int | None
@@ -93,8 +94,9 @@ class Replayed:
 def select_errors(
     known: Errors, errors: pd.DataFrame | Sequence[int] | None, streams: Mapping[str, Schema]
 ) -> list[Rejected]:
-    """The errors that are to be sent again: all of streams, those of some ids, or the rows of a frame. Raises `Misuse`
-    for unknown ids, and for errors whose events came in on no stream."""
+    """The errors that are to be sent again: all of streams, the ones with some ids, or the rows of a frame. Raises
+    `Misuse` for unknown ids, and for errors whose events came in on no stream.
+    """
     frame = known.frame
     if isinstance(errors, pd.DataFrame):
         missing = {"stream", "timestamp", "values"} - set(errors.columns)
@@ -125,7 +127,7 @@ def select_errors(
 
 
 def _time_of(id: int, at: Any) -> int | None:
-    """The time (ms) in a frame of errors, also as a text or as pandas has it. Raises `Misuse` for anything else."""
+    """The time (ms) in a frame of errors, also as a text or a pandas timestamp. Raises `Misuse` for anything else."""
     if at is None or pd.isna(at):
         return None
     plain = at.to_pydatetime() if isinstance(at, pd.Timestamp) else int(at) if isinstance(at, np.integer) else at
@@ -134,7 +136,7 @@ def _time_of(id: int, at: Any) -> int | None:
 
 def to_events(error: Rejected, schema: Schema, given: ReplayContext) -> InputBatch:
     """An error as an event of its stream, or as the events of its message; one without a time gets the present time.
-    Raises SparkStreamError where its values do not fit."""
+    Raises SparkStreamError if its values do not fit."""
     at = given.now if error.at is None else error.at
     if isinstance(error.values, dict):
         _check_event(error.values)
@@ -161,7 +163,7 @@ def _check_event(values: Mapping[str, Any]) -> None:
 
 
 def _read_again(values: dict[str, Any], given: ReplayContext, at: int) -> tuple[list[Any], Array]:
-    """The columns and times of a message's events. Raises SparkStreamError where it still cannot be read."""
+    """The columns and times of a message's events. Raises SparkStreamError if it still cannot be read."""
     source = str(values.get("source", ""))
     reader = given.messages_of(source)
     if reader is None:

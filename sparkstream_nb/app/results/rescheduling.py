@@ -1,5 +1,6 @@
 """Failures of a fully distributed app's nodes: which partial apps were moved when, which events are missing from a
-state, processed twice or lost, and what outputs that changed."""
+state, processed twice or lost, and which outputs changed.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ class DistributedFailover(AgainstOneNode):
 
     @cached_property
     def moves(self) -> list[Move]:
-        """Each time that a partial app began to run, but for the first start."""
+        """Each time that a partial app began to run, except the first start."""
         found = []
         for app, report in self.outcome.reports.items():
             own = [s for s in self.spans if s.app == app]

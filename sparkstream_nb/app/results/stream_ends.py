@@ -13,8 +13,9 @@ from .stream_tail import MOST_KEYS, StreamEnd
 
 @dataclass(frozen=True)
 class OutputEnds:
-    """The end of what a derived stream put out, since the app began. `names`: its attributes.
-    `outputs` gives the app's files, which are others after it was scaled."""
+    """The end of a derived stream's outputs, since the app began. `names`: its attributes.
+    `outputs` gives the app's files, which are others after it was scaled.
+    """
 
     outputs: Callable[[], OutputFiles]
     progress: Progress
@@ -38,8 +39,9 @@ class OutputEnds:
 
 @dataclass(frozen=True)
 class ArrivalEnds:
-    """The end of an input stream. `arrived` tells how many events came in so far, `reader` gives a reader of
-    the inbox, which is another after the app was scaled."""
+    """The end of an input stream. `arrived` gives the number of events that came in so far, `reader` a reader of
+    the inbox, which is another after the app was scaled.
+    """
 
     reader: Callable[[], InboxReader]
     stream: str

@@ -1,6 +1,6 @@
 """The end of a stream as it grows: the last events, the latest of each key, or one number of the newest event.
 
-Only the end of what each commit wrote is read; events in between are counted.
+Only the end of each commit's output is read; events in between are counted.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class StreamEnd:
 
 
 class StreamEnds(Protocol):
-    """Reads the end of one stream, as far as it is committed."""
+    """Reads the end of one stream, up to the last commit."""
 
     def total(self) -> int:
         """The number of events so far."""
@@ -119,7 +119,7 @@ class Tail(Displayed):
 
 @dataclass
 class TailCursor:
-    """The state of one display of a tail. Thread-safe. `clock` tells the seconds since 1970."""
+    """The state of one display of a tail. Thread-safe. `clock` gives the seconds since 1970."""
 
     tail: Tail
     clock: Callable[[], float] = time.time
@@ -143,7 +143,7 @@ class TailCursor:
             self._paused = None
 
     def advance(self) -> TailSnapshot:
-        """Takes in what is new, unless it is paused. Raises SparkStreamError where that cannot be read."""
+        """Read new outputs, unless it is paused. Raises SparkStreamError if they cannot be read."""
         with self._lock:
             total = self._seen or 0
             if self._seen is None:
@@ -200,7 +200,7 @@ class TailCursor:
         shape = self.tail.shape
         if shape.latest is None:
             return self._rows[::-1] if shape.newest == "first" else self._rows
-        # In the order of keys, so that a row stays where it is.
+        # In the order of keys, so that a row keeps its place.
         return [self._by_key[k] for k in sorted(self._by_key)[: shape.rows]]
 
 

@@ -1,4 +1,4 @@
-"""Result types of what is said of an app's text: plain, typed data. `lab.plans_shown` tells how each is displayed."""
+"""Result types of reports on an app's text: plain, typed data. `lab.plans_shown` has the display of each."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ class PlanText(Displayed):
 
 @dataclass(frozen=True, repr=False)
 class RepairList(Displayed):
-    """Repairs that make each query of an app right on several nodes, and the app's text with what can be rewritten.
-    Numbers of lines count the `lines_before` the text."""
+    """Repairs that make each query of an app right on several nodes, and the app's text with the possible rewrites.
+    Numbers of lines count the `lines_before` the text.
+    """
 
     repairs: Repairs
     lines_before: int = 0
@@ -67,11 +68,11 @@ class AppGraph(Displayed):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Check(Displayed):
-    """True if an app is right, which is also what it is in a condition.
+    """The result of a check: true in a condition if the app is right.
 
-    Either `plan` is the app's plan, or `error` the first thing that is wrong, with its place and the way out. Where it
-    is a `NotInThisBuild`, of an extension that is not included, the app is right up to there. Numbers of lines count
-    the `lines_before` the text. `notes`: names that only a deployment gives a value.
+    Either `plan` is the app's plan, or `error` the first error, with its place and the way out. If it is a
+    `NotInThisBuild`, of an extension that is not included, the app is right up to there. Numbers of lines count the
+    `lines_before` the text. `notes`: names that only a deployment gives a value.
     """
 
     plan: Plan | None

@@ -1,1 +1,1 @@
-"""A running app: what is sent and fed to it, its clock, and what it is asked."""
+"""A running app: its events and feeds, its clock, and its answers."""

@@ -1,4 +1,4 @@
-"""A running app: what it answers."""
+"""A running app and its answers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from .wall import WALL
 _DRAIN_SECONDS = 5.0
 """Seconds that sinks get to send their backlog when an app ends."""
 ARRIVALS = 1_000
-"""Events of an input stream that `App.output` reads where it is not told how many."""
+"""Default number of events of an input stream that `App.output` reads."""
 
 
 class App(ReplayedApp):
@@ -57,9 +57,9 @@ class App(ReplayedApp):
     def query(self, text: str, *, limit: int | None = None, as_wso2: bool = False) -> Result:
         """Answers an on-demand query when everything sent is committed.
 
-        Over an aggregation: merged over shards, and `by_shard` what each holds. Over a node's own tables and windows,
-        with several nodes: the select works on the rows of all. `limit` is how many rows to show. `as_wso2`: what
-        WSO2's servers would answer over an aggregation partitioned by id, which do not see the bucket of the finest
+        Over an aggregation: merged over shards, and `by_shard` the rows of each. Over a node's own tables and windows,
+        with several nodes: the select works on the rows of all. `limit` is the number of rows to show. `as_wso2`: the
+        answer of WSO2's servers over an aggregation partitioned by id, which do not see the bucket of the finest
         duration that is open on each node. Raises SiddhiError, with a caret, for a wrong query.
         """
         self._check_open()
@@ -88,7 +88,7 @@ class App(ReplayedApp):
         return Context(scripts=scripts_of(self.plan, self.deployment.allow_scripts), limits=self.deployment.limits)
 
     def _holders(self, retrieval: Retrieval) -> Sequence[int]:
-        """The numbers of the nodes that have what a retrieval asks for: all, or the leader alone."""
+        """The numbers of the nodes that have the sources of a retrieval: all, or the leader alone."""
         asked = {retrieval.source.id} if retrieval.source is not None else set()
         if retrieval.output is not None:
             asked.add(retrieval.output.target.id)
@@ -136,7 +136,7 @@ class App(ReplayedApp):
         return "; ".join(map(what_is_cut, cuts(self.plan, retrieval, holds, now=self._now()))) or None
 
     def _is_divided(self, retrieval: Retrieval) -> bool:
-        """True if several nodes of groups have a part each of what a retrieval asks for."""
+        """True if several nodes of groups each have a part of a retrieval's source."""
         groups = self.deployment.groups
         if isinstance(groups, Distributed):
             asked = None if retrieval.source is None else retrieval.source.id
@@ -145,7 +145,7 @@ class App(ReplayedApp):
 
     def _active(self, text: str) -> dict[str, RetrievalAnswer]:
         """The answer of each group's active node, the first one where two take themselves for it, by node. Raises
-        SiddhiRuntimeError where a group has none."""
+        SiddhiRuntimeError if a group has none."""
         groups = self.deployment.groups
         assert groups is not None
         if isinstance(groups, Distributed):
@@ -201,8 +201,8 @@ class App(ReplayedApp):
     def view(self, name: str | None = None, *, per: str | None = None, measure: str | None = None) -> View:
         """Draws an aggregation by shard and merged, by duration, group and measure.
 
-        `name` may be left out where there is one. `per` and `measure` are what it begins with. Raises `Misuse` for
-        names that the app does not have, and SparkStreamError where no front end is connected.
+        `name` may be left out if there is one. `per` and `measure` are its first choice. Raises `Misuse` for names that
+        the app does not have, and SparkStreamError if no front end is connected.
         """
         if self.deployment.groups is not None:
             raise Misuse(f"{self.name} has mode {self.mode}, where a node has all of an aggregation: query it instead")
@@ -241,11 +241,11 @@ class App(ReplayedApp):
 
     def output(self, stream: str, *, last: int | None = None, limit: int | None = None) -> Events:
         """The outputs of a derived stream so far; only the `last` events if given. Events that were sent before are
-        waited for, but not a feed in the background, nor anything where the app is stopped: `waiting` counts those.
+        waited for, but not a feed in the background, nor anything if the app is stopped: `waiting` counts those.
 
-        Of a stream that no query writes to: its input, the `last` events (by default 1,000). How much of the
-        past is kept is the deployment's `retention`; what is not is counted. `limit` is how many rows to show. Raises
-        `Misuse` for an unknown stream.
+        Of a stream that no query writes to: its input, the `last` events (by default 1,000). The deployment's
+        `retention` says how much of the past is kept; events no longer kept are counted. `limit` is the number of rows
+        to show. Raises `Misuse` for an unknown stream.
         """
         argument_checks.optional_int("last", last, 0)
         argument_checks.optional_int("limit", limit, 0)
@@ -270,11 +270,11 @@ class App(ReplayedApp):
         number: str | None = None,
         newest: Literal["first", "last"] = "first",
     ) -> Tail:
-        """The end of a stream; in a notebook its display follows the stream, as far as that is committed.
+        """The end of a stream; in a notebook its display follows the stream, up to the last commit.
 
-        The `last` events (how many), the `newest` of them first or last; or the latest event of each value of the
-        attribute `latest`, of `last` values; or the attribute `number` of the newest event. Raises `Misuse` for names
-        that there are not.
+        The `last` events (a number), the `newest` of them first or last; or the latest event of each value of the
+        attribute `latest`, of `last` values; or the attribute `number` of the newest event. Raises `Misuse` for unknown
+        names.
         """
         self._check_open()
         argument_checks.optional_int("last", last, 1)
@@ -300,7 +300,7 @@ class App(ReplayedApp):
         return InboxReader(self._inbox.folder, self.schemas, self._life.shards, self._life.began, self._life.entries)
 
     def _only_comes_in(self, stream: str) -> bool:
-        """True if a stream has nothing but what is sent to it."""
+        """True if a stream has only events that are sent to it."""
         written = {q.output.target.id for q in self.plan.queries}
         self._schema(stream)
         return self.plan.streams[stream].kind == "defined" and stream not in written
@@ -351,18 +351,19 @@ class App(ReplayedApp):
         return Replayed(self.name, len(events), left, timeless, now)
 
     def explain(self) -> PlanText:
-        """The plan: what runs where, and what routing does to each query."""
+        """The plan: where each part runs, and the effect of routing on each query."""
         clock = "clock: this machine's, from the deployment on\n" if self.deployment.clock == WALL else ""
         return PlanText(clock + explain(self.plan, self.lines_before))
 
     def repair(self) -> RepairList:
-        """Repairs that make each query right on several nodes, and the app's text with what can be rewritten."""
+        """Repairs that make each query right on several nodes, and the app's text with the possible rewrites."""
         found = repairs(self.plan, self.plan.text, self.deployment.references.variables)
         return RepairList(found, self.lines_before)
 
     def graph(self) -> AppGraph:
-        """Streams, queries, tables and the rest as a picture, marked by what routing does to them; in mode distributed
-        the execution groups, what runs in them, and the topics between them."""
+        """Streams, queries, tables and the rest as a picture, marked by the effect of routing; in mode distributed the
+        execution groups, their contents, and the topics between them.
+        """
         groups = self.deployment.groups
         if isinstance(groups, Distributed):
             return AppGraph(split_graph(self.plan, groups.split))
@@ -395,14 +396,14 @@ class App(ReplayedApp):
 
     @property
     def remembered_variable(self) -> str | None:
-        """The variable of the notebook that held the app, as its folder has it."""
+        """The variable of the notebook that held the app, from its folder."""
         return None if self._life.deployed is None else self._life.deployed.variable
 
     def finish(self, seconds: float = 60.0) -> None:
         """Takes nothing more in, and waits until all that came in is committed and Spark is done with it, and a while
         for the sinks; then stops.
 
-        Raises SparkStreamError where that fails, or takes Spark longer than `seconds` after the last commit."""
+        Raises SparkStreamError if that fails, or takes Spark longer than `seconds` after the last commit."""
         with self._lock:
             self._stop_clock()
             self._end_feeds()
@@ -414,9 +415,9 @@ class App(ReplayedApp):
         if self._sinks is not None:  # outputs of a stream whose attributes change are not sent later
             self._sinks.start()
             self._sinks.drain(_DRAIN_SECONDS)
-            self._commit_all()  # what a sink could not deliver may come in again
+            self._commit_all()  # events that a sink could not deliver may come in again
         end = clock.monotonic() + seconds
-        while not self._is_finished():  # Spark notes what is done after its commit
+        while not self._is_finished():  # Spark notes a batch as done after its commit
             if clock.monotonic() > end or not self._stream.active:
                 raise SparkStreamError(f"{self.name}: Spark did not finish its last micro-batch")
             clock.sleep(0.02)
@@ -444,7 +445,7 @@ class App(ReplayedApp):
 
 
 def check_feed(plan: Plan, stream: str, source: Any, reading: Reading = AS_IT_IS) -> None:
-    """Raises SparkStreamError where `App.feed` of an app of `plan` would refuse these arguments. Nothing starts."""
+    """Raises SparkStreamError if `App.feed` of an app of `plan` would refuse these arguments. Nothing starts."""
     if stream not in plan.streams:
         raise Misuse(nearest(f"{plan.name or 'the app'} has no stream '{stream}'", stream, plan.streams))
     check_source(source, reading.shape(stream, plan.schema(stream)))

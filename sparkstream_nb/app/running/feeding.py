@@ -1,6 +1,6 @@
 """Feeds: reads a source, puts its entries into the app's inbox, and follows them until they are committed.
 
-A feed that a person waits for goes into the inbox all at once. One in the background goes in slices, the next when the
+A feed in the foreground goes into the inbox all at once. One in the background goes in slices, the next when the
 last one is committed: so it can be paused and stopped, other events and queries come in between, and several feeds
 share the app.
 """
@@ -73,7 +73,7 @@ class FeedTarget:
         return now + self.spacing_ms * events if self.spacing_ms else None
 
     def tag_tasks(self) -> contextlib.AbstractContextManager[None]:
-        """Marks the tasks started inside, for `App.interrupt`. Raises SparkStreamError where Spark has ended."""
+        """Marks the tasks started inside, for `App.interrupt`. Raises SparkStreamError if Spark has ended."""
         return self.session.tag_tasks(self.tag)
 
     @property
@@ -84,7 +84,8 @@ class FeedTarget:
 @dataclass(frozen=True)
 class FeedRequest:
     """A request for a feed: `limit` is the number of rows, `route` overrides the app's routing. `followed`: it is
-    committed in slices, as someone watches what the app commits. `stopped`: the app was, and runs again by this."""
+    committed in slices, as someone watches the app's commits. `stopped`: the app was, and runs again by this.
+    """
 
     source: Any
     shape: feeds.Shape
@@ -97,8 +98,8 @@ class FeedRequest:
 @dataclass
 class Loaded:
     """A feed that was read: its chunks in the inbox's folder, the highest time of each, and reasons of rejections, of
-    those rows that are `kept` at most. `notes` are what a person should look at, and `expected` says what a time looks
-    like."""
+    those rows that are `kept` at most. `notes` are warnings for the user, and `expected` is an example of a time.
+    """
 
     typed: feeds.FeedOnDisk
     highest: Array
@@ -108,7 +109,7 @@ class Loaded:
     kept: int | None = None
 
     def part(self, at: int, most: int) -> Loaded:
-        """`most` chunks from number `at` on; what was rejected goes with the first."""
+        """`most` chunks from number `at` on; the rejected rows go with the first."""
         typed = replace(self.typed, chunks=self.typed.chunks[at : at + most])
         if at:
             typed = replace(typed, rejects=[], rejected=0)
@@ -165,7 +166,7 @@ def _list_names(names: Sequence[str]) -> str:
 
 
 class Account:
-    """Figures of one feed: what was put into the inbox of it, and how far that is."""
+    """Figures of one feed: its entries in the inbox, and their progress."""
 
     def __init__(self, target: FeedTarget, stream: str) -> None:
         self.target, self.stream = target, stream
@@ -223,8 +224,9 @@ class Account:
 def feed(
     target: FeedTarget, request: FeedRequest, settle: Callable[[Callable[[], None]], None], progress: OnProgress
 ) -> FeedReport:
-    """Feeds all of a source at once, or chunk by chunk where it is followed. `settle(tell)` waits until the app is
-    through, and calls `tell` meanwhile."""
+    """Feed all of a source at once, or chunk by chunk if it is followed. `settle(tell)` waits until the app is
+    through, and calls `tell` meanwhile.
+    """
     account = Account(target, request.shape.stream)
     progress(account.progress())
     with target.lock:
@@ -261,7 +263,7 @@ class Feed(Displayed):
     """A feed in the background. Made by `App.feed(..., background=True)`; a notebook shows it as a line that moves.
 
     `id` numbers the feeds of this process from 1. `state` is "reading", "running", "paused", "stopping", "done",
-    "stopped" or "failed"; `error` is what it failed with.
+    "stopped" or "failed"; `error` is the error of a failed one.
     """
 
     def __init__(self, target: FeedTarget, request: FeedRequest) -> None:
@@ -297,7 +299,8 @@ class Feed(Displayed):
 
     @property
     def under_way(self) -> int:
-        """Events that are in the app and not committed: a feed that was paused or told to stop finishes these first."""
+        """Events that are in the app and not committed: a feed that was paused or asked to stop finishes these first.
+        """
         last = self._target.stream.progress.last
         return sum(entry.steps for entry in list(self._account.entries) if entry.seq > last)
 
@@ -324,15 +327,16 @@ class Feed(Displayed):
         self._order(pausing=True)
 
     def resume(self) -> None:
-        """Goes on after `pause`."""
+        """Continue after `pause`."""
         self._order(pausing=False)
 
     def stop(self) -> None:
-        """Feeds no more. What is in the app stays, and the micro-batch under way is carried through: see `wait`."""
+        """Stop feeding. Events that are in the app stay, and the micro-batch under way is carried through: see `wait`.
+        """
         self._order(stopping=True)
 
     def wait(self, timeout: float | None = None) -> FeedReport:
-        """The report, when the feed is done or stopped. Raises SparkStreamError where it failed, and TimeoutError after
+        """The report, when the feed is done or stopped. Raises SparkStreamError if it failed, and TimeoutError after
         `timeout` seconds. Ctrl-C ends the waiting alone."""
         with self._changed:
             if not self._changed.wait_for(lambda: not self.active, timeout):
@@ -342,8 +346,9 @@ class Feed(Displayed):
         return self._report
 
     def watch(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Calls `callback` about four times a second while the feed runs, and once when it is over; returns what ends
-        that. Exceptions of the callback are logged, and end it too."""
+        """Calls `callback` about four times a second while the feed runs, and once when it is over; returns a function
+        that ends that. Exceptions of the callback are logged, and end it too.
+        """
         key = object()
         with self._changed:
             over = not self.active
@@ -413,7 +418,7 @@ class Feed(Displayed):
         return FeedReport(self.app, self.stream, 0, 0, final.seconds)
 
     def _run_slices(self) -> bool:
-        """Puts slice after slice into the app; False where it was stopped before the last one."""
+        """Puts slice after slice into the app; False if it was stopped before the last one."""
         loaded = load(self._target, self._request)
         loaded.typed = feeds.with_own_files(loaded.typed, self._target.inbox.folder)
         with self._changed:
@@ -446,13 +451,13 @@ class Feed(Displayed):
         return True
 
     def _may_go_on(self) -> bool:
-        """Waits as long as the feed is paused; False where it is to end."""
+        """Wait as long as the feed is paused; False if it is to end."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopping or not self._pausing)
             return not self._stopping
 
     def _drop_rest(self) -> None:
-        """Removes the files of what is not fed."""
+        """Remove the files of rows that are not fed."""
         typed = self._account.loaded.typed if self._account.loaded else feeds.FeedOnDisk()
         for name in {c.file for c in typed.chunks} - {e.file for e in self._account.entries}:
             (self._target.inbox.folder / name).unlink(missing_ok=True)
@@ -523,7 +528,7 @@ def all_feeds() -> Feeds:
 
 
 def feed_of(number: int) -> Feed:
-    """The feed of this number. Raises `Misuse` where there is none."""
+    """The feed of this number. Raises `Misuse` if there is none."""
     if number not in _feeds:
         known = ", ".join(map(str, _feeds)) or "none"
         raise Misuse(f"there is no feed {number}. Feeds: {known}")
@@ -531,7 +536,9 @@ def feed_of(number: int) -> Feed:
 
 
 def _end_feeds() -> None:
-    """The process ends: the threads of feeds, and those that commit what was fed, must be over before Python is."""
+    """End the feeds when the process ends: their threads, and those that commit their events, must be over before
+    Python is.
+    """
     running = [f for f in _feeds.values() if f.active]
     for f in running:
         f.end()

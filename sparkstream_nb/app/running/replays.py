@@ -42,10 +42,10 @@ class ReplayedApp(RunningApp):
     def divergence(self, nodes: int | None = None, routing: str | None = None) -> Divergence:
         """The nodes' outputs, compared with one node that takes the same events in the same order.
 
-        With `nodes` or `routing`: what that number of nodes would have put out under that routing. Every output is the
-        same, lost, spurious, late or duplicated, and what is not the same has its cause: the events that it was made
-        of, and the nodes that they went to. The input is replayed here, without Spark. Raises SparkStreamError where
-        its beginning is not kept any more, or a table is in a database.
+        With `nodes` or `routing`: the outputs that this number of nodes would have had under that routing. Every output
+        is the same, lost, spurious, late or duplicated, and one that is not the same has its cause: the events that it
+        was computed from, and the nodes that they went to. The input is replayed here, without Spark. Raises
+        SparkStreamError if its beginning is no longer kept, or a table is in a database.
         """
         if self.deployment.groups is not None and nodes is None and routing is None:
             raise Misuse(f"{self.name} has mode {self.mode}: failover() holds what its nodes put out against one node")
@@ -82,7 +82,9 @@ class ReplayedApp(RunningApp):
         self._append([FaultEntry(fault=members_of(fault))])
 
     def _node_reports(self) -> dict[str, NodeReport]:
-        """The last report of each node, by its id; where this process has seen none yet, what an earlier one kept."""
+        """The last report of each node, by its id; if this process has seen none yet, the one that an earlier process
+        kept.
+        """
         with self._progress.changed:
             found = dict(self._progress.nodes)
         if not found and self._reports is not None:
@@ -91,8 +93,7 @@ class ReplayedApp(RunningApp):
 
     @property
     def placement(self) -> dict[str, list[str]]:
-        """The nodes that run each partial app of mode distributed, as far as the app's clock is; empty in other
-        modes."""
+        """The nodes that run each partial app of mode distributed, at the app's clock; empty in other modes."""
         groups = self.deployment.groups
         if not isinstance(groups, Distributed):
             return {}
@@ -133,11 +134,11 @@ class ReplayedApp(RunningApp):
         """The cost of failovers under many seeds and settings, computed on all cores, on Spark by one job.
 
         `seeds`: how many, or which. `faults`: "kill" (the active node dies at a moment that the seed chooses), or as in
-        `deploy`. `figures`: the values to try of what a `Pair` has: heartbeat, retries, poll, persist (ms), revisions,
-        queue, balancer; others are those of the app's pair, or the servers' own. The input so far is replayed; or
-        `feed`, frames or files by stream, put in order by `time` as in `feed`; `reading` says more of how they are read
-        (`Reading(time="at", decimal=",")`). An app of any mode can be studied.
-        Raises `Misuse` for impossible figures, SparkStreamError as `failover` and `feed` do.
+        `deploy`. `figures`: values to try for the fields of a `Pair`: heartbeat, retries, poll, persist (ms),
+        revisions, queue, balancer; others are taken from the app's pair, or the servers' own. The input so far is
+        replayed; or `feed`, frames or files by stream, put in order by `time` as in `feed`; `reading` says more of how
+        they are read (`Reading(time="at", decimal=",")`). An app of any mode can be studied. Raises `Misuse` for
+        impossible figures, SparkStreamError as `failover` and `feed` do.
         """
         nodes = replace(self._replayed_nodes(), led=None)
         came_in = self._material(feed, time, reading)
@@ -179,7 +180,7 @@ class ReplayedApp(RunningApp):
         return self._known_truth
 
     def _read_input(self) -> Input:
-        """The app's recorded input since it began. Raises SparkStreamError where it was another app for a part of
+        """The app's recorded input since it began. Raises SparkStreamError if it was another app for a part of
         that."""
         if self._life.change:
             raise SparkStreamError(
@@ -213,7 +214,7 @@ class ReplayedApp(RunningApp):
         `routings`: by default round robin, random, each input stream to one node, and by each attribute that could be a
         key. The input so far is replayed; or `feed`, frames or files by stream, put in order by `time` as in `feed`;
         `reading` says more of how they are read (`Reading(time="at", decimal=",")`).
-        A study is without a leader: it tells what needs one. Raises `Misuse` for an impossible combination,
+        A study is without a leader: it shows which queries need one. Raises `Misuse` for an impossible combination,
         SparkStreamError as `divergence` and `feed` do.
         """
         self._check_open()
@@ -223,7 +224,7 @@ class ReplayedApp(RunningApp):
         return study(self._target, replayed, self._material(feed, time, reading), nodes, routings)
 
     def _material(self, feed: Mapping[str, Any] | None, time: str | None, reading: Reading | None) -> Material:
-        """The input so far, or a feed that is never committed. Raises `Misuse` where both `time` and `reading` say
+        """The input so far, or a feed that is never committed. Raises `Misuse` if both `time` and `reading` say
         which column has the event times."""
         self._check_open()
         if reading is not None and not isinstance(reading, Reading):

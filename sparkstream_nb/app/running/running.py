@@ -1,4 +1,4 @@
-"""The running of an app: its files and its stream of micro-batches, events in, and waiting for what they cause."""
+"""The running of an app: its files and its stream of micro-batches, incoming events, and waiting for their effects."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class RunningApp(Displayed):
         session: Session,
         redeployed: str | None = None,
     ) -> None:
-        """`plans`: one for each node. `redeployed`: what became of the state of an earlier deployment."""
+        """`plans`: one for each node. `redeployed`: a sentence about the state of an earlier deployment."""
         self.redeployed = redeployed
         self._session = session
         self._lock = threading.RLock()
@@ -147,7 +147,7 @@ class RunningApp(Displayed):
         self._mirror = self._open_mirror(deployment, life)
         self._outputs = OutputFiles(folder / "outputs", life.shards)
         by_shard = dict(zip(self.shard_ids, plans, strict=True))
-        # A node that was removed is still there for what was sent before.
+        # A node that was removed still has to process events that were sent before.
         specs = [
             NodeSpec(
                 i, s, pickle.dumps(self._parts.own(by_shard.get(s, plans[0]), leads=i == life.leader)),
@@ -179,7 +179,7 @@ class RunningApp(Displayed):
         self._inbox.tell = self._stream.runner.notify_arrival
         self._check_whole(folder)
         self._progress.batch, self._progress.last = self._stream.last_commit()
-        if not self._progress.rows:  # those of an earlier process
+        if not self._progress.rows:  # figures of an earlier process
             self._progress.rows = self._outputs.totals()
             self._progress.faulty = Counter(self.store.errors(self.name)["stream"].to_pylist())
             self._progress.errors = self._progress.faulty.total()
@@ -222,7 +222,7 @@ class RunningApp(Displayed):
         return None if idle is None else IdleTicker(idle, self._advance)
 
     def _deliveries(self, folder: Path) -> Deliveries | None:
-        """The sinks of the app, which go on where they were. New ones begin with the next micro-batch."""
+        """The sinks of the app, which continue where they were. New ones begin with the next micro-batch."""
         if not self.deployment.sinks:
             return None
         run = self._life.run
@@ -236,7 +236,7 @@ class RunningApp(Displayed):
             raise
 
     def _sources(self) -> Intakes | None:
-        """The sources of the app, which go on where the inbox says that they were."""
+        """The sources of the app, which continue from their positions in the inbox."""
         if not self.deployment.sources:
             return None
         entrance = Entrance(
@@ -246,7 +246,7 @@ class RunningApp(Displayed):
         return Intakes(self.deployment.sources.setups(self._latest), entrance)
 
     def _keep_errors(self, sink: str, place: OutputPlace, errors: Sequence[Sequence[Any]]) -> None:
-        """Keeps what a sink could not deliver. The ledger tells what was kept before a crash already."""
+        """Keep the events that a sink could not deliver. The ledger names those that were kept before a crash."""
         rows = [ErrorRow(*found) for found in errors_of(error_lines(errors))]
         if self.store.commit(self.name, f"{self._life.run}/{sink}", place.batch << 32 | place.row, {}, rows):
             with self._progress.changed:
@@ -263,7 +263,7 @@ class RunningApp(Displayed):
         return Marks(self._inbox.folder, 0 if placement.idle(rest) else self.nodes, tasks=ahead is not None)
 
     def _check_whole(self, folder: Path) -> None:
-        """Raises SparkStreamError where the app's folder lacks what it had. What is open then is closed."""
+        """Raise SparkStreamError if parts of the app's folder are missing. Open files are closed then."""
         try:
             check_whole(self.home, self._found(folder))
         except SparkStreamError:
@@ -271,11 +271,11 @@ class RunningApp(Displayed):
             raise
 
     def _found(self, folder: Path) -> Found:
-        """The contents of the app's folder. Raises SparkStreamError where the checkpoint or the journal cannot be
+        """The contents of the app's folder. Raises SparkStreamError if the checkpoint or the journal cannot be
         read."""
         checkpoint, entries = self._stream.checkpoint, self._inbox.position.seq
         spark = checkpoint.read_progress()
-        # A Connect server is ahead of the store until the owner has taken in what was handed over.
+        # A Connect server is ahead of the store until the owner has committed the batches handed over.
         known = self.deployment.store != MEMORY and self._stream.runner.commits_here
         ledger = self.store.last_committed(self.name, self._life.run) if known else None
         outputs = folder / "outputs"
@@ -305,7 +305,7 @@ class RunningApp(Displayed):
         duty = self._parts.duty
         return self.shard_ids if duty is None or aggregation not in duty.aggregations else (LEADER,)
 
-    # --------------------------------------------------------------------------------------------------- what it is
+    # --------------------------------------------------------------------------------------------------- properties
 
     @property
     def name(self) -> str:
@@ -345,7 +345,7 @@ class RunningApp(Displayed):
 
     @property
     def closed(self) -> bool:
-        """True if it is of no use any more, as it was deployed again or all apps were stopped."""
+        """True if it can no longer be used, because it was deployed again or all apps were stopped."""
         return self._closed
 
     @property
@@ -364,11 +364,11 @@ class RunningApp(Displayed):
 
     @deferred()
     def start(self) -> None:
-        """Starts the app, or starts it again where it left off. Raises SparkStreamError where that cannot be."""
+        """Starts the app, or starts it again where it left off. Raises SparkStreamError if that cannot be."""
         with self._lock:
             self._check_open()
             if self._stopped:
-                self._stream.wait_for_end()  # it may still be busy ending what was stopped
+                self._stream.wait_for_end()  # it may still be busy ending the stopped query
             if not self._stream.active:
                 self._target.marks.clear()
             self._stream.start()
@@ -399,8 +399,8 @@ class RunningApp(Displayed):
 
     @deferred()
     def interrupt(self) -> dict[str, int]:
-        """Stops the app as `stop` does, and takes back what feeds and queries had put in that it had not begun with;
-        returns how many events of each stream that were, which `logs` says too. Events that were sent stay.
+        """Stops the app as `stop` does, and takes back events of feeds and queries that it had not begun to process;
+        returns their number by stream, which is also in `logs`. Events that were sent stay.
 
         The app starts again with the next event or query; a micro-batch that was under way is then carried through.
         """
@@ -454,7 +454,7 @@ class RunningApp(Displayed):
 
     @deferred()
     def close(self) -> None:
-        """Lets go of the files of a stopped app. It is of no use afterwards, and says so."""
+        """Close the files of a stopped app. It cannot be used afterwards; calls raise an error."""
         self._closed = True
         self._stream.wait_for_end()
         for feed in self.feeds.values():
@@ -482,9 +482,9 @@ class RunningApp(Displayed):
     ) -> Self:
         """Changes the number of nodes of a running active-active deployment, and returns the app.
 
-        `nodes`: how many there are from now on; the last ones go, new ones get the next shard ids. Or `shard_ids`, or
-        the deployment files `conf` of all nodes. Events that were sent before are committed with the former nodes.
-        Nodes that stay keep their state; what removed nodes stored is kept, and a node that comes back under its shard
+        `nodes`: the number from now on; the last ones go, new ones get the next shard ids. Or `shard_ids`, or the
+        deployment files `conf` of all nodes. Events that were sent before are committed with the former nodes. Nodes
+        that stay keep their state; rows that removed nodes stored are kept, and a node that comes back under its shard
         id continues where it left off. Raises `Misuse` for an app on a single node, or ids that do not differ.
         """
         if self.mode != "active-active":
@@ -516,7 +516,7 @@ class RunningApp(Displayed):
         return self
 
     def _check_open(self) -> None:
-        """Raises `Misuse` where this app was closed: a variable may still hold it after a new deployment."""
+        """Raises `Misuse` if this app was closed: a variable may still hold it after a new deployment."""
         if self._closed:
             raise Misuse(
                 f"this app '{self.name}' is closed, as it was deployed again or all apps were stopped. "
@@ -524,32 +524,35 @@ class RunningApp(Displayed):
             )
 
     def on_commit(self, callback: OnCommit) -> Callable[[], None]:
-        """Calls `callback(n)` after each committed micro-batch, where `n` of the app are; returns what ends that.
+        """Calls `callback(n)` after each committed micro-batch, where `n` of the app are; returns a function that ends
+        that.
 
         It is called on a thread of its own, outside all locks, so it may ask the app and takes the time it needs:
-        commits meanwhile are told in one call. Its exceptions are logged. It ends with `close`, thus when the app is
-        deployed again.
+        commits meanwhile are reported in one call. Its exceptions are logged. It ends with `close`, thus when the app
+        is deployed again.
         """
         if not callable(callback):
             raise Misuse(f"callback is a function, not {shown(callback)}")
         return self._listeners.add(callback)
 
     def flush(self) -> None:
-        """Waits until everything sent is committed. Raises SparkStreamError where the app failed."""
+        """Waits until everything sent is committed. Raises SparkStreamError if the app failed."""
         with self._cancel_on_interrupt():
             self._settle(None)
 
     def drain(self, seconds: float = 30.0) -> int:
-        """Waits as `flush` does, and then until the sinks have delivered all outputs, so long at most; returns how many
-        are still to be sent. They are sent later, also after the app was stopped and started again."""
+        """Waits as `flush` does, and then until the sinks have delivered all outputs, for `seconds` at most; returns
+        the number still to be sent. They are sent later, also after the app was stopped and started again.
+        """
         argument_checks.check_number("seconds", seconds)
         self.flush()
         with self._cancel_on_interrupt():
             return 0 if self._sinks is None else self._sinks.drain(seconds)
 
     def catch_up(self, seconds: float = 60.0) -> bool:
-        """Waits until the sources have read what is there, and all of it is committed, so long at most; whether they
-        have. Raises SparkStreamError where the app failed."""
+        """Wait until the sources have read everything available, and all of it is committed, for `seconds` at most;
+        returns whether they have. Raises SparkStreamError if the app failed.
+        """
         argument_checks.check_number("seconds", seconds)
         self.start()
         began = clock.monotonic()
@@ -570,7 +573,7 @@ class RunningApp(Displayed):
             self._stream.wait(last, tell=tell)
 
     def _settle_briefly(self) -> None:
-        """Waits until what was sent is committed. A feed is not waited for: it goes on after a micro-batch."""
+        """Wait until sent events are committed. A feed is not waited for: it continues after a micro-batch."""
         last, batch = self._inbox.position.seq - 1, self._progress.batch
         if self._progress.last >= last:
             return
@@ -583,9 +586,9 @@ class RunningApp(Displayed):
 
     @contextlib.contextmanager
     def _cancel_on_interrupt(self) -> Iterator[None]:
-        """Ctrl-C and a notebook's Stop button inside cancel what is done for the app; events that were sent stay.
+        """Ctrl-C and a notebook's Stop button inside cancel the app's work; events that were sent stay.
 
-        Where feeds run in the background, they end the waiting alone.
+        If feeds run in the background, only the waiting ends.
         """
         try:
             yield
@@ -595,7 +598,7 @@ class RunningApp(Displayed):
             raise
 
     def _stop_and_report(self, stop: KeyboardInterrupt) -> None:
-        """Stops the app, and says with the interrupt what was taken back."""
+        """Stop the app, and name the events that were taken back in the interrupt."""
         retracted = self.interrupt()
         if retracted:
             stop.add_note(retraction(retracted))
@@ -613,12 +616,12 @@ class RunningApp(Displayed):
     ) -> Sent:
         """Sends an event, or a list of events at once: one chunk, as Siddhi's `InputHandler.send(Event[])`.
 
-        An event is a list of values in the stream's order, or a dict by attribute. `at` is
-        its time: ms since 1970, a datetime or an ISO text; without it that of this machine, or the app's clock if that
-        is ahead. An event whose time is too far ahead (`max_ahead` of `deploy`) becomes an error of the app. `node`
-        (from 1) overrides the routing. Returns when the event is in the inbox; with `wait` when what it causes is
-        committed, and the report counts that. `flush` waits for all that was sent. Raises `Misuse` for an unknown
-        stream, and SparkStreamError for values that do not fit.
+        An event is a list of values in the stream's order, or a dict by attribute. `at` is its time: ms since 1970, a
+        datetime or an ISO text; without it this machine's time, or the app's clock if that is ahead. An event whose
+        time is too far ahead (`max_ahead` of `deploy`) becomes an error of the app. `node` (from 1) overrides the
+        routing. Returns when the event is in the inbox; with `wait` when its effects are committed, and the report
+        counts them. `flush` waits for all that was sent. Raises `Misuse` for an unknown stream, and SparkStreamError
+        for values that do not fit.
         """
         if not wait:
             return self._send(stream, values, at, node)
@@ -663,7 +666,7 @@ class RunningApp(Displayed):
         return replace(sent, nodes=taking)
 
     def _taking_nodes(self, batch: InputBatch, route: str) -> tuple[str, ...]:
-        """The shard ids of the nodes that take a batch which comes in next; none where nodes take turns."""
+        """The shard ids of the nodes that take a batch which comes in next; none if nodes take turns."""
         if self.deployment.groups is not None:
             return ()
         over = self._life.over or tuple(range(self._life.began))
@@ -682,7 +685,7 @@ class RunningApp(Displayed):
         return self._inbox.batch(InputBatch(np.array(clocks, np.int64)), self.routing)
 
     def _append(self, entries: Sequence[Entry]) -> None:
-        """Puts what a person sent into the inbox, and waits until it is on the disk."""
+        """Put a user's events into the inbox, and wait until they are on the disk."""
         self._inbox.settle(self._put(entries))
 
     def _put(self, entries: Sequence[Entry]) -> Ticket:
@@ -799,13 +802,13 @@ class RunningApp(Displayed):
             raise
 
     def _now(self) -> int:
-        """This machine's time (ms), or the app's clock where it is ahead."""
+        """This machine's time (ms), or the app's clock if it is ahead."""
         if self._wall is not None:
             return self._wall.now(self._inbox.position.clock)
         return max(int(clock.time() * 1000), self._inbox.position.clock or 0)
 
     def _latest(self) -> int | None:
-        """The last time (ms) at which an event is taken; None where all are."""
+        """The last time (ms) at which an event is taken; None if all are."""
         most = self.deployment.max_ahead
         return None if most is None else int(clock.time() * 1000) + most
 

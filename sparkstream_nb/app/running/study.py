@@ -1,4 +1,4 @@
-"""What-if studies: what an app's outputs would be on other numbers of nodes, under other routings."""
+"""What-if studies: an app's outputs on other numbers of nodes, under other routings."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Study(Displayed):
 
     @property
     def best(self) -> str | None:
-        """The routing that repairs most; None where only one node was tried."""
+        """The routing that repairs most; None if only one node was tried."""
         return self.routings[0].route if self.routings else None
 
     @cached_property
@@ -148,8 +148,9 @@ def _skew(o: RoutingOutcome) -> float:
 
 
 def candidates(plan: Plan) -> list[str]:
-    """The routings that a study tries where it is not told which: round robin, at random, each input stream to one
-    node, and by each attribute that could be a key: those that the analysis names, then the texts."""
+    """The routings that a study tries by default: round robin, at random, each input stream to one
+    node, and by each attribute that could be a key: first those named by the analysis, then texts.
+    """
     inputs = [d for d in plan.streams.values() if d.kind == "defined" and d.source.id not in _written(plan)]
     named = [a for q in plan.queries for _, a in q.safety.keys]
     names = {a.name for d in inputs for a in d.source.schema}

@@ -35,7 +35,7 @@ class FaultStreams:
     routing: str
 
     def __call__(self, setup: SinkSetup, place: OutputPlace, events: pa.Table, reason: str) -> bool:
-        """A `FaultSender`. Raises SparkStreamError where the journal cannot be written."""
+        """A `FaultSender`. Raises SparkStreamError if the journal cannot be written."""
         # Who holds the lock may be waiting for the sink to end.
         if not self.lock.acquire(timeout=_PATIENCE):
             return False
@@ -54,6 +54,6 @@ class FaultStreams:
         return True
 
     def _route(self, node: int) -> str:
-        """The route to a node of the life; as other events, where it takes none any more."""
+        """The route to a node of the run; the app's routing, if that node takes no more events."""
         over = list(self.life.over or range(self.life.began))
         return f"node:{over.index(node) + 1}" if node in over else self.routing

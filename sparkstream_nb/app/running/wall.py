@@ -30,8 +30,8 @@ _OVERDUE_STEPS = 256
 class WallClock:
     """An app's clock (ms since 1970) that follows the machine's and never goes back.
 
-    Where the machine's clock is set forward, the app's follows. Where it is set back, or events have moved the app's
-    clock ahead of it, the app's goes on from where it is, at the pace of the monotonic clock, until the machine's is
+    If the machine's clock is set forward, the app's follows. If it is set back, or events have moved the app's clock
+    ahead of it, the app's continues from its present time, at the pace of the monotonic clock, until the machine's is
     ahead again. `machine` and `monotonic` give those in ns. It may be read by several threads.
     """
 
@@ -62,16 +62,18 @@ class Tick:
     overdue: bool = False
 
     def clocks(self, now: int) -> list[int]:
-        """The clock (ms) at each of its steps, where it is sent at `now`: first the time that was due, so that what
-        comes out then has that time."""
+        """The clock (ms) at each of its steps, if it is sent at `now`: first the time that was due, so that outputs of
+        that time carry it.
+        """
         if self.overdue:
             return [now] * _OVERDUE_STEPS
         return [now] if self.at is None or self.at >= now else [self.at, now]
 
 
 def next_tick(reached: int | None, reports: Iterable[NodeReport]) -> Tick | None:
-    """The tick that the nodes wait for, while the app's clock stands at `reached` (ms), with what is in the inbox; None
-    where they wait for none, or what they wait for is under way."""
+    """The tick that the nodes wait for, while the app's clock is at `reached` (ms), including entries in the inbox;
+    None if they wait for none, or if that one is under way.
+    """
     if reached is None:
         return Tick(None)
     soonest: int | None = None
@@ -101,8 +103,8 @@ class TickSink:
 class WallTicker:
     """Sends ticks to an app when its timers are due by `clock`, from a thread of its own.
 
-    The first tick comes with `start`, before any event: it begins the app's clock, and lets fire what became due while
-    the app did not run.
+    The first tick comes with `start`, before any event: it begins the app's clock, and fires timers that became due
+    while the app did not run.
     """
 
     def __init__(self, clock: WallClock, progress: Progress, inlet: TickSink) -> None:
@@ -118,7 +120,7 @@ class WallTicker:
             threading.Thread(target=self._run, args=(self._ending,), name="sparkstream-clock", daemon=True).start()
 
     def sent(self) -> None:
-        """Something was sent. What that means for timers the nodes report."""
+        """Something was sent. The nodes report its effect on timers."""
 
     def stop(self) -> None:
         """Ends the waiting. A tick that is being appended is carried through."""
@@ -157,7 +159,7 @@ class WallTicker:
                     changed.wait(min(seconds or _LOOK_SECONDS, _LOOK_SECONDS))
 
     def _send(self, ending: threading.Event) -> bool:
-        """Sends the tick that is due; False where the app does not take it now."""
+        """Sends the tick that is due; False if the app does not take it now."""
         inlet = self._inlet
         with inlet.lock:
             if ending.is_set() or not inlet.running():

@@ -48,7 +48,7 @@ class StoreMaintenance:
     """Why the tables do not fit the app."""
 
     def shards(self) -> list[tuple[str, str, int]]:
-        """(aggregation, shard id, stored rows) of each. Raises StoreError where the tables do not fit the app."""
+        """(aggregation, shard id, stored rows) of each. Raises StoreError if the tables do not fit the app."""
         self._check()
         return [(a, s.shard, s.rows) for a in self.aggregations for s in self.store.shards(a)]
 
@@ -58,7 +58,7 @@ class StoreMaintenance:
         return self._each(old, lambda a: self.store.move_shard(a, old, new), f"go to shard '{new}'", dry_run)
 
     def delete(self, shard: str, *, dry_run: bool = False) -> list[str]:
-        """Deletes the rows of a shard. Says what is done. Raises `Misuse` for a shard that holds nothing."""
+        """Delete the rows of a shard; returns the actions, in words. Raises `Misuse` for a shard that holds nothing."""
         return self._each(shard, lambda a: self.store.delete_shard(a, shard), "are deleted", dry_run)
 
     def _check(self) -> None:
@@ -66,16 +66,18 @@ class StoreMaintenance:
             raise self.problem
 
     def rebuild(self, finer: str | None = None, *, dry_run: bool = False) -> list[str]:
-        """Makes the durations above `finer`, by default the smallest, of its rows. Says what is done. Raises `Misuse`
-        for what is no finer duration."""
+        """Compute the durations above `finer`, by default the smallest, from its rows; returns the actions, in words.
+        Raises `Misuse` for a duration that is not finer.
+        """
         self._check()
         zone = self.plan.properties["aggTimeZone"]
         wanted = [(d, finer_of(finer, d)) for d in self.aggregations.values()]
         return [x for d, f in wanted for x in from_finer(self.store, d, f, zone, dry_run=dry_run)]
 
     def rebuild_from(self, log: EventFile, shard: str | None = None, *, dry_run: bool = False) -> list[str]:
-        """Makes an aggregation of its events, as rows of `shard`. Says what is done. Raises `Misuse` for several
-        aggregations, and for a log that does not do (`rebuild_stored.from_log`)."""
+        """Compute an aggregation from its events, as rows of `shard`; returns the actions, in words. Raises `Misuse`
+        for several aggregations, and for an unsuitable log (`rebuild_stored.from_log`).
+        """
         self._check()
         if len(self.aggregations) != 1:
             raise Misuse("events rebuild one aggregation: name it with --aggregation")
@@ -93,12 +95,14 @@ class StoreMaintenance:
         return [f"{a}: {n:,} rows of shard '{shard}' {what}" for a, n in found.items()]
 
     def add_shard_id(self, shard: str, *, dry_run: bool = False) -> list[str]:
-        """Adds SHARD_ID to tables that lack it, and to their keys; their rows become those of `shard`. Returns the
-        statements."""
+        """Add SHARD_ID to tables that lack it, and to their keys; their rows become rows of `shard`. Returns the
+        statements.
+        """
         return [s for a in self.aggregations for s in self.store.add_shard_id(a, shard, dry_run=dry_run)]
 
     def drop(self, *, dry_run: bool = False) -> list[str]:
-        """Drops all tables of the aggregations; the next deployment creates them again. Says what is done."""
+        """Drop all tables of the aggregations; the next deployment creates them again. Returns the actions, in words.
+        """
         for aggregation in () if dry_run else self.aggregations:
             self.store.drop(aggregation)
         return [f"{a}: its tables are dropped" for a in self.aggregations]
@@ -108,8 +112,8 @@ class StoreMaintenance:
 def open_maintenance(app: StoredApp, aggregation: str | None = None) -> Iterator[StoreMaintenance]:
     """Opens the store of an app, for one of its aggregations or for all. No node of the app may run meanwhile.
 
-    Tables that do not fit are accepted, as mending them is what upkeep is for. Raises StoreError where a database
-    cannot be opened, `Misuse` for an aggregation that there is not, and SiddhiError for a wrong app.
+    Tables that do not fit are accepted, as maintenance may repair them. Raises StoreError if a database
+    cannot be opened, `Misuse` for an unknown aggregation, and SiddhiError for a wrong app.
     """
     files: tuple[NodeFile, ...] = tuple(node_files(list(app.conf), references=app.references)) if app.conf else ()
     given = [dict(f.properties) for f in files] or [{}]

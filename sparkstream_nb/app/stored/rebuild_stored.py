@@ -52,7 +52,8 @@ def finer_of(text: str | None, definition: AggregationDef) -> AggDuration:
 def from_finer(
     store: Store, definition: AggregationDef, finer: AggDuration, zone: str, *, dry_run: bool = False
 ) -> list[str]:
-    """Makes the durations above `finer` of its rows, shard by shard, in one transaction. Says what is done.
+    """Compute the durations above `finer` from its rows, shard by shard, in one transaction; returns the actions, in
+    words.
 
     A coarse bucket is made only where `@purge` has deleted nothing of it, and a row to which no finer row belongs stays
     as it is.
@@ -103,12 +104,13 @@ def _begins(store: Store, definition: AggregationDef, finer: AggDuration, rows: 
 def from_log(
     store: Store, plan: Plan, definition: AggregationDef, log: EventFile, shard: str | None, *, dry_run: bool = False
 ) -> list[str]:
-    """Makes all rows of an aggregation of its events, as those of `shard`, in one transaction. Says what is done.
+    """Compute all rows of an aggregation from its events, as rows of `shard`, in one transaction; returns the actions,
+    in words.
 
-    The events are those of the aggregation's stream. Partials are gathered in a temporary database, so the log may be
-    larger than memory. Raises `Misuse` for a log that lacks events of stored rows, for one without times where there is
-    no `aggregate by`, where `shard` must be named, and for a filter that looks into a table, whose former rows are not
-    known.
+    The events belong to the aggregation's stream. Partials are gathered in a temporary database, so the log may be
+    larger than memory. Raises `Misuse` for a log that lacks events of stored rows, for one without times if there is no
+    `aggregate by`, for a missing `shard` if it must be named, and for a filter that looks into a table, whose former
+    rows are not known.
     """
     name = definition.id
     if any(isinstance(e, InTable) for top in _conditions(definition) for e in walk(top)):

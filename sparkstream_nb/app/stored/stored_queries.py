@@ -22,7 +22,7 @@ def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2
 
     Nodes that write to a database may run meanwhile; a DuckDB file is of one process. `limit`: rows to show. `as_wso2`
     as in `App.query`. Raises SiddhiError for a wrong app or query, `Misuse` for a query of anything but a stored
-    aggregation, and StoreError where the store cannot be opened, has no such tables, or has them for another app.
+    aggregation, and StoreError if the store cannot be opened, has no such tables, or has them for another app.
     """
     files = tuple(node_files(list(app.conf), references=app.references)) if app.conf else ()
     given: list[tuple[dict[str, str], str]] = [(dict(f.properties), f.shard_id) for f in files] or [({}, "node-1")]
@@ -60,7 +60,7 @@ def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2
 
 
 def _find_fitting_plan(store: Store, aggregation: str, *plans: Plan) -> Plan:
-    """The first of `plans` that the tables fit. Raises StoreError where none does, with the reason of the last one."""
+    """The first of `plans` that the tables fit. Raises StoreError if none does, with the reason of the last one."""
     for plan in plans[:-1]:
         try:
             store.prepare([plan.aggregations[aggregation]])

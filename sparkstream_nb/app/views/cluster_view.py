@@ -43,8 +43,9 @@ class Queue:
 
 @dataclass(frozen=True)
 class ClusterNode:
-    """A node: its group, its role now, the apps that it `runs`, its queue where it has one, what can be done to it, and
-    the end (ms) of its standing still, if it does."""
+    """A node: its group, its role now, the apps that it `runs`, its queue where it has one, the possible actions on it,
+    and the time (ms) until which it is halted, if it is.
+    """
 
     name: str
     group: str
@@ -65,8 +66,9 @@ class LinkState(Enum):
 
 @dataclass(frozen=True)
 class Link:
-    """A link between two ends: nodes, or a node and what is outside of the cluster, as "database". `until`:
-    when a cut ends (ms). `source`: the end that sends events over it now; `note`: a remark on it."""
+    """A link between two ends: nodes, or a node and an end outside of the cluster, as "database". `until`:
+    when a cut ends (ms). `source`: the end that sends events over it now; `note`: a remark on it.
+    """
 
     a: str
     b: str
@@ -109,7 +111,8 @@ class LogKind(Enum):
 
 @dataclass(frozen=True)
 class LogLine:
-    """A line of the log, at `at` (ms), in words; `node`: to which one, where it is one; `group`: in which one."""
+    """A line of the log, at `at` (ms), in words; `node`: the node that it concerns, if it is one; `group`: its group.
+    """
 
     at: int
     text: str
@@ -123,7 +126,7 @@ class ClusterState:
     """The state that an adapter gives. Times are ms by the app's clock.
 
     `start` and `clock`: when the first event came, and the last one that is committed; None before there was any.
-    `spans`: which role each node had when. `log`: what happened after the start, in order. `lost_between`: spans of
+    `spans`: the roles of the nodes over time. `log`: happenings after the start, in order. `lost_between`: spans of
     time (both ends included) in which events were lost. `ahead`: faults that wait for the clock, in order.
     """
 
@@ -148,7 +151,7 @@ class ClusterSnapshot(Displayed):
     state: ClusterState
 
     def node(self, name: str) -> ClusterNode:
-        """A node by its id. Raises KeyError where there is none."""
+        """A node by its id. Raises KeyError if there is none."""
         found = next((n for n in self.state.nodes if n.name == name), None)
         if found is None:
             raise KeyError(name)
@@ -184,15 +187,16 @@ class ClusterAdapter(Protocol):
     """The view of a mode's nodes."""
 
     def state(self, reports: Mapping[str, NodeReport]) -> ClusterState:
-        """The cluster after what the nodes reported last, by their ids; with no reports, before anything came in."""
+        """The cluster according to the nodes' last reports, by their ids; without reports, before anything came in."""
         ...
 
 
 @dataclass(frozen=True)
 class ClusterReader:
     """Reads the cluster of the app `app`: its nodes' last `reports`, by their ids. `follow` calls after commits, and
-    returns what ends that; `settle` waits until what was sent is committed, for some seconds at most; `state` is as in
-    `Followed`."""
+    returns a function that ends that; `settle` waits until sent events are committed, for some seconds at most; `state`
+    is as in `Followed`.
+    """
 
     app: str
     mode: str
@@ -207,7 +211,7 @@ class ClusterReader:
         return ClusterSnapshot(self.app, self.mode, self.adapter.state(self.reports()))
 
     def read_settled(self) -> ClusterSnapshot:
-        """The cluster when what was sent is committed; as far as it is, where the app has failed."""
+        """The cluster when sent events are committed; its present state, if the app has failed."""
         with contextlib.suppress(SparkStreamError):  # the card and `App.flush` say why
             self.settle()
         return self.read()

@@ -1,4 +1,4 @@
-"""The nodes of a running app's groups: what a person sees of them, and does to them, in the app's own time."""
+"""The nodes of a running app's groups: views and faults of them, in the app's own time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LASTING = 30_000
 
 @dataclass(frozen=True)
 class FaultStatus:
-    """The outcome of a fault: its clock (ms) after the first step and now, None where no event came in yet, and the
+    """The outcome of a fault: its clock (ms) after the first step and now, None if no event came in yet, and the
     faults that were added to those that were planned."""
 
     first: int | None
@@ -34,8 +34,9 @@ class FaultStatus:
 
 @dataclass(frozen=True)
 class FaultJournal:
-    """An app's journal for faults: what the app was `told` so far, what `add`s a fault, and the lock under which the
-    clock does not move between the two."""
+    """An app's journal for faults: `told` returns the app's status so far, `add` adds a fault, and under the `lock` the
+    clock does not move between the two.
+    """
 
     told: Callable[[], FaultStatus]
     add: Callable[[Fault], None]
@@ -45,7 +46,7 @@ class FaultJournal:
 class Cluster(Displayed):
     """The nodes of an app in mode ha, scalable or distributed, and the faults that they are given; `App.cluster`.
 
-    A notebook shows the nodes, and buttons for what can be done to them. A fault happens when the app's clock reaches
+    A notebook shows the nodes, and buttons for the possible actions. A fault happens when the app's clock reaches
     its time, which is ms since 1970, a datetime or an ISO text; without a time it happens right after the latest input.
     It stays in the app's journal, so that it repeats.
     """
@@ -85,7 +86,7 @@ class Cluster(Displayed):
             self._take(Restart(self._time(at), node))
 
     def pause(self, node: str, during: tuple[Time | None, Time]) -> None:
-        """Lets a node stand still, as in a long collection of garbage, from a time (None: right now) to another."""
+        """Halt a node, as a long garbage collection does, from a time (None: right now) to another."""
         first, end = _both(during)
         with self._journal.lock:
             self._take(Pause(self._time(first), node, milliseconds(end, "during")))
@@ -98,8 +99,9 @@ class Cluster(Displayed):
             self._take(Cut(self._time(first), a, b, milliseconds(end, "during")))
 
     def act(self, action: Action) -> Fault:
-        """Does what a button says, right after the latest input; a pause or a cut lasts `LASTING` ms. Returns the
-        fault. Raises `Misuse` as the other methods."""
+        """Carries out a button's action, right after the latest input; a pause or a cut lasts `LASTING` ms. Returns the
+        fault. Raises `Misuse` as the other methods.
+        """
         with self._journal.lock:
             fault = _meant(action, self._time(None))
             self._take(fault)
@@ -107,7 +109,8 @@ class Cluster(Displayed):
 
     def slow(self, a: str, b: str, by: int, during: tuple[Time | None, Time]) -> None:
         """Makes the link of two ends slower by `by` ms: of a node and the other one or "database"; or of all nodes of a
-        group and the database. `Slow` says what that does. Raises `Misuse` for a link to the clients."""
+        group and the database. See `Slow` for the effect. Raises `Misuse` for a link to the clients.
+        """
         first, end = _both(during)
         self._take(Slow(self._time(first), a, b, by, milliseconds(end, "during")))
 

@@ -1,6 +1,6 @@
 """The view of pairs of minimum HA: their nodes' reports, and the simulation of their faults.
 
-The nodes report counts. Who was what when follows from the faults alone, so the simulation is asked again, up to the
+The nodes report counts. The roles over time follow from the faults alone, so the simulation is run again, up to the
 clock of the reports; the journal is not read.
 """
 
@@ -33,7 +33,7 @@ from .cluster_view import Action, ClusterNode, ClusterState, GroupState, Link, L
 
 
 class PairAdapter:
-    """Tells of the app `app` on `groups` of two nodes."""
+    """Reports on the app `app` on `groups` of two nodes."""
 
     def __init__(self, app: str, groups: NodeGroups) -> None:
         self.app, self.groups = app, groups
@@ -99,7 +99,7 @@ class _PairState:
     def _actions(self, node: str) -> Iterator[Action]:
         never = "no event came in yet" if self.start is None else ""
         never = "the faults of this app are random" if self.scenario.rate else never
-        # What was done just now comes to pass before what is done next.
+        # Faults added just now come before those added next.
         soon = [f for f in self.ahead if f.at == self.now + 1 and node in f.nodes]
         waits = {(type(f), *sorted(f.nodes)): f"{f} waits for the clock" for f in soon}
         down = self.role(node) is Role.DOWN
@@ -141,7 +141,7 @@ class _PairState:
         return Link(a, b, LinkState.DOWN if down else LinkState.UP, note=note)
 
     def _sends(self, node: str) -> bool:
-        """True if a node sends what it takes to the other one."""
+        """True if a node sends its events to the other one."""
         if self.start is None:
             return node == self.pair.nodes[0]
         sends = False

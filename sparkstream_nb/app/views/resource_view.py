@@ -20,7 +20,7 @@ _MANAGERS, _WORKERS = "managers", "resource nodes"
 
 
 class ResourceAdapter:
-    """Tells of the nodes of `distributed`."""
+    """Reports on the nodes of `distributed`."""
 
     def __init__(self, distributed: Distributed) -> None:
         self.distributed = distributed
@@ -59,7 +59,7 @@ class _Resources:
             topics=[*self._topics()],
         )
 
-    # -------------------------------------------------------------------------------------------------- who is what
+    # -------------------------------------------------------------------------------------------------------- roles
 
     @cached_property
     def _runs(self) -> dict[str, list[str]]:
@@ -78,7 +78,8 @@ class _Resources:
     @cached_property
     def _spans(self) -> list[RoleSpan]:
         """The role of each node over time. A resource node is active while it runs something, else idle; a manager is
-        active while it leads, as far as it knows, else passive."""
+        active while it believes that it leads, else passive.
+        """
         has: dict[str, int] = dict.fromkeys((*self.cluster.managers, *self.cluster.nodes), 0)
         down: set[str] = set()
         halted: set[str] = set()
@@ -145,7 +146,7 @@ class _Resources:
     def _actions(self, node: str) -> Iterator[Action]:
         never = "no event came in yet" if self.start is None else ""
         never = "the faults of this app are random" if self.scenario.random else never
-        # What was done just now comes to pass before what is done next.
+        # Faults added just now come before those added next.
         soon = [f for f in self.faults if f.at == self.now + 1 and node in f.nodes]
         down = self._role(node) is Role.DOWN
         is_down, is_up = f"{node} is down" if down else "", "" if down else f"{node} is up"

@@ -1,6 +1,6 @@
 """The calendar of aggregations: bucket boundaries of each duration, and parsing of times.
 
-Buckets are those of the zone's real calendar: leap years by the Gregorian rule, a repeated hour of daylight saving
+Buckets follow the zone's real calendar: leap years by the Gregorian rule, a repeated hour of daylight saving
 makes two buckets, a day at a change has 23 or 25 hours, a day without midnight begins with its first instant. Times
 before 1970 are floored downwards. Every bucket is the union of the buckets of a smaller duration that begin in it, so
 coarse buckets can be made of finer ones. The buckets of a duration are intervals, with one exception: where clocks go

@@ -225,7 +225,7 @@ class AggregationOp:
                     kept.leave(keep)
 
     def rows(self, per: AggDuration, start: int, end: int) -> list[Column]:
-        """As `read`, in the columns of the aggregation's schema: AGG_TIMESTAMP, then the selected names."""
+        """The result of `read` in the columns of the aggregation's schema: AGG_TIMESTAMP, then the selected names."""
         return view(self.read(per, start, end), self.services)
 
     def _to_stored(self, part: PartialRows) -> Stored:

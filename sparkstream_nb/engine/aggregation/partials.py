@@ -23,7 +23,7 @@ from ..columnar.jit import inlined, kernel
 class PartialRows:
     """`bucket` int64[n] (start, ms), `group` int32[n] (ids of `groups.Keys`), one column of n rows per base column.
 
-    `last` int64[n] is the time of the event whose plain attributes are kept; None where the aggregation keeps none.
+    `last` int64[n] is the time of the event whose plain attributes are kept; None if the aggregation keeps none.
     """
 
     bucket: Array
@@ -69,7 +69,7 @@ def join_parts(parts: Sequence[PartialRows]) -> PartialRows:
 
 @inlined
 def _slot(b: Any, g: Any, bucket: Array, group: Array, first: Array, table: Array) -> Any:
-    """Where the table has the id of a pair, or room for it."""
+    """Index of the table entry that has the id of a pair, or of a free entry."""
     mask = np.uint64(len(table) - 1)
     h = np.uint64(b) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(g) * np.uint64(0xC2B2AE3D27D4EB4F)
     j = (h ^ (h >> np.uint64(29))) & mask
@@ -85,10 +85,9 @@ def _slot(b: Any, g: Any, bucket: Array, group: Array, first: Array, table: Arra
 def _assign(bucket: Array, group: Array, out: Array) -> Array:
     """Ids of (bucket, group) pairs in the order of their first rows, into `out`; returns those first rows.
 
-    `near` holds the ids of the groups that were seen since the bucket last changed (`since` tells which those are). As
-    long as buckets do not fall, which is how events mostly come, that is all there is to know. Then pairs are looked
-    for in an open-addressing table of ids, and compared through the first row of an id. It starts small to stay in the
-    cache.
+    `near` holds the ids of the groups that were seen since the bucket last changed (`since` marks them). As long as
+    buckets do not decrease, as is usual, these suffice. After that, pairs are looked up in an open-addressing table of
+    ids, and compared through the first row of an id. It starts small to stay in the cache.
     """
     n = len(bucket)
     groups = 0
@@ -219,7 +218,7 @@ def extreme(column: Column, greatest: bool, ids: Array, n: int) -> Column:
 
 
 def count_rows(column: Column | None, ids: Array, n: int) -> Column:
-    """How many rows per id; those where `column` is not null, if there is one."""
+    """Count the rows of each id; with `column`, only its rows that are not null."""
     out = np.zeros(n, np.int64)
     _count(_NO_NULLS if column is None or column.null is None else column.null, ids, out)
     return Column(Type.LONG, out)

@@ -45,7 +45,7 @@ def _value(expr: Expr, services: Services, now: int) -> int | str:
 
 
 def answer_rows(retrieval: Retrieval, columns: Sequence[Column], services: Services, now: int) -> RetrievalAnswer:
-    """Finishes a retrieval over `columns`, those of its source's schema: `on`, then the select."""
+    """Finish a retrieval over `columns` (its source's schema): apply `on`, then the select."""
     selected = select_rows(retrieval, columns, len(columns[0]), services, now)
     names = [(a.name, str(a.type)) for a in retrieval.columns]
     lists = [c.to_list(services.strings) for c in selected]

@@ -35,8 +35,9 @@ def storable(
 ) -> tuple[pa.Table, list[UnstorableRow]]:
     """`partials` without the rows that are `unfit`, and those rows.
 
-    What a bucket of the smallest duration loses, the larger buckets do not have either: they are made anew from what
-    is left, so reads of all durations agree. A row of a larger duration is left out only where the smaller ones fit.
+    Rows left out of a bucket of the smallest duration are left out of the larger buckets too: these are recomputed from
+    the remaining rows, so reads of all durations agree. A row of a larger duration is left out only where the smaller
+    ones fit.
     """
     if not unfit(partials):
         return partials, []

@@ -114,7 +114,7 @@ def from_table(definition: AggregationDef, table: pa.Table, services: Services) 
 
 
 def merge_stored(stored: Stored, services: Services) -> Stored:
-    """Merges the rows of `stored` with equal bucket and group, such as those of several shards; sorted by time."""
+    """Merge the rows of `stored` with equal bucket and group, for example from several shards; sorted by time."""
     d = stored.definition
     if stored.keys:
         keys = Keys([c.type for c in stored.keys], services.strings)

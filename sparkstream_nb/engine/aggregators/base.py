@@ -201,7 +201,7 @@ class Aggregator(Protocol):
         ...
 
     def forget(self, groups: Array, parts: Array) -> None:
-        """Begins anew for these `groups`, which are all those of the partition instances `parts`."""
+        """Reset these `groups`, which are all the groups of the partition instances `parts`."""
         ...
 
     def state(self) -> dict[str, Any]:

@@ -203,10 +203,10 @@ class MapMerge(MapCollect):
 
 
 class GroupConcat(ObjectAggregate):
-    """`str:groupConcat(key[, separator[, distinct[, order]]])`; equal texts stand together, '' for none.
+    """`str:groupConcat(key[, separator[, distinct[, order]]])`; equal texts are adjacent, '' for none.
 
     Alone, a null key is skipped; with a separator it is the text 'null'. siddhi-execution-string 5.0.5
-    (`GroupConcatFunctionExtension`) has one store of texts for all groups of the query, which WSO2 mended later
+    (`GroupConcatFunctionExtension`) has one store of texts for all groups of the query, which WSO2 fixed later
     (wso2/api-manager#932): here each group has its own.
     """
 
@@ -343,4 +343,4 @@ COLLECTED: dict[str, Callable[[tuple[Type, ...], bool, StringPool], ObjectAggreg
     "json:group": JsonGroup,
     "json:groupAsObject": JsonGroupAsObject,
 }
-"""Those that need the node's dictionary."""
+"""Aggregators that need the node's dictionary."""

@@ -1,8 +1,8 @@
-"""`stdDev`: a running mean and sum of squares per group, and the values themselves where these leave one by one.
+"""`stdDev`: a running mean and sum of squares per group, and the values themselves if they leave one by one.
 
-Siddhi takes a value that leaves out of its sums, and what rounding left of it stays: NaN or 8e-9 instead of 0
+Siddhi subtracts a leaving value from its sums, and rounding errors remain: NaN or 8e-9 instead of 0
 (siddhi-io/siddhi#1647). Here a bound of that error is kept beside the sums. Where it comes near them, as when the value
-was far larger than those that stay, they are added up anew.
+was far larger than those that stay, they are summed again from the kept values.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from .base import (
 
 BASE, TOTAL, REST, SQUARES, ERROR, COUNT, ODD, ENDS = range(8)
 """The words of a group: five doubles, then three longs. `TOTAL` and `REST` add up how far the values are from `BASE`, a
-number near to them; `SQUARES` how far they are from their mean, squared, and `ERROR` bounds what rounding may have done
-to that. `ODD` counts the values that are infinite or NaN, which take no part in the rest. `ENDS` are two ints: the
-cells of the first and the last value that may leave, 0 where there are none, and `UNKNOWN` where they are not kept."""
+number near to them; `SQUARES` how far they are from their mean, squared, and `ERROR` bounds the rounding error of that.
+`ODD` counts the values that are infinite or NaN, which take no part in the rest. `ENDS` are two ints: the cells of the
+first and the last value that may leave, 0 if there are none, and `UNKNOWN` where they are not kept.
+"""
 
 SHIFT = 3
 """A group has two to the power of this many words: a cache line."""
@@ -43,20 +44,22 @@ FIRST, LAST = 2 * ENDS, 2 * ENDS + 1
 UNKNOWN = -1
 
 FAR_AWAY = 4096
-"""Where a value that leaves is not found among so many, the group's values are kept no more, until it is empty: nearly
-always it is the first, and else, as in joins, looking for it would take too long."""
+"""Number of values searched for one that leaves. If it is not among them, the group's values are no longer kept until
+the group is empty: the leaving value is nearly always the first, and otherwise, as in joins, the search takes too long.
+"""
 
 ROUNDING = 2.0**-52
 
 TRUSTED = 2.0**30
-"""Squares that are so many times their error are shown: nine digits hold."""
+"""Squares are shown if they are at least this many times their error: nine digits are then right."""
 
 
 @inlined
 def _move_group(v: Any, had: Any, sign: Any, cells: Array, a: Any) -> None:
-    """Adds a value to the group whose words begin at `a` and that `had` so many, or takes it away (`sign`): Welford's
-    algorithm, with a total that does not lose what it rounds off. Values are far from the base by the same when they
-    come and when they go."""
+    """Adds a value to the group whose words begin at `a` and that `had` this number of values, or subtracts it
+    (`sign`): Welford's algorithm, with a compensated total. Values are far from the base by the same when they come and
+    when they go.
+    """
     d = v - cells[a + BASE]
     total, rest = cells[a + TOTAL], cells[a + REST]
     before = (total + rest) / had
@@ -74,7 +77,7 @@ def _move_group(v: Any, had: Any, sign: Any, cells: Array, a: Any) -> None:
 
 @inlined
 def _anew(values: Array, after: Array, cells: Array, ends: Array, a: Any) -> None:
-    """Takes the mean of a group's values for the base, and adds up anew."""
+    """Take the mean of a group's values as the new base, and sum them again."""
     first: Any = ends[2 * a + FIRST]
     n: Any = 0
     mean: Any = 0.0
@@ -112,7 +115,7 @@ def _anew(values: Array, after: Array, cells: Array, ends: Array, a: Any) -> Non
 
 @inlined
 def _kept(v: Any, c: Any, values: Array, after: Array, ends: Array, a: Any) -> None:
-    """Appends a value, in cell `c`, to those of the group."""
+    """Append a value, in cell `c`, to the values of the group."""
     last = ends[2 * a + LAST]
     if last != UNKNOWN:
         values[c] = v
@@ -126,7 +129,7 @@ def _kept(v: Any, c: Any, values: Array, after: Array, ends: Array, a: Any) -> N
 
 @inlined
 def _let_go(v: Any, values: Array, after: Array, ends: Array, a: Any) -> None:
-    """Takes a value away from those of the group."""
+    """Remove a value from the values of the group."""
     c: Any = ends[2 * a + FIRST]
     if c > 0:
         before: Any = 0
@@ -156,7 +159,8 @@ def _deviations(
 ) -> int:  # fmt: skip
     """The mean square of how far the values of the op's group are from their mean; `out` as in `_sums`. `cells`,
     `words` and `ends` are one memory. `leaves`: values leave one by one, and are kept in cells of `values`, linked by
-    `after`, of which so many are `used`, cell 0 among them; returns how many are then."""
+    `after`; `used` of them are in use, cell 0 included. Returns the number in use afterwards.
+    """
     m: Any = 0
     for j in range(n):
         look_ahead(j, ahead, reach, n, pos, group, given, cells, SHIFT)
@@ -262,7 +266,7 @@ class StdDev(Grouped):
         return shown_column(Type.DOUBLE, out, null)
 
     def _grow(self, groups: int) -> None:
-        """Room for so many groups."""
+        """Make room for this number of groups."""
         have = len(self.cells) >> SHIFT
         if have < groups:
             cells = aligned_zeros(max(groups, wider(have), 16) << SHIFT, np.float64)

@@ -20,7 +20,7 @@ _SIGN = np.int64(2**63 - 1)
 """All bits but a double's sign."""
 
 _TIMES = 2**32 - 1
-"""The bits of a pair's second word that tell how often it is held; above them stands its life."""
+"""The bits of a pair's second word for the count of how often it is held; its life is above them."""
 
 _SPARSE = 1 << 14
 """Up to this size a table may be sparse, which is faster."""
@@ -31,7 +31,7 @@ _LIVES = 1 << 30
 
 @inlined
 def _home(number: Any, life: Any, mask: Any) -> Any:
-    """Where a pair is looked for first."""
+    """Home position of a pair in the table."""
     h = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)
     h = ((h ^ (h >> np.uint64(32))) + np.uint64(life)) * np.uint64(0xC2B2AE3D27D4EB4F)
     return (h >> np.uint64(32)) & mask
@@ -43,12 +43,12 @@ def _distinct(
     kind: Array, pos: Array, group: Array, part: Array, slot: Array, shown: int, now: Array, epoch: Array, ahead: int,
     reach: int, cells: Array, out: Array,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """`DistinctCountAttributeAggregatorExecutor` from the op `begin` on, of which `m` values came out before: how often
-    each pair of a group and a value is held, in an open-addressing `table` of two words a place: the value; the group's
-    life, and how often (0: the place is free). `cells` are two words a group: how many values it holds, and its life,
-    which is another one after a RESET (-1: it has none yet).
+    """`DistinctCountAttributeAggregatorExecutor` from the op `begin` on, after `m` values were output: counts of each
+    pair of a group and a value, in an open-addressing `table` of two words a place: the value; the group's life, and
+    how often (0: the place is free). `cells` are two words a group: how many values it holds, and its life, which is
+    another one after a RESET (-1: it has none yet).
 
-    Stops where the table has `most` pairs. Returns (ops done, values that came out, pairs, the next life).
+    Stops when the table has `most` pairs. Returns (ops done, values output, pairs, the next life).
     """
     one = np.uint64(1)
     mask = np.uint64(len(table) // 2 - 1)

@@ -28,13 +28,14 @@ from .base import (
 from .folds import bests
 
 _NEAR, _ROOM = 8, 16
-"""So many candidates are looked at at once; so much room has a queue that is in use."""
+"""Number of candidates compared at once; least room of a queue in use."""
 
 
 @inlined
 def _moved_up(q: Any, used: Any, queue: Array, pool: Array) -> Any:
     """Makes room in a queue that has none, at the front of its piece of the pool or in a new one of twice the size;
-    returns what of the pool is taken then, or -1 where it has no such piece."""
+    returns the part of the pool in use afterwards, or -1 if the pool has no such piece.
+    """
     begun = queue[q]
     size = queue[q + np.uint64(3)]
     held = queue[q + np.uint64(1)] - begun
@@ -74,18 +75,18 @@ def _extremes(
     group: Array, part: Array, slot: Array, shown: int, now: Array, epoch: Array, ahead: int, reach: int, queue: Array,
     pool: Array, out: Array, out_null: Array,
 ) -> tuple[int, int, int, bool]:  # fmt: skip
-    """A monotonic queue per group, whose front is the minimum of sign * value; from the op `begin` on, of which `m`
-    values came out before. `plain`: see `Loops`.
+    """A monotonic queue per group, whose front is the minimum of sign * value; from the op `begin` on, after `m` values
+    were output. `plain`: see `Loops`.
 
-    Values that a newer, smaller one makes irrelevant leave from the back; an expired value leaves from where it
-    stands, which is the front for windows that expire in order (`MinAttributeAggregatorExecutor`, its deque). Which of
-    this happens is no branch where the queue is short, as no processor could guess it. Without slots, `out` has room
-    for one more: a value that is not shown lies where the next one comes.
+    Values that a newer, smaller one makes irrelevant leave from the back; an expired value leaves from its position,
+    which is the front for windows that expire in order (`MinAttributeAggregatorExecutor`, its deque). Which of this
+    happens is no branch where the queue is short, as no processor could guess it. Without slots, `out` has room for one
+    more: a value that is not shown lies where the next one comes.
 
     A queue lies in one piece of the `pool`, of which `used` is taken, and which has `_NEAR` places before the first and
     behind the last; `queue` has four words a group: its first candidate, its end, the end of its piece and the size of
     that. One without room moves to the front of its piece, or to a new piece of twice the size. Stops where the pool
-    has none; returns (ops done, values that came out, what of the pool is taken, whether there is a null).
+    has none; returns (ops done, values that were output, used part of the pool, whether there is a null).
     """
     holes = False
     two, near, zero = np.uint64(2), np.uint64(_NEAR), np.uint64(0)
@@ -174,9 +175,10 @@ def _pushed_extremes(
     sign: int, grouped: bool, begin: int, used: int, values: Array, at: int, n: int, free: int, lag: int, group: Array,
     ahead: int, queue: Array, pool: Array, out: Array,
 ) -> tuple[int, int]:  # fmt: skip
-    """As `_extremes` over the ops of `rows.FixedLagOps`, from its event `begin` on: values after CURRENT rows, of which
-    none is null. What comes and what goes stand apart here, as it is known which is next. Returns (events done, what of
-    the pool is taken)."""
+    """`_extremes` over the ops of `rows.FixedLagOps`, from its event `begin` on: values after CURRENT rows, none of
+    them null. Adds and removes are separate loops, as their order is known. Returns (events done, used part of the
+    pool).
+    """
     one, two, near, zero = np.uint64(1), np.uint64(2), np.uint64(_NEAR), np.uint64(0)
     for j in range(begin, n):
         i = np.uint64(at + j)

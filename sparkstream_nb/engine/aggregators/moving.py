@@ -17,15 +17,17 @@ from ..columnar.jit import inlined, kernel, prefetch
 from .base import ask
 
 NOTHING, COUNT, WHOLE, REAL, MEAN = range(5)
-"""What an aggregate shows: the number of rows, a sum of longs, a sum of doubles, their mean."""
+"""Kinds of output of an aggregate: the number of rows, a sum of longs, a sum of doubles, their mean."""
 
 EXACT = 1 << 52
 """Longs up to here, and their differences, are doubles."""
 BOTH_EXACT = np.uint64(2 * EXACT - 1)
 
 NEAR = 1 << 12
-"""So many events after an event came, its group is in a cache near the processor still. To ask for it all the same took
-a tenth of the loop's time at 10,000 and 100,000 groups; not to ask took a tenth more with four times as many events."""
+"""Number of events after which an event's group is still in a near cache. To prefetch it all the same took
+a tenth of the loop's time at 10,000 and 100,000 groups; not to prefetch took a tenth more with four times as many
+events.
+"""
 
 LEFT = 2
 """Says that the last row of a group left."""
@@ -33,7 +35,7 @@ LEFT = 2
 
 @inlined
 def _move_total(what: int, values: Array, i: Any, sign: Any, real: Array, whole: Array, at: Any) -> Any:
-    """Adds a value to a total or takes it away. Returns what tells whether the total is beyond what is exact."""
+    """Add a value to a total or subtract it. Returns bits that tell whether the total is beyond the exact range."""
     bits = np.uint64(0)
     if what == WHOLE:
         number = whole[at] + sign * np.int64(values[i])
@@ -90,14 +92,14 @@ def _together(
     count: Array, real: Array, whole: Array, none: Array, values0: Array, values1: Array, values2: Array,
     values3: Array, out0: Array, out1: Array, out2: Array, out3: Array,
 ) -> int:  # fmt: skip
-    """Runs aggregates whose counts are the same over ops that are CURRENT or EXPIRED, without branches on which, as no
-    processor can guess that: a value that is not shown lies where the next one comes, so `none` and the `out` have room
-    for one more, and if values are `placed`, by `slot`, that has one more too. `none` is 0 but where the count is
-    nothing: there 1 after a CURRENT row, and `LEFT` after an EXPIRED one. `kinds`, `by_pos` and `grouped` say whether
-    there is a `kind`, a `pos` and a `group`. Returns what is more than `BOTH_EXACT` if some long was not exact.
+    """Runs aggregates with equal counts over CURRENT and EXPIRED ops, without branches on the type, which no processor
+    can predict: a value that is not shown is overwritten by the next one, so `none` and the `out` have room for one
+    more, and if values are `placed`, by `slot`, that has one more too. `none` is 0 but where the count is nothing:
+    there 1 after a CURRENT row, and `LEFT` after an EXPIRED one. `kinds`, `by_pos` and `grouped` say whether there is a
+    `kind`, a `pos` and a `group`. Returns a value above `BOTH_EXACT` if some long was not exact.
 
-    The last ops, from which what is ahead is beyond the end, go through the loop apart: it has so little to do that
-    looking for the end at each op took a tenth of its time.
+    The last ops, whose prefetches would lie beyond the end, run in a second pass of the loop: the loop does so little
+    that testing for the end at each op took a tenth of its time.
     """
     m: Any = np.uint64(0)
     far: Any = np.uint64(0)
@@ -126,7 +128,7 @@ def _together(
 def together(
     shift: int, placed: bool, kinds: bool, by_pos: bool, grouped: bool, asks: tuple[str, ...], *what: int
 ) -> Callable[..., int]:
-    """`_together` for these aggregates; of `ahead` and `reach` only what it `asks` for is given, the other is 0."""
+    """`_together` for these aggregates; of `ahead` and `reach` only those in `asks` are given, the others are 0."""
     fixed = {f"what{k}": w for k, w in enumerate(what)} | {name: 0 for name in ("ahead", "reach") if name not in asks}
     return kernel(_together, shift=shift, placed=placed, kinds=kinds, by_pos=by_pos, grouped=grouped, **fixed)
 
@@ -136,7 +138,7 @@ def _push_ops(
     group: Array, ahead: int, count: Array, real: Array, whole: Array, values0: Array, values1: Array, values2: Array,
     values3: Array, out0: Array, out1: Array, out2: Array, out3: Array,
 ) -> int:  # fmt: skip
-    """As `_together`, over the ops of `rows.FixedLagOps`; the values after CURRENT rows are output. An event that
+    """`_together` over the ops of `rows.FixedLagOps`; the values after CURRENT rows are output. An event that
     expires was added before, so its group has a row. Separate loops for add and remove, without values that are not
     output, take half the time per row. Groups of expiring events are not prefetched if they are still cached (`near`).
     """
@@ -178,8 +180,9 @@ def _of_one_group(
     what: int, kinds: bool, by_pos: bool, n: int, kind: Array, pos: Array, shown: int, count: int, total: Array,
     values: Array, none: Array, out: Array,
 ) -> tuple[int, int]:  # fmt: skip
-    """As `_together` for one aggregate without groups, whose count was `count`. `total` is its own, which stays in the
-    processor's registers: from memory it would come too late for the next op. Returns what that does, and the count."""
+    """`_together` for one aggregate without groups, whose count was `count`. `total` is kept in the processor's
+    registers: from memory it would come too late for the next op. Returns the same value, and the new count.
+    """
     m: Any = np.uint64(0)
     far: Any = np.uint64(0)
     t = total[0]
@@ -207,7 +210,7 @@ def of_one_group(what: int, kinds: bool, by_pos: bool) -> Callable[..., tuple[in
 def _pushing_of_one_group(
     what: int, first: int, n: int, free: int, lag: int, count: int, total: Array, values: Array, out: Array
 ) -> tuple[int, int]:
-    """As `_of_one_group` over the ops of `rows.FixedLagOps`."""
+    """`_of_one_group` over the ops of `rows.FixedLagOps`."""
     far: Any = np.uint64(0)
     t = total[0]
     for j in range(n):

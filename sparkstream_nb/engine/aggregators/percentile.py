@@ -14,13 +14,16 @@ from ..columnar.rows import CURRENT, EXPIRED
 from .base import NO_KIND, NO_PART, Grouped, begins, null_rows, reset
 
 _AT_ONCE = 256
-"""So many values are compared sooner in the processor's wide registers than halved, which it cannot guess."""
+"""Up to this number of values, comparing all in wide registers is faster than binary search, whose branches the
+processor cannot predict.
+"""
 
 
 @inlined
 def _place(held: Array, first: Any, n: Any, value: Any, after: bool) -> Any:
-    """Where `value` belongs among the `n` of `held` from `first` on, which are sorted: before those that are equal, or
-    `after` them."""
+    """Insertion position of `value` among the `n` sorted values of `held` from `first` on: before equal ones, or
+    `after` them.
+    """
     low: Any = np.uint64(first)
     size: Any = np.uint64(n)
     while size > _AT_ONCE:
@@ -101,7 +104,7 @@ class Percentile(Grouped):
         self.narrow = args[0] in (Type.INT, Type.LONG)
         self.held = np.zeros(0, np.float64)
         self.used = 0
-        """How much of `held` groups lie in, or lay in before they needed more."""
+        """Length of the part of `held` that groups use, or used before they needed more room."""
         self.start, self.room, self.size = (np.zeros(0, np.int64) for _ in range(3))
         self._begin()
 

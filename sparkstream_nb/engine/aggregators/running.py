@@ -46,12 +46,14 @@ class Cells:
     def __init__(self, size: int) -> None:
         self.size = size
         self.shift = size.bit_length()
-        """Which power of two the words of a row are."""
+        """Base-2 logarithm of the number of words of a row."""
         self._words = np.zeros(0, np.int64)
         self._counts: Array | None = None
-        """Where the aggregates have not counted the same rows: their counts, each as its total lies in `_words`."""
+        """Counts of each aggregate, at its total's position in `_words`, if the aggregates have not counted the same
+        rows.
+        """
         self._blocks = Blocks(8), Blocks(8)
-        """What is known of both as they were saved."""
+        """Saved blocks of both arrays."""
 
     @property
     def even(self) -> bool:
@@ -59,7 +61,7 @@ class Cells:
         return self._counts is None
 
     def grow(self, groups: int) -> None:
-        """Room for so many groups."""
+        """Make room for this number of groups."""
         have = len(self._words)
         if have < groups << self.shift:
             n = max(groups, wider(have >> self.shift), 16) << self.shift
@@ -92,7 +94,7 @@ class Cells:
         return self._words if self._counts is None else self._counts[1 + at :]
 
     def clear(self, at: int, groups: Array) -> None:
-        """Aggregate `at` begins anew for these groups. So must the others that share the cells."""
+        """Reset aggregate `at` for these groups. The other aggregates that share the cells must be reset too."""
         totals, counts = self.by_group(at)
         known = groups[groups < len(counts)]
         totals[known], counts[known] = 0, 0
@@ -147,7 +149,7 @@ def _more(words: Array, n: int) -> Array:
 
 
 class RunningAggregate(Grouped):
-    """An aggregate that holds a total and a count for each group, in `cells`, where it is number `at`."""
+    """An aggregate with a total and a count per group, stored in `cells` as number `at`."""
 
     def _hold(self, what: int) -> None:
         """Holds nothing yet; `what` it shows."""
@@ -164,7 +166,7 @@ class RunningAggregate(Grouped):
         return np.float64 if self.type is Type.DOUBLE else np.int64
 
     def alone(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
-        """As `over`, whatever there is among the ops. `cells` have room, and counts of its own."""
+        """`over` for ops of any type. `cells` have room, and counts of their own."""
         raise NotImplementedError
 
     def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
@@ -225,7 +227,7 @@ def _by_cells(aggregates: Sequence[Any]) -> dict[Cells, list[tuple[int, RunningA
 
 
 def over_all(aggregates: Sequence[Any], args: Sequence[tuple[Column, ...]], feed: AggregateInput) -> list[Column]:
-    """What `Aggregator.over` gives for each of the `aggregates`, which are all that share their states."""
+    """Results of `Aggregator.over` for each of the `aggregates`, which include all that share their states."""
     out: list[Any] = [None] * len(aggregates)
     for cells, members in _by_cells(aggregates).items():
         cells.grow(max(feed.groups, 1))
@@ -254,8 +256,9 @@ def over_all(aggregates: Sequence[Any], args: Sequence[tuple[Column, ...]], feed
 def _run(
     cells: Cells, members: list[RunningAggregate], args: list[tuple[Column, ...]], feed: AggregateInput
 ) -> list[Column | None]:
-    """What aggregates come to that have counted the same, over ops that are CURRENT or EXPIRED; None for those that
-    would not be exact, which are as if nothing had been."""
+    """Results of aggregates with equal counts, over CURRENT and EXPIRED ops; None for those that would not be exact,
+    whose state is left unchanged.
+    """
     if feed.slot is not None:
         feed.lay_out()
     size = feed.size + 1
@@ -315,7 +318,7 @@ def _of_one_group(
     cells: Cells, members: list[RunningAggregate], values: list[Array], feed: AggregateInput, none: Array | None,
     outs: list[Array],
 ) -> int:  # fmt: skip
-    """As `_by_group`, where there are no groups: one aggregate after the other."""
+    """`_by_group` without groups: one aggregate after the other."""
     count = cells.counts(members[0].at)
     far, after = 0, 0
     for a, v, out in zip(members, values, outs, strict=True):

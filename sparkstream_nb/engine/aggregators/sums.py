@@ -27,8 +27,8 @@ def _sums(
     out_null: Array,
 ) -> int:  # fmt: skip
     """Running sums of non-null values, or their means, over ops of all kinds; without slots, `out` has room for one
-    more, as in `moving._together`. A group's total stands in `cells` at its id, shifted by `shift`, its count in
-    `count` at the same place. Returns as `moving._together`.
+    more, as in `moving._together`. A group's total is in `cells` at its id, shifted by `shift`, its count in `count` at
+    the same place. Returns as `moving._together`.
     """
     m: Any = 0
     far: Any = np.uint64(0)

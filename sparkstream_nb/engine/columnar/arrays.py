@@ -37,7 +37,7 @@ def grown(array: Array, n: int, fill: Any = 0) -> Array:
 
 
 def fill_at(array: Array, places: Array, fill: Any) -> None:
-    """Writes `fill` to those of the places along the last axis that the array has."""
+    """Write `fill` to those places along the last axis that the array has."""
     array[..., places[places < array.shape[-1]]] = fill
 
 

@@ -1,8 +1,8 @@
-"""Arrays that are saved by change: in blocks, of which those that were not written since keep their digests.
+"""Arrays that are saved by change: in blocks; blocks not written since the last save keep their digests.
 
-Who owns an array says what it wrote: it appends at the end, lets go at the head, and tells of all other writes
-(`Blocks.touch`). Elements have absolute numbers, which go on when those before them are let go of. Blocks begin at
-multiples of their size, so what is let go of at the head moves no other block.
+The owner of an array appends at the end and drops at the head, and reports all other writes (`Blocks.touch`). Elements
+have absolute numbers, which do not change when earlier ones are dropped. Blocks begin at multiples of their size, so
+dropping elements at the head moves no other block.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BLOCK = 1 << 18
 """Bytes of a block."""
 
 CHECKED = "SPARKSTREAM_NB_CHECK_STATE" in os.environ
-"""True if each block is compared with what it was, as in our tests."""
+"""True if each block is compared with its saved digest, as in the tests."""
 
 Buffer = bytes | memoryview
 
@@ -41,7 +41,7 @@ class StatePiece:
 
 
 class Blocks:
-    """What is known of an array of `itemsize` bytes an element: the digests of its full blocks, by their number."""
+    """Digests of the full blocks of an array with `itemsize` bytes an element, by block number."""
 
     __slots__ = ("_digests", "per")
 
@@ -51,8 +51,9 @@ class Blocks:
         self._digests: dict[int, str] = {}
 
     def can_spare(self, n: int) -> bool:
-        """True if `n` writes may leave blocks that are known as they are; else all are taken for written, as they may
-        well be in all."""
+        """True if `n` writes may leave some known blocks unchanged; else all are treated as written, as the writes may
+        reach all of them.
+        """
         if n > 4 * len(self._digests):
             self._digests.clear()
         return bool(self._digests) and n > 0

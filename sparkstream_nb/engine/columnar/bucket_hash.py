@@ -3,8 +3,8 @@
 A slot is a key (one word) and a number below 2^32, which is 0 if the slot is free; the numbers of keys therefore have a
 nonzero tag in their upper bits. A bucket is a cache line of eight words with five slots: five keys, then five numbers
 of half a word each, and half a word that stays 0. A key is stored in the first free slot from the beginning of its
-bucket on. All keys of a bucket are compared at once without branches; probing goes on to the next bucket only if one is
-full.
+bucket on. All keys of a bucket are compared at once without branches; probing continues with the next bucket only if
+one is full.
 
 A table is an array of words aligned to a cache line. Loops that insert keys take it twice: as `slots`, its words, and
 as `numbers`, its half words.
@@ -20,8 +20,9 @@ from .arrays import Array, aligned_zeros
 from .jit import inlined, kernel, number_of_five
 
 BLOCK = 64
-"""So many keys have their lines asked for before the first of them is looked for. Asked for one by one, as far ahead,
-takes a tenth longer; twice as far ahead, lines are gone again before they are looked at."""
+"""Number of keys whose cache lines are prefetched before the first of them is looked up. Prefetching one by one, as far
+ahead, takes a tenth longer; twice as far ahead, lines are evicted before they are read.
+"""
 _SMALL = 1 << 13
 _NONE, _ONE, _LINE, _LAST = np.uint64(0), np.uint64(1), np.uint64(8), np.uint64(7)
 _NUMBERS, _LAST_KEY = np.uint64(10), np.uint64(4)
@@ -29,8 +30,9 @@ _NUMBERS, _LAST_KEY = np.uint64(10), np.uint64(4)
 
 @inlined
 def keys_for(words: Any) -> Any:
-    """The maximum number of keys of a table of so many words: two per bucket, one in small tables. A key outside its
-    bucket costs as much as ten others."""
+    """The maximum number of keys of a table with this number of words: two per bucket, one in small tables. A key
+    outside its bucket costs as much as ten others.
+    """
     return words >> (2 if words > _SMALL else 3)
 
 

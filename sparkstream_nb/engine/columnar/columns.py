@@ -146,7 +146,8 @@ class Column:
         return False
 
     def texts(self, strings: StringPool) -> pa.Array:
-        """An Arrow string array of texts. Where `strings.halves` is true afterwards, some may not be what they are."""
+        """An Arrow string array of texts. If `strings.halves` is true afterwards, some may differ from the originals.
+        """
         return strings.to_arrow(self.values).dictionary_decode()
 
     def to_arrow(self, strings: StringPool) -> pa.Array:
@@ -170,9 +171,11 @@ class Column:
 
 
 _SAMPLE, _DIFFERENT = 1024, 960
-"""Texts are many where so many of a sample are different, as of 10,000 kinds 974 are."""
+"""A column has many texts if at least `_DIFFERENT` of a sample of `_SAMPLE` are different; of 10,000 kinds 974 are."""
 _FIRST, _FEW = 64, 56
-"""Where fewer of the first are different no sample is taken, which costs ten times as much; of 1,000 kinds 62 are."""
+"""If fewer than `_FEW` of the first `_FIRST` are different, no sample is taken, which costs ten times as much; of 1,000
+kinds 62 are.
+"""
 
 
 def nearly_distinct(texts: pa.Array) -> bool:
@@ -247,8 +250,9 @@ class Texts(Column):
 
 
 class UnreadColumn(Column):
-    """A column that nobody reads, whose values were left in their file. It goes through as it is, joined with others
-    too; values, which a plan says that nobody asks for (`plan.needed`), raise RuntimeError."""
+    """A column that is never read; its values were left in their file. Rows with it can be passed on and joined.
+    Reading its values, which the plan rules out (`plan.needed`), raises RuntimeError.
+    """
 
     __slots__ = ("_n",)
 

@@ -19,31 +19,32 @@ _OWN = 4
 
 
 def _widen_array(array: Array, low: int, end: int, size: int) -> Array:
-    """Room for `size`: what lies between `low` and `end`, and whatever there is behind it."""
+    """Room for `size`: the elements between `low` and `end`, and any behind it."""
     out = np.empty(size, array.dtype)
     out[: end - low] = array[low:end]
     return out
 
 
 def _kept(array: Array, keep: Array, size: int) -> Array:
-    """What lies at `keep`, in room for `size`."""
+    """Copy the elements at `keep` into a new array of length `size`."""
     out = np.empty(size, array.dtype)
     np.take(array, keep, out=out[: len(keep)], mode="clip")
     return out
 
 
 class EventLog:
-    """Rows `start` ≤ i < `end` are held; positions are those of the buffers and change only in `compact`.
+    """Rows `start` ≤ i < `end` are held; positions index the buffers and change only in `compact`.
 
-    Buffers grow in proportion, so appending costs the same per event whatever is held. Without `parted`, the events are
-    all of one instance, and `part` is empty; without `timed`, nobody asks for their timestamps, and `ts` is.
+    Buffers grow in proportion, so appending costs the same per event regardless of the number held. Without `parted`,
+    the events are all of one instance, and `part` is empty; without `timed`, their timestamps are never read, and `ts`
+    is empty.
     """
 
     def __init__(self, types: Sequence[Type], *, parted: bool = True, timed: bool = True) -> None:
         self.types, self.parted, self.timed = tuple(types), parted, timed
         self.end = 0
         self.capacity = 0
-        """How many rows the buffers have room for."""
+        """Number of rows that the buffers have room for."""
         self._values = [np.empty(0, DTYPES[t]) for t in self.types]
         self._null: list[Array | None] = [None] * len(self.types)
         self.ts = np.empty(0, np.int64)
@@ -54,11 +55,12 @@ class EventLog:
         self._saved_to = 0
         """The number after the last event that was ever saved."""
         self._blocks: list[Blocks] = []
-        """What is known of each column, of each null mask, of timestamps and instances as they were saved."""
+        """Saved blocks of each column, of each null mask, of timestamps and of instances."""
 
     def room(self, n: int, low: int) -> int:
-        """Makes room for `n` more. Where that needs new buffers, the events before `low` are let go; returns by how
-        much positions went down."""
+        """Makes room for `n` more. If that needs new buffers, the events before `low` are dropped; returns the decrease
+        of positions.
+        """
         if self.end + n <= self.capacity:
             return 0
         live = self.end - low
@@ -66,8 +68,9 @@ class EventLog:
         return low
 
     def fit(self, low: int) -> int:
-        """Lets go of the events before `low`, and of room, where those from `low` on could do with two thirds of it;
-        returns by how much positions went down."""
+        """Drop the events before `low`, and room, if two thirds of it suffice for the events from `low` on; returns the
+        decrease of positions.
+        """
         live = self.end - low
         if 2 * self.capacity <= 3 * live + 2048:
             return 0
@@ -75,8 +78,9 @@ class EventLog:
         return low
 
     def move(self, low: int, size: int, least: int | None = None) -> None:
-        """The events from `low` on into buffers of `size`. Or into the same ones, where those have room for `least`
-        (None: `size`), not much more than `size`, and nobody else looks at them: new ones the system has to clear."""
+        """Move the events from `low` on into buffers of `size`. Reuses the buffers if they hold at least `least` (None:
+        `size`), are not much larger than `size` and have no other references: the system has to clear new ones.
+        """
         end = self.end
         self.base += low
         if (size if least is None else least) <= self.capacity <= size + size // 8 and self._alone():
@@ -98,7 +102,7 @@ class EventLog:
         return [*own, *self._values, *(m for m in self._null if m is not None)]
 
     def _alone(self) -> bool:
-        """True if nobody else holds the buffers, or views of them: Python counts who holds an object."""
+        """True if nothing else refers to the buffers or to views of them, by Python's reference counts."""
         return all(sys.getrefcount(a) <= _OWN for a in self._buffers())
 
     def append(self, rows: Rows) -> int:
@@ -130,7 +134,7 @@ class EventLog:
         return list(self.at(index))
 
     def at(self, index: Array) -> SelectionView:
-        """As `columns`, gathered when they are asked for, whatever becomes of the log until then."""
+        """`columns`, gathered when they are read, even if the log has changed by then."""
         return SelectionView(
             [Column(t, v, m) for t, v, m in zip(self.types, self._values, self._null, strict=True)], index
         )
@@ -154,14 +158,14 @@ class EventLog:
         return self._values[i]
 
     def nulls(self, i: int) -> Array:
-        """Which values of attribute `i` are null, by position, for compiled loops that may make some."""
+        """Null mask of attribute `i`, by position, for compiled loops that may set nulls."""
         mask = self._null[i]
         if mask is None:
             mask = self._null[i] = np.zeros(self.capacity, np.bool_)
         return mask
 
     def null_mask(self, i: int) -> Array | None:
-        """The null mask of attribute `i`, by position; None where nothing is null."""
+        """The null mask of attribute `i`, by position; None if nothing is null."""
         return self._null[i]
 
     def assign(self, i: int, positions: Array, column: Column) -> None:
@@ -199,7 +203,7 @@ class EventLog:
         return self.bytes_from(0)
 
     def bytes_from(self, low: int) -> int:
-        """As `bytes`, where events before `low` are held no more."""
+        """`bytes` without the events before `low`."""
         return (self.end - low) * self.row_bytes
 
     @property
@@ -258,7 +262,7 @@ class EventLog:
 
 
 def rows_of(state: dict[str, Any]) -> Rows:
-    """The events of a log's state. What it does not have of them nobody asks for."""
+    """The events of a log's state. Parts that the state lacks are never read; they are filled with zeros."""
     n = state["n"] if "n" in state else len(state["ts"])
     ts, zeros = state["ts"], np.zeros(n, np.int64)
     return Rows(state["columns"], zeros if ts is None else ts, zeros, zeros, None, state["part"])

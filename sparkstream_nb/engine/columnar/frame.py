@@ -17,9 +17,9 @@ EventTime = Callable[[EventRef], Column]
 class LazyRows:
     """Rows without their columns (see `Rows`), and `resolve`, which gives the column that a reference names.
 
-    `event_time` gives the timestamps of whole events, where there are several in a row. `window_ops` and
-    `resets_per_chunk` are those of the rows, `places` the position of each attribute among their columns (None: they
-    are the same).
+    `event_time` gives the timestamps of whole events, if there are several in a row. `window_ops` and
+    `resets_per_chunk` are as in the rows, `places` the position of each attribute among their columns (None: they are
+    the same).
     """
 
     ts: Array

@@ -45,8 +45,9 @@ _LATE = 64
 
 @kernel
 def _in_turn(codes: Array, known: int, first: Array) -> int:
-    """How many codes are not below `known`, if they come in their order: `known`, and so on; else -1. The rows of their
-    first ones go into `first`. A block of rows is looked through only where one of it is new."""
+    """Number of codes that are not below `known`, if new codes appear in order: `known`, `known + 1` and so on; else
+    -1. The row of each one's first occurrence goes into `first`. A block of rows is searched only if it has a new code.
+    """
     fresh = 0
     for begin in range(0, len(codes), _LATE):
         end = min(begin + _LATE, len(codes))
@@ -71,9 +72,9 @@ def _hash_ids(
     begin: int, values: Array, slots: Array, numbers: Array, next_id: int, lines: Array, out: Array, first: Array,
     fresh: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Ids of values from `begin` on through a table whose numbers are ids, with `_ID`; stops where that is to grow.
-    Goes by blocks, as `string_dictionary._encode`; half of `lines` has room for one. Returns (values done, new ids so
-    far).
+    """Ids of values from `begin` on through a table whose numbers are ids, with `_ID`; stops when the table has to
+    grow. Works by blocks, as `string_dictionary._encode`; half of `lines` has room for one. Returns (values done, new
+    ids so far).
     """
     last = np.uint64(len(slots) - 1)
     most = keys_for(len(slots))
@@ -92,7 +93,7 @@ def _hash_ids(
         stop = np.uint64(min(begun, end))
         shift = side - i
         while True:
-            while i < stop:  # what is known
+            while i < stop:  # rows with known groups
                 known = found(slots, lines[i + shift], last, values[i], _ID, _ID)
                 if known >= _ID:
                     break
@@ -143,7 +144,7 @@ class IdTable:
 
 
 def _codes(column: Column, strings: StringPool) -> Array:
-    """Codes of texts, those of null as of the text 'null'."""
+    """Codes of texts; nulls get the code of the text 'null'."""
     if column.null is None:
         return column.values
     out: Array = np.where(column.null, np.int32(strings.code("null")), column.values)
@@ -167,7 +168,7 @@ def key_numbers(column: Column, strings: StringPool) -> Array:
 
 
 _HALF = 33
-"""Bits of a pair's right half: those of an int, and one for null."""
+"""Bits of a pair's right half: an int, and one bit for null."""
 
 
 @kernel

@@ -54,8 +54,9 @@ def walk_order(hashes: Sequence[int], most: int) -> list[int]:
 
 
 def concurrent_order(spreads: Sequence[int], most: int) -> list[int]:
-    """`walk_order` of a `ConcurrentHashMap`, by spread hashes: it grows with the key that fills three quarters, and
-    of a bucket what does not end it comes out reversed (`ConcurrentHashMap.transfer`)."""
+    """`walk_order` of a `ConcurrentHashMap`, by spread hashes: it grows with the key that fills three quarters, and the
+    part of a bucket that does not end it is reversed (`ConcurrentHashMap.transfer`).
+    """
     buckets, size = [list[int]() for _ in range(16)], 16
     for i, h in enumerate(spreads):
         buckets[h & (size - 1)].append(i)

@@ -42,7 +42,7 @@ _njit: Any = cast(Any, njit)(cache=True, error_model="numpy", no_cfunc_wrapper=T
 
 _INLINED: dict[Any, ast.FunctionDef] = {}
 _DIGESTS: dict[Any, str] = {}
-"""Of every compiled loop (`_digest`)."""
+"""Digests of all compiled loops (`_digest`)."""
 
 
 def ask_for(builder: Any, pointer: Any) -> None:
@@ -138,7 +138,7 @@ otherwise likes to make of `one if condition else other`. For conditions that no
 
 
 def _vector(context: Any, builder: Any, type: Any, array: Any, at: Any, lanes: int) -> Any:
-    """So many elements from an LLVM index on, as a vector that may lie anywhere."""
+    """A vector of `lanes` elements from an LLVM index on, at any alignment."""
     make: Any = arrayobj.make_array
     data = make(type)(context, builder, array).data
     place = builder.bitcast(builder.gep(data, [at]), ir.VectorType(data.type.pointee, lanes).as_pointer())
@@ -167,8 +167,9 @@ def _number_of_five(context: Any, array: Any, index: Any, key: Any) -> Any:
 
 
 number_of_five = cast(Callable[[Any, Any, Any], Any], intrinsic(_number_of_five))
-"""`number_of_five(array, at, key)` in a compiled loop: at `at` stand five keys (uint64) and then the numbers of each
-(uint32) and a 0; the number of the first that is `key`, or 0 if none is."""
+"""`number_of_five(array, at, key)` in a compiled loop: at `at` are five keys (uint64), then the number of each (uint32)
+and a 0; the number of the first that is `key`, or 0 if none is.
+"""
 
 
 def _eight(relation: str) -> Callable[..., Any]:
@@ -202,26 +203,28 @@ ones_above = cast(Callable[[Any], Any], intrinsic(_ones_above))
 """`ones_above(bits)` in a compiled loop: of eight bits, how many are set from the last on without one that is not."""
 
 AHEAD = 128
-"""How many rows ahead loops ask for what they will need."""
+"""Number of rows ahead that loops prefetch."""
 
 FAR = 1 << 13
-"""From so many words of state on, some may be in no cache near the processor, so that it pays to ask for them ahead."""
+"""Number of words of state from which some may be in no near cache, so that prefetching pays."""
 
 
 def cache_folder() -> Path:
-    """Where numba keeps the compiled loops of this folder's modules: in `NUMBA_CACHE_DIR` if that is set, else beside
-    the modules, else, where nothing can be written there, in the user's cache folder."""
+    """The folder of numba's compiled loops for this folder's modules: `NUMBA_CACHE_DIR` if that is set, else beside
+    the modules, else, if that is not writable, the user's cache folder.
+    """
     return Path(_njit(prepare).stats.cache_path)
 
 
 def digests() -> frozenset[str]:
-    """Those of the loops that this process has, as the names of their files in numba's cache have them."""
+    """Digests of the loops of this process, as they appear in the names of numba's cache files."""
     return frozenset(_DIGESTS.values())
 
 
 def forget_others(kept: Collection[str]) -> None:
-    """Removes what numba has kept of loops with other digests than those `kept`, which earlier versions of the package
-    left, for this version of Python."""
+    """Remove numba's files of loops with other digests than those `kept`, which earlier versions of the package
+    left, for this version of Python.
+    """
     of_loop = re.compile(rf"_([0-9a-f]{{16}})-\d+\.py{sys.version_info.major}{sys.version_info.minor}\.")
     for folder in {Path(loop.stats.cache_path) for loop in _DIGESTS}:
         for file in folder.glob("*.nb[ic]"):
@@ -275,9 +278,10 @@ def kernel(function: Callable[..., object], **fixed: bool | int) -> Callable[...
 
 @dataclass(frozen=True)
 class _InlinedLoop:
-    """A loop with the helpers inlined: its `code` (None where it has none and is the function itself) and its `digest`
-    (`_digest`). `known`: what the helpers' bodies name in their own modules, as module and name there, by names of the
-    loop's own. `used`: what its digest says of constants and other compiled loops, by name."""
+    """A loop with the helpers inlined: its `code` (None if it is the function itself) and its `digest` (`_digest`).
+    `known`: the globals that the helpers' bodies use, as module and name there, by the loop's own names. `used`: the
+    digest's text for constants and other compiled loops, by name.
+    """
 
     code: CodeType | None
     digest: str
@@ -285,7 +289,7 @@ class _InlinedLoop:
     used: Mapping[str, str]
 
     def names_for(self, function: Callable[..., object]) -> dict[str, Any]:
-        """What its names mean. Raises AttributeError or KeyError where something is not there any more."""
+        """Globals for the loop's names. Raises AttributeError or KeyError if something no longer exists."""
         return {**function.__globals__, **{own: getattr(sys.modules[m], n) for own, (m, n) in self.known.items()}}
 
 
@@ -307,10 +311,10 @@ def _inline_loop(function: Callable[..., object], fixed: Mapping[str, bool | int
 def _digest(
     node: ast.FunctionDef, known: Mapping[str, Any], origins: Mapping[str, tuple[str, str]]
 ) -> tuple[str, Mapping[str, tuple[str, str]], Mapping[str, str]]:
-    """Of all that a compiled loop was made of: its source with the helpers in it, constants, other compiled loops; and
-    the latter two by name.
+    """Digest of the inputs of a compiled loop: its source with the helpers in it, constants and other compiled loops;
+    the latter two also by name.
 
-    numba's cache looks only at the file that the loop stands in, so that the loop's name must tell the rest.
+    numba's cache looks only at the file that contains the loop, so the loop's name must carry the rest.
     """
     names = sorted({n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & known.keys())
     used = {name: said for name in names if (said := _describe_value(known[name])) is not None}
@@ -319,7 +323,7 @@ def _digest(
 
 
 def _describe_value(value: Any) -> str | None:
-    """What a digest says of a constant, or of another compiled loop; None of anything else."""
+    """Text for a digest of a constant or of another compiled loop; None for anything else."""
     if isinstance(value, int | float | str | tuple | np.generic):
         return repr(value)
     return _DIGESTS.get(value) if isinstance(value, Hashable) else None
@@ -328,12 +332,13 @@ def _describe_value(value: Any) -> str | None:
 _ENGINE = Path(__file__).parents[1]
 
 
-# Inlining takes a process some 0.7 s, and is the same in each. What came of it is kept beside what numba compiled.
+# Inlining takes a process some 0.7 s, and is the same in each. The result is kept beside numba's compiled loops.
 
 
 @cache
 def _kept_folder() -> Path:
-    """The folder of what was made of this version of the sources; those of others go when it is made."""
+    """The folder of inlined loops for this version of the sources; creating it removes the folders of other versions.
+    """
     here = _ENGINE
     files = sorted((str(f.relative_to(here)), f.stat().st_mtime_ns, f.stat().st_size) for f in here.rglob("*.py"))
     key = hashlib.sha256(repr([str(here), sys.version, files]).encode()).hexdigest()[:16]
@@ -357,7 +362,7 @@ def _place(function: Callable[..., object], fixed: Mapping[str, bool | int]) -> 
 
 
 def _read(kept: Path, function: Callable[..., object]) -> _InlinedLoop | None:
-    """What is kept of a loop; None where that is nothing, or was made of other constants or loops."""
+    """Read a loop from its file; None if there is none, or if it was built with other constants or loops."""
     try:
         code, digest, known, used = marshal.loads(kept.read_bytes())
         made = _InlinedLoop(code, digest, known, used)
@@ -401,7 +406,7 @@ class _Inliner(ast.NodeTransformer):
         self.names = names
         self.count = 0
         self.known: dict[str, Any] = {}
-        """What the helpers' bodies name in their own modules, by names of this module's own."""
+        """Globals that the helpers' bodies use in their own modules, by names in this module."""
         self.origins: dict[str, tuple[str, str]] = {}
         """The module and the name there of each."""
 

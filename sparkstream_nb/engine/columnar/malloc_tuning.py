@@ -15,7 +15,7 @@ _ARRAY, _KEPT = 1 << 28, 1 << 29
 
 @functools.cache
 def keep_freed_memory() -> None:
-    """Tells the C library not to give memory back to the system between batches, where it can be told.
+    """Configure the C library not to give memory back to the system between batches, if possible.
 
     Pages that were given back are cleared by the system when they are asked for again, which costs more than most
     operators do with them.

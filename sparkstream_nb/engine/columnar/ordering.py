@@ -18,7 +18,7 @@ _BLOCK = 16
 """Rows that are sorted by insertion."""
 
 _FEW = 64
-"""As many rows of a chunk as are found without sorting the chunk."""
+"""Number of a chunk's first rows that are found without sorting the chunk."""
 
 _ALL = 2**62
 _NO_KIND = np.zeros(0, np.int8)
@@ -44,8 +44,9 @@ def _insert(keys: Array, row: int, begin: int, end: int, order: Array) -> None:
 
 @kernel
 def _sort(keys: Array, starts: Array, most: int, order: Array, spare: Array) -> None:
-    """Sorts the rows of each run by the columns of `keys`, one before the other; equal ones stay as they are. Where
-    `most` is less than `_FEW`, only so many of a run are sure to be there, in front."""
+    """Sorts the rows of each run by the columns of `keys`, one before the other; equal ones stay as they are. If `most`
+    is less than `_FEW`, only the first `most` rows of a run are sure to be in order.
+    """
     n = keys.shape[1]
     for r in range(len(starts)):
         a = starts[r]
@@ -168,7 +169,7 @@ def _distinct(codes: Array, size: int) -> tuple[Array, Array]:
     """The different codes below `size`, and the place of each row's among them."""
     if size > 8 * len(codes):
         return np.unique(codes, return_inverse=True)
-    place = np.zeros(size + 1, np.int64)  # the last is that of -1
+    place = np.zeros(size + 1, np.int64)  # the last place is for -1
     place[codes] = 1
     used = np.flatnonzero(place)
     place[used] = np.arange(len(used))

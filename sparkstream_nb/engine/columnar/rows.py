@@ -1,9 +1,9 @@
 """Rows: events inside a node, as columns, with their order keys, types and partition instances.
 
 Order. Siddhi pushes one event through everything it causes before it takes the next one. Every row therefore has a
-`root`, an order key: the input step that caused it, and whether a timer or the step's own event did:
-`step << ROOT_BITS | phase`, where the phase of a timer is the number of its scheduler and that of the event is
-`EVENT_PHASE`. Roots never decrease within one `Rows`.
+`root`, an order key: the input step that caused it, and whether a timer or the step's own event did: `step << ROOT_BITS
+| phase`, where the phase of a timer is the number of its scheduler and the phase of the event is `EVENT_PHASE`. Roots
+never decrease within one `Rows`.
 
 Chunks. The rows that a window, a batch send or a timer emits at once are one chunk and stay one downstream; `chunk`
 numbers them, never decreasing within one `Rows`. Siddhi's `ComplexEventChunk`.
@@ -26,14 +26,15 @@ ROOT_BITS = 16
 EVENT_PHASE = (1 << ROOT_BITS) - 1
 
 BEFORE_ALL = -(2**63)
-"""Where a clock stands that drives nothing out (ms)."""
+"""A clock (ms) before all events, at which nothing expires."""
 
 CURRENT, EXPIRED, TIMER, RESET = 0, 1, 2, 3
 """Kinds of row, Siddhi's `ComplexEvent.Type`."""
 
 ENTER, LEAVE = 4, 5
-"""Kinds of row that no query sees: the event enters or leaves what a join finds in the window, at this place among the
-others. Only windows that are looked into put them out."""
+"""Kinds of row that no query sees: the event enters or leaves the window's contents as a join sees them, at this place
+among the others. Only windows that joins look into emit them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,9 +285,9 @@ def _ticks(times: Array, clock: int, now: Array, moved: Array) -> int:
 class Clock:
     """The app's clock over the steps of one `step` call.
 
-    `now[i]` is the clock (ms) after step `base + i`: the highest timestamp so far. `moved[i]` tells whether the
-    step may fire timers: Siddhi's `setCurrentTimestamp` does so when the step's time is not older than the clock.
-    An operator run may fire timers at the steps `first` ≤ i < `last` (empty while an event is being pushed).
+    `now[i]` is the clock (ms) after step `base + i`: the highest timestamp so far. `moved[i]`: the step may fire
+    timers: Siddhi's `setCurrentTimestamp` does so when the step's time is not older than the clock. An operator run may
+    fire timers at the steps `first` ≤ i < `last` (empty while an event is being pushed).
     """
 
     base: int
@@ -308,7 +309,7 @@ class Clock:
 
     @staticmethod
     def over(times: Array, now: int, base: int) -> tuple[Clock, int]:
-        """The clock over steps that move it to `times` (int64 ms), and where it stands after them; `now` before."""
+        """The clock over steps that move it to `times` (int64 ms), and its time after them; `now` before."""
         times = writable(np.ascontiguousarray(times, np.int64))
         if len(times) and times[0] >= now and not np.any(times[1:] < times[:-1]):
             return Clock(base, times, np.ones(len(times), np.bool_), 0, len(times)), int(times[-1])

@@ -18,7 +18,7 @@ from .jit import inlined, kernel, load64, prefetch
 
 _ONES, _LOW = np.uint64(2**64 - 1), np.uint64(2**32 - 1)
 _CODES, _WORDS = np.uint64(1 << 28), np.uint64(1 << 30)
-"""So many texts, and words of an arena."""
+"""Maximum number of texts, and of words of an arena."""
 _LONG, _NULL = np.uint64(3 << 30), np.uint64(10 << 60)
 """The tags of longer texts, and, in a block of rows, of null, which no number has."""
 _KEYS, _FOUND = np.uint64(2 * BLOCK), np.uint64(4 * BLOCK)
@@ -31,7 +31,7 @@ _NO_MASK = np.zeros(0, np.bool_)
 
 @inlined
 def _hash(data: Array, at: Any, n: Any) -> Any:
-    """Of the `n` bytes from byte `at`, more than a word."""
+    """Hash of the `n` bytes from byte `at`; `n` is more than a word."""
     h: Any = np.uint64(n)
     last: Any = n - 8
     for k in range(0, n, 8):
@@ -88,8 +88,9 @@ def _settle(
     begin: Any, end: Any, rows: Array, offsets: Array, data: Array, low: int, slots: Array, last: Any, arena: Array,
     shift: Any, asked: Array,
 ) -> None:  # fmt: skip
-    """Puts the codes of a block of rows into `asked`, `_FOUND` behind; `_CODES` or more where the text is not found at
-    once. What the arena has of the longer ones is asked for before the first of them is compared."""
+    """Puts the codes of a block of rows into `asked`, `_FOUND` behind; `_CODES` or more if the text is not found at
+    once. The arena's words of the longer texts are prefetched before the first of them is compared.
+    """
     for i in range(begin, end):
         line = asked[i + shift]
         tag = line >> np.uint64(32)
@@ -123,10 +124,10 @@ def _encode(
     long they are go into `fresh`.
 
     A text of up to a word has itself as key, and as number its code, with its length plus one as tag. A longer one has
-    a hash as key, and as number the place in the arena where its code, its length and its words stand. Rows go by
-    blocks: first all lines of one are asked for, and what is known of its rows goes into half of `asked`, and then the
-    rows of the block before it are looked for. Loops of so little each are taken on by a processor before the last row
-    is done. Where longer texts are among them, codes are looked for in a loop before (`_settle`).
+    a hash as key, and as number the place of its code, its length and its words in the arena. Rows go by
+    blocks: first all lines of one block are prefetched and its rows' keys go into half of `asked`, then the rows of the
+    block before are looked up. A processor overlaps rows of such short loops. If longer texts are among them, a loop
+    before looks up the codes (`_settle`).
 
     Stops where the tables have no room. Returns (rows done, texts known, words of the arena used, new texts).
     """
@@ -276,8 +277,9 @@ def string_array(ends: Array, data: Array, null: Mask | None = None) -> pa.Array
 
 @kernel
 def _add(begin: int, texts: Array, data: Array, n: int, ends: Array, out: Array) -> int:
-    """Texts from `begin` on, each given by where it begins in `data` and how long it is, go behind the `n` of `out`.
-    Stops where there is no room; returns the texts done."""
+    """Append the texts from `begin` on, each given by its start in `data` and its length, to the `n` texts of `out`.
+    Stops when there is no room; returns the texts done.
+    """
     most = min(len(out), _MOST_BYTES)
     for i in range(begin, len(texts)):
         at, to, size = np.uint64(texts[i, 0]), np.int64(ends[n]), texts[i, 1]

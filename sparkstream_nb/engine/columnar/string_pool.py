@@ -73,7 +73,7 @@ class StringPool:
         return np.fromiter((self._code(t, known) for t in texts), np.int32, len(texts))
 
     def _code(self, text: str | None, texts: list[str]) -> int:
-        """As `code`; `texts` are all there are."""
+        """`code`, where `texts` is the full list of the pool's texts."""
         if text is None:
             return -1
         found = self._codes.get(text)
@@ -100,7 +100,7 @@ class StringPool:
         return out
 
     def _in_arrow(self) -> None:
-        """Brings Arrow's form up to what came from Python."""
+        """Add the texts that came from Python to the Arrow form."""
         if len(self._arrow) < len(self._texts):
             added = self._texts[len(self._arrow) :]
             self._table.encode(pa.array([t.encode("utf-8", "surrogatepass") for t in added], pa.binary()))
@@ -112,7 +112,7 @@ class StringPool:
             self._arrow.extend(texts, np.frombuffer(b"".join(written), np.uint8))
 
     def track_buffers(self) -> tuple[Tracked, Tracked] | None:
-        """All strings by code as they are saved: where each ends (from the second offset on), and the bytes. None where
+        """All strings by code as they are saved: where each ends (from the second offset on), and the bytes. None if
         Arrow's form lacks one."""
         self._in_arrow()
         return None if self.halves else self._arrow.track_buffers()
@@ -123,7 +123,7 @@ class StringPool:
         return len(self) >= self._look_at
 
     def note_use(self, used: int) -> None:
-        """So many strings are used."""
+        """Note that this number of strings is used."""
         self._look_at, self.stale = 2 * len(self), 2 * used < len(self)
 
     def decode(self, codes: Array) -> list[str | None]:

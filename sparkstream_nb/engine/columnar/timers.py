@@ -24,13 +24,16 @@ from .rows import EVENT_PHASE, ROOT_BITS
 
 FREE, HEAP, SPARE, BUCKETS, HELD, TURN, MAP = range(7)
 """Places in `Timers.meta`: the head of the free list, the size of the heap, the length of the free list; of Siddhi's
-map the buckets, the keys in it, and how many came in ever; then each part's number among those, 0: it is not in it.
+map the buckets, the keys in it, and the number that ever came in; then each part's number among those, 0: it is not in
+it.
 
-In the free list, `next` is one more than the place that follows; 0, where nothing ever was: it is the place behind."""
+In the free list, `next` is one more than the place that follows; 0, where nothing ever was: it is the place behind.
+"""
 
 TICK, AT, READY, TIME, ROOT, NOW, BUSY = range(7)
-"""Places in a cursor of `next_due`: the step it stands at, its place in the due parts and their number (-1: not
-looked up), then the time, root, clock and part of the timer that it found last."""
+"""Places in a cursor of `next_due`: its present step, its place in the due parts and their number (-1: not
+looked up), then the time, root, clock and part of the timer that it found last.
+"""
 
 NEVER = np.int64(2**63 - 1)
 """A root after all others: the limit of `next_due` when no row is left."""
@@ -128,8 +131,8 @@ def pop_time(part: int, qnext: Array, qhead: Array, qtail: Array, meta: Array) -
 def due_parts(now: int, heap: Array, first: Array, hashes: Array, meta: Array, out: Array) -> int:
     """Moves the parts that run at `now` from the heap to `out`, in order; returns how many.
 
-    Of several with the same first time only the first in the map runs; the others stay. `hashes` are those of the
-    parts' keys, as the map uses them.
+    Of several with the same first time only the first in the map runs; the others stay. `hashes` are the hashes of the
+    parts' keys that the map uses.
     """
     taken = 0
     while meta[HEAP] > 0 and first[heap[0]] <= now:
@@ -212,7 +215,9 @@ def next_due(
 @inlined
 def step_before(root: Any, scheduler: int, base: int) -> Any:
     """The last step (from `base`) whose timers come before a row with this root. One that a timer of an earlier
-    scheduler put out comes before this scheduler's turn of its step, in which what the row schedules may be due."""
+    scheduler emitted comes before this scheduler's turn of its step, in which a timer that the row schedules may be
+    due.
+    """
     return (root >> _BITS) - base - (1 if root & EVENT_PHASE < scheduler else 0)
 
 
@@ -263,7 +268,7 @@ def _forget(
 
 
 def earliest(times: Iterable[int | None]) -> int | None:
-    """The least of some times, of which None are never; None where all are."""
+    """The least of some times, of which None are never; None if all are."""
     return min((t for t in times if t is not None), default=None)
 
 
@@ -299,12 +304,13 @@ class Timers:
         return self.time, self.next, self.head, self.tail, self.heap, self.first, self.due, self.meta
 
     def hashes(self, hashes: Array | None) -> Array:
-        """The instances' hashes (`Instances.hashes`); zeros where there are no partitions."""
+        """The instances' hashes (`Instances.hashes`); zeros without partitions."""
         return self._hashes if hashes is None else hashes
 
     def next_due(self, of: Array | None = None, not_before: Array | None = None) -> int | None:
-        """The first scheduled time (ms), of the instances in the mask `of` where it is given; None if there is none. A
-        time of an instance counts as `not_before` its own, where given. Both have a place for each instance."""
+        """The first scheduled time (ms), of the instances in the mask `of` if it is given; None if there is none. An
+        instance's time counts as at least its `not_before`, if given. Both have a place for each instance.
+        """
         parts = self.heap[: self.meta[HEAP]]
         if of is not None:
             parts = parts[of[parts]]
@@ -314,7 +320,7 @@ class Timers:
         return int((times if not_before is None else np.maximum(times, not_before[parts])).min())
 
     def forget(self, parts: Array) -> None:
-        """Drops what is scheduled for these instances."""
+        """Drop the times scheduled for these instances."""
         _forget(parts[parts < len(self.head)], *self.arrays)
 
     def state(self) -> dict[str, Any]:

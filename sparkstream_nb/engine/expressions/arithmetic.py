@@ -24,12 +24,12 @@ def is_constant(values: Array) -> bool:
 
 
 def is_constant_column(column: Column) -> bool:
-    """As `is_constant`, of a column; lazy columns are not."""
+    """`is_constant` for a column; lazy columns are not constant."""
     return type(column) is Column and is_constant(column.values)
 
 
 def as_type(values: Array, type: Type) -> Array:
-    """Numbers in the dtype of `type`; no copy where they have it, constants stay constants."""
+    """Numbers in the dtype of `type`; not copied if they have it, constants stay constants."""
     dtype = DTYPES[type]
     if values.dtype == dtype:
         return values
@@ -71,7 +71,9 @@ def _chosen(mask: Mask, yes: Array, no: Array, out: Array) -> None:
 
 
 _MANY = 4096
-"""Below it a loop is not worth compiling. numpy's `where` branches, and guesses wrong for half of what is random."""
+"""Number of rows below which a loop is not worth compiling. numpy's `where` branches, and mispredicts half of random
+data.
+"""
 _WORDS = {1: np.int8, 4: np.int32, 8: np.int64}
 
 
@@ -102,7 +104,8 @@ def _divide(x: Array, y: Array) -> Array:
 @kernel
 def _remainders(x: Array, y: Array, out: Array) -> None:
     """`fmod` of doubles. The quotient, cut to a whole number, is right or one too many, as its rounding may cross a
-    whole number only upwards; what remains is a double either way, so that it is found without rounding."""
+    whole number only upwards; the remainder is a double either way, so that it is computed without rounding.
+    """
     last = len(y) - 1
     for i in range(len(x)):
         a, b = x[i], y[min(i, last)]
@@ -129,7 +132,7 @@ def _remainder(x: Array, y: Array) -> Array:
 
 
 def _divisor(y: Array) -> Any:
-    """The positive number that `y` repeats, by which numpy divides integers fast; None where it is not one."""
+    """The positive number that `y` repeats, by which numpy divides integers fast; else None."""
     return y[0] if is_constant(y) and len(y) and y[0] > 0 else None
 
 

@@ -1,8 +1,8 @@
 """Compiles expressions to bytecode for a stack machine, which compiled loops interpret.
 
-The rules are those of `expressions.evaluate`: an operator computes in the type that the plan gives it, nulls go through
-arithmetic, a comparison with null is false (`!=`: true), `and` and `or` skip their right side where the left decides.
-As in Siddhi, an aggregator takes an event when it is evaluated; a skipped one does not.
+The rules are the same as in `expressions.evaluate`: an operator computes in the type that the plan gives it, nulls go
+through arithmetic, a comparison with null is false (`!=`: true), `and` and `or` skip their right side if the left
+decides. As in Siddhi, an aggregator takes an event when it is evaluated; a skipped one does not.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _COMPARE = {"==": EQ, "!=": NE, "<": LT, "<=": LE, ">": GT, ">=": GE}
 _TYPES = {Type.INT: INT, Type.LONG: WORD, Type.FLOAT: FLOAT, Type.DOUBLE: REAL}
 REALS = (Type.FLOAT, Type.DOUBLE)
 TRUE, FALSE, FAILED = 1, 0, 2
-"""What a condition says. Only one that is evaluated in Python (`expression.Condition`) may fail."""
+"""Results of a condition. Only a condition that is evaluated in Python (`expression.Condition`) may fail."""
 
 
 @kernel

@@ -64,7 +64,7 @@ def month_length(year: int, month: int) -> int:
 
 @dataclass(frozen=True)
 class Weeks:
-    """How a place counts weeks: `first` day (0 = Sunday) and the least number of days in a year's first week."""
+    """A locale's week numbering: `first` day (0 = Sunday) and the least number of days in a year's first week."""
 
     first: int
     least: int
@@ -108,7 +108,7 @@ _WEEKS = {
 
 
 def weeks_of(locale: str | None) -> Weeks:
-    """The weeks of a locale such as `fr_FR`. Raises Failure if the string is not a locale."""
+    """The weeks of a locale such as `fr_FR`. Raises RowFailure if the string is not a locale."""
     if locale is None:
         return SUNDAY
     parts = locale.split("_")
@@ -136,7 +136,7 @@ _SHORT = {
 
 @lru_cache(maxsize=256)
 def zone(name: str) -> datetime.tzinfo:
-    """The zone of `ZoneId.of(name, SHORT_IDS)`. Raises Failure for an unknown zone."""
+    """The zone of `ZoneId.of(name, SHORT_IDS)`. Raises RowFailure for an unknown zone."""
     name = _SHORT.get(name, name)
     offset = name
     for prefix in ("UTC", "GMT", "UT"):

@@ -1,4 +1,4 @@
-"""Checks of what functions answer, and of what they fail with."""
+"""Checks of the results and the errors of functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_SHOWN = 300
 
 
 def check_text(length: int, limits: Limits) -> None:
-    """Raises Failure for a text of so many characters that would be too long."""
+    """Raise RowFailure if a text of `length` characters would be too long."""
     if length > limits.characters:
         raise RowFailure(f"a text of {length:,} characters is too long: {limits.characters:,} are the most")
 
@@ -48,7 +48,7 @@ def _check_depth(value: Any, most: int) -> None:
 
 
 def reason_of(error: Exception) -> str:
-    """What an event's error says, as far as a person would read it."""
+    """Reason for an event's error, cut to a readable length."""
     text = str(error).splitlines()[0] if str(error) else ""
     if isinstance(error, RecursionError):
         text = "nested too deep"

@@ -27,7 +27,7 @@ WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "S
 _NUMBERS = frozenset("yMdDhHkKmsSFwW")
 _LETTERS = _NUMBERS | frozenset("EaGzZ")
 
-# Zone names that are read; those of the same sound follow Java's English names.
+# Zone names that are read; names that sound the same follow Java's English names.
 _ZONES = {
     "UTC": "UTC", "GMT": "UTC", "Coordinated Universal Time": "UTC", "Greenwich Mean Time": "UTC",
     "EST": "America/New_York", "EDT": "America/New_York", "CST": "America/Chicago", "CDT": "America/Chicago",
@@ -58,7 +58,7 @@ class FormatPart:
 
 @lru_cache(maxsize=512)
 def parts_of(pattern: str) -> tuple[FormatPart, ...]:
-    """Splits a pattern into parts. Raises Failure for a letter that has no meaning."""
+    """Splits a pattern into parts. Raises RowFailure for a letter that has no meaning."""
     out: list[FormatPart] = []
     for match in re.finditer(r"''|'((?:[^']|'')*)'|(([a-zA-Z])\3*)|([^a-zA-Z'])|'", pattern):
         quoted, run, letter, other = match.groups()
@@ -199,7 +199,7 @@ def _words(letter: str) -> str:
 
 
 def parse_instant(text: str, pattern: str) -> int:
-    """Parses an instant (ms). Raises Failure if the string does not start with the pattern."""
+    """Parses an instant (ms). Raises RowFailure if the string does not start with the pattern."""
     reader, fields = _reader(pattern)
     match = reader.match(text)
     if match is None:
@@ -309,7 +309,7 @@ _LIMITS = {
 def parse_local(text: str, pattern: str) -> int:
     """A local time (ms) as `LocalDateTime.parse` with `DateTimeFormatter.ofPattern` reads it: strict, the whole text.
 
-    Raises Failure if the string does not match.
+    Raises RowFailure if the string does not match.
     """
     out = []
     parts = parts_of(pattern)

@@ -71,7 +71,8 @@ def _number(codes: Array, shift: int, number: Array, known: int, first: Array, o
 
 def number_codes(codes: Array, shift: int, number: Array, known: int = 0) -> tuple[Array, Array]:
     """(the first row of each code that has no number, each row's number). `number` holds the numbers of codes + shift,
-    of which so many are `known`, the others -1, and gets those that it lacks."""
+    -1 for codes without one; `known` is the count of numbered ones. Missing numbers are added.
+    """
     first, out = np.empty(min(len(number), len(codes)), np.int64), np.empty(len(codes), np.int64)
     return first[: _number(codes, shift, number, known, first, out)], out
 
@@ -93,7 +94,7 @@ def _compact(keys: Array, size: int) -> tuple[Array, int]:
 
 
 def _codes(column: Column, strings: StringPool) -> tuple[Array, int]:
-    """int64 codes 0 ≤ c < size that tell the values of a column apart, null among them."""
+    """int64 codes 0 ≤ c < size that distinguish the values of a column, null among them."""
     values = column.values
     if column.type is Type.STRING:
         return values.astype(np.int64) + 1, len(strings) + 1

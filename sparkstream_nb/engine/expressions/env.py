@@ -73,7 +73,8 @@ Evaluator = Callable[[Env], Column]
 @dataclass(frozen=True)
 class Context:
     """The compile-time context: the app's own functions by name, a random number generator, the wall clock (ms), the
-    time zone of cron expressions, what one event may ask for."""
+    time zone of cron expressions, the limits of one event.
+    """
 
     scripts: Mapping[str, Script] = field(default_factory=dict)
     random: np.random.Generator = field(default_factory=np.random.default_rng)

@@ -1,9 +1,9 @@
 """Compiles plan expressions to functions over columns.
 
-`compile_expr` walks the tree once; the result runs numpy operations only. The semantics are those of Siddhi's
+`compile_expr` walks the tree once; the result runs numpy operations only. The semantics follow Siddhi's
 `ExpressionParser` and its executors: an operator computes in the type that the plan gives it, arithmetic propagates
-nulls, a comparison with null is false (`!=`: true), `and` and `or` take null for false and skip their right side where
-the left decides, `not` of null is true, and a function of type bool answers false for null.
+nulls, a comparison with null is false (`!=`: true), `and` and `or` take null for false and skip their right side if the
+left decides, `not` of null is true, and a function of type bool answers false for null.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def compile_expr(expr: Expr, context: Context | None = None) -> Evaluator:
 
 
 def compile_condition(expr: Expr, context: Context | None = None) -> Callable[[Env], Mask]:
-    """As `compile_expr` for a condition: rows that are true and did not fail; null is false."""
+    """`compile_expr` for a condition: rows that are true and did not fail; null is false."""
     evaluate = compile_expr(expr, context)
 
     def condition(env: Env) -> Mask:
@@ -73,7 +73,7 @@ def _build(expr: Expr, context: Context) -> Evaluator:
 
 
 def _build_as(expr: Expr, wanted: Type, context: Context) -> Evaluator:
-    """`expr` as numbers of type `wanted`, converted at compile time where it is a constant.
+    """`expr` as numbers of type `wanted`, converted at compile time if it is a constant.
 
     An object counts as the number it holds, as Siddhi's executors cast to `java.lang.Number` when they run.
     """

@@ -77,7 +77,7 @@ def _eight(number: Any) -> Any:
 
 @inlined
 def _size(number: Any) -> Any:
-    """How many digits a number below 10**8 has. Without a branch, which no processor could guess."""
+    """Number of digits of a number below 10**8, without branches, which no processor could predict."""
     x = np.int64(number)
     few = 1 + (x >= 10) + (x >= 100) + (x >= 1000)
     return few + (x >= 10_000) + (x >= 100_000) + (x >= 1_000_000) + (x >= 10_000_000)
@@ -128,12 +128,12 @@ def _write_whole(values: Array, null: Mask, ends: Array, data: Array, left: Mask
 
 @kernel
 def _write(values: Array, null: Mask, tens: Array, powers: Array, ends: Array, data: Array, left: Mask) -> None:
-    """The texts of doubles, one after the other; those that are no numbers or nearly 0 stay `left`. `tens` are powers
+    """The texts of doubles, one after the other; NaN, infinite and nearly zero ones stay `left`. `tens` are powers
     of ten, `powers` are `POWERS`.
 
-    Most are numbers of at most 15 digits, with few behind the point. Such a number is the only one of so many digits
-    that reads as its double: without the zeros at its end it is the shortest. It is whole digits by a power of ten,
-    which both are doubles: their quotient is what reading it gives. How many places the last number had is tried first.
+    Most are numbers of at most 15 digits, with few behind the point. No other number with that many digits parses to
+    the same double, so without trailing zeros it is the shortest. It is an integer divided by a power of ten, both of
+    them doubles, and their quotient is the parsed value. The last number's count of decimal places is tried first.
     """
     at = np.int64(0)
     digits = np.empty(24, np.uint8)
@@ -276,7 +276,7 @@ def number_texts(column: Column) -> pa.Array:
 
 @kernel
 def _write_bits(values: Array, bits: int, ends: Array, data: Array) -> None:
-    """The texts of numbers (uint64), a digit for so many bits."""
+    """Texts of numbers (uint64), one digit for each `bits` bits."""
     at = np.int64(0)
     for i in range(len(values)):
         v = np.uint64(values[i])

@@ -79,7 +79,7 @@ def _first_of(year: Any, month: Any) -> Any:
 
 @kernel
 def _add_months(instants: Array, months: Array, first: int, last: int, left: Mask, out: Array) -> None:
-    """Instants so many months later; the day stays, or is the month's last."""
+    """Add months to instants; the day stays, or becomes the month's last."""
     for i in range(len(instants)):
         t = instants[i]
         if left[i] or t < first or t >= last:
@@ -179,8 +179,9 @@ _NUMBERS = {
 
 
 class _FormatProgram:
-    """What `_format` writes, one after the other: `ops`, each with how many digits at least, or with the first of its
-    words."""
+    """Instructions of `_format`, in order: `ops`, each with the least number of digits or the index of the first of its
+    words.
+    """
 
     def __init__(self, parts: Sequence[FormatPart]) -> None:
         """Raises KeyError for a letter that it does not know."""

@@ -1,8 +1,8 @@
 """Java's regular expressions (`java.util.regex`, JDK 17) on the `regex` package.
 
-Patterns are translated to the package's dialect and cached. A pattern may come with an event: its size, and what its
-repetitions make of it, are limited before it is compiled, and matching has a time limit, so that a pattern that asks
-for too much fails its row only.
+Patterns are translated to the package's dialect and cached. A pattern may come with an event: its size, also after
+expanding repetitions, is limited before it is compiled, and matching has a time limit, so that a pattern that asks for
+too much fails its row only.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _CLASSES: Mapping[str, str] = {
     "LD": r"\p{L}\p{Nd}",
     "all": r"\x00-\U0010FFFF",
 }
-# What a backslash and a letter mean, as the inside of a character class.
+# Meaning of a backslash and a letter, as the inside of a character class.
 _ESCAPES: Mapping[str, str] = {
     "d": "0-9",
     "w": "a-zA-Z0-9_",
@@ -92,7 +92,7 @@ class _Translator:
         self.flags = [frozenset[str]()]
         self.pieces = [0]
         self.last = 0
-        """The pieces of what was read last."""
+        """The pieces read last."""
 
     def make_failure(self, why: str) -> RowFailure:
         return RowFailure(f"{self.named} {why}")
@@ -159,7 +159,7 @@ class _Translator:
         return f"{{{match[0]}"
 
     def piece(self, c: str) -> str:
-        """What one character, or an escape or a class that it begins, is in the other dialect."""
+        """Translation of one character, or of the escape or class that it begins, to the other dialect."""
         if c == "\\":
             return self.caseless(self.escape())
         if c == "[":
@@ -255,7 +255,7 @@ class _Translator:
         return body
 
     def set_escape(self, c: str) -> str:
-        """An escape as it stands inside a class."""
+        """An escape in its form inside a class."""
         if c in _SIMPLE:
             return _SIMPLE[c]
         if c in _ESCAPES:
@@ -387,14 +387,15 @@ def _compile_pattern(pattern: str) -> tuple[Any, int]:
         raise
     except RecursionError:
         raise translator.make_failure("is nested too deep") from None
-    except Exception as e:  # what the package cannot compile, it says in several ways
+    except Exception as e:  # the package reports patterns that it cannot compile in several ways
         raise translator.make_failure(f"is not a regular expression: {getattr(e, 'msg', e)}") from None
     return compiled, 400 + len(pattern) + len(translated) + translator.pieces[0]
 
 
 def compile_java(pattern: str) -> Any:
-    """The compiled pattern. Raises Failure where Java raises PatternSyntaxException, and for what asks for too much:
-    more than `MOST_CHARACTERS`, `MOST_PIECES` or `MOST_NESTED`."""
+    """The compiled pattern. Raises RowFailure if Java raises PatternSyntaxException, and for patterns over the limits:
+    `MOST_CHARACTERS`, `MOST_PIECES` or `MOST_NESTED`.
+    """
     return _COMPILED.of(pattern)
 
 
@@ -450,7 +451,7 @@ def replace(source: str, pattern: str, replacement: str, count: int = 0) -> str:
 
 
 def split(source: str, pattern: str) -> list[str]:
-    """`String.split`: empty texts at the end are dropped, and none stands before a match of no width at the start."""
+    """`String.split`: empty texts at the end are dropped, and there is none before a match of no width at the start."""
     compiled = compile_java(pattern)
 
     def cut(timeout: float) -> list[str]:

@@ -73,7 +73,7 @@ _BRACKET_SLICE = re.compile(r"\[\s*(-?\d+)?\s*:\s*(-?\d+)?\s*\]")
 
 @lru_cache(maxsize=512)
 def compile_path(path: str) -> tuple[Part, ...]:
-    """The parts of a path. Raises Failure where it is not one."""
+    """The parts of a path. Raises RowFailure for text that is not a path."""
     text = path.strip()
     if not text.startswith(("$", "@")):
         text = "$." + text
@@ -133,7 +133,7 @@ def _parts(text: str, path: str) -> tuple[Part, ...]:
 
 
 def _find_closing(text: str, start: int) -> int:
-    """Where the parenthesis opened at `start` closes; -1 if it does not."""
+    """Position of the parenthesis that closes the one at `start`; -1 if it is not closed."""
     depth, quote = 0, ""
     for i in range(start, len(text)):
         c = text[i]

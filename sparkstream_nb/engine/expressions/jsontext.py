@@ -199,7 +199,7 @@ def _gson_text(text: str) -> str:
 
 
 def write_gson(value: Any) -> str:
-    """`Gson.toJson` with nulls kept. Raises Failure for a number that is not finite."""
+    """`Gson.toJson` with nulls kept. Raises RowFailure for a number that is not finite."""
     if value is None or isinstance(value, Null):
         return "null"
     if isinstance(value, str):

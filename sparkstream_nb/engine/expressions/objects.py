@@ -40,7 +40,7 @@ NULL = Null()
 
 
 def java_hash(value: Any) -> int:
-    """`hashCode` of a boxed value; 0 for null and for what has no hash of its own in Java."""
+    """`hashCode` of a boxed value; 0 for null and for values without a hash of their own in Java."""
     kind = type_of(value)
     if kind is Type.STRING:
         return string_hash(value)

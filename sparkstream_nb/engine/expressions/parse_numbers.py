@@ -72,7 +72,7 @@ _PLAIN, _ODD = 1, 2
 
 @kernel
 def _read_integers(offsets: Array, data: Array, out: Array, left: Mask) -> None:
-    """As `_read`, the integers of texts that are up to 18 digits, with a sign or without."""
+    """`_read` for integers: texts of up to 18 digits, with or without a sign."""
     low = np.int64(offsets[0])
     for i in range(len(out)):
         k, end = np.int64(offsets[i]) - low, np.int64(offsets[i + 1]) - low

@@ -32,8 +32,9 @@ def plain_regex(pattern: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def never_empty(pattern: str) -> bool:
-    """True if it is one that is a row of signs and classes, none of which can be told to repeat but greedily, and no
-    match is empty: then matches end where they do in Java too."""
+    """True if RE2 and Java agree on match ends: a sequence of literals and classes with greedy quantifiers only, which
+    never matches the empty string.
+    """
     signs = _read(pattern)
     if signs is None or any(kind in ("begin", "end", "other", "edge") or lazy for kind, _, lazy in signs):
         return False

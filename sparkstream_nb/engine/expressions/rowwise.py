@@ -30,7 +30,7 @@ Builder = Callable[[Call, Sequence[Evaluator], Context], Evaluator]
 """Creates the evaluator of a call from the call (types and constants) and the evaluators of its arguments."""
 
 Plain = Callable[..., Any]
-"""A function on Python values, None for null; answers None for null; raises `Failure` to fail the row."""
+"""A function on Python values, None for null; answers None for null; raises `RowFailure` to fail the row."""
 
 Whole = Callable[[Sequence[Column], StringPool], tuple[Column, Mask | None] | None]
 """The same function over whole columns: its results, and the rows that it leaves to the plain form (None: no row).
@@ -47,7 +47,7 @@ def rowwise(function: Plain, whole: Callable[[Call], Whole | None] | None = None
 
 
 def rowwise_typed(make: Callable[[Call], Plain], whole: Callable[[Call], Whole | None] | None = None) -> Builder:
-    """As `rowwise`, for a function that depends on the types or constants of the call."""
+    """`rowwise` for a function that depends on the types or constants of the call."""
 
     def build(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
         function, type = within(context.limits, make(call)), call.type
@@ -62,7 +62,7 @@ def rowwise_typed(make: Callable[[Call], Plain], whole: Callable[[Call], Whole |
 
 
 def _whole_within(limits: Limits, whole: Whole | None) -> Whole | None:
-    """`whole`, which leaves the rows whose text would be too long to the plain form: that says what is wrong."""
+    """`whole`, leaving rows whose text would be too long to the plain form, which raises the error."""
     if whole is None:
         return None
 
@@ -81,7 +81,7 @@ def _whole_within(limits: Limits, whole: Whole | None) -> Whole | None:
 
 
 def rowwise_boxed(function: Plain, whole: Callable[[Call], Whole | None] | None = None) -> Builder:
-    """As `rowwise`, for a function over objects: longs and floats arrive boxed (`Long`, `Float`)."""
+    """`rowwise` for a function over objects: longs and floats arrive boxed (`Long`, `Float`)."""
     return rowwise_typed(lambda call: box_arguments(function, call), whole)
 
 
@@ -193,8 +193,9 @@ def _put(column: Column, rows: Mask, others: Column, strings: StringPool) -> Col
 
 
 class _Answers:
-    """What a function of one text, and of constants besides, has answered: one answer for each text of the node that it
-    was asked about. `which` of its arguments is the text."""
+    """Cache of the results of a function of one text and constants: one result for each text of the node that was
+    passed. `which` of its arguments is the text.
+    """
 
     def __init__(self, which: int) -> None:
         self.which = which

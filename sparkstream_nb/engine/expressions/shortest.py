@@ -1,6 +1,6 @@
 """The shortest decimal that parses to a double, as in Java since JDK 19.
 
-After Raffaello Giulietti, "The Schubfach way to render doubles" (2020): names are those of the paper. The result is the
+After Raffaello Giulietti, "The Schubfach way to render doubles" (2020): names follow the paper. The result is the
 nearest of the shortest decimals that round to the double.
 """
 

@@ -18,8 +18,9 @@ _NO_CODES = np.zeros(0, np.int32)
 
 @kernel
 def _place(offsets: Array, codes: Array, base: int, begins: Array, sizes: Array) -> Any:
-    """Where the text of each row begins and how long it is, from the offsets of texts that begin at `base`, of which
-    row i has number `codes[i]` (none: -1), or i where there are no codes. Answers the length of all."""
+    """Find the start and length of each row's text, from the offsets of texts that begin at `base`. Row i has text
+    `codes[i]` (-1: none), or i without codes. Returns the total length.
+    """
     shift = base - np.int64(offsets[0])
     total = np.int64(0)
     for i in range(len(begins)):
@@ -35,7 +36,8 @@ def _place(offsets: Array, codes: Array, base: int, begins: Array, sizes: Array)
 @kernel
 def _lay(data: Array, begins: Array, sizes: Array, ends: Array, out: Array) -> None:
     """Copies the texts of each row, one after the other, and notes where each row ends. Eight bytes are copied at once:
-    what is written behind a text's end is written again, or is behind the last end."""
+    bytes behind a text's end are overwritten later, or lie behind the last end.
+    """
     at = np.int64(0)
     for i in range(len(ends) - 1):
         for p in range(len(begins)):

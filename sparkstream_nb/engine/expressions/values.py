@@ -169,7 +169,7 @@ _HEX = re.compile(r"([+-]?)(0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[
 
 
 def parse_integer(text: str, low: int, high: int) -> int | None:
-    """`Integer.parseInt`/`Long.parseLong` within `low`..`high`; None where Java raises NumberFormatException."""
+    """`Integer.parseInt`/`Long.parseLong` within `low`..`high`; None if Java raises NumberFormatException."""
     if not _INTEGER.fullmatch(text) or len(text) > MOST_DIGITS:
         return None
     value = int(text)

@@ -21,8 +21,9 @@ _GONE, _LOST = 0, -1
 """Places of events that the contents do not hold. A lost one was looked at and will not expire."""
 
 _NEXT, _PREV, _KEY, _ALIVE, _CELL = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3), 4
-"""What is known of a position, as int32 that lie side by side: its neighbours among those of its key, its key, and
-whether it is held."""
+"""Fields of a position's cell, int32 side by side: the neighbours among the positions of its key, its key, and whether
+it is held.
+"""
 
 _HEAD, _TAIL = np.uint64(0), np.uint64(1)
 
@@ -35,15 +36,14 @@ def _lookup(
 ) -> tuple[int, int]:  # fmt: skip
     """Runs the ops from `at` on until the pair buffer is full; returns (next op, pairs made).
 
-    Rows up to kind `last` make pairs. No `part` at all: there is one instance. `slot` is a row's event in the places of
+    Rows up to kind `last` make pairs. No `part` at all: there is one instance. `slot` is the place of a row's event on
     its side, -1 where it changes no contents, -2 - slot for a row of a window that `loses` events. An entering row
-    takes the next position of its side's log (`fill`).
-    `resume[0]` is the content at which an interrupted lookup goes on, 0 for none. `probed`, unless it is empty, gets
-    the positions of leaving rows whose contents were looked into since they came: those before `seen`, by side and
-    instance, which is how far the contents went at the last lookup.
+    takes the next position of its side's log (`fill`). `resume[0]` is the content at which an interrupted lookup
+    resumes, 0 for none. `probed`, unless it is empty, gets the positions of leaving rows whose contents were looked
+    into since they came: positions before `seen`, the end of the contents at the last lookup by side and instance.
 
-    Places, `ends` and neighbours are positions plus one, 0 for none; `cells` are by these too, and those of 0 are
-    written to where there is no neighbour.
+    Places, `ends` and neighbours are positions plus one, 0 for none; `cells` are indexed by these too, and cell 0 is
+    written to if there is no neighbour.
     """
     pairs = 0
     for i in range(at, len(side)):
@@ -182,8 +182,8 @@ class Contents:
     ) -> Iterator[tuple[Array, Array]]:  # fmt: skip
         """Inserts, removes and probes the rows of all sides, in order; yields (op, position found) block by block.
 
-        The arguments are `_lookup`'s; `keys` and `parts` say how many join keys and partition instances there are. The
-        rows that enter were added before. `kind` of a row that is of no account any more becomes LEAVE.
+        The arguments are `_lookup`'s; `keys` and `parts` are the numbers of join keys and partition instances. The
+        rows that enter were added before. `kind` of a row that no longer counts becomes LEAVE.
         """
         room = 1 + max(max(log.capacity, log.end) for log in self.logs)
         self._cells = _longer(self._cells, room, 1 + int(self._fill.max()))
@@ -209,7 +209,7 @@ class Contents:
         return np.flatnonzero(self._cells[side, 1 : self.logs[side].end + 1, _ALIVE])
 
     def slots(self, side: int, serial: Array) -> Array:
-        """Serial numbers as slots, with room for them. Numbers below 0 are those of rows that change no contents."""
+        """Slots of serial numbers, with room for them. Rows that change no contents have numbers below 0."""
         if len(serial) == 0:
             return serial
         low = int(serial.min())

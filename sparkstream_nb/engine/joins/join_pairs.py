@@ -21,8 +21,9 @@ NO_PART = np.empty(0, np.int64)
 def _gather(
     op: Array, place: Array, side: Array, row: Array, s: int, own: Array, held: Array, fill: int, out: Array
 ) -> None:
-    """Values of side `s` in pairs: of the rows that look, of what they found, or `fill` where there is neither. Without
-    a branch on which, so that `own` and `held` must hold something."""
+    """Values of side `s` in pairs: from the rows that look, from the rows found, or `fill` if neither. Branch-free, so
+    `own` and `held` must not be empty.
+    """
     for k in range(len(op)):
         o = np.uint64(op[k])
         p = place[k]
@@ -39,8 +40,9 @@ def _merge(
     right_first: bool, root0: Array, ts0: Array, kind0: Array, chunk0: Array, root1: Array, ts1: Array, kind1: Array,
     chunk1: Array, side: Array, row: Array, root: Array, ts: Array, kind: Array, group: Array,
 ) -> None:  # fmt: skip
-    """The rows of both sides by root; `group` numbers what lies together of one side and chunk. No `kind` at all: all
-    are CURRENT."""
+    """The rows of both sides by root; `group` numbers the runs of rows of one side and chunk. No `kind` at all: all
+    are CURRENT.
+    """
     i = 0
     j = 0
     g = -1
@@ -83,7 +85,7 @@ class Ops:
     `group`, which numbers the stretches of one side and chunk."""
 
     def __init__(self, left: Rows, right: Rows, right_first: bool) -> None:
-        """`right_first`: of rows of one root those of the right side come first."""
+        """`right_first`: among rows of one root, rows of the right side come first."""
         self.sides = (left, right)
         n = len(left) + len(right)
         self.side, self.kinds = np.empty(n, np.int8), np.empty(n, np.int8)
@@ -103,7 +105,7 @@ class Ops:
         return out
 
     def parts(self) -> Array:
-        """The instance of each op; empty where there is but one."""
+        """The instance of each op; empty if there is only one."""
         left, right = self.sides
         if left.part is None and right.part is None:
             return NO_PART
@@ -139,7 +141,7 @@ class Pairs:
         return out
 
     def resolve(self, ref: Ref | EventRef) -> Column:
-        """The column that a reference names; for a whole event a BOOL column that is null where there is none."""
+        """The column that a reference names; for a whole event a BOOL column, null where the event is missing."""
         s = ref.slot
         if isinstance(ref, EventRef):
             return Column(Type.BOOL, np.ones(len(self.op), np.bool_), self._find_unmatched(s))

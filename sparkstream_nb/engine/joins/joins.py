@@ -119,7 +119,7 @@ class JoinOp:
             self.schedulers += steps.schedulers
             self.steps.append(steps)
         self.inputs = tuple(dict.fromkeys(x.source.id for s, x in enumerate(self.sides) if s not in self.lookups))
-        self.right_first = False  # whether of rows of one root those of the right side come first
+        self.right_first = False  # whether rows of the right side come first among rows of one root
         self.self_join = len(self.inputs) == 1 and not self.lookups
         self.triggers = np.array(join.triggers, np.bool_)
         if self.self_join and join.left.source.kind == "window":
@@ -143,7 +143,7 @@ class JoinOp:
         self._group = np.empty(0, np.int64)
         windows = [None if s is None else s.window for s in self.steps]
         self._stamps = [None if w is None else w.stamps for w in windows]
-        """The kind of rows to which a side's window gives the time at which they come out, if it does."""
+        """The kind of rows that a side's window stamps with the time at which they are emitted, if it does."""
         self._loses = np.array([stamps == CURRENT for stamps in self._stamps])
         self.looked: tuple[str, ...] = ()
         """The named windows that the last run looked into."""
@@ -151,7 +151,7 @@ class JoinOp:
     # ------------------------------------------------------------------------------------------------------ running
 
     def passing_rows(self, stream: str, rows: Rows, clock: Clock) -> Mask:
-        """Which rows of an input pass the first filters of a side (`InputSteps.passing_rows`)."""
+        """Mask of the rows of an input that pass the first filters of a side (`InputSteps.passing_rows`)."""
         out = np.zeros(len(rows), np.bool_)
         for side, steps in zip(self.sides, self.steps, strict=True):
             if steps is not None and side.source.id == stream:
@@ -174,7 +174,7 @@ class JoinOp:
         return self._with_windows(outs[0], outs[1], clock)
 
     def next_due(self) -> int | None:
-        """The earliest time (ms) at which the clock alone can bring out a joined row; None where no time does."""
+        """The earliest time (ms) at which the clock alone can bring out a joined row; None if no time does."""
         return earliest(s.next_due() for s in self.steps if s is not None)
 
     def event_by_event(
@@ -211,7 +211,7 @@ class JoinOp:
             return steps.pick_columns(rows)
         n = len(rows)
         serial = np.arange(self._serial[s], self._serial[s] + n, dtype=np.int64)
-        if not self.lookups:  # nobody looks an event up by it
+        if not self.lookups:  # no lookup uses it
             self._serial[s] += n
         out = steps.run(rows, clock, Column(Type.LONG, serial))
         if steps.window is not None or self._last == CURRENT:
@@ -219,7 +219,7 @@ class JoinOp:
         return self._empty_window(out, clock)
 
     def _empty_window(self, rows: Rows, clock: Clock) -> Rows:
-        """A side without a window: every event comes, expires where that is wanted, and resets
+        """A side without a window: every event comes, expires if that is wanted, and resets
         (`EmptyWindowProcessor`).
         """
         n, k = len(rows), 3 if self.wants_expired else 2
@@ -269,7 +269,7 @@ class JoinOp:
         )  # fmt: skip
 
     def _with_windows(self, left: Rows, right: Rows, clock: Clock) -> LazyRows:
-        # In a window's self-join both sides look into the same window, which holds the event before anybody is told.
+        # In a window's self-join both sides look into the same window, which holds the event before either is notified.
         named_self = self.self_join and self.sides[0].source.kind == "window"
         ops = Ops(left, right, self.right_first or named_self)
         side, kinds = ops.side, ops.kinds
@@ -312,7 +312,7 @@ class JoinOp:
         return Pairs(ops, self._contents, self._attrs, op, place)
 
     def _add_entering(self, s: int, rows: Rows) -> Array:
-        """Adds what enters a side's contents; returns the rows' slots there."""
+        """Add entering rows to a side's contents; returns their slots there."""
         if not self._holds(s):
             return np.full(len(rows), -1, np.int64)
         fresh = rows.take(entering_rows(rows))
@@ -322,7 +322,7 @@ class JoinOp:
         return self._contents.slots(s, rows.columns[-1].values)
 
     def _rank_pairs(self, side: Array, op: Array, place: Array) -> tuple[Array, Array]:
-        """The pairs in the order in which the windows hold what was found."""
+        """The pairs in the order in which the windows hold the matched rows."""
         held = self._contents
         if not any(len(r) for r in held.rank):
             return op, place
@@ -335,14 +335,15 @@ class JoinOp:
         return op[by], place[by]
 
     def _keep_times(self, frame: LazyRows, side: Array, kinds: Array, probed: Array) -> None:
-        """Rows of a batch window that was looked into keep their own time: Siddhi's stamping loop goes on from where
-        the lookup left the queue's cursor (`while (expiredEventQueue.hasNext())` without a reset)."""
+        """Rows of a batch window that was looked into keep their own time: Siddhi's stamping loop continues from the
+        position where the lookup left the queue's cursor (`while (expiredEventQueue.hasNext())` without a reset).
+        """
         op = frame.chunk
         for s in (0, 1):
             stamps = self._stamps[s]
             if stamps is None:
                 continue
-            # What comes out of a queue of current events left the contents just before.
+            # Events that leave a queue of current events left the contents just before.
             at = op if stamps == EXPIRED else op - 1
             late = np.flatnonzero((probed[at] >= 0) & (side[op] == s) & (side[at] == s) & (kinds[op] == stamps))
             if len(late):
@@ -371,11 +372,11 @@ class JoinOp:
         return np.flatnonzero(mask)
 
     def _outer(self, s: int) -> bool:
-        """True if a row of side `s` without a match comes out with nulls."""
+        """True if a row of side `s` without a match is emitted with nulls."""
         return self.join.kind == "full outer" or self.join.kind == ("left outer" if s == 0 else "right outer")
 
     def _frame(self, ops: Ops, op: Array, place: Array) -> LazyRows:
-        """Matches, the rows that match nothing where the join is outer on their side, and RESET rows, by op."""
+        """Matches, the rows that match nothing if the join is outer on their side, and RESET rows, by op."""
         side, kinds = ops.side, ops.kinds
         extra = np.empty(0, np.int64)
         if self._last == EXPIRED:
@@ -442,7 +443,7 @@ class JoinOp:
             return found(lambda at: lookup.column(ref.attr, at), ref.type)
 
         def found(of: Callable[[Array], Column], type: Type) -> Column:
-            """What `of` says of the positions that were found, null where there are none."""
+            """Column `of` at the matched positions, null for rows without a match."""
             if not none.any():
                 return of(place)
             column = concat([of(place[~none]), Column.all_null(type, 1)])
@@ -463,7 +464,7 @@ class JoinOp:
     # -------------------------------------------------------------------------------------------------------- state
 
     def forget(self, parts: Array) -> None:
-        """Drops what both sides hold for these partition instances, and their join keys."""
+        """Drop the state of both sides for these partition instances, and their join keys."""
         for steps in self.steps:
             if steps is not None:
                 steps.forget(parts)
@@ -524,7 +525,7 @@ class JoinOp:
 
 
 def _as(column: Column, type: Type) -> Column:
-    """A column in the common type of an equality. Zeros of either sign are one key; what is no number is like null."""
+    """A column in the common type of an equality. Zeros of either sign are one key; NaN is like null."""
     values, null = column.values, column.null
     if column.type is not type and type is not Type.STRING:
         values = values.astype(DTYPES[type])

@@ -47,7 +47,7 @@ class AggregationLookup:
         other = join.left if slot == 1 else join.right
         self.range_from = len(other.schema) - len(nodes.RANGE)
         self.ranges: list[Column] = []
-        """Of the rows of the last `find`, where their ranges begin and end."""
+        """Starts and ends of the ranges, for the rows of the last `find`."""
 
     def find(self, env: Env, roots: Array) -> tuple[Array, Array]:
         n = len(roots)

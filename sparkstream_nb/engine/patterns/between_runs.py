@@ -51,9 +51,10 @@ from .pointers import call2, call3, call5, entry, header, pool
 
 @entry
 def candidates(address: int, p: int, out: Any) -> int:
-    """The cells that processor `p` will look at for the current event; their verdicts are cleared. With an index these
-    are those of one bucket, and where Python's conditions stand last those that pass the others. `out` has room for a
-    whole list."""
+    """The cells that processor `p` will look at for the current event; their verdicts are cleared. With an index only
+    the cells of one bucket are taken, and if Python's conditions come last only cells that pass the others. `out` has
+    room for a whole list.
+    """
     X = header(address)
     P, L, N = pool(X, XP), pool(X, XL), pool(X, XN)
     i = X[AT]

@@ -2,10 +2,10 @@
 
 A program is a sequence of int64 codes. Conditions joined by `and` follow one another, each ended by an assertion, so
 that the first false one ends the program; of conditions joined by `or` the first true one jumps over the others. The
-rules are those of Siddhi's executors: an operator computes in the type that the plan gives it, division by zero is
-null, comparing with null is false (`!=`: true), null is false for `and`, `or` and an assertion, `not` of null is true.
-A value whose evaluation failed (`FAILURE` in the log) makes every expression that uses it fail, and in the end the
-event (`FAILED`).
+rules follow Siddhi's executors: an operator computes in the type that the plan gives it, division by zero is null,
+comparing with null is false (`!=`: true), null is false for `and`, `or` and an assertion, `not` of null is true. A
+value whose evaluation failed (`FAILURE` in the log) makes every expression that uses it fail, and in the end the event
+(`FAILED`).
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def interpret_filter(X: Words, p: int, e: int, g: int, cell: int, q: int) -> int
             V[s - 1] = N[s - 1]
             N[s - 1] &= FAILURE
             q += 1
-        else:  # what the first decides does not depend on the second
+        else:  # if the first one decides, the second is not evaluated
             s -= 1
             a = 1 if N[s - 1] == 0 and V[s - 1] != 0 else 0
             if N[s - 1] != FAILURE and a == (op == AND):

@@ -69,7 +69,7 @@ class GrowingColumn:
         return self.n * (self._values.itemsize + 1)
 
     def save_state(self, values: Blocks, null: Blocks) -> dict[str, Any]:
-        """All rows, saved by change; what is known of both arrays as they were saved is given."""
+        """All rows, saved by change; `values` and `null` are the saved blocks of the two arrays."""
         rows: Column = Column(self.type, self._values[: self.n])
         if self.type is not Type.OBJECT:
             rows = Column(self.type, Tracked.of(values, 0, rows.values))  # type: ignore[arg-type]
@@ -82,7 +82,7 @@ class GrowingColumn:
 
 
 Key = tuple[int, int, int]
-"""What a kept column is: stream, processor (-1 for an attribute of the stream itself), attribute."""
+"""Key of a kept column: stream, processor (-1 for an attribute of the stream itself), attribute."""
 
 
 class PatternLog:
@@ -119,7 +119,7 @@ class PatternLog:
             self._write(i, slice(0, FIRST), column)
 
     def _known(self, what: Any, itemsize: int) -> Blocks:
-        """What is known of one of the arrays as it was saved."""
+        """Saved blocks of one of the arrays."""
         if what not in self._blocks:
             self._blocks[what] = Blocks(itemsize)
         return self._blocks[what]
@@ -143,7 +143,7 @@ class PatternLog:
     ) -> int:
         """Adds events in their order; returns the number of the first.
 
-        `times`, `stream`: int64[n], int[n]. `places[s]`: where the rows of stream s stand among them (None: all of
+        `times`, `stream`: int64[n], int[n]. `places[s]`: positions of the rows of stream s among them (None: all of
         them, in order), `counts[s]` how many; `derived` by number of the derived column and `kept` by key, over the
         rows of their stream; `failed` by number marks the values that could not be computed.
         """
@@ -164,7 +164,7 @@ class PatternLog:
                     self.row[at] = np.arange(self.stored[s], self.stored[s] + count)
                     self.stored[s] += count
             for i, d in enumerate(self.derived):
-                if d.expr.type is Type.STRING:  # codes are saved, those of other streams' events as well
+                if d.expr.type is Type.STRING:  # codes are saved, also of other streams' events
                     self.words[i, base:end] = -1
         for i, column in derived.items():
             place = places[self.derived[i].stream]
@@ -204,7 +204,7 @@ class PatternLog:
         return new
 
     def save_state(self) -> dict[str, Any]:
-        """All that is in the log, also what partials do not refer to, saved by change."""
+        """The whole log, including events that partials do not refer to, saved by change."""
         n = self.n
 
         def track_array(what: Any, array: Array) -> Tracked:

@@ -121,9 +121,10 @@ from .process import NONE_LEFT, start_again
 from .processors import has_room, has_room_for_event, init, is_blank_start, keep_blank_start
 
 DONE, NEED_ROOM, NEED_MUCH, NEED_ROWS, NEED_EVENTS, NEED_VERDICTS, NEED_CLOCK, NEED_REPORT = range(8)
-"""How `run` comes back: finished; or memory for partials, for `NEEDED` of them, for matches, for their events; or
-verdicts on the cells of a list by a filter that only Python can evaluate; or timers up to `LIMIT` (`timed.run_timed`);
-or a report of the event at `AT`, which failed in a filter. After any but the first call it again."""
+"""Return codes of `run`: finished; or it needs memory for partials, for `NEEDED` of them, for matches, for their
+events; or verdicts on the cells of a list by a filter that only Python can evaluate; or timers up to `LIMIT`
+(`timed.run_timed`); or a report of the event at `AT`, which failed in a filter. After any but the first, call it again.
+"""
 
 
 @unit
@@ -207,7 +208,7 @@ def _is_idle(X: Words, l0: int, stream: int, i: int, t: int) -> bool:
 
 @compiled
 def _stabilize(X: Words, l0: int, stream: int, t: int) -> None:
-    """`stabilizeStates`: before an event, what has run out goes and what was new waits."""
+    """`stabilizeStates`: before an event, expired partials go and new ones become pending."""
     P = pool(X, XP)
     if X[WITHIN] >= 0:
         for p in range(X[NP]):
@@ -249,7 +250,7 @@ def _update(X: Words, l0: int, p: int) -> None:
 
 @compiled
 def _write_slots(X: Words, r: int, e: int) -> bool:
-    """Writes the events of a partial into match `r`; False where there is no room for those of its chains."""
+    """Write the events of a partial into match `r`; False if there is no room for the events of its chains."""
     if X[CHAINS] != 0:
         return call2(X[F_WRITE], X, r, e) != 0
     E, out, o = pool(X, XE), pool(X, XO), O_SLOTS * X[O_CAP] + r
@@ -295,8 +296,9 @@ def _mark(X: Words, r: int, expired: int) -> None:
 
 @compiled
 def emit(X: Words, root: int, part: int, hold: bool, several: bool) -> int:
-    """Writes what was given to the selector as matches. `hold`: `_settle` comes later, if any of them may change until
-    then; `several`: they go on as one chunk."""
+    """Writes the partials given to the selector as matches. `hold`: `_settle` comes later, if any of them may change
+    until then; `several`: they continue as one chunk.
+    """
     R, E, out, cap = pool(X, XR), pool(X, XE), pool(X, XO), X[O_CAP]
     while X[EMITTED] < X[R_N]:
         r = X[O_N]
@@ -331,7 +333,7 @@ def emit(X: Words, root: int, part: int, hold: bool, several: bool) -> int:
 
 @called
 def _discard(X: Words) -> None:
-    """Drops what was given to a selector that the stream's receiver does not know."""
+    """Drop the partials given to a selector that the stream's receiver does not know."""
     R, E = pool(X, XR), pool(X, XE)
     for i in range(X[R_N]):
         E[R[i] + E_GIVEN] = 0
@@ -353,10 +355,10 @@ def _abandon(X: Words) -> None:
 
 @called
 def _settle(X: Words, several: bool) -> int:
-    """Ends a chunk. Siddhi sends on what it made when all of its events are through all states, and what it sends are
-    the partials themselves, which may have changed since they were selected: their times and kinds are those of the
-    end. Where several states read the stream, values were selected at once, and those of a partial's last match count;
-    else they too are of the end, and a partial is sent once."""
+    """Finish a chunk. Siddhi emits the live partials (`StateEvent`) after all events of the chunk have passed all
+    states, so times and types are read here, not at selection. If several states read the stream, values were selected
+    at once, and the values of a partial's last match count; else they too are read here, and a partial is emitted once.
+    """
     E, out, cap = pool(X, XE), pool(X, XO), X[O_CAP]
     if not several and X[CHAINS] > 0:  # room first, so that this can be done again
         more = X[HELD] * X[EVENTS]
@@ -454,8 +456,9 @@ def timers_wait(X: Words, root: int) -> int:
 
 @compiled
 def _ask_ahead(X: Words, i: int) -> None:
-    """Asks for what the instances of later rows hold: first for their lists, then for the first entries of these, then
-    for those entries' partials."""
+    """Prefetch the state of later rows' instances: first their lists, then the first entries of these, then the
+    entries' partials.
+    """
     L, N, E, part_of = pool(X, XL), pool(X, XN), pool(X, XE), pool(X, I_PART)
     size = L_SIZE * X[NP]
     far, near, next_ = part_of[i + AHEAD] * size, part_of[i + AHEAD // 2] * size, part_of[i + AHEAD // 4] * size

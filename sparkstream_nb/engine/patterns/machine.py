@@ -112,7 +112,7 @@ def widen(X: Words, lp: int, e: int) -> None:
 
 @called
 def reset_times(X: Words, lp: int) -> None:
-    """Of an empty new list."""
+    """Set the times of an empty new list."""
     L = pool(X, XL)
     L[lp + LOW] = -FAR
     L[lp + HIGH] = FAR

@@ -1,9 +1,9 @@
 """Compiles the plan's tree of states to the processors of the machine, connected as in Siddhi.
 
-The rules are those of `StateInputStreamParser` and the `InnerStateRuntime` classes: which processor follows which,
-which one restarts an `every`, in which order states are reset, updated and initialised, and what a stream's receiver
-calls. Processors are numbered as Siddhi numbers state ids: in the order of the text, but the right side of `and` and
-`or` before the left, and an absent side always on the left.
+The rules follow `StateInputStreamParser` and the `InnerStateRuntime` classes: which processor follows which, which one
+restarts an `every`, in which order states are reset, updated and initialised, and the calls of a stream's receiver.
+Processors are numbered as Siddhi numbers state ids: in the order of the text, but the right side of `and` and `or`
+before the left, and an absent side always on the left.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Processor:
 
 @dataclass(slots=True)
 class _Runtime:
-    """What Siddhi calls an `InnerStateRuntime`: processors in the order in which each operation reaches them."""
+    """Siddhi's `InnerStateRuntime`: processors in the order in which each operation reaches them."""
 
     first: int
     last: int

@@ -9,8 +9,8 @@ compiled function takes one pointer instead of a dozen array descriptors: calls 
 | `P` processors | static description of a state, see `Processor fields` |
 | `L` lists | per partition instance and processor: its pending and new lists, flags, last scheduled time |
 | `E` partials | Siddhi's `StateEvent`: timestamp, references held, type, one word per state |
-| `N` cells | an entry of a list: partial, neighbours, neighbours in its index bucket, and a value: what an event must
-  exceed for the entry to be of interest, or the verdict of a filter that was evaluated outside |
+| `N` cells | an entry of a list: partial, neighbours, neighbours in its index bucket, and a value: a bound that an
+event must exceed for the entry to matter, or the verdict of a filter that was evaluated outside |
 | `C` chain cells | one event of a counted state; the head also holds the last cell and the length |
 | `T` timer cells | a scheduled time |
 | `H` schedulers | one per absent state: its instances by the first of their times, see `Fields of H` |
@@ -34,8 +34,9 @@ NONE, FALSE, TRUE = np.int64(0), np.bool_(False), np.bool_(True)
 """Typed constants for arguments: numba would compile a function again for each literal type."""
 
 FAILURE = 2
-"""In place of 1: of a null mark of the log, the value could not be computed; of a verdict or of what columns say of an
-event, a filter failed."""
+"""In place of 1: of a null mark of the log, the value could not be computed; of a verdict or of an event's columns, a
+filter failed.
+"""
 
 # Kinds of processor.
 STREAM, COUNT, LOGICAL, ABSENT, ABSENT_LOGICAL = 0, 1, 2, 3, 4
@@ -75,10 +76,10 @@ C_SIZE = 6
 B_HEAD, B_TAIL, B_BOUND = range(3)
 B_SIZE = 4
 
-# Columns of `O`, each `O_CAP` long. `O_TIME` and `O_KIND` are those of the partial when it was selected, `O_SENT_TIME`
-# and `O_SENT_KIND` when its chunk was sent on. `O_GROUP` is the number of the first match that goes on in the same
-# chunk. `O_PARTIAL` is the partial until then, and afterwards the number of its last match in the chunk. Then per state
-# the event (or the offset in `D`), and, where a state is counted, per state the number of events.
+# Columns of `O`, each `O_CAP` long. `O_TIME` and `O_KIND` are the partial's when it was selected, `O_SENT_TIME` and
+# `O_SENT_KIND` when its chunk was emitted. `O_GROUP` is the number of the first match of the same chunk. `O_PARTIAL` is
+# the partial until then, and afterwards the number of its last match in the chunk. Then per state the event (or the
+# offset in `D`), and, if a state is counted, per state the number of events.
 O_TIME, O_ROOT, O_PART, O_GROUP, O_KIND, O_PARTIAL, O_SENT_TIME, O_SENT_KIND, O_SLOTS = range(9)
 
 # The header: addresses, then registers.
@@ -109,12 +110,12 @@ WRITTEN = frozenset((XL, XE, XN, XC, XT, XB, XR, XO, XD, XV, XS, XM, XH, XDUE))
 """The pools that compiled code writes."""
 
 KEPT = (XL, XE, XN, XC, XT)
-"""The pools that hold what there is between two batches."""
+"""The pools that keep state between two batches."""
 
 TOLD = frozenset((XE, XN))
-"""Those of which compiled code tells what it wrote, which costs time; they are most of what patterns hold. There is a
-byte for each block of 2^`TOLD_SHIFT` words, in `TOLD_SIZE` bytes before the pool; blocks that lie so many apart share
-one."""
+"""Pools whose writes compiled code records, which costs time; they are most of a pattern's state. There is a byte for
+each block of 2^`TOLD_SHIFT` words, in `TOLD_SIZE` bytes before the pool; blocks `TOLD_SIZE` apart share one.
+"""
 
 TOLD_SHIFT = 15
 TOLD_SIZE = 1 << 12

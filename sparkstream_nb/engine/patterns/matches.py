@@ -46,7 +46,8 @@ class Partials:
         return attribute_key(self.layout, self.layout.slots[slot], attr)
 
     def numbers(self, ref: Ref | EventRef, own: int = -1) -> Array:
-        """Log numbers of the event that a reference names, per partial. `own`: the slot in whose filter it stands."""
+        """Log numbers of the event that a reference names, per partial. `own`: the slot of the filter that contains it.
+        """
         p = self.layout.slots[ref.slot]
         first, index = self.first[p], ref.index
         back = int(own == ref.slot)
@@ -96,7 +97,7 @@ class Partials:
         return Column(Type.OBJECT, out)
 
     def event_time(self, ref: EventRef, own: int = -1) -> Column:
-        """Timestamps (LONG, ms) of a whole event, null where it is absent."""
+        """Timestamps (LONG, ms) of a whole event, null if it is absent."""
         numbers = self.numbers(ref, own)
         null = numbers <= EMPTY_EVENT
         return Column(Type.LONG, np.where(null, 0, self.times[numbers]), null if null.any() else None)
@@ -159,7 +160,7 @@ class Matches:
         partial = self.sent.last[match]
         place = np.full(len(self), -1)
         place[match] = np.arange(len(match))
-        values = place[partial]  # what a partial shows in the end is known if it passed the select then
+        values = place[partial]  # the final values of a partial are known if it passed the select then
         rows.ts, rows.kind = self.sent.ts[match], self.sent.kind[match]
         rows = rows.with_columns([c.take(np.where(values < 0, np.arange(len(match)), values)) for c in rows.columns])
         if (partial[1:] <= partial[:-1]).any():
@@ -170,7 +171,7 @@ class Matches:
 
 
 def _link_matches(partial: Array, group: Array, root: Array) -> tuple[Array, Array]:
-    """Which rows are sent when partials match more than once under a root, and the group of each.
+    """Rows sent when partials match more than once under a root, with the group of each.
 
     Siddhi's `ComplexEventChunk` is a linked list through the partials themselves: a partial that matches again leaves
     its list together with its successors, and successors appended to it later appear in both lists.

@@ -62,7 +62,7 @@ class StateOp:
         context = services.context
         self._current = [[compile_condition(e, context) for e in x] for x in filters.current]
         self._slow = [[compile_condition(e, context) for e in x] for x in filters.slow]
-        # What a stream function appends is null in a pattern, as it is in Siddhi.
+        # Attributes that a stream function appends are null in a pattern, as they are in Siddhi.
         self._appended = [
             [t for step in x.state.input.steps if isinstance(step, FunctionStep) for t in step.appends.types]
             for x in ps
@@ -171,7 +171,7 @@ class StateOp:
         return min(due, default=None)
 
     def _loop(self, rows: Sequence[Rows | None], merged: _Merged, clock: Clock) -> None:
-        """Runs the compiled loop to its end, giving it what it comes back for."""
+        """Run the compiled loop to its end, serving each request that it returns with."""
         pools, x = self.pools, self.pools.header
         address, n = x.ctypes.data, len(self.layout.processors)
         loop = run_timed if self.schedulers else run
@@ -267,8 +267,9 @@ class StateOp:
         self.services.route_failed(self.query, self.inputs[stream], env, columns, r.root[one])
 
     def _judge(self, merged: _Merged, clock: Clock) -> None:
-        """Evaluates what only Python can, for one event and all partials that it may meet, and leaves the verdicts in
-        their list entries."""
+        """Evaluate filters that only Python can, for one event and all partials that it may meet, and leave the
+        verdicts in their list entries.
+        """
         pools, x = self.pools, self.pools.header
         i = int(x[m.AT])
         stream = int(merged.stream[i])
@@ -339,7 +340,7 @@ class StateOp:
         return self._state(plain)
 
     def save_state(self) -> dict[str, Any]:
-        """As `state`, with all of the machine's memory, saved by change."""
+        """`state`, with all of the machine's memory, saved by change."""
         return {**self._state(by_change), "trim": self._trim_at}
 
     def _state(self, form: Form) -> dict[str, Any]:
@@ -385,8 +386,9 @@ def _passing_rows(conditions: Sequence[Callable[[Env], Mask]], env: Env) -> Arra
 
 
 class _Merged:
-    """The rows of all streams in one order: int64[n] each; `places[s]` where those of stream s stand (None: all);
-    `more` uint8: whether a row's chunk goes on with the next row."""
+    """The rows of all streams in one order: int64[n] each; `places[s]`: positions of the rows of stream s (None: all);
+    `more` uint8: whether the next row belongs to the same chunk.
+    """
 
     def __init__(self, rows: Sequence[Rows | None], tie: Sequence[int]) -> None:
         self.base = 0

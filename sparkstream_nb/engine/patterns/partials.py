@@ -44,11 +44,12 @@ FAR = 1 << 61
 """Beyond every timestamp."""
 
 SINGLE, FROM_FIRST, FROM_LAST, CURRENT = 0, 1, 2, 3
-"""How a load finds its event: the state's only one, by number in its chain, counted from the chain's end, or the event
-that is being processed."""
+"""Ways of a load to find its event: the state's only one, by number in its chain, counted from the chain's end, or the
+event that is being processed.
+"""
 
 AS_WORD, AS_DOUBLE, AS_FLOAT = 0, 1, 2
-"""How a key is hashed, so that values that compare equal hash equal."""
+"""Hashing of a key, such that values that compare equal hash equal."""
 
 
 # ------------------------------------------------------------------------------------------------ partials and chains

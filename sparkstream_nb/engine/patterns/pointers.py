@@ -24,8 +24,9 @@ from .machine_memory import OCTETS, REGISTERS, TOLD, TOLD_SHIFT, TOLD_SIZE, WRIT
 
 
 class Pointer(types.CPointer):
-    """A pointer to one pool (`at`: where the header has its address; -1: the header itself). `tells`: what is written
-    through it is told of, where the pool is `TOLD`."""
+    """A pointer to one pool (`at`: where the header has its address; -1: the header itself). `tells`: writes through it
+    are recorded, if the pool is `TOLD`.
+    """
 
     tells = False  # of those in a cache of a former version, which is looked at before it is left
 
@@ -43,11 +44,11 @@ register_model(Pointer)(datamodel.models.PointerModel)
 
 HEADER = Pointer(-1, types.int64)
 _TOLD_KIND = -2
-"""In place of a pool: the bytes that tell what was written."""
+"""In place of a pool: the bytes that record writes."""
 
 
 def _note(builder: Any, access: Any, at: int, fixed: bool) -> Any:
-    """Tells the compiler of a load or store that it is of pool `at`, which is `fixed` if no loop writes it."""
+    """Mark a load or store for the compiler as one of pool `at`, which is `fixed` if no loop writes it."""
     module = builder.module
     if fixed:
         access.set_metadata("invariant.load", module.add_metadata([]))
@@ -219,7 +220,7 @@ def _as_word(typingctx: Any, real: Any) -> Any:
 
 
 def _call(address: Any, *arguments: Any) -> Any:
-    """What an intrinsic gives that calls the function at `address`."""
+    """Intrinsic that calls the function at `address`."""
     form = _form(len(arguments) - 1)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -272,7 +273,7 @@ class Reals(Protocol):
 header: Callable[[int], Words] = cast(Any, _header)
 pool: Callable[[Words, int], Words] = cast(Any, intrinsic(prefer_literal=True)(_pool))
 quiet: Callable[[Words, int], Words] = cast(Any, intrinsic(prefer_literal=True)(_quiet))
-"""As `pool`, for words of a record of which another word is written through `pool` as well."""
+"""`pool`, for words of a record of which another word is written through `pool` as well."""
 call1: Callable[[int, Words, int], int] = cast(Any, _call1)
 call2: Callable[[int, Words, int, int], int] = cast(Any, _call2)
 call3: Callable[[int, Words, int, int, int], int] = cast(Any, _call3)

@@ -83,7 +83,7 @@ def functions(layout: PatternLayout, filters: Filters) -> dict[int, Unit]:
 
 
 class Pools:
-    """All arrays of one pattern's machine. `header` is what the compiled loop takes."""
+    """All arrays of one pattern's machine. `header` is the argument of the compiled loop."""
 
     def __init__(self, layout: PatternLayout, filters: Filters, log: PatternLog) -> None:
         self.layout, self.log = layout, log
@@ -103,7 +103,7 @@ class Pools:
             m.M_STREAM: receivers(layout), m.M_SELECTS: selecting_streams(layout),
         }  # fmt: skip
         self._blocks = {at: Blocks(8) for at in sorted(m.TOLD)}
-        """What is known of pools as they were saved."""
+        """Saved blocks of pools."""
         self._functions = {at: f.address for at, f in functions(layout, filters).items()}
         self.clear()
 
@@ -138,7 +138,7 @@ class Pools:
         self.need_parts(1)
 
     def hold(self, at: int, array: Array) -> None:
-        """Makes `array` the pool whose address is at `at` of the header. Of one that is `TOLD` it is by `zeros`."""
+        """Make `array` the pool whose address is at `at` of the header. One that is `TOLD` is allocated by `zeros`."""
         if at in m.TOLD and len(array) and len(self._held.get(at, ())):
             flags_of(array)[:] |= flags_of(self._held[at])
         self._held[at] = array
@@ -372,7 +372,7 @@ class Pools:
 
 
 def zeros(words: int) -> Array:
-    """int64 zeros, aligned to a cache line. Before them is room for what compiled code tells (`flags_of`)."""
+    """int64 zeros, aligned to a cache line. Before them is room for the bytes that record writes (`flags_of`)."""
     before = m.TOLD_SIZE // 8
     out = np.zeros(before + words + 8, np.int64)
     start = before + -out.ctypes.data % 64 // 8

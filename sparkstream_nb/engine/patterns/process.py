@@ -76,12 +76,12 @@ from .pointers import Words, as_real, as_word, call2, call4, call5, compiled, po
 from .processors import FREE_TRIES, add_state, advance, give, has_room, start_reset
 
 NONE_LEFT = -1
-"""What `process` answers when it is done; otherwise the cell to go on with after memory was added."""
+"""Result of `process` when it is done; otherwise the cell to continue with after memory was added."""
 
 
 @compiled
 def _take_returned(X: Words, p: int) -> bool:
-    """True if the processor's last state has put out a match (`isEventReturned`), which this clears."""
+    """True if the processor's last state has emitted a match (`isEventReturned`), which this clears."""
     V = pool(X, XV)
     last = pool(X, XP)[p * P_SIZE + RETURNS]
     if V[last] == 0:
@@ -108,7 +108,7 @@ def _reach(X: Words, l0: int, p: int, e: int, g: int) -> None:
 def _too_late(X: Words, p: int, e: int, g: int) -> bool:
     """True if an event that passes the filter of a state is further than `within` from the first one of the partial.
 
-    Siddhi lets such a partial go on where another one stands before it in the state's list: it drops expired ones from
+    Siddhi lets such a partial continue if another one is before it in the state's list: it drops expired ones from
     the head of the list only, and the list is in the order in which they came to this state (docs/differences.md).
     """
     P, f = pool(X, XP), p * P_SIZE

@@ -1,6 +1,6 @@
 """The processors of a pattern (compiled), equivalent to Siddhi's `*PreStateProcessor` and `*PostStateProcessor`.
 
-Functions carry the names of Siddhi's methods where there is one. `l0` is where the lists of the current partition
+Functions carry the names of Siddhi's methods, if there is one. `l0` is where the lists of the current partition
 instance start, `lp` a processor's own; `g` the log number of the event, `e` a partial.
 """
 
@@ -82,7 +82,7 @@ from .partials import FAR, clear_slot, copy_partial, drop_partial, first_event, 
 from .pointers import Words, call2, call3, called, compiled, pool, unit
 
 FREE_TRIES = 4
-"""How many partials a state may take for one event before it asks for room."""
+"""Maximum number of partials that a state may take for one event before it asks for room."""
 
 
 @compiled
@@ -130,7 +130,7 @@ def _add_logical(X: Words, l0: int, p: int, e: int) -> None:
 
 @called
 def _add_one(X: Words, l0: int, p: int, e: int) -> None:
-    """`addState` of one processor, without what a count of zero passes on."""
+    """`addState` of one processor, without the partials that a count of zero passes on."""
     L, P, E = pool(X, XL), pool(X, XP), pool(X, XE)
     lp, kind, f = l0 + p * L_SIZE, P[p * P_SIZE + KIND], p * P_SIZE
     if kind in (STREAM, COUNT):
@@ -288,8 +288,9 @@ def is_blank_start(X: Words, l0: int, p: int) -> bool:
 
 @compiled
 def keep_blank_start(X: Words, l0: int, p: int) -> bool:
-    """`reset_state` of a start state that needs no other partial: whether it is one. What it keeps is as new, but for
-    the copy that the last event left, which Siddhi still has among the new ones."""
+    """`reset_state` of a start state that needs no other partial: true if it is one. Its partial is as new, except for
+    the copy that the last event left, which Siddhi still has among the new ones.
+    """
     L, blank = pool(X, XL), is_blank_start(X, l0, p)
     if blank and L[l0 + p * L_SIZE + COPIED] == 0:
         pool(X, XE)[pool(X, XN)[L[l0 + p * L_SIZE + PEND] + N_PARTIAL] + E_TIME] = -1
@@ -299,7 +300,7 @@ def keep_blank_start(X: Words, l0: int, p: int) -> bool:
 
 @unit
 def reset_state(X: Words, l0: int, p: int) -> int:
-    """`resetState`: what a sequence does before every event."""
+    """`resetState`, which a sequence runs before every event."""
     L, P = pool(X, XL), pool(X, XP)
     f, lp = p * P_SIZE, l0 + p * L_SIZE
     kind = P[f + KIND]
@@ -461,8 +462,9 @@ def _partner_can_proceed(X: Words, l0: int, p: int, e: int) -> bool:
 
 @unit
 def logical(X: Words, l0: int, p: int, e: int, g: int) -> int:
-    """`LogicalPostStateProcessor.process`. A state that is the whole pattern hands a match on through its right side:
-    Siddhi tells that side only of `or`, so that `A and B` is lost where A comes last (siddhi-io/siddhi#1793)."""
+    """`LogicalPostStateProcessor.process`. A state that is the whole pattern passes a match on through its right side:
+    Siddhi notifies that side only for `or`, so that `A and B` is lost if A comes last (siddhi-io/siddhi#1793).
+    """
     P = pool(X, XP)
     f = p * P_SIZE
     other, is_or = P[f + PARTNER], P[f + IS_OR] != 0

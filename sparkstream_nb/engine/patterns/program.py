@@ -125,7 +125,7 @@ class Filters:
             self._index(p, between, bool(slow))
 
     def _code(self, parts: Sequence[list[int]]) -> int:
-        """Where the program of these conditions stands; -1 for none."""
+        """Position of the program of these conditions; -1 for none."""
         if not parts:
             return -1
         at = len(self.codes)
@@ -135,7 +135,8 @@ class Filters:
 
     def _inert(self, p: int) -> bool:
         """True if an event leaves those partials of a state as they are with which it does not pass the filter. An `or`
-        and a counted state drop what went on elsewhere, which shows where it would be taken up again when it expires.
+        and a counted state drop partials that continued elsewhere, which is visible if they would be taken up again on
+        expiry.
         """
         x = self.layout.processors[p]
         if self.layout.sequence or x.is_or:
@@ -147,7 +148,7 @@ class Filters:
         """All expressions that are evaluated as columns."""
         return [e for x in (*self.current, *self.slow) for e in x] + [d.expr for d in self.derived]
 
-    # ------------------------------------------------------------------------------------------------ where from
+    # --------------------------------------------------------------------------------------------------- sources
 
     def origin(self, ref: Ref | EventRef, p: int) -> ValueOrigin:
         """The event that a reference in the filter of processor `p` refers to (Siddhi's
@@ -175,7 +176,7 @@ class Filters:
         if isinstance(e, Call) and e.function == "eventTimestamp" and not e.args:
             return {PARTIAL}
         if isinstance(e, InTable):
-            out.add(HERE)  # what a table holds depends on when it is asked
+            out.add(HERE)  # a table's rows depend on the moment of the lookup
         elif isinstance(e, Call | ScriptCall) and not out:
             out.add(HERE)
         return out
@@ -220,7 +221,7 @@ class Filters:
         return [*self._push(e, p), c.ASSERT]
 
     def _leaps(self, e: Logic, p: int) -> list[int] | None:
-        """Code for an `or` whose left operands are plain comparisons; None where they are not."""
+        """Code for an `or` whose left operands are plain comparisons; None if they are not."""
         if not isinstance(e.left, Compare):
             return None
         left, right = self._load(e.left.left, p), self._load(e.left.right, p)
@@ -304,7 +305,7 @@ class Filters:
                 op = TURNED[e.op] if turned else e.op
                 sign = 1 if op in (">", ">=") else -1
                 bound = [here[3], here[4], there[1], there[3], there[4]]
-                if _kind(e) in (c.T_INT, c.T_DOUBLE):  # as doubles, which the index compares, they are what they are
+                if _kind(e) in (c.T_INT, c.T_DOUBLE):  # as doubles, which the index compares, they do not change
                     rest.pop()
                     self.table[p][m.STRICT] = op in (">", "<")
         if not count and bound is None:
@@ -318,8 +319,9 @@ class Filters:
             self.codes += bound
 
     def _sides(self, e: Compare, p: int) -> tuple[list[int], list[int], bool] | None:
-        """Loads of the side that is at hand and of that of an earlier event which no longer changes; and whether the
-        earlier one stands on the left."""
+        """Loads of the side for the current event and of the side of an earlier event, which no longer changes; and
+        whether the earlier one is on the left.
+        """
         if may_fail(e):
             return None  # an event fails with each partial for which a side cannot be computed
         for turned in (False, True):

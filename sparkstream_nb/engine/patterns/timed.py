@@ -90,7 +90,7 @@ from .processors import add_state, give, start_reset
 
 @called
 def has_room_for_timer(X: Words, l0: int, p: int) -> bool:
-    """True if a timer of processor `p` can run; `NEEDED` tells how many records it may take."""
+    """True if a timer of processor `p` can run; `NEEDED` is the number of records that it may take."""
     L, P = pool(X, XL), pool(X, XP)
     lp = l0 + p * L_SIZE
     n = L[lp + PEND_N] + L[lp + NEW_N] + 4
@@ -104,7 +104,7 @@ def has_room_for_timer(X: Words, l0: int, p: int) -> bool:
 
 @called
 def _send(X: Words, l0: int, p: int, e: int) -> None:
-    """`sendEvent`: nothing came in time, so the partial goes on."""
+    """`sendEvent`: nothing came in time, so the partial continues."""
     P, L = pool(X, XP), pool(X, XL)
     f = p * P_SIZE
     if P[f + LAST_STATE] != 0:
@@ -280,7 +280,7 @@ def _collect_due(X: Words, k: int, now: int) -> None:
 
 @called
 def _drain(X: Words, p: int, part: int, now: int, root: int) -> int:
-    """`Scheduler.sendTimerEvents`: all times of an instance that are due, each with what it causes."""
+    """`Scheduler.sendTimerEvents`: all due times of an instance, each with its effects."""
     L, T, P = pool(X, XL), pool(X, XT), pool(X, XP)
     l0 = part * L_SIZE * X[NP]
     lp = l0 + p * L_SIZE

@@ -1,8 +1,8 @@
 """Output rate limits (`output ...`). Siddhi's `query/output/ratelimit` (`OutputParser` chooses the class).
 
-A limiter is between a query's select and its output: it takes `Selected` rows, CURRENT, EXPIRED and (from
-a select without group by) RESET ones, and gives rows. Time-based limiters have one scheduler, counted after
-those of the query's input. State is per partition instance and plain data.
+A limiter is between a query's select and its output: it takes `Selected` rows, CURRENT, EXPIRED and (from a select
+without group by) RESET ones, and gives rows. Time-based limiters have one scheduler, counted after the schedulers of
+the query's input. State is per partition instance and plain data.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Limiter(Protocol):
         ...
 
     def next_due(self) -> int | None:
-        """The earliest time (ms) at which the clock alone can let rows out; None where no time does."""
+        """The earliest time (ms) at which the clock alone can let rows out; None if no time does."""
         ...
 
     def forget(self, parts: Array) -> None:
@@ -79,7 +79,7 @@ def limiter(query: nodes.Query, services: Services, scheduler: int, partitioned:
 
 
 def _snapshot(query: nodes.Query, services: Services) -> HeldState:
-    """What a snapshot keeps, as `WrappedSnapshotOutputRateLimiter` chooses.
+    """State of a snapshot limiter, as `WrappedSnapshotOutputRateLimiter` chooses it.
 
     Only the query's own window counts as one (a named window does not), and only attributes that are nothing but an
     aggregate count as aggregated.

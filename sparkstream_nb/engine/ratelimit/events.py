@@ -26,7 +26,7 @@ class ByCount:
 
 @kernel
 def _ordinals(key: Array, counts: Array, every: int, out: Array) -> None:
-    """The number of each row among those of its key, from 1; after `every` it starts again (0: never)."""
+    """Number each row within its key, from 1; after `every` it starts again (0: never)."""
     for i in range(len(key)):
         n = counts[key[i]] + 1
         out[i] = n
@@ -172,7 +172,7 @@ class AllEvents(ByCount):
         every = rows if held == 0 else concat_rows([self._held, rows])
         group = np.append(self._group, np.zeros(len(rows), np.int64) if grouped is None else grouped)
         root, chunk = every.root.copy(), every.chunk.copy()
-        if held:  # numbers of earlier calls mean nothing any more; those of this call stay as they were
+        if held:  # numbers of earlier calls are no longer valid; numbers of this call stay
             chunk[held:], chunk[:held] = rows.chunk, rows.chunk[0]
         # Rows that leave take the place of the row that completes their block, and with it its chunk and root.
         if every.part is None:

@@ -68,7 +68,7 @@ class HeldState(Protocol):
         ...
 
     def add(self, rows: Any, a: int, b: int) -> None:
-        """Adds the rows a ≤ i < b of those that `prepare` returned: the rows between two flushes."""
+        """Add rows a ≤ i < b of the result of `prepare`: the rows between two flushes."""
         ...
 
     def flush(self, part: int) -> Out:

@@ -174,8 +174,9 @@ def _follow(
     window: Array, same: Array, latest: Array,
 ) -> int:  # fmt: skip
     """Rows a ≤ i < b enter and leave windows. `free[0]` is the first unused place of `event`, linked by NEXT; `same`
-    holds the first and the last event of each output; `latest` is what LATEST is, by group. Stops where there is no
-    place; returns the row that comes next."""
+    holds the first and the last event of each output; `latest` is LATEST by group. Stops if there is no place; returns
+    the next row.
+    """
     for i in range(a, b):
         p = part[i]
         k = output[i]
@@ -258,7 +259,7 @@ def _shown(first: int, once: bool, event: Array, seen: Array, out: Array) -> int
 
 
 class WindowedSnapshot:
-    """`WindowedPerSnapshotOutputRateLimiter`: the window's events. `plain` are the attributes that tell them apart."""
+    """`WindowedPerSnapshotOutputRateLimiter`: the window's events. `plain` are the attributes that distinguish them."""
 
     aggregated: Sequence[int] = ()
     currents_only = False
@@ -294,7 +295,7 @@ class WindowedSnapshot:
     def _number_rows(
         self, serial: Array, kind: Array, part: Array, group: Array, columns: list[Column]
     ) -> tuple[Array, ...]:
-        """(serial, kind, part, group, number of its output) of rows; `columns` are those that tell events apart."""
+        """(serial, kind, part, group, number of its output) of rows; `columns` are the ones that distinguish events."""
         if len(serial) == 0:
             return serial, kind, part, group, serial
         # A text is told from null; elsewhere its code is its number.
@@ -313,7 +314,7 @@ class WindowedSnapshot:
         return serial, kind.astype(np.int8, copy=False), part.astype(np.int64), group, output
 
     def _events(self, part: int, once: bool) -> Array:
-        """The places of what a window shows."""
+        """Places of the events that a window shows."""
         out = np.empty(self._window[SIZE, part], np.int64)
         return out[: _shown(self._window[FIRST, part], once, self._event, self._seen, out)]
 

@@ -82,9 +82,9 @@ class FirstPerTime:
 
 @dataclass(slots=True)
 class _Flush:
-    """A moment at which an instance lets its events out: before row `before`, `repeat` times, each a chunk of its own.
+    """A flush of an instance's events: before row `before`, `repeat` times, each a chunk of its own.
 
-    `of_row` tells that the row itself brought it about, and not a timer.
+    `of_row`: the row itself caused it, and not a timer.
     """
 
     before: int
@@ -147,7 +147,7 @@ class _FlushSchedule:
             step += 1
 
     def _next(self, clock: Clock, step: int) -> int:
-        """The first step from `step` on at which a timer is due; `clock.last` where there is none."""
+        """The first step from `step` on at which a timer is due; `clock.last` if none is."""
         if not self._heap or step >= clock.last:
             return clock.last
         step = max(step, int(np.searchsorted(clock.now, self._heap[0][0])))
@@ -193,7 +193,7 @@ class _FlushSchedule:
             time = queue.popleft()
             if time >= self.due[part]:
                 repeat = (now - time) // self.every + 1
-                # What is not a snapshot is gone with the first of several.
+                # Rows without a snapshot are gone with the first of several flushes.
                 out.append(_Flush(row, part, root, repeat if self.by_events else 1, False))
                 self.due[part] = time + repeat * self.every
                 queue.append(int(self.due[part]))
@@ -223,7 +223,8 @@ class _FlushSchedule:
 
 class TimedEvents:
     """`output [all|last] every t` (`AllPerTimeOutputRateLimiter`, `LastPerTimeOutputRateLimiter` and its grouped kind):
-    what came since the last flush, or of each instance or group the last of it, groups as they first came."""
+    rows since the last flush, or the last row of each instance or group, groups in order of first occurrence.
+    """
 
     def __init__(
         self, every: int, last: bool, grouped: bool, types: Sequence[Type], services: Services, scheduler: int,
@@ -232,7 +233,7 @@ class TimedEvents:
         self.last, self.grouped, self.services, self.partitioned = last, grouped, services, partitioned
         self._schedule = _FlushSchedule(every, scheduler, by_events=False)
         self._log = EventLog((*types, Type.INT, Type.LONG))
-        """What waits, with its kind and its group."""
+        """Waiting rows, with their type and group."""
         self._look_at = 2048
 
     def run(self, selected: Selected, clock: Clock) -> Rows:
@@ -271,7 +272,7 @@ class TimedEvents:
         return out
 
     def _chosen(self, block: Array, index: Array) -> Array:
-        """Which of the waiting rows at `index` are let out; `block` tells what is let out together."""
+        """Indexes of the waiting rows at `index` that are emitted; rows with equal `block` are emitted together."""
         if not self.last or len(index) == 0:
             return np.arange(len(index))
         if self.grouped:
@@ -279,7 +280,7 @@ class TimedEvents:
         return np.flatnonzero(np.append(block[1:] != block[:-1], True))
 
     def _tidy(self) -> None:
-        """Drops what will not be let out, where that is worth it."""
+        """Drop rows that will not be emitted, if that is worth it."""
         log = self._log
         if not self.last or log.end < self._look_at:
             return

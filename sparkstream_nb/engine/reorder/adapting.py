@@ -23,8 +23,9 @@ _WINDOW = 10_000_000_000
 
 @dataclass(slots=True)
 class _Seen:
-    """Of one instance: the times that coverage looks at, the values since alpha was last adapted, and what the
-    controller keeps; arrays in pieces, as they came."""
+    """State of one instance: the times that coverage looks at, the values since alpha was last adapted, and the
+    controller's state; arrays in pieces, as they came.
+    """
 
     times: list[Array] = field(default_factory=list)
     values: list[Array] = field(default_factory=list)

@@ -20,15 +20,17 @@ from ..columnar.arrays import Array
 from ..columnar.jit import either, inlined, kernel
 
 TIME, NEXT, CHILD, HELD = range(4)
-"""Of a node: its time; the one behind it in the queue, or among the children of the one above it in a heap, and the
-first of its own children, -1: there is none; whether it is held."""
+"""Fields of a node: its time; the one behind it in the queue, or among the children of the one above it in a heap; the
+first of its own children (-1: none); whether it is held.
+"""
 
 WIDTH = 4
 
 GREATEST, SLACK, SENT, HEAD, TAIL, LATE, FRESH, MERGED, SCHEDULED, COUNT = range(10)
-"""Of an instance: the greatest time seen, the slack, the time of what it let go last; the ends of the queue, the
-roots of the heap of late events and of that of late events not merged, and the event that was the last to have a new
-greatest time, -1: there is none; when its timer was last set to go off, and its events since alpha was last adapted."""
+"""Fields of an instance: the greatest time seen, the slack, the time of the last event emitted; the ends of the queue,
+the roots of the heap of late events and of the heap of late events not merged, and the last event with a new greatest
+time (-1: none); the time at which its timer was last set, and its events since alpha was last adapted.
+"""
 
 NEW = np.array([0, 0, -1, -1, -1, -1, -1, -1, -1, 0], np.int64)
 """An instance that no event has come to."""
@@ -49,7 +51,7 @@ def _link(a: int, b: int, node: Array) -> int:
 
 @inlined
 def meld(a: int, b: int, node: Array) -> int:
-    """As `_link`, of heaps that may be empty (-1)."""
+    """`_link` for heaps that may be empty (-1)."""
     root: int = a
     if a < 0:
         root = b
@@ -123,7 +125,7 @@ def let_go(p: int, bound: int, node: Array, instance: Array, n: int, out: Array)
 
 @inlined
 def let_go_fresh(p: int, bound: int, node: Array, instance: Array, n: int, out: Array) -> int:
-    """As `let_go`, of the events that are not merged, when all that are have left."""
+    """`let_go` for the events that are not merged, when all merged ones have left."""
     fresh = instance[p, FRESH]
     while fresh >= 0 and node[fresh, TIME] <= bound:
         node[fresh, HELD] = 0

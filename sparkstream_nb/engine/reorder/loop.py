@@ -67,7 +67,7 @@ def _wake(p: int, now: int, timer: Array, instance: Array) -> None:
 
 @inlined
 def _go_off(timeout: int, adaptive: bool, timer: Array, node: Array, instance: Array, n: int, out: Array) -> int:
-    """The timer lets go of what has waited too long, and is set again while anything waits."""
+    """The timer emits events that have waited too long, and is set again while any wait."""
     p = timer[OWNER]
     rest = False
     if p >= 0:
@@ -87,8 +87,9 @@ def _go_off(timeout: int, adaptive: bool, timer: Array, node: Array, instance: A
 
 @inlined
 def _merge(p: int, pos: int, time: int, most: int, alpha: float, node: Array, instance: Array) -> None:
-    """An event with a new greatest time: the slack grows to the disorder since the last one, and what came since is
-    merged."""
+    """Process an event with a new greatest time: the slack grows to the disorder since the last such event, and events
+    since then are merged.
+    """
     fresh = instance[p, FRESH]
     oldest = time
     if instance[p, TAIL] > instance[p, MERGED]:
@@ -118,11 +119,11 @@ def reorder(
     time: Array, part: Array, root: Array, chunk: Array, base: int, now: Array, moved: Array, last: int, cursor: Array,
     timer: Array, node: Array, instance: Array, words: Array, pos_out: Array, root_out: Array, chunk_out: Array,
 ) -> bool:  # fmt: skip
-    """Rows and timers merged by root: the positions of what leaves, with roots and chunks. The rows lie from position
-    `at` on; `part` is empty where there is one instance; `words` are those of `instance`, one after the other.
+    """Merge rows and timers by root: the positions of leaving events, with roots and chunks. The rows begin at position
+    `at`; `part` is empty if there is one instance; `words` is `instance` flattened.
 
     Stops, with true, at the row `cursor[ROW]` when `adaptive` and its instance has had more than `batch` events, for
-    alpha to be adapted; the next call goes on there.
+    alpha to be adapted; the next call continues there.
     """
     n = cursor[OUT]
     number = cursor[CHUNK]

@@ -1,9 +1,9 @@
-"""A reordering step: its arguments, its log, and what a snapshot holds of it.
+"""A reordering step: its arguments, its log, and its snapshot.
 
 Rules of `KSlackExtension` and `AlphaKSlackExtension` of siddhi-execution-reorder: the slack K is the greatest disorder
-seen so far; an event leaves once the greatest time seen is K ahead of its own; with a timeout, a timer lets go what has
-waited too long. In a partition there is also only one timer: it belongs to the instance that set it and, once that
-holds no events, to the instance of the next event.
+seen so far; an event leaves once the greatest time seen is K ahead of its own; with a timeout, a timer emits events
+that have waited too long. In a partition there is also only one timer: it belongs to the instance that set it and, once
+that holds no events, to the instance of the next event.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .loop import DROPPED, DUE, IDLE, NO_TIMEOUT, OUT, ROW, reorder
 
 _UNBOUNDED = 2**63 - 1
 _KEPT = [GREATEST, SLACK, SENT, SCHEDULED, COUNT]
-"""What a snapshot holds of an instance besides its events."""
+"""Fields of an instance in a snapshot, besides its events."""
 
 _NONE = np.empty(0, np.int32)
 
@@ -71,7 +71,7 @@ class ReorderStep:
             self._instance[0, SCHEDULED] = self.timeout
 
     def _instances(self, parts: int) -> Array:
-        """Room for so many instances."""
+        """The instances' fields, with room for `parts` instances."""
         have = len(self._instance)
         if have < parts:
             more = np.tile(NEW, (max(parts, wider(have)) - have, 1))
@@ -123,7 +123,7 @@ class ReorderStep:
         return result
 
     def _compact(self, more: int) -> None:
-        """Lets go of the events that have left, where they are most of the log; there is room for `more` then."""
+        """Drop the events that have left, if they are most of the log; there is room for `more` then."""
         if self.log.end < _SMALL or 2 * self._held > self.log.end:
             return
         keep = np.empty(self._held, np.int64)
@@ -134,7 +134,7 @@ class ReorderStep:
             self._node = self._node[:size].copy()
 
     def next_due(self) -> int | None:
-        """When the timer goes off (ms) that may let go of waiting events; None where there is none."""
+        """Time (ms) of the timer that may emit waiting events; None if there is none."""
         if self.timeout == NO_TIMEOUT or not self._held or self._timer[IDLE]:
             return None
         return int(self._timer[DUE])
@@ -167,7 +167,7 @@ class ReorderStep:
 
     @property
     def held(self) -> int:
-        """How many events wait."""
+        """Number of waiting events."""
         return int(self._held)
 
     @property

@@ -32,10 +32,10 @@ from .triggers import TriggerOperator
 
 
 class Assembly:
-    """The parts of a node: `operators` in the order of the text, and what they share, by id."""
+    """The parts of a node: `operators` in the order of the text, and their shared parts by id."""
 
     def __init__(self, plan: nodes.Plan, services: Services, stored: bool = False) -> None:
-        """With `stored`, an aggregation that no query reads keeps no buckets: a store takes what is added to it."""
+        """With `stored`, an aggregation that no query reads keeps no buckets: additions go to a store."""
         self.plan, self.services = plan, services
         self.buffered = find_buffered(plan)
         self.stored = {t: StoredTable(d, services) for t, d in plan.tables.items() if d.is_stored}
@@ -86,7 +86,7 @@ class Assembly:
         self.operators += sink_operators(plan, services)
 
     def _stamped_between_looks(self, window: NamedWindow) -> bool:
-        """True if what joins have looked at shows in what the window puts out (see `NamedWindow._track`)."""
+        """True if the joins' looks affect the window's output (see `NamedWindow._track`)."""
         stamps = window.window.stamps
         readers = [q for q in self.plan.queries if window.id in sources_of(q)]
         if stamps is None or not any(isinstance(q.input, nodes.JoinInput) for q in readers):

@@ -18,13 +18,14 @@ from .graph import OperatorGraph, build
 from .operators import Operator, QueryOperator
 
 FEW = 8
-"""So many events go chunk by chunk in the time in which a stretch goes operator by operator."""
+"""Number of events that run chunk by chunk in the time that one range takes operator by operator."""
 
 
 @dataclass(frozen=True)
 class BatchSplitter:
-    """How an app runs between changes: its `graph` without them, and by stream the queries whose filters an event must
-    pass to cause one (None: any event does)."""
+    """Execution of an app between changes: its `graph` without them, and by stream the queries whose filters an event
+    must pass to cause one (None: any event does).
+    """
 
     graph: OperatorGraph
     causes: Mapping[str, tuple[QueryOperator | None, ...]]
@@ -51,8 +52,9 @@ class BatchSplitter:
 
 
 def make_batch_splitter(operators: Sequence[Operator], settling: frozenset[str]) -> BatchSplitter | None:
-    """How an app can run between its changes of tables; None if the changes cannot be predicted, or if there are other
-    reasons to run chunk by chunk."""
+    """Plan the execution of an app between its changes of tables; None if the changes cannot be predicted, or if there
+    are other reasons to run chunk by chunk.
+    """
     changing = [i for i, op in enumerate(operators) if _changes(op)]
     if not changing:
         return None
@@ -78,8 +80,9 @@ def _changes(op: Operator) -> bool:
 def _trace(
     operators: Sequence[Operator], i: int, passes: bool, causes: dict[str, set[int | None]], seen: set[tuple[int, bool]]
 ) -> bool:  # fmt: skip
-    """Adds to `causes` what may have operator i put something out: events that come to its streams, and pass its
-    filters where `passes` (one that fails in it goes to a fault stream). False where a timer may."""
+    """Add to `causes` the possible causes of output of operator i: events that come to its streams, and pass its
+    filters if `passes` (one that fails in it goes to a fault stream). False if a timer may.
+    """
     op = operators[i]
     if (i, passes) in seen:
         return True

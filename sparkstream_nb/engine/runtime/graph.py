@@ -19,8 +19,9 @@ _MANY = 64
 """Ways to one operator beyond which no order is looked for."""
 
 Way = tuple[tuple[int, int], ...]
-"""Where an event enters (a number below 0 for a stream, or the operator whose timer fires), then the operators that it
-passes, each with whether it came by a fault stream (0) or another (1)."""
+"""Path of an event: where it enters (a number below 0 for a stream, or the operator whose timer fires), then the
+operators that it passes, each with 0 if it came by a fault stream, else 1.
+"""
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class OpNode:
     time. `also` are fault streams that it may write. `timed`: it may emit events when only the clock moves; `single`:
     it emits at most one chunk per event. `logged_reads` and `logged_writes` are buffered table accesses, which are
     ordered afterwards (`table_log`). `repeatable`: it is stateless and may process the same rows again
-    (`table_cycles`). `whole`: what it writes into tables are whole rows.
+    (`table_cycles`). `whole`: it writes whole rows into tables.
     """
 
     inputs: tuple[str, ...]
@@ -151,7 +152,7 @@ class _EventPaths:
         return [((source, 1), (i, 1)), *written]
 
     def ranks(self, groups: Iterable[Sequence[int]]) -> tuple[int, ...]:
-        """The operators' places, such that one event reaches those of one group in this order."""
+        """The operators' ranks, such that one event reaches the operators of one group in this order."""
         after: dict[int, set[int]] = {i: set() for i in range(len(self.ops))}
         for group in groups:
             for i, k in combinations(dict.fromkeys(group), 2):
@@ -186,7 +187,7 @@ class _EventPaths:
         return tuple(ordered)
 
     def _compare(self, a: Sequence[Way], b: Sequence[Way]) -> int:
-        """-1 or 1 as an event comes by `a` or by `b` first; 0 where no event comes by both."""
+        """-1 or 1 as an event comes by `a` or by `b` first; 0 if no event comes by both."""
         found = set()
         for x in a:
             for y in b:
@@ -207,7 +208,7 @@ class _EventPaths:
         return -1 if p < q else 1
 
     def _one_chunk(self, i: int) -> bool:
-        """True if operator i puts out at most one chunk under one root, where each step brings one event."""
+        """True if operator i emits at most one chunk under one root, when each step brings one event."""
         op = self.ops[i]
         self.events_only = True
         return op.single and not op.timed and all(self._is_single_chunk(s) for s in op.inputs)
@@ -230,14 +231,14 @@ class _EventPaths:
 
 
 def _after(ops: Sequence[OpNode], receivers: Mapping[str, list[int]], i: int) -> tuple[list[int], list[int]]:
-    """The operators that read what operator i writes: streams, and tables whose accesses are put in order."""
+    """The operators that read the outputs of operator i: streams, and tables whose accesses are put in order."""
     op = ops[i]
     streams = [r for s in ((op.target,) if op.target is not None else ()) + op.also for r in receivers.get(s, [])]
     return streams, [r for t in op.logged_writes for r, other in enumerate(ops) if t in other.logged_reads]
 
 
 def _find_cycles(ops: Sequence[OpNode], receivers: Mapping[str, list[int]]) -> dict[int, tuple[int, ...]]:
-    """The operators that reach themselves, each with those of its circle."""
+    """The operators that reach themselves, each with the operators of its cycle."""
     after = [[*streams, *tables] for streams, tables in (_after(ops, receivers, i) for i in range(len(ops)))]
     reached: list[set[int]] = []
     for i in range(len(ops)):

@@ -53,12 +53,15 @@ class NamedWindow:
         return self._publish_rows(out)
 
     def next_due(self) -> int | None:
-        """The earliest time (ms) at which the clock alone changes what the window holds; None where no time does.
-        On-demand queries see what it holds, so it does not matter who wants expired events."""
+        """The earliest time (ms) at which the clock alone changes the window's contents; None if no time does.
+        On-demand queries see the contents, whether or not expired events are wanted.
+        """
         return self.window.next_due()
 
     def _publish_rows(self, rows: Rows) -> Rows:
-        """What the definition does not put out only changes what joins find: it makes no join look."""
+        """Rows of types that the definition does not emit become ENTER or LEAVE: they change the contents for joins,
+        but make no join look.
+        """
         if len(self.published) == 2:
             return rows
         hidden, silent = (EXPIRED, LEAVE) if self.published == (CURRENT,) else (CURRENT, ENTER)

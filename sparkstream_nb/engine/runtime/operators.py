@@ -25,7 +25,7 @@ from .query import QueryOp
 
 
 class Operator(Protocol):
-    """One operator of a node. `node` is its node in the graph; stream keys are those of the graph."""
+    """One operator of a node. `node` is its node in the graph; stream keys are the graph's."""
 
     node: OpNode
 
@@ -43,8 +43,9 @@ class Operator(Protocol):
         ...
 
     def next_due(self) -> int | None:
-        """The earliest time (ms) at which the clock alone can make it do what shows: it may be too early, never too
-        late. None where no time does."""
+        """The earliest time (ms) at which the clock alone can have a visible effect: it may be too early, never too
+        late. None if no time does.
+        """
         ...
 
     def state(self) -> Any: ...
@@ -56,7 +57,7 @@ class Operator(Protocol):
 
     @property
     def rows(self) -> int | None:
-        """Events, partial matches or rows that it holds; None where they are not counted."""
+        """Events, partial matches or rows that it holds; None if they are not counted."""
         ...
 
 
@@ -197,7 +198,7 @@ class EntryOperator(StatelessOperator):
     entry: PartitionEntry
     node: OpNode
     known: int = 0
-    """How many instances there are for what goes on inside."""
+    """Number of instances known to the queries inside."""
 
     @property
     def name(self) -> str:
@@ -224,12 +225,12 @@ class AggregationOperator(StatelessOperator):
     batch ends (`settle`). `rank` is the operator's place among the operators.
 
     A purge runs at the first clock step at or after each whole interval since the first clock step, before the event of
-    that step. So nobody can tell when the clock moved, and a purge is nothing that is due (`next_due`).
+    that step. So the moment at which the clock moved does not show, and a purge is not due at any time (`next_due`).
     """
 
     rank = 0
     _intervals = 0
-    """How many have passed."""
+    """Number of intervals that have passed."""
 
     def __init__(self, definition: nodes.AggregationDef, services: Services, zone: str, keep: bool) -> None:
         self.aggregation = AggregationOp(definition, services, zone=zone, keep=keep)

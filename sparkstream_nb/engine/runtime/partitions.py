@@ -37,14 +37,14 @@ class Instances:
         self.services, self.purge = services, purge
         self.numbers: dict[str, int] = {}
         self.count = 0
-        """How many numbers there are."""
+        """Number of instance numbers."""
         self.holders: list[Callable[[], None]] = []
-        """What makes each query inside drop the state of the instances in `deaths`."""
+        """Callbacks that make each query inside drop the state of the instances in `deaths`."""
         self.reuses = True
         self.deaths: list[tuple[int, Array]] = []
         """Roots at which instances were forgotten, whose state may still be held, and their numbers."""
         self._made = 0
-        """How many instances there ever were."""
+        """Number of instances ever created."""
         self._turn = np.zeros(0, np.int64)
         """By number: which of those the instance is."""
         self._free: list[int] = []
@@ -57,7 +57,7 @@ class Instances:
         self._walk: list[int] | None = None
         self._rank, self._ranked, self._buckets = np.zeros(0, np.int64), 0, 0
         self._codes = np.zeros(0, np.int32)
-        """The codes of the keys as far as they were saved."""
+        """The codes of the keys at the last save."""
         self.age = 0  # grows when numbers mean something else than before
         services.parts = 0
 
@@ -131,7 +131,7 @@ class Instances:
         return min(step, clock.last)
 
     def next_due(self) -> int | None:
-        """The first look for idle keys (ms) that finds one; None where none will."""
+        """The first look for idle keys (ms) that finds one; None if none will."""
         if self.purge is None or self._check is None or not self.numbers:
             return None
         seen = grown(self._seen, self.count)[list(self.numbers.values())]
@@ -174,7 +174,7 @@ class Instances:
         return {**self._state(), "keys": dict(self.numbers)}
 
     def save_state(self) -> dict[str, Any]:
-        """As `state`, with the keys as a column, of which only new ones are made."""
+        """`state`, with the keys as a column to which only new keys are added."""
         known = len(self._codes)
         if known < len(self.numbers):
             new = self.services.strings.encode(list(islice(self.numbers, known, None)))
@@ -300,7 +300,7 @@ class PartitionEntry:
         if missing.any():
             rows = np.flatnonzero(missing)
             first = np.full(len(self._known), -1)
-            first[ids[rows[::-1]]] = rows[::-1]  # of those of one id the last stays, which is the first of the rows
+            first[ids[rows[::-1]]] = rows[::-1]  # the last write of an id stays: its first row
             rows = np.sort(first[first >= 0])
             keys, now = column.take(rows).to_list(strings), clock.at(root[rows]).tolist()
             for k, key, t in zip(ids[rows].tolist(), keys, now, strict=True):

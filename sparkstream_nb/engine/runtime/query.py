@@ -25,8 +25,8 @@ from ..state.services import Services
 
 
 def _slides(source: nodes.StreamInput | nodes.JoinInput | nodes.StateInput, expired: bool) -> bool:
-    """True if rows of a query with this input expire one by one, as far as `min` and `max` are concerned: if not, they
-    keep only the best."""
+    """True if rows of a query with this input expire one by one for `min` and `max`: if not, these keep only the best.
+    """
     if isinstance(source, nodes.StateInput):
         return False
     sides = (source,) if isinstance(source, nodes.StreamInput) else (source.left, source.right)
@@ -60,9 +60,9 @@ class QueryOp:
         self._join: JoinOp | None = None
         self.schedulers = 0
         self._forgotten = 0
-        """How many of `Services.deaths` are dealt with."""
+        """Number of `Services.deaths` already handled."""
         self.began: int | None = None
-        """The clock (ms) at which it began, where that is later than the node."""
+        """The clock (ms) at which it began, if later than the node."""
         source = query.input
         origin: nodes.Source | None = None
         if isinstance(source, nodes.StreamInput) and any(may_fail(e) for e in expressions(query)):
@@ -107,9 +107,10 @@ class QueryOp:
         self.schedulers += waits(query.rate)
 
     def begin_at(self, time: int) -> None:
-        """Says that the query began when the node's clock was at `time` (ms), later than the node: what waits for an
-        absent event from the beginning on waits from then on. Not for a query in a partition, whose instances have
-        beginnings of their own."""
+        """Says that the query began when the node's clock was at `time` (ms), later than the node: states that wait for
+        an absent event from the beginning on wait from then on. Not for a query in a partition, whose instances have
+        beginnings of their own.
+        """
         self.began = time
         if self._pattern is not None:
             clock = replace(self.services.clock, start=time)
@@ -125,7 +126,7 @@ class QueryOp:
         return () if self._join is None else self._join.looked
 
     def next_due(self) -> int | None:
-        """The earliest time (ms) at which the clock alone can make the query emit; None where no time does."""
+        """The earliest time (ms) at which the clock alone can make the query emit; None if no time does."""
         sources = (self._steps, self._join, self._pattern, self._limiter)
         return earliest(s.next_due() for s in sources if s is not None)
 
@@ -148,7 +149,7 @@ class QueryOp:
             self._pattern.tie = sources
 
     def passing_rows(self, stream: str, rows: Rows, clock: Clock) -> Mask:
-        """Which rows of an input can have an effect (`InputSteps.passing_rows`)."""
+        """Mask of the rows of an input that can have an effect (`InputSteps.passing_rows`)."""
         if self._steps is not None:
             return self._steps.passing_rows(rows, clock)
         return np.ones(len(rows), np.bool_) if self._join is None else self._join.passing_rows(stream, rows, clock)
@@ -157,15 +158,16 @@ class QueryOp:
         """The query's output for these rows, and for the timers that `clock` lets fire."""
         rows = concat_rows([self._run_steps(given, time) for given, time in self._between_deaths(inputs, clock)])
         gone = self.services.gone()
-        if gone is not None and rows.part is not None:  # what is forgotten has nothing more to say
+        if gone is not None and rows.part is not None:  # forgotten instances emit nothing more
             rows = rows.where(rows.root < gone[rows.part])
         return Selected(rows, None)
 
     def _between_deaths(
         self, inputs: Mapping[str, Rows], clock: Clock
     ) -> Iterator[tuple[Mapping[str, Rows], Clock]]:  # fmt: skip
-        """The inputs, cut where partition instances are forgotten: what is held for them is dropped in between, so that
-        their timers are out of the others' way from that moment on, whatever the micro-batches are."""
+        """The inputs, cut where partition instances are forgotten: their state is dropped in between, so that
+        their timers no longer affect the others' from that moment on, regardless of micro-batches.
+        """
         at = clock.first
         for root, parts in self.services.deaths()[self._forgotten :]:
             cut = {s: int(np.searchsorted(rows.root, root)) for s, rows in inputs.items()}
@@ -187,13 +189,13 @@ class QueryOp:
         return self._apply_rate_limit(inputs, clock).rows
 
     def release(self) -> None:
-        """Drops what is still held for the partition instances that were forgotten (`Services.deaths`)."""
+        """Drop the remaining state of the partition instances that were forgotten (`Services.deaths`)."""
         for _, parts in self.services.deaths()[self._forgotten :]:
             self.forget(parts)
         self._forgotten = 0
 
     def forget(self, parts: Array) -> None:
-        """Drops what is held for these partition instances, which get no rows any more."""
+        """Drop the state of these partition instances, which get no more rows."""
         if self._limiter is not None:
             self._limiter.forget(parts)
         if self._steps is not None:
@@ -264,7 +266,7 @@ class QueryOp:
 
     @property
     def rows(self) -> int | None:
-        """Events that the query's window or join holds, or partial matches of its pattern; None where it has none."""
+        """Events that the query's window or join holds, or partial matches of its pattern; None if it has none."""
         if self._steps is not None:
             return self._steps.rows
         if self._join is not None:

@@ -2,8 +2,8 @@
 
 Siddhi publishes a chunk at once (`SinkCallback`, `PassThroughSinkMapper`), so a chunk stays one chunk. If the topic
 depends on the event (`topic='{{k}}'`), the events of one topic are a chunk. A sink runs after the queries that read the
-stream. What is published to a topic without a source goes where `on.error` says if that is STREAM or STORE; Siddhi
-hands on only the first event of a chunk.
+stream. Events published to a topic without a source go where `on.error` says if that is STREAM or STORE; Siddhi passes
+on only the first event of a chunk.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from .graph import OpNode
 from .operators import StatelessOperator
 
 _DEFAULT_TOPIC = "input inMemory source"
-"""What Siddhi's `InMemorySource` listens to where it is told no topic."""
+"""Topic of Siddhi's `InMemorySource` if none is given."""
 
 LINES = 1000
-"""How many events a log sink writes out per step at most."""
+"""Maximum number of events that a log sink writes per step."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _routes(stream: nodes.StreamDef, properties: Mapping[str, str]) -> Iterator[
 
 
 def _subscriptions(plan: nodes.Plan) -> Iterator[_TopicListener]:
-    """What inMemory sources listen to, in the order of the text."""
+    """Topics of inMemory sources, in the order of the text."""
     for stream in plan.streams.values():
         for source in stream.annotations:
             if source.name.lower() == "source" and connector_type(source, plan.properties) == "inMemory":
@@ -161,9 +161,9 @@ def _prefix(sink: Annotation, plan: nodes.Plan, stream: str) -> str:
 
 @dataclass(slots=True)
 class GroupOperator(StatelessOperator):
-    """What Siddhi's `OutputGroupDeterminer` does before a sink: the events of a chunk that go to one destination become
-    a chunk. Those are, of a partitioned sink, the ones with one remainder of their key's hash
-    (`PartitionedGroupDeterminer`), else those with one topic.
+    """Siddhi's `OutputGroupDeterminer` before a sink: the events of a chunk that go to one destination become
+    a chunk. For a partitioned sink these have one remainder of their key's hash
+    (`PartitionedGroupDeterminer`), else one topic.
     """
 
     name: str
@@ -246,7 +246,7 @@ class TopicOperator(StatelessOperator):
 
 @dataclass(slots=True)
 class UnheardOperator(StatelessOperator):
-    """What `on.error` does with events that a sink of `stream` publishes to a topic that is not among `heard`."""
+    """Applies `on.error` to events that a sink of `stream` publishes to a topic that is not among `heard`."""
 
     stream: str
     route: _TopicRoute

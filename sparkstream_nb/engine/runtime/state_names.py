@@ -1,7 +1,7 @@
-"""Names of the parts of a node's state, by which a snapshot is restored where the plan has changed since.
+"""Names of the parts of a node's state, by which a snapshot is restored if the plan has changed since.
 
-A part is that of an operator, a table, or the instances of a partition. Its name has the token of the unit that it
-belongs to (`plan.state_units`): parts of one name have state of one form and one beginning.
+A part is the state of an operator, of a table, or of the instances of a partition. Its name has the token of the unit
+that it belongs to (`plan.state_units`): parts of one name have state of one form and one beginning.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from .assembly import Assembly
 
 NOT_CARRIED: Final = object()
-"""Stands for the state of an operator that begins anew."""
+"""Stands for the state of an operator that starts empty."""
 
 
 def state_names(operators: Sequence[Operator], parts: Assembly, tokens: Mapping[str, str]) -> dict[str, Any]:
-    """The names of the operators' states in their order, and those of tables and partitions by id."""
+    """The names of the operators' states in their order, and the names of tables and partitions by id."""
     return {
         "operators": [_name(op, tokens) for op in operators],
         "tables": {t: f"table {tokens[f'table {t}']}" for t in parts.tables},
@@ -45,7 +45,8 @@ def _name(op: Operator, tokens: Mapping[str, str]) -> str:
 
 
 def carry_over(state: dict[str, Any], names: Mapping[str, Any]) -> list[int]:
-    """Puts the parts of a snapshot's `state` where `names` has them, and drops the others; which operators begin anew.
+    """Move the parts of a snapshot's `state` to the places of their `names`, and drop the others; returns the operators
+    that start empty.
 
     Equal parts of equal names, as of two equal queries, are taken in their order.
     """

@@ -1,13 +1,13 @@
 """Cycles through tables: finds queries that read a table which they write, such as
 `from S[not (T.k == k in T)] select k insert into T`, and can still run on whole batches.
 
-Such a query reads what it wrote for earlier events. Two passes suffice if the table is only inserted into and each
+Such a query reads its own writes for earlier events. Two passes suffice if the table is only inserted into and each
 query looks up the values of some attributes, the key, that it then inserts: a key is inserted once and stays. A first
 pass without the inserts of the batch finds every key's first insert; a second pass runs with those inserts.
 
-Queries that update what they look up by a key, such as a counter that a join reads and an update writes, are iterated
-to a fixpoint: every pass is correct for one more event of each key, and a pass that repeats the result of the one
-before is correct.
+Queries that update the row that they look up by a key, such as a counter that a join reads and an update writes, are
+iterated to a fixpoint: every pass is correct for one more event of each key, and a pass that repeats the result of the
+one before is correct.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..columnar.faults import may_fail
 from ..tables.table_log import inserted_places, key_equalities
 
 Values = Sequence[Expr | None]
-"""By attribute, what of a query's input an event brings along; None: something else."""
+"""By attribute, the expression of a query's input that an event supplies; None: something else."""
 
 
 def two_pass_tables(plan: nodes.Plan) -> frozenset[str]:
@@ -48,7 +48,7 @@ def repeatable(query: nodes.Query) -> bool:
 
 
 def _alone_fails(e: Expr) -> bool:
-    """True if a call, whatever its arguments do, may fail or answer otherwise the next time."""
+    """True if a call may fail or answer otherwise the next time, for any arguments."""
     return isinstance(e, nodes.Call | nodes.ScriptCall) and (may_fail(e) or getattr(e, "function", "") == "UUID")
 
 
@@ -71,7 +71,7 @@ def _settles(plan: nodes.Plan, table: str) -> bool:
 
 
 def _leads(plan: nodes.Plan, query: nodes.Query, table: str, seen: set[str]) -> bool:
-    """True if what a query puts out may come into a table."""
+    """True if the output of a query may reach a table."""
     target = query.output.target
     if target.kind == "table" or target.id in seen:
         return target.kind == "table" and target.id == table
@@ -81,7 +81,7 @@ def _leads(plan: nodes.Plan, query: nodes.Query, table: str, seen: set[str]) -> 
 
 
 def _asked_and_inserted(plan: nodes.Plan, query: nodes.Query, condition: Expr, table: str) -> tuple[int, ...]:
-    """The attributes of the table that the condition asks to equal the values that then come into the table; none where
+    """The attributes of the table that the condition asks to equal the values that then come into the table; none if
     it asks for anything else."""
     equal = key_equalities(condition, TABLE)
     definition = plan.tables[table]
@@ -101,8 +101,9 @@ def _asked_and_inserted(plan: nodes.Plan, query: nodes.Query, condition: Expr, t
 def _inserted_values(
     plan: nodes.Plan, query: nodes.Query, given: Values, table: str, seen: tuple[str, ...]
 ) -> Iterator[Values | None]:
-    """By attribute of the table, what comes into it of an event that brings `given` to the query, for each way there;
-    None for a way on which that cannot be told."""
+    """By attribute of the table, the value that an event with `given` inserts through the query, for each path there;
+    None for a path on which it cannot be determined.
+    """
     if not repeatable(query):
         yield None
         return

@@ -78,8 +78,8 @@ def last_per_group(chunk: Array, group: Array, groups: int | None = None) -> Arr
 def _lasts(
     chunk: Array, group: Array, groups: int, pos: Array | None = None, kind: Array | None = None, shown: int = EVERY
 ) -> tuple[Array, Array]:
-    """As `last_per_group`, and the place among those positions of each row's last. With `pos`, row i has the group
-    `group[pos[i]]`; with `kind`, only rows whose kind is in the mask `shown` count.
+    """`last_per_group`, and for each row the index of its group's last row among these positions. With `pos`, row i has
+    the group `group[pos[i]]`; with `kind`, only rows whose kind is in the mask `shown` count.
     """
     size = max(groups, 1)
     out, slot = np.empty(len(chunk), np.int64), np.empty(len(chunk), np.int64)
@@ -105,7 +105,7 @@ def _at(group: Array, pos: Array | None, index: Array | None) -> Array:
 
 
 class Selector:
-    """One query's select over frames. `sliding` tells the aggregators that rows expire one by one."""
+    """One query's select over frames. `sliding`: rows expire one by one, for the aggregators."""
 
     def __init__(
         self,
@@ -124,11 +124,12 @@ class Selector:
         listed: bool = False,
     ) -> None:
         """`source` is the stream that slot 0 is, if there is just one: an event that fails is kept with its values.
-        `in_window` tells that events may be given their group before they enter a window (`number`). `listed` asks for
+        `in_window`: events may be given their group before they enter a window (`number`). `listed` asks for
         `Selected.cut`.
 
-        With `limited`, a rate limit follows: RESET rows pass where Siddhi's select lets them through to it, which is
-        where it neither groups nor reduces chunks."""
+        With `limited`, a rate limit follows: RESET rows pass if Siddhi's select lets them through to it: if it neither
+        groups nor reduces chunks.
+        """
         self.select = select
         self.name = name
         self.services = services
@@ -193,7 +194,7 @@ class Selector:
                 keep = np.flatnonzero(~env.failed)
                 return self.run(frame.take(keep), clock)
             feed = self._of_rows(frame, keys)
-        group, pos = feed.group, feed.pos  # those of the frame's rows
+        group, pos = feed.group, feed.pos  # group and position of the frame's rows
         if passing is not None and passing.ops_only:
             group, pos = ONE_GROUP if frame.part is None else frame.part, None
             if self.numbers:
@@ -263,7 +264,7 @@ class Selector:
         return self._keys.ids(keys)
 
     def _of_events(self, frame: LazyRows, passing: WindowOps) -> tuple[list[tuple[Column, ...]], AggregateInput]:
-        """The arguments of the aggregates and what they run over, by event."""
+        """The arguments of the aggregates and their input, by event."""
         args = [tuple(frame.event(x.attr) for x in a.args if isinstance(x, Ref)) for a in self._agg_nodes]
         part, parts = passing.part, self.services.parts
         if self._keys is not None:
@@ -277,7 +278,7 @@ class Selector:
         return args, AggregateInput(len(passing.kind), passing.kind, group, groups, own, parts, passing.columns.pos)
 
     def _of_rows(self, frame: LazyRows, keys: list[Column]) -> AggregateInput:
-        """The feed of aggregates over the rows of a frame; `keys` are what they are grouped by."""
+        """The input of aggregates over the rows of a frame; `keys` are the `group by` values."""
         part, parts = frame.part, self.services.parts
         if self._keys is None:
             group, groups = (ONE_GROUP, 1) if part is None else (part, parts)
@@ -299,7 +300,7 @@ class Selector:
         )
 
     def _wanted_rows(self, frame: LazyRows) -> Array | None:
-        """Rows of the kinds that the query puts out; None for all."""
+        """Rows of the kinds that the query emits; None for all."""
         kind = frame.kind
         if kind is None:
             return None if self.current else np.empty(0, np.int64)
@@ -354,7 +355,7 @@ class Selector:
         return None if len(index) == len(mask) else index
 
     def _report(self, env: Env, frame: LazyRows) -> None:
-        """An event is reported when it enters; an expired one only where the query puts out nothing else."""
+        """Report a failed event when it enters; an expired one only if the query emits nothing else."""
         only = None
         if frame.kind is not None:
             only = frame.kind == (CURRENT if self.current else EXPIRED)
@@ -382,8 +383,9 @@ class Selector:
         return Selected(shown.take(order), None if group is None else group[order], cut)
 
     def forget(self, parts: Array) -> None:
-        """Drops what is held for these partition instances. A group's id stays, for the case that an instance of the
-        same number has it again."""
+        """Drop the state of these partition instances. A group's id stays, in case an instance of the same number has
+        it again.
+        """
         groups = parts
         if self._keys is not None:
             groups = np.flatnonzero(np.isin(self._keys.columns()[0].values, parts))

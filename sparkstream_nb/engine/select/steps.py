@@ -58,8 +58,9 @@ def can_number_groups(source: StreamInput) -> bool:
 
 
 def begins_anew(source: StreamInput) -> bool:
-    """True if each chunk that the last step, a window, puts out for a query that wants the CURRENT events alone begins
-    with a RESET, and there is no other."""
+    """True if each chunk that the last step, a window, emits for a query that wants only the CURRENT events begins with
+    a RESET, and there is no other.
+    """
     last = source.steps[-1] if source.steps else None
     if not isinstance(last, WindowStep):
         return False
@@ -78,8 +79,9 @@ def select_exprs(select: Select) -> list[Expr]:
 
 
 def window_attrs(step: WindowStep, width: int, selected: bool) -> set[int]:
-    """What a window reads besides its arguments (`WindowDeclaration.reads`), of the `width` attributes that there are.
-    `selected`: the query names what it selects."""
+    """Attributes that a window reads besides its arguments (`WindowDeclaration.reads`), of the `width` attributes.
+    `selected`: the query names its selected attributes.
+    """
     if step.condition is not None:
         return {e.attr for e in walk(step.condition) if isinstance(e, Ref)}
     match DECLARATIONS[step.function].reads:
@@ -131,7 +133,7 @@ class _WindowOp:
 
 
 class InputSteps:
-    """The steps of one input. `needed` are the attributes (after the last step) that anybody asks for later.
+    """The steps of one input. `needed` are the attributes (after the last step) that are read later.
 
     Columns that nothing downstream needs are dropped as early as possible: `places` maps the attributes that are left
     after the last step to their column positions.
@@ -154,15 +156,15 @@ class InputSteps:
         apart: bool = False,
         anew: bool = False,
     ) -> None:
-        """`selected` are the attributes that the query selects as they are, None for what it computes. With
-        `serial`, `run` takes a column of serial numbers, which becomes the last column and goes through the window;
-        so does what `group` gives for the events that enter it (`GROUP` among `places`). `apart` and `anew`: see
-        `WindowSetup`, for a window that is the last step.
+        """`selected` are the attributes that the query selects as they are, None for computed ones. With `serial`,
+        `run` takes a column of serial numbers, which becomes the last column and goes through the window; so do the
+        results of `group` for the events that enter it (`GROUP` among `places`). The last two flags are `ops_only` and
+        `resets_per_chunk` of `WindowSetup`, for a window that is the last step.
         """
         self.query, self.source, self.services, self.slot = query, input.source.id, services, slot
         self.rank = 0  # the query's place among those that use a table
         self.window: Window | None = None
-        self._leaves_unseen = False  # whether the window's timers put out expired rows alone, which nobody wants
+        self._leaves_unseen = False  # whether the window's timers emit only expired rows, which are not wanted
         self._group = group
         self._steps: list[_FilterOp | _FunctionOp | _WindowOp | _ReorderOp] = []
         self.schedulers = 0
@@ -229,7 +231,7 @@ class InputSteps:
         return node, make_aggregator(node, False, self.services.strings), args
 
     def run(self, rows: Rows, clock: Clock, serial: Column | None = None) -> Rows:
-        """Rows after the last step; columns are those of `places`, and `serial` last where it is given."""
+        """Rows after the last step; the columns follow `places`, with `serial` last if it is given."""
         held = list(range(len(rows.columns)))  # attribute number of each column
         if serial is not None:
             rows = rows.with_columns([*rows.columns, serial])
@@ -266,8 +268,9 @@ class InputSteps:
         return self._thin(rows, held, self._keep[-1])[0]
 
     def passing_rows(self, rows: Rows, clock: Clock) -> Mask:
-        """Which rows pass the first filters, as far as these say the same whenever they are asked, or fail there: the
-        others bring nothing about."""
+        """Mask of the rows that pass the leading filters whose result is the same whenever they are evaluated, or that
+        fail there: other rows have no effect.
+        """
         out, failed = np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
         for step in self._steps:
             if not isinstance(step, _FilterOp) or not step.steady:
@@ -325,15 +328,16 @@ class InputSteps:
         self.services.route_failed(self.query, self.source, env, columns, rows.root, only)
 
     def next_due(self) -> int | None:
-        """The earliest time (ms) at which the clock alone can bring out a row that anybody asks for; None where no time
-        does. What only leaves the window, and is not asked for, leaves before the next event as well."""
+        """The earliest time (ms) at which the clock alone can emit a row that is wanted; None if no time does. Rows
+        that only leave the window, and are not wanted, leave before the next event as well.
+        """
         due = [s.reorder.next_due() for s in self._steps if isinstance(s, _ReorderOp)]
         if self.window is not None and not self._leaves_unseen:
             due.append(self.window.next_due())
         return earliest(due)
 
     def forget(self, parts: Array) -> None:
-        """Drops what the window and the filters hold for these partition instances."""
+        """Drop the state of the window and the filters for these partition instances."""
         if self.window is not None:
             self.window.forget(parts)
         for step in self._steps:
@@ -362,13 +366,13 @@ class InputSteps:
 
     @property
     def bytes(self) -> int:
-        """Bytes that the window holds, and what waits to be reordered."""
+        """Bytes of the window, and of events that wait to be reordered."""
         waiting = sum(s.reorder.bytes for s in self._steps if isinstance(s, _ReorderOp))
         return waiting if self.window is None else waiting + self.window.bytes
 
     @property
     def rows(self) -> int | None:
-        """Events that the window holds, and those that wait to be reordered; None where neither is there."""
+        """Events that the window holds, and those that wait to be reordered; None if neither is there."""
         found = [s.reorder.held for s in self._steps if isinstance(s, _ReorderOp)]
         if self.window is not None and (own := rows_held(self.window)) is not None:
             found.append(own)

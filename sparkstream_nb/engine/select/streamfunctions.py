@@ -1,8 +1,8 @@
 """Stateless stream functions: they drop an event or turn it into several, and add attributes.
 
 A stream function is a row of `STREAM_FUNCTIONS`: called with the rows, its evaluated arguments, the dictionary and a
-callable that marks failing rows, it returns the rows that go on (an index that may repeat rows; None: all, each once),
-the columns it adds to them, and lines for the log.
+callable that marks failing rows, it returns the rows that continue (an index that may repeat rows; None: all, each
+once), the columns it adds to them, and lines for the log.
 """
 
 from __future__ import annotations
@@ -114,8 +114,9 @@ def _words(value: str | None, pattern: str, distinct: bool = False) -> list[tupl
 
 
 def _elements(json: Any, path: str | None, required: bool) -> tuple[list[Any], bool]:
-    """What a path finds, item by item, and whether it found a list. A number or a boolean alone is no token; nothing
-    found is a null unless `required`."""
+    """Values that a path finds, item by item, and whether it found a list. A number or a boolean alone is no token; a
+    path without a value gives a null unless `required`.
+    """
     try:
         found = find(json, path)
     except NotFound:

@@ -1,1 +1,1 @@
-"""A node's state: snapshots, their parts, and what operators share."""
+"""A node's state: snapshots, their parts, and data shared by operators."""

@@ -39,7 +39,7 @@ def _unpack_array(array: pa.Array, metadata: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class UnreadAttribute:
-    """The column of an attribute that nobody reads, and whose values stayed in their file: it only has a length."""
+    """The column of an attribute that is never read and whose values stayed in their file: it only has a length."""
 
     n: int
 
@@ -53,8 +53,10 @@ class UnreadAttribute:
 @dataclass(slots=True)
 class StreamRows:
     """Events of one input stream: `step` int64[n] (not decreasing; equal steps are one chunk), `ts` int64[n] ms, and
-    one Arrow array per attribute in schema order (`columns.ARROW` types; strings may be dictionary arrays).
-    An attribute of type object may be a Python list of values instead, and one that nobody reads `UnreadAttribute`."""
+    one Arrow array per attribute in schema order (`columns.ARROW` types; strings may be dictionary arrays). An
+    attribute of type object may be a Python list of values instead, and an attribute that is never read an
+    `UnreadAttribute`.
+    """
 
     step: Array
     ts: Array
@@ -82,7 +84,7 @@ def taken(column: Any, index: Array) -> Any:
 class InputBatch:
     """`clock[i]` is the time (ms) to which step i moves the app's clock; `rows` the events by stream id.
 
-    For a step with several events the time is that of the last one, as in Siddhi's `InputHandler.send(Event[])`.
+    For a step with several events the time is the last one's, as in Siddhi's `InputHandler.send(Event[])`.
     """
 
     clock: Array
@@ -133,7 +135,7 @@ class InputBatch:
 
 @dataclass(slots=True)
 class Chunks:
-    """Which events came out at once: `number` int64[n], not decreasing, and `timed` bool[n]: if a timer made it."""
+    """Events emitted at once: `number` int64[n], not decreasing, and `timed` bool[n]: true if a timer emitted them."""
 
     number: Array
     timed: Array
@@ -145,7 +147,7 @@ class Emitted:
 
     `step` int64[n] (numbered as in the input batch), `ts` int64[n] ms, `columns` one Arrow array per attribute
     (for strings a dictionary array, or a plain one if nearly all are distinct; a Python list for attributes of type
-    object). `chunks` where the engine was made to tell them.
+    object). `chunks` if the engine was created with `chunks`.
     """
 
     names: tuple[str, ...]
@@ -179,10 +181,9 @@ class Outputs:
     """The output of one `step` call.
 
     `streams`: every stream that some query wrote (not the input streams). `queries`: (current, expired) events per
-    named query, only when the engine was made with `trace=True`. `partials`: per aggregation id, what this call
-    adds to it, for the store: a table `duration string, AGG_TIMESTAMP long, [AGG_EVENT_TIMESTAMP long,]` group-by
-    attributes, base columns (`plan.AggregationDef.base`); rows of all durations. Base columns of kind "set" are
-    Arrow lists.
+    named query, only when the engine was made with `trace=True`. `partials`: per aggregation id, this call's additions,
+    for the store: a table `duration string, AGG_TIMESTAMP long, [AGG_EVENT_TIMESTAMP long,]` group-by attributes, base
+    columns (`plan.AggregationDef.base`); rows of all durations. Base columns of kind "set" are Arrow lists.
     """
 
     streams: dict[str, Emitted] = field(default_factory=dict)

@@ -1,4 +1,5 @@
-"""The pieces in which a state is stored: blocks of what is saved by change (`blocks`), and chunks of all else.
+"""The pieces in which a state is stored: blocks of arrays that are saved by change (`blocks`), and chunks of everything
+else.
 
 Chunks are cut by content, so that unchanged parts of two states give the same ones.
 
@@ -49,8 +50,9 @@ def _cuts(data: Array, sums: Array, mask: np.uint64, least: int, most: int, out:
 
 
 def pieces(parts: Iterable[Buffer | Tracked]) -> Iterator[StatePiece]:
-    """The pieces of `parts`, one after the other: of those that are tracked their blocks, of the others chunks. A large
-    part begins a piece: what comes before it may grow."""
+    """The pieces of `parts`, in order: blocks of tracked parts, chunks of the others. A large part begins a piece, as
+    the parts before it may grow.
+    """
     small: list[Buffer] = []
     for part in parts:
         if isinstance(part, Tracked):

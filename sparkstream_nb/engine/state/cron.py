@@ -51,7 +51,7 @@ class CronTimes:
         self._years = set(_values(fields[6], 1970, _LAST_YEAR)) if len(fields) > 6 else None
 
     def after(self, ms: int) -> int | None:
-        """The first time (ms since the epoch) later than `ms`; None where there is none any more."""
+        """The first time (ms since the epoch) later than `ms`; None if there is none."""
         start = max(ms // 1000 + 1, 0)
         moment = dt.datetime.fromtimestamp(start, self._zone)
         day = moment.date()

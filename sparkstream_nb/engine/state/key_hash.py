@@ -63,7 +63,7 @@ def _hash_texts(data: Array, ends: Array, out: Array) -> None:
 
 @kernel
 def _lay_on(table: Array, index: Array, wide: Array, java: Array) -> None:
-    """Lays text `index[i]` of the table behind what stands at row i."""
+    """Append text `index[i]` of the table to the text at row i."""
     for i in range(len(index)):
         k = index[i]
         wide[i] = wide[i] * table[1, k] + table[0, k]
@@ -81,7 +81,7 @@ class TextKeys:
     def numbers(self, columns: Sequence[Column | None], n: int) -> tuple[Array, Array]:
         """(key numbers int64[n], Java's hashes int64[n], unsigned) of n rows; None is a column of nulls.
 
-        Equal texts have equal numbers. Those of one text column are its codes; of others they are 64-bit hashes.
+        Equal texts have equal numbers. The numbers of one text column are its codes, otherwise 64-bit hashes.
         """
         wide, java = np.zeros(n, np.int64), np.zeros(n, np.int64)
         for c in columns:

@@ -1,5 +1,6 @@
-"""The two forms of a part's state: `state()`, which depends on nothing but what it means, and for those parts that know
-what they wrote `saved()`, which is saved by change (`blocks.Tracked`) and may have more in it. `load` takes both."""
+"""The two forms of a part's state: `state()`, which depends only on its meaning, and, for parts that track their
+writes, `saved()`, which is saved by change (`blocks.Tracked`) and may contain more. `load` takes both.
+"""
 
 from __future__ import annotations
 

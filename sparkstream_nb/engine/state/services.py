@@ -18,8 +18,9 @@ from .batch import EventError
 
 @dataclass(slots=True)
 class ClockStart:
-    """Where the clock of a node began (ms): `start`, from which on absent states at the beginning of a pattern wait,
-    and `first`, its time after the first step, from which on the intervals of purges count (None: no step yet)."""
+    """Start of a node's clock (ms): `start`, from which on absent states at the beginning of a pattern wait,
+    and `first`, its time after the first step, from which on the intervals of purges count (None: no step yet).
+    """
 
     start: int = 0
     first: int | None = None
@@ -27,14 +28,14 @@ class ClockStart:
 
 @dataclass(slots=True)
 class Services:
-    """The node's dictionary, the compiler's context, and what is collected during one `step` call.
+    """The node's dictionary, the compiler's context, and the errors, logs and faults of one `step` call.
 
     `parts` is the number of instances so far of the partition that the operator is in (1 outside), `rank` their order
-    in the map of a Siddhi scheduler, `hashes` those of their keys, `born` the clock (ms) at which each was made, `gone`
-    the root from which on it is purged (None: none is), `deaths` those roots in order, each with the instances that are
-    purged there and may still have state, `partitioned` whether it is in a partition. `on_error` is the action of
-    `@OnError` by stream, `faults` the rows of an operator's last run for fault streams. `clock` tells where the node's
-    clock began.
+    in the map of a Siddhi scheduler, `hashes` the hashes of their keys, `born` the clock (ms) at which each was made,
+    `gone` the root from which on it is purged (None: none is), `deaths` those roots in order, each with the instances
+    that are purged there and may still have state, `partitioned` whether it is in a partition. `on_error` is the action
+    of `@OnError` by stream, `faults` the rows of an operator's last run for fault streams. `clock` is the start of the
+    node's clock.
     """
 
     strings: StringPool
@@ -77,7 +78,7 @@ class Services:
     def route_refused(
         self, by: str, stream: str, columns: list[Column], ts: Array, root: Array | None, errors: list[ErrorObject]
     ) -> None:
-        """Sends events of `stream`, each with its error, where `@OnError` says; `by` is what did not take them."""
+        """Send events of `stream`, each with its error, where `@OnError` says; `by` is the part that refused them."""
         action = self.on_error.get(stream)
         if action == "STREAM" and root is not None:
             error = Column.of(Type.OBJECT, list(errors), self.strings)

@@ -1,9 +1,10 @@
 """Serializes state: nested dicts and lists of arrays, columns and scalars, without code.
 
-A blob is a JSON head followed by the arrays' bytes. String columns are stored with the strings they use, so a blob
-means the same in any node, and strings that are no longer used leave the dictionary. Equal states give equal bytes.
+A snapshot is a JSON head followed by the arrays' bytes. String columns are stored with the strings they use, so a
+snapshot means the same in any node, and strings that are no longer used leave the dictionary. Equal states give equal
+bytes.
 
-What a runner stores has another form (`save_parts`), of which most is not read again where it was not written: arrays
+Runners store another form (`save_parts`), most of which is not read again unless it was written: arrays
 in blocks (`blocks.Tracked`), codes of strings as they are, and the dictionary as it grew. `unpack` takes both.
 """
 
@@ -27,9 +28,9 @@ from ..expressions.objects import NULL, HashMap, Null
 _MAGIC = b"SSNB1"
 _SAVED = b"SSNB2"
 _SPARSE = 4
-"""A dictionary of so many times the strings that a column has is not gone through."""
+"""A dictionary more than this many times as large as a column's number of strings is not scanned."""
 _FEW = 1024
-"""So many strings may stay in a dictionary whether they are used or not."""
+"""Number of unused strings that may stay in a dictionary."""
 
 
 _PLAIN = frozenset((int, str, bool, type(None)))
@@ -59,7 +60,7 @@ class _SnapshotWriter:
         return {"c": c.type.value, "v": self.array(c.values), "n": null}
 
     def _used_codes(self, codes: Array) -> tuple[Array, Array]:
-        """(the codes that there are, in order, the place of each among them)."""
+        """(the codes in use, in order; the place of each among them)."""
         if len(self.strings) > _SPARSE * len(codes):
             used, inverse = np.unique(codes, return_inverse=True)
             return used, inverse
@@ -121,7 +122,7 @@ def pack_buffers(state: Any, strings: StringPool) -> list[Buffer]:
 
 
 class _Saver(_SnapshotWriter):
-    """Writes codes of strings as they are, and leaves room for what is tracked."""
+    """Writes codes of strings as they are, and reserves room for tracked parts."""
 
     def __init__(self, strings: StringPool) -> None:
         super().__init__(strings)
@@ -143,7 +144,7 @@ class _Saver(_SnapshotWriter):
         return {"c": c.type.value, "v": self.array(c.values), "n": null}
 
     def used_codes(self) -> int:
-        """How many strings there are codes of."""
+        """Number of strings that have codes in the state."""
         there = np.zeros(len(self.strings) + 1, bool)  # a null is -1
         for c in self.codes:
             there[c.read(0, c.n) if isinstance(c, Tracked) else c] = True
@@ -154,7 +155,7 @@ class _Saver(_SnapshotWriter):
 
 
 def save_parts(state: Any, strings: StringPool) -> list[Buffer | Tracked] | None:
-    """The parts of `state` as a runner stores it; None where strings cannot be written so. `state` may have arrays that
+    """The parts of `state` as a runner stores it; None if strings cannot be written so. `state` may have arrays that
     are tracked, and columns of them. The parts mean something until it changes."""
     texts = strings.track_buffers()
     if texts is None:
@@ -183,8 +184,9 @@ def _code_places(tree: Any) -> Iterator[dict[str, Any]]:
 
 
 def _codes_of(head: dict[str, Any], buffers: list[Buffer], strings: StringPool) -> Array | None:
-    """The code that each saved code has among `strings`, which get the texts; None where it is the same. Texts that are
-    not used are left out where they are most of them."""
+    """The code of each saved code among `strings`, to which the texts are added; None if they are the same. Unused
+    texts are left out if they are the majority.
+    """
     ends, data = (np.frombuffer(buffers[i], t) for i, t in zip(head["texts"], (np.int32, np.uint8), strict=True))
     n = len(ends) - 1
     texts = string_array(ends, data)

@@ -47,7 +47,7 @@ class RowLifetimes:
         self._deletes.append((rank, root, find))
 
     def mark(self) -> tuple[int, int]:
-        """What `rewind` goes back to."""
+        """Mark for `rewind`."""
         return len(self._births), len(self._deletes)
 
     def rewind(self, mark: tuple[int, int]) -> None:
@@ -79,7 +79,7 @@ class RowLifetimes:
         self.closed = True
 
     def seen_by(self, roots: Array, rank: int) -> Visible:
-        """What a reader of `rank` with these roots sees."""
+        """Rows visible to a reader of `rank` with these roots."""
 
         def visible(at: Array, index: Array) -> Array:
             (born, by), (died, of) = self._born, self._died
@@ -97,7 +97,7 @@ class RowLifetimes:
         # From the root `born` on a row is seen, from `died` on no more.
         if not len(died) or died.min() == _LAST:
             first = np.full(keys + 1, _LAST)  # the last place is for -1
-            first[held[::-1]] = born[::-1]  # `order` is that of births: the earliest stays
+            first[held[::-1]] = born[::-1]  # `order` is by birth: the earliest stays
             early: Array = first[asked] <= roots
             return early
         moments = np.unique(np.append(born, died))
@@ -115,8 +115,9 @@ class RowLifetimes:
 
 
 def has_history(table: nodes.TableDef, outputs: Sequence[nodes.Output]) -> bool:
-    """True if these outputs to the table only insert and delete, and nothing of it can fail, but for nulls that an
-    index cannot be asked for."""
+    """True if these outputs to the table only insert and delete, and nothing of it can fail, except for nulls that
+    cannot be looked up in an index.
+    """
     if table.primary_key or not outputs:
         return False
     return all(

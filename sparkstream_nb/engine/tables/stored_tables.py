@@ -1,9 +1,9 @@
-"""Tables in a database that nodes share (`@store`): read as far as a micro-batch asks for them, written at its end.
+"""Tables in a database that nodes share (`@store`): read on demand within a micro-batch, written at its end.
 
 A node's `StoredTable` holds the rows that its conditions have asked for since the batch began, as the node has changed
 them meanwhile. So a row is fetched once in a batch, and all rules of `TableStore` hold over it; only which rows to
-fetch is derived from the conditions. At the end of the batch, `changes` is what the database has to be told. Whoever
-gives the engine its `RowSource` sees to it that no other node changes the table meanwhile.
+fetch is derived from the conditions. At the end of the batch, `changes` are the writes for the database. The caller
+that provides the `RowSource` ensures that no other node changes the table meanwhile.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class StoredTable(TableStore):
         self.ask([tuple(Term(a, op, v) for (a, op, _), v in zip(terms, row, strict=True)) for row in rows])
 
     def look_for(self, on: Expr | None, now: int) -> None:
-        """As `look`, for the `on` of an on-demand query, whose rows are in slot 0."""
+        """`look`, for the `on` of an on-demand query, whose rows are in slot 0."""
         at = np.array([now], np.int64)
         env = Env(1, self.services.strings, at, at, _empty_column, tables=self.services.in_table)
         self.look(TableCondition(on, self, 0), env, 1)
@@ -116,7 +116,7 @@ class StoredTable(TableStore):
     # ------------------------------------------------------------------------------------------------------ changing
 
     def insert(self, columns: Sequence[Column], ts: Array) -> None:
-        """Adds rows. One whose primary key exists is an error, as a database has it; so is one that it cannot hold."""
+        """Add rows. One whose primary key exists is an error, as in a database; so is one that it cannot hold."""
         rows = self._rows_of(columns)
         keys = [self._key_of(r) for r in rows]
         taken = self._taken(columns, keys) if self._key else [False] * len(rows)
@@ -131,7 +131,7 @@ class StoredTable(TableStore):
         super().insert([c.take(keep) for c in columns], ts[keep])
 
     def _taken(self, columns: Sequence[Column], keys: Sequence[Values]) -> list[bool]:
-        """Which rows have a primary key that the table has already."""
+        """Mask of the rows whose primary key the table already has."""
         self._ask_for(keys)
         assert self.primary is not None
         ids = self.primary.ids(columns)
@@ -146,7 +146,7 @@ class StoredTable(TableStore):
             self._were.setdefault(k, None)
 
     def replace(self, positions: Array, changes: Mapping[int, Column], ts: Array | None = None) -> None:
-        """As in memory. Rows that the database could not hold stay as they are, and are errors."""
+        """`replace` of the table in memory. Rows that the database could not hold stay unchanged, and are errors."""
         old = self.log.columns(positions)
         new = [changes.get(a, c) for a, c in enumerate(old)]
         rows = self._rows_of(new)
@@ -179,7 +179,7 @@ class StoredTable(TableStore):
         return self._rows_of(self.log.columns(np.flatnonzero(self.alive[: self.log.end])))
 
     def changes(self) -> TableChanges | None:
-        """What differs from what the database has; None where nothing does."""
+        """Differences to the database's rows; None if there are none."""
         held = self._held()
         if self._key:
             now = {self._key_of(r): r for r in held}
@@ -195,14 +195,14 @@ class StoredTable(TableStore):
     # --------------------------------------------------------------------------------------------------------- state
 
     def state(self) -> dict[str, Any]:
-        """Nothing: the database has it."""
+        """Empty: the rows live in the database."""
         return {}
 
     def save_state(self) -> dict[str, Any]:
         return self.state()
 
     def load(self, state: dict[str, Any]) -> None:
-        """Begins anew."""
+        """Start empty."""
         self.forget()
 
 

@@ -123,7 +123,7 @@ class TableCondition:
             a = b
 
     def find_as_of(self, env: Env, n: int, roots: Array, rank: int) -> tuple[Array, Array]:
-        """As `find`, in a batch with buffered writes: each row sees the table as of its own root."""
+        """`find`, in a batch with buffered writes: each row sees the table as of its own root."""
         table = self.table
         if isinstance(table.write_buffer, RowLifetimes):
             self.refuse_null(env)
@@ -139,7 +139,7 @@ class TableCondition:
         return at[keep], place[keep]
 
     def _under_key(self, env: Env, n: int, roots: Array, rank: int) -> Array:
-        """What the key finds for each row of `env` at its own moment; -1 for nothing."""
+        """Position found by key for each row of `env` at its own moment; -1 for none."""
         table = self.table
         assert table.keyed is not None
         if self.index is not table.keyed:
@@ -180,7 +180,7 @@ class TableCondition:
         return [self._one_zero(self.table.log.column(a, positions), a) for a, _ in self._narrow]
 
     def _lookup_keys(self, env: Env) -> list[Column]:
-        """What those attributes are asked to equal, by row of `env`."""
+        """Values that those attributes must equal, by row of `env`."""
         return [self._one_zero(e(env), a) for a, e in self._narrow]
 
     def _one_zero(self, column: Column, attr: int) -> Column:
@@ -276,7 +276,8 @@ def _by_key(on: Expr | None, slot: int, key: tuple[int, ...]) -> bool:
 
 
 def _equal_attrs(on: Expr | None, slot: int) -> list[tuple[int, Expr]]:
-    """(attribute, value) of the equalities between an attribute of `slot` and what does not depend on it."""
+    """(attribute, value) of the equalities between an attribute of `slot` and an expression that does not depend on it.
+    """
     if isinstance(on, nodes.Logic) and on.op == "and":
         return _equal_attrs(on.left, slot) + _equal_attrs(on.right, slot)
     if isinstance(on, nodes.Compare) and on.op == "==":

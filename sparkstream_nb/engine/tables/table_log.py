@@ -35,10 +35,10 @@ def _chain(
     held: Array, source: Array, prior: Array, line: Array, turn: Array, after: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """All writes in order: write j is row `row[j]` of the writer `writer[j]` (both empty: row j of the only one), and
-    `after[j]` what it leaves under its key. Returns the number of inserts that a primary key rejected, and the number
-    of new rows without a findable key.
+    `after[j]` the version that it leaves under its key. Returns the number of inserts that a primary key rejected, and
+    the number of new rows without a findable key.
 
-    By writer: `kinds`; `added` and `changed` are where its rows begin in the log, -1 for none; `masks` what it does to
+    By writer: `kinds`; `added` and `changed` are where its rows begin in the log, -1 for none; `masks` its action on
     each attribute. `line[v - base]` is the position at which the row of version v began, `turn` when; `source[v - base,
     a]` is the version that attribute a comes from (no columns: every write is of whole rows), `prior[v - base, a]` the
     one that a value is added to or taken away from. `held` is overwritten.
@@ -96,7 +96,7 @@ def _accumulate(after: Array, what: Array, prior: Array, base: int, values: Arra
 
 @kernel
 def _carry(line: Array, source: Array, base: int, values: Array) -> None:
-    """What versions do not change: their values are those of the versions that they come from."""
+    """Copy the values that versions leave unchanged from the versions that they come from."""
     for i in range(len(line)):
         if line[i] >= 0 and source[i] != base + i:
             values[base + i] = values[source[i]]
@@ -121,9 +121,10 @@ def _as_of(
 
 @dataclass(slots=True)
 class _Writes:
-    """What one operator writes: `kind`, int64 roots, key ids, where in the log the rows begin that are added where
-    there are none (-1: none are), and those that take an old one's place; `mask` tells of each attribute what is done
-    to it (`SET` ...), `made` what programs make."""
+    """Writes of one operator: `kind`, int64 roots, key ids, log positions where the rows begin that are added if no row
+    exists (-1: none are), and the rows that replace an old one; `mask` is the action on each attribute (`SET` ...),
+    `made` the values that programs compute.
+    """
 
     kind: int
     rank: int
@@ -158,7 +159,7 @@ class TableLog:
             self._writes.append(_Writes(kind, rank, root, key.astype(np.int64), added, changed, mask, made))
 
     def mark(self) -> int:
-        """What `rewind` goes back to."""
+        """Mark for `rewind`."""
         return len(self._writes)
 
     def rewind(self, mark: int) -> None:
@@ -254,8 +255,9 @@ def key_equalities(on: Expr | None, table_slot: int) -> dict[int, Expr] | None:
 
 @dataclass(frozen=True)
 class Buffering:
-    """How a table's writes are buffered: by `key`, or as row lifetimes (`row_lifetimes`); and whether `set` expressions
-    over the table's own attributes are programs (`table_sets`)."""
+    """Buffering of a table's writes: by `key`, or as row lifetimes (`row_lifetimes`); `made`: `set` expressions
+    over the table's own attributes are programs (`table_sets`).
+    """
 
     key: tuple[int, ...] = ()
     lifetimes: bool = False
@@ -387,7 +389,7 @@ def set_values(output: nodes.Update | nodes.Upsert, select: nodes.Select, table:
 
 
 def _makes(query: nodes.Query, table: nodes.TableDef) -> bool:
-    """True if what the query sets takes more than to add to an attribute, or to take away from it."""
+    """True if a `set` expression of the query does more than add to an attribute or subtract from it."""
     types = table.source.schema.types
     steps = ((e, step(e, a, types[a])) for a, e in _changes(query, table).items())
     return any(reads_table(e if by is None else by[1]) for e, by in steps)
@@ -401,7 +403,7 @@ def _makeable(query: nodes.Query, table: nodes.TableDef, key: tuple[int, ...]) -
 
 
 def _changes(query: nodes.Query, table: nodes.TableDef) -> Mapping[int, Expr]:
-    """As `set_values`; none where the query inserts or deletes."""
+    """`set_values`; empty if the query inserts or deletes."""
     o = query.output
     return set_values(o, query.select, table) if isinstance(o, nodes.Update | nodes.Upsert) else {}
 

@@ -23,17 +23,19 @@ from ..expressions.bytecode import END, EVENT, FIRST, LOAD, REALS, Codes, NoProg
 from ..state.services import Services
 
 KEEP, SET, MADE, ADD, TAKE = range(5)
-"""What an update does to an attribute: nothing; gives it a value; has a program make one; adds a value to what it was,
-or takes one away."""
+"""Actions of an update on an attribute: nothing; set a value; compute one by a program; add a value to the old one, or
+subtract one.
+"""
 
 NOTHING, GONE = -2, -1
-"""What is held under a key after a write that changes nothing (an update that finds no row, a row that the primary key
-refuses), and after a delete."""
+"""Contents of a key after a write that changes nothing (an update that finds no row, a row that the primary key
+refuses), and after a delete.
+"""
 
 _NARROWER = {
     Type.LONG: (Type.INT,), Type.FLOAT: (Type.INT, Type.LONG), Type.DOUBLE: (Type.INT, Type.LONG, Type.FLOAT),
 }  # fmt: skip
-"""Of which types a value is taken as one of a type without a look at it."""
+"""Narrower types that count as a type without conversion."""
 
 
 def reads_table(e: Expr) -> bool:
@@ -51,8 +53,9 @@ def makeable(e: Expr, type: Type) -> bool:
 
 
 class _SetCodes(Codes):
-    """The row that is written is `EVENT`, what it finds in the table `FIRST`. Columns are the table's attributes, of
-    which there are `attrs`, and behind them the parts without the table."""
+    """Bytecode slots of a `set` clause: EVENT is the incoming row, FIRST the stored row. Columns: the table's `attrs`
+    attributes, then precomputed subexpressions that do not read the table.
+    """
 
     def __init__(self, code: Callable[[str], int], attrs: int) -> None:
         super().__init__(code)
@@ -81,10 +84,11 @@ def _run(
     words: Array, reals: Array, nulls: Array, known: Array, known_real: Array, stack: Array, real: Array, null: Array,
     none: Array, none_real: Array, nones: Array, nones_real: Array,
 ) -> None:  # fmt: skip
-    """The values of all versions in the order of the writes (see `table_log._chain`). In `words`, by attribute, there
-    are those of the `old` rows, and behind them those of the versions. `now` is where the row under each key stands
-    there, -1 for none. By writer: `query`, -1 where it runs no program, and where its events stand in the columns of
-    parts without the table (`starts`)."""
+    """The values of all versions in the order of the writes (see `table_log._chain`). `words` holds, by attribute, the
+    values of the `old` rows and behind them the values of the versions. `now` is the position there of the row under
+    each key, -1 for none. By writer: `query`, -1 if it runs no program, and the position of its events in the columns
+    of parts without the table (`starts`).
+    """
     for j in range(len(key)):
         v = after[j]
         if v == NOTHING:
@@ -128,7 +132,9 @@ class SetPrograms:
         self._involved: set[int] = set()
 
     def add(self, changes: Sequence[tuple[int, Expr]]) -> tuple[int, list[Evaluator]]:
-        """Takes what one query sets, in order: its number, and what evaluates the parts without the table."""
+        """Add one query's `set` clause, in order: returns its number, and the evaluators of the subexpressions that do
+        not read the table.
+        """
         self._codes.derived = []
         begin = len(self._items)
         for attr, e in changes:
@@ -142,8 +148,9 @@ class SetPrograms:
         self, made: Sequence[SetInputs | None], masks: Array, writer: Array, row: Array, key: Array, after: Array,
         base: int, held: Array, log: EventLog,
     ) -> None:  # fmt: skip
-        """Gives the versions in `log` from position `base` on the values that programs make. By writer: what it has
-        them make (`made`), and what it does to each attribute (`masks`). `held` are the positions by key before."""
+        """Set the values that programs compute in the versions in `log` from position `base` on. By writer: the inputs
+        of its programs (`made`), and its action on each attribute (`masks`). `held` are the positions by key before.
+        """
         changes = np.zeros(len(held), np.bool_)
         changes[key[key >= 0]] = True
         keys = np.flatnonzero(changes & (held >= 0))
@@ -180,8 +187,9 @@ class SetPrograms:
 
 @dataclass(frozen=True, slots=True)
 class SetInputs:
-    """What the rows of one `_Writes` have programs make: those of `query`, over the values of the parts without the
-    table, for each of so many `rows`."""
+    """Inputs of the `set` programs of one `_Writes`: the programs of `query`, and for each of the `rows` the values of
+    its subexpressions that do not read the table.
+    """
 
     query: int
     parts: list[Column]

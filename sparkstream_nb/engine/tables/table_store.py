@@ -46,7 +46,7 @@ from .table_log import (
 from .table_sets import KEEP, MADE, SET, SetInputs, SetPrograms, reads_table
 
 _LOOKS = 1000
-"""So many rows can be looked at in the time in which one event goes through an app by itself."""
+"""Number of rows that a scan reads in the time in which one event goes alone through an app."""
 
 
 class TableStore:
@@ -76,7 +76,7 @@ class TableStore:
         self.keyed = self.primary
         self._kept = list(self.indexes)
         self._order: Array | None = None
-        """What `order` says, until rows come, go or change their key."""
+        """Cached `order`, until rows come, go or change their key."""
         if self.primary is None and self.buffering.key:
             self.keyed = Assumed(self.buffering.key, self.types, self.services, False)
             self._kept.append(self.keyed)
@@ -127,8 +127,9 @@ class TableStore:
     # ----------------------------------------------------------------------------------------------------- changing
 
     def can_buffer(self, steps: int) -> bool:
-        """True if writes can be buffered in a batch of so many steps. An assumed key must not have occurred twice; and
-        if rows are found by a scan, only a larger batch repays the cost of an index."""
+        """True if writes can be buffered in a batch of `steps` steps. An assumed key must not have occurred twice; and
+        if rows are found by a scan, only a larger batch repays the cost of an index.
+        """
         if isinstance(self.keyed, Assumed) and self.keyed.doubtful:
             return False
         return not (self.buffering.lifetimes and self.indexes and _LOOKS * steps < self.size)
@@ -139,7 +140,7 @@ class TableStore:
         self.write_buffer = RowLifetimes() if lifetimes else TableLog(len(self.types), self.log.end, self.programs)
 
     def mark(self) -> tuple[int, Any]:
-        """What `rewind` goes back to."""
+        """Mark for `rewind`."""
         assert self.write_buffer is not None
         return self.log.end, self.write_buffer.mark()
 
@@ -153,8 +154,9 @@ class TableStore:
         self, kind: int, rank: int, root: Array, ts: Array, keys: Array, added: Sequence[Column] | None,
         changes: Mapping[int, tuple[int, Column]] | None, made: SetInputs | None,
     ) -> None:  # fmt: skip
-        """Notes rows to be written (`table_log`): `added` where the key is free, else `changes`, with what they do
-        (`SET` ...), and what programs make (`made`). Their values lie in the log from now on."""
+        """Notes rows to be written (`table_log`): `added` where the key is free, else `changes`, with their actions
+        (`SET` ...), and the values that programs compute (`made`). Their values lie in the log from now on.
+        """
         assert isinstance(self.write_buffer, TableLog)
         n = len(root)
         mask = np.full(len(self.types), SET, np.int8)
@@ -376,7 +378,7 @@ class TableStore:
 
     @property
     def rows(self) -> int | None:
-        """How many rows it has."""
+        """Number of rows."""
         return int(np.count_nonzero(self.alive[: self.log.end]))
 
 
@@ -402,7 +404,8 @@ class TableLookup:
 
     def times(self, positions: Array) -> Array:
         """The times of the events that inserted the rows. Updates do not change them; an upsert by the primary key
-        inserts the row anew."""
+        inserts the row again.
+        """
         times: Array = self.table.log.ts[positions]
         return times
 
@@ -443,7 +446,7 @@ class TableWriter:
         self.whole = self.kind in (INSERT, DELETE) or (
             len(self._steps) == len(table.types) and all(how == SET for how, _ in self._steps.values())
         )
-        """True if what it writes are whole rows."""
+        """True if it writes whole rows."""
         self.rank = 0
         # Rows that a chunk has found no place for: an upsert adds them when the chunk is through.
         self._waiting: tuple[TableStore, TableCondition] | None = None
@@ -519,7 +522,7 @@ class TableWriter:
         self.condition.refuse_null(env)
 
     def _buffer_rows(self, rows: Rows, now: Array) -> None:
-        """Has the table note what the rows write (`table_log`)."""
+        """Buffer the rows' writes in the table (`table_log`)."""
         table, n = self.table, len(rows)
         if isinstance(table.write_buffer, RowLifetimes):
             if isinstance(self.output, nodes.Insert):
@@ -561,7 +564,7 @@ class TableWriter:
         return resolve
 
     def _update(self, table: TableStore, row: Rows, positions: Array, now: Array) -> None:
-        """Sets attribute after attribute: what a later one reads of an earlier one is its new value."""
+        """Set one attribute after another: a later expression reads the new value of an earlier attribute."""
         n = len(positions)
         of_row = self._of(row, n)
         changes: dict[int, Column] = {}

@@ -1,4 +1,4 @@
-"""What a window is: configuration, a compiled loop over positions, and state that is plain data."""
+"""The protocol of a window: configuration, a compiled loop over positions, and state that is plain data."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from .chain import ChainedLog
 
 @dataclass(frozen=True)
 class WindowSetup:
-    """What a window is told when it is made.
+    """The arguments for creating a window.
 
     `args` are the window's arguments, `types` the types of the columns it holds. `scheduler` is the number of its timer
-    phase. `wants_expired` is Siddhi's `outputExpectsExpiredEvents`: the query puts out expired events; `findable` tells
-    that a join looks into the window. `condition` is what an `expression` window's constant text states, `names` the
-    attributes of the columns, `selected` the columns that the query selects as they are, in order (None for what it
-    computes). `partitioned` tells that there are several instances. With `ops_only`, the query wants the CURRENT rows
-    alone, and a window may put out its input instead and tell the rest aside (`rows.Passing`). With `resets_per_chunk`
-    it wants the CURRENT rows alone, and each chunk begins with a RESET, which is not put out (`Rows.resets_per_chunk`).
+    phase. `wants_expired` is Siddhi's `outputExpectsExpiredEvents`: the query emits expired events; `findable` tells
+    that a join looks into the window. `condition` is the condition in an `expression` window's constant text, `names`
+    the attributes of the columns, `selected` the columns that the query selects as they are, in order (None for
+    computed ones). `partitioned`: there are several instances. With `ops_only`, the query wants the CURRENT rows alone,
+    and a window may emit its input instead, with its operations beside it (`rows.WindowOps`). With `resets_per_chunk`
+    it wants the CURRENT rows alone, and each chunk begins with a RESET, which is not emitted (`Rows.resets_per_chunk`).
     `refuse` takes rows that raise an error (mask over them, why): they do not enter the window. References among `args`
     and in `condition` name column positions.
     """
@@ -51,7 +51,7 @@ class WindowSetup:
     refuse: Callable[[Rows, Mask, str], None] = lambda rows, mask, why: None
 
     def constant(self, i: int, default: Any = None) -> Any:
-        """The value of constant argument `i`; `default` where there are fewer."""
+        """The value of constant argument `i`; `default` if there are fewer."""
         if i >= len(self.args):
             return default
         arg = self.args[i]
@@ -80,37 +80,39 @@ class WindowSetup:
 class Window(Protocol):
     """One window of one query (or one named window).
 
-    What a join finds in it: a CURRENT row enters, an EXPIRED or LEAVE row leaves. What depends on the window's
-    arguments or setup about that, it says itself; the rest is declared (`plan.signatures.windows`).
+    Its contents for a join: a CURRENT row enters, an EXPIRED or LEAVE row leaves. Properties that depend on the
+    window's arguments or setup are its own; the rest is declared (`plan.signatures.windows`).
     """
 
     @property
     def stamps(self) -> int | None:
         """The kind of rows that Siddhi stamps with the time of a batch, but only from where a join's last look ended;
-        None where it does not go on from there."""
+        None if it does not continue from there.
+        """
         ...
 
     @property
     def moves(self) -> bool:
-        """True if for joins only ENTER and LEAVE rows count. It puts out such rows only when it is made `findable`."""
+        """True if for joins only ENTER and LEAVE rows count. It emits such rows only when it is made `findable`."""
         ...
 
     @property
     def is_ordered(self) -> bool:
-        """True if it puts, when it is made `findable`, a LONG column before the last: what a join finds is sorted by
-        what that holds for the ENTER rows."""
+        """True if it emits, when it is made `findable`, a LONG column before the last: the contents for a join are
+        sorted by this column's values in the ENTER rows.
+        """
         ...
 
     def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
-        """Takes CURRENT rows, lets due timers fire, and puts out rows of all kinds in Siddhi's order.
+        """Process CURRENT rows, fire due timers, and emit rows of all kinds in Siddhi's order.
 
-        `parts` is the number of partition instances so far, `hashes` those of their keys (`Instances.hashes`; None
+        `parts` is the number of partition instances so far, `hashes` the hashes of their keys (`Instances.hashes`; None
         outside partitions).
         """
         ...
 
     def next_due(self) -> int | None:
-        """The earliest time (ms) at which the clock alone can bring out a row; None where no time does. It may be too
+        """The earliest time (ms) at which the clock alone can bring out a row; None if no time does. It may be too
         early, and in the past where instances wait for the next movement of the clock, but is never too late."""
         ...
 
@@ -130,7 +132,7 @@ class Window(Protocol):
 
 
 def rows_held(window: Window) -> int | None:
-    """How many events a window holds; None for one without a log."""
+    """Number of events in a window; None for one without a log."""
     log = getattr(window, "log", None)
     if isinstance(log, ChainedLog):
         return log.held
@@ -156,8 +158,9 @@ class OutsidePartitions:
 
 
 def for_joins(rows: Rows, window: Window) -> Rows:
-    """What a window put out, for a reader that tells by the serial numbers (the last column) what the window holds:
-    where only ENTER and LEAVE rows count, the others have -2 - number."""
+    """Output of a window, for a reader that follows the contents by the serial numbers (the last column): if only ENTER
+    and LEAVE rows count, the others have -2 - number.
+    """
     if not window.moves or rows.kind is None:
         return rows
     serial = rows.columns[-1]
@@ -166,7 +169,7 @@ def for_joins(rows: Rows, window: Window) -> Rows:
 
 
 def with_ranks(rows: Rows, ranks: Array) -> Rows:
-    """What an `is_ordered` window puts out, with the ranks of the ENTER rows."""
+    """Output of an `is_ordered` window, with the ranks of the ENTER rows."""
     return rows.with_columns([*rows.columns[:-1], Column(Type.LONG, ranks), rows.columns[-1]])
 
 
@@ -186,7 +189,7 @@ def put(
     pos: int, kind: int, time: int, root: int, chunk: int, n: int, pos_out: Array, kind_out: Array, ts_out: Array,
     root_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
-    """Puts a row out as the n-th; the arrays are those of an `Emission`."""
+    """Emit a row as the n-th; the arrays belong to an `Emission`."""
     pos_out[n] = pos
     kind_out[n] = kind
     if len(ts_out) > 0:
@@ -203,8 +206,9 @@ _spare: list[tuple[Array, ...]] = []
 
 
 class Emission:
-    """Room for what a compiled loop puts out: position in the log, kind, time, root and chunk of each row; `apart`:
-    position and kind alone. Of no use any more once its rows were taken."""
+    """Output buffers of a compiled loop: position in the log, kind, time, root and chunk of each row; `apart`:
+    position and kind alone. Not usable after its rows were taken.
+    """
 
     def __init__(self, capacity: int, apart: bool = False) -> None:
         if capacity >= _LARGE and not apart:
@@ -222,7 +226,7 @@ class Emission:
         return self.pos, self.kind, self.ts, self.root, self.chunk
 
     def room(self, n: int) -> None:
-        """Room for `n` rows in all; what is there stays."""
+        """Make room for `n` rows in all, keeping the present ones."""
         self.pos, self.kind, self.ts, self.root, self.chunk = (grown(a, n) for a in self.arrays)
 
     def _taken(self, n: int) -> tuple[Array, Array, Array, Array, Array]:
@@ -236,7 +240,7 @@ class Emission:
         return pos.copy(), kind.copy(), ts.copy(), root.copy(), chunk.copy()
 
     def rows(self, n: int, log: EventLog, partitioned: bool, anew: bool = False) -> Rows:
-        """The first `n` as rows; `anew`: see `WindowSetup`."""
+        """The first `n` as rows; the flag is `resets_per_chunk` of `WindowSetup`."""
         pos, kind, ts, root, chunk = self._taken(n)
         columns = log.at(pos)
         whole, part = (log.part, log.part[pos]) if partitioned else (None, None)

@@ -1,4 +1,4 @@
-"""`batch([n])`: what arrives together, in pieces of n events at most."""
+"""`batch([n])`: events that arrive together, in pieces of n events at most."""
 
 from __future__ import annotations
 

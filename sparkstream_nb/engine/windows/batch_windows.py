@@ -1,4 +1,4 @@
-"""What batch windows of one instance share: their events lie in a row, and batch after batch comes out."""
+"""Common parts of batch windows of one instance: their events are adjacent in the log, and batches leave in order."""
 
 from __future__ import annotations
 
@@ -69,8 +69,9 @@ class BatchesInLine(Untimed, OutsidePartitions):
         return self.log.append(rows)
 
     def batches(self, end: Array, time: Array, root: Array) -> Rows:
-        """What comes out for batches that end before the positions `end`, at these times and roots. One without events
-        of its own is there only if others expire."""
+        """Rows emitted for batches that end before the positions `end`, at these times and roots. A batch without
+        events of its own is emitted only if others expire.
+        """
         log, low = self.log, int(self.places[1])
         if self.resets_per_chunk:
             high = int(end[-1]) if len(end) else low

@@ -1,7 +1,7 @@
-"""A log whose events hang together in chains, one or more per partition instance: what most windows hold.
+"""A log whose events are linked in chains, one or more per partition instance: the state of most windows.
 
-A chain is a queue: `head[part]`, `tail[part]`, and `next[position]`. Where there is one instance and chains take events
-as they come, the next position is the one after, and `next` is empty. Compiled loops move events along; `alive` tells
+A chain is a queue: `head[part]`, `tail[part]`, and `next[position]`. With one instance and chains that take events as
+they come, the next position is the one after, and `next` is empty. Compiled loops move events along; `alive` tells
 which positions are still in a chain, so that the log can be compacted when most are not.
 """
 
@@ -63,8 +63,9 @@ def _lay_out(head: Array, tail: Array, nxt: Array, parts: int, out: Array, lengt
 
 @kernel
 def _close_ranks(end: int, alive: Array, nxt: Array, keep: Array, moved: Array) -> None:
-    """Into `keep` the positions below `end` that are alive, of which there is room for one more; into `moved` what
-    becomes of each position, -1 of the dead ones and of -1, which is the last; `nxt` and `alive` as they are then."""
+    """Compact the log. `keep[:n]` receives the live positions below `end` and has one spare slot; `moved[p]` is the new
+    position of `p`, or -1 if dead, and its last element, for -1, is -1; `nxt` and `alive` are updated.
+    """
     n = np.uint64(0)
     for i in range(np.uint64(end)):
         on = alive[i]
@@ -82,7 +83,7 @@ def _close_ranks(end: int, alive: Array, nxt: Array, keep: Array, moved: Array) 
 
 @kernel
 def _hang(end: int, part: Array, alive: Array, nxt: Array, head: Array, tail: Array, lengths: Array) -> None:
-    """Hangs the events that are alive together in their order."""
+    """Link the live events in their order."""
     for pos in range(end):
         if alive[pos]:
             push(pos, part[pos], nxt, head, tail)
@@ -105,7 +106,7 @@ class ChainedLog(EventLog):
         self.parts = 0
         self._look_at = 1024
         self._added = 0
-        """How large a batch may well be: as large as lately."""
+        """Expected size of a batch, from recent batches."""
         self.next = np.zeros(0, np.int32)
         self.alive = np.zeros(0, np.bool_)
         self.head = [np.full(0, -1, np.int64) for _ in range(chains)]
@@ -129,7 +130,7 @@ class ChainedLog(EventLog):
         return at
 
     def forget(self, parts: Array) -> None:
-        """Empties the chains of these instances, and lets go of whatever else is held of them."""
+        """Empty the chains of these instances, and drop all their other state."""
         self.alive[: self.end][np.isin(self.part[: self.end], parts)] = False
         for ends in (*self.head, *self.tail):
             fill_at(ends, parts, -1)
@@ -160,8 +161,9 @@ class ChainedLog(EventLog):
             a[:] = moved[a]
 
     def _size(self, live: int) -> int:
-        """Room for the live events, for half as many (in line, where that takes no search, as many) that may be dead
-        before they are let go of, and for a batch, where that is not the larger part."""
+        """Room for the live events, for half as many (in line, which takes no search: as many) dead events before they
+        are dropped, and for a batch, at most as large as the live part.
+        """
         return live + (live if self.in_line else live // 2) + min(live, self._added) + 1024
 
     def _first(self, positions: Sequence[Array]) -> int:
@@ -170,8 +172,9 @@ class ChainedLog(EventLog):
         return min((int(a[a >= 0].min()) for a in ends), default=self.end)
 
     def _drop(self, positions: Sequence[Array]) -> None:
-        """Lets go of what lies before all that is held, where it is a third of the log; where `add` can do so, which
-        costs less as nobody looks at the log then, only where there is far more room than needed."""
+        """Trim the dead prefix once it is a third of the log. In single-chain logs `add` trims more cheaply, as the log
+        has no other references then, so trim here only if the buffer is far too large.
+        """
         low = self._first(positions)
         if low < 1024 or 3 * low < self.end:
             return
@@ -179,7 +182,7 @@ class ChainedLog(EventLog):
             self._let_go(low, 0, positions)
 
     def _let_go(self, low: int, n: int, positions: Sequence[Array] = ()) -> None:
-        """Lets go of what lies before `low`; afterwards there is room for `n` more."""
+        """Drop the events before `low`; afterwards there is room for `n` more."""
         live = self.end - low
         self.move(low, max(self._size(live), live + n), live + max(live * 9 // 10, n))
         alive = self.alive
@@ -192,7 +195,7 @@ class ChainedLog(EventLog):
 
     @property
     def held(self) -> int:
-        """How many events are in a chain."""
+        """Number of events in a chain."""
         return self.end - self._first(()) if self.in_line else int(np.count_nonzero(self.alive[: self.end]))
 
     def chain_state(self, chain: int = 0) -> dict[str, Any]:
@@ -223,7 +226,7 @@ class ChainedLog(EventLog):
         return lengths
 
     def chain_saved(self, chain: int = 0) -> dict[str, Any]:
-        """As `chain_state`, saved by change where the chain's events lie in a row."""
+        """`chain_state`, saved by change if the chain's events are adjacent."""
         if not self.in_line or self.parts == 0:
             return self.chain_state(chain)
         a, b = int(self.head[chain][0]), int(self.tail[chain][0]) + 1
@@ -234,7 +237,7 @@ class ChainedLog(EventLog):
     def load_chains(self, states: Sequence[dict[str, Any]], loose: dict[str, Any] | None = None) -> None:
         """The inverse of `chain_state` for all chains; the events of `loose` come first, in no chain.
 
-        In line the first chain comes last, as the events to come go on where it ends.
+        In line the first chain comes last, as the next events continue where it ends.
         """
         self.__init__(self.types, self.chains, self.in_line, self.timed)  # type: ignore[misc]
         if loose is not None:

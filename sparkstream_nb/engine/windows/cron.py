@@ -1,4 +1,4 @@
-"""`cron('text')`: batches that come out at the times that a cron text names."""
+"""`cron('text')`: batches that are emitted at the times that a cron text names."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ def _cron(
     now: Array, fires: Array, ts: Array, part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array,
     ehead: Array, etail: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
-    """`CronWindowProcessor.process` and `dispatchEvents`: no RESET, and expired events come out whoever wants them.
-    `turn` tells of each instance as which it came into Siddhi's map, 0: it is not in it."""
+    """`CronWindowProcessor.process` and `dispatchEvents`: no RESET, and expired events are always emitted.
+    `turn[p]`: insertion rank of instance `p` in Siddhi's map; 0 if absent.
+    """
     n = 0
     chunk = 0
     f = 0
@@ -83,7 +84,9 @@ def _cron(
 
 
 class CronWindow:
-    """What came since the last time that the text names comes out at the next one, by the app's clock."""
+    """A window that emits, at each time that the cron text names by the app's clock, the events since the last such
+    time.
+    """
 
     stamps, moves, is_ordered = None, False, False
 

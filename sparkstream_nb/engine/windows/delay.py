@@ -1,4 +1,4 @@
-"""`delay(t)`: every event comes out t ms late."""
+"""`delay(t)`: every event is emitted t ms late."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _release(
     Array,
     n: int, chunk: int, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
-    """The events that have waited long enough come out, stamped with the clock."""
+    """Emit the events that have waited long enough, stamped with the clock."""
     while head[p] >= 0 and ts[head[p]] - now + span <= 0:
         old = pop(p, nxt, head, tail)
         alive[old] = False
@@ -94,7 +94,7 @@ def _delay(
 
 
 def delay_window(setup: WindowSetup) -> Window:
-    """Events wait t ms and come out as CURRENT; a join finds those that wait."""
+    """Events wait t ms and are emitted as CURRENT; a join finds the waiting ones."""
     return DelayByInstance(setup) if setup.partitioned else TimeInLine(setup, late=True)
 
 

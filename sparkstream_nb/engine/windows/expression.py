@@ -1,9 +1,9 @@
 """`expression(text)` and `expressionBatch(text, ...)`: windows that hold events as long as a condition over them is
 true.
 
-The condition sees the event that comes or goes, the `first` and the `last` one, and aggregates of what is held; its
-aggregators hold what they have seen in all partition instances together. The loops below are compiled with the
-condition as a program (`bytecode.interpret`); a condition that no program can state runs them as plain Python.
+The condition sees the event that comes or goes, the `first` and the `last` one, and aggregates of the held events; its
+aggregators count the events of all partition instances together. The loops below are compiled with the condition as a
+program (`bytecode.interpret`); a condition that no program can state runs them as plain Python.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def slide(
 ) -> int:  # fmt: skip
     """`ExpressionWindowProcessor.process` for the rows from `row` to `rows`; rows that fail are marked `bad`.
 
-    `again`: the condition is another one, so that what the first row's instance holds is taken anew
+    `again`: the condition has changed, so the events of the first row's instance are processed again
     (`processAllExpiredEvents`).
     """
     held: Any = np.int64(-1)
@@ -106,9 +106,10 @@ def collect(
     known_real: Array, stack: Array, real: Array, null: Array, total: Array, total_real: Array, count: Array, queue:
     Array, queue_real: Array, ends: Array,
 ) -> int:  # fmt: skip
-    """`ExpressionBatchWindowProcessor.process` as `slide`. Chain `p..` holds what has not come out yet (if `streaming`,
-    what expires with the next event), chain `g..` what came out last and will expire. `at_chunk[0]` numbers chunks;
-    `includes` tells of each position whether the event that ends a batch belongs to it."""
+    """`ExpressionBatchWindowProcessor.process` as `slide`. Chain `p..` holds the events not emitted yet (if
+    `streaming`, those that expire with the next event), chain `g..` the events emitted last, which will expire.
+    `at_chunk[0]` numbers chunks; `includes`: for each position, whether the event that ends a batch belongs to it.
+    """
     held: Any = np.int64(-1)
     if again:
         p = part[at + row]
@@ -135,7 +136,7 @@ def collect(
             first = pos
         closes = False
         k = 0
-        while k < 3 and not bad[r]:  # an event that makes it false begins the aggregators anew
+        while k < 3 and not bad[r]:  # an event that makes it false resets the aggregators
             kind = RESET if k == 1 else CURRENT
             verdict = interpret(
                 kind, t, pos, first, pos, ts, codes, words, reals, nulls, known, known_real, stack, real, null, total,
@@ -237,7 +238,7 @@ class EvaluatedCondition:
         self._keep = nodes  # so that their identities stay theirs
 
     def holds(self, kind: int, now: int, event: int, first: int, last: int, ts: Array, *program: Any) -> int:
-        """As `bytecode.interpret`; FAILED where the condition raises an error, with `why`."""
+        """`bytecode.interpret`; FAILED if the condition raises an error, with `why`."""
         log = self.log
         places = [np.array([p]) for p in (event, first, last)]
         # What has left the window bears the time at which it did.
@@ -279,7 +280,7 @@ class EvaluatedCondition:
 
 
 class _EvaluationAggregates(Mapping[Agg, Column]):
-    """The aggregators of one evaluation: asking for one is what makes it take the event."""
+    """The aggregators of one evaluation: reading one makes it take the event."""
 
     def __init__(self, aggregators: dict[int, tuple[Aggregator, list[Evaluator]]], env: Env, kind: int) -> None:
         self._aggregators, self._env, self._kind = aggregators, env, np.array([kind], np.int8)
@@ -296,7 +297,7 @@ class _EvaluationAggregates(Mapping[Agg, Column]):
 
 
 class _ExpressionBase(Untimed):
-    """What both windows share: the condition, constant or from an attribute, and the loop that it is run in."""
+    """Common base of both windows: the condition, constant or from an attribute, and the loop that it runs in."""
 
     chains = 1
     stamps: int | None = None
@@ -374,7 +375,7 @@ class _ExpressionBase(Untimed):
         return result
 
     def _begin(self, at: int) -> tuple[Any, ...]:
-        """What the loop takes besides what all take; `at` is the position of the first new event."""
+        """Further arguments of this loop; `at` is the position of the first new event."""
         return ()
 
     def _stretches(self, rows: Rows) -> Iterator[tuple[int, int, str | None]]:

@@ -1,4 +1,4 @@
-"""`externalTime(ts, t)` and `externalTimeBatch(ts, t, ...)`: time as an attribute of the events tells it."""
+"""`externalTime(ts, t)` and `externalTimeBatch(ts, t, ...)`: windows by a time attribute of the events."""
 
 from __future__ import annotations
 
@@ -111,8 +111,9 @@ far, whether a timeout has put the batch out already, and how many events are he
 
 
 ROW, MADE, CHUNK, TIMER = range(4)
-"""Where the batch window's loop goes on when there was no room: at which row, after how many rows made and chunks, and
-the part whose timer had fired (-1: none)."""
+"""Resumption point of the batch window's loop after it ran out of room: row, number of rows emitted, number of chunks,
+and the part whose timer had fired (-1: none).
+"""
 
 
 @kernel
@@ -127,7 +128,7 @@ def _external_batches(
     span: int, starts: int, start: Array, replaces: bool, wants_expired: bool, at: int, rows: int, row_root: Array,
     row_chunk: Array, time: Array, places: Array, st: Array, end_out: Array, time_out: Array, root_out: Array,
 ) -> int:  # fmt: skip
-    """As `_external_time_batch` for one instance without a timeout: the batches."""
+    """`_external_time_batch` for one instance without a timeout: the batches."""
     n = 0
     old = places[0]
     new = places[1]
@@ -248,7 +249,9 @@ def _flush(
     Array,
     pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
-    """`flushToOutputChunk`, and with `again` `appendToOutputChunk`, which repeats what a timeout has put out before."""
+    """`flushToOutputChunk`, and with `again` `appendToOutputChunk`, which repeats the rows that a timeout emitted
+    before.
+    """
     begin = n
     if again:
         if chead[p] < 0:
@@ -329,7 +332,7 @@ def _external_time_batch(
 
     `starts`: 0 batches begin with the first event, 1 at a constant (already in the state), 2 at what `start` has for
     the row that begins the first one.
-    Returns 0 when it is done, else how much room the next batch needs: it goes on from `stop` when called again.
+    Returns 0 when it is done, else the room that the next batch needs: it continues from `stop` when called again.
     """
     n = stop[MADE]
     chunk = stop[CHUNK]
@@ -412,10 +415,10 @@ def external_time_batch_window(setup: WindowSetup) -> Window:
 
 
 class ExternalTimeBatchWindow:
-    """`externalTimeBatch` inside a partition, with a timeout, or where a join looks into it.
+    """`externalTimeBatch` inside a partition, with a timeout, or if a join looks into it.
 
-    With a timeout the batch also comes out when the clock has moved on for that long, and what arrives for it
-    afterwards comes out together with what it had. A join finds the batch that came out last.
+    With a timeout the batch is also emitted when the clock has moved on for that long, and events that arrive for it
+    afterwards are emitted together with its earlier ones. A join finds the last batch emitted.
     """
 
     stamps, moves, is_ordered = None, True, False
@@ -463,7 +466,8 @@ class ExternalTimeBatchWindow:
         return result
 
     def next_due(self) -> int | None:
-        """When a timeout puts out a batch, or what an earlier one left; the timer itself is set again for ever."""
+        """Time at which a timeout emits a batch, or the rest of an earlier one; the timer itself is set again for ever.
+        """
         pending, held = self.log.head
         n = min(len(pending), self.batch.shape[1])
         waits = np.zeros(len(self.timers.head), np.bool_)

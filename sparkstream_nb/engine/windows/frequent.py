@@ -1,10 +1,10 @@
 """`frequent(n[, attributes])` (Misra-Gries counting) and `lossyFrequent(support, error[, attributes])`.
 
-Both keep the last event of every key that counts as frequent. Siddhi's key is the attributes' texts laid end to end;
-without attributes it is made of all that the query selects, in a join of what it selects of that side as it is (the
-output data of its `MetaStreamEvent`). Keys that leave together do so in the order in which a
-`ConcurrentHashMap` walks through them: by bin, in a bin as they came, and when the map grows the part of a bin that
-does not end it comes out reversed (`ConcurrentHashMap.transfer`; bins that become trees are not followed).
+Both keep the last event of every key that counts as frequent. Siddhi's key is the concatenated texts of the attributes;
+without attributes, of all that the query selects, in a join of the attributes that it selects unchanged from that side
+(the output data of its `MetaStreamEvent`). Keys that leave together do so in the order in which a `ConcurrentHashMap`
+walks through them: by bin, in a bin as they came, and when the map grows the part of a bin that does not end it comes
+out reversed (`ConcurrentHashMap.transfer`; bins that become trees are not followed).
 """
 
 from __future__ import annotations
@@ -26,17 +26,19 @@ from .base import Emission, Untimed, WindowSetup, put, with_ranks
 from .chain import ChainedLog
 
 COUNT, LAST, BUCKET, SPREAD, ORDER, NEXT, PREVIOUS = range(7)
-"""Numbers of a key: how often it came, more by what was taken off all before (0: it is not counted), the position of
-its last event, the bucket before the one in which it was first counted, its hash as the map spreads it, its order
-within a bin, and its neighbours among the keys of its instance."""
+"""Numbers of a key: how often it came, plus the amount subtracted from all before (0: it is not counted), the position
+of its last event, the bucket before the one in which it was first counted, its hash as the map spreads it, its order
+within a bin, and its neighbours among the keys of its instance.
+"""
 
 FIRST, LIVE, SIZE, TOTAL, TAKEN, LEAST = range(6)
-"""Numbers of a partition instance: its first key, how many it counts, its map's bins, the events so far, how much was
-taken off every count (the counts themselves stay as they are), and what no count is below."""
+"""Numbers of a partition instance: its first key, how many it counts, its map's bins, the events so far, the amount
+subtracted from every count (the counts themselves do not change), and a lower bound of the counts.
+"""
 
 _BIN = np.int64(40)
 _BINS = 16
-"""Of a map that is new."""
+"""Bins of a new map."""
 _FEW = 24
 
 
@@ -130,7 +132,8 @@ def _look_anew(
     p: int, root: int, chunk: int, key: Array, part: Array, ts: Array, n: int, pos_out: Array, kind_out: Array,
     ts_out: Array, root_out: Array, chunk_out: Array, rank_out: Array,
 ) -> int:  # fmt: skip
-    """The map has grown: the events of an instance leave what a join finds and come back with their new ranks."""
+    """After the map has grown: the events of an instance leave the contents for joins and enter again with new ranks.
+    """
     k = part[FIRST, p]
     while k >= 0:
         pos = key[LAST, k]
@@ -149,7 +152,7 @@ def _frequent(
 ) -> int:  # fmt: skip
     """`FrequentWindowProcessor.process`, and with `lossy` `LossyFrequentWindowProcessor.process`.
 
-    `rank_out` tells of ENTER rows where the event's key stands in its map: by bin, then by its order there. In a
+    `rank_out`: for ENTER rows, the place of the event's key in its map: by bin, then by its order there. In a
     partition Siddhi `forgets` an instance's state when it counts no key at a chunk's end (`canDestroy`).
     """
     n = 0
@@ -235,7 +238,7 @@ def _loop(lossy: bool, forgets: bool, findable: bool) -> Callable[..., int]:
 
 
 class _Counting(Untimed):
-    """What the two windows share: the numbers of keys and of partition instances."""
+    """Common base of the two windows: the numbers of keys and of partition instances."""
 
     stamps, moves, is_ordered = None, True, True
     lossy = False
@@ -263,7 +266,7 @@ class _Counting(Untimed):
         self.key = np.zeros((PREVIOUS + 1, 0), np.int64)
 
     def _ids(self, rows: Rows) -> Array:
-        """The ids of the rows' keys; room for what is new."""
+        """The ids of the rows' keys; makes room for new ones."""
         columns = [None if i is None else rows.columns[i] for i in self.keys]
         numbers, hashes = self.texts.numbers(columns, len(rows))
         ids, first = self.table.assign(numbers)
@@ -291,7 +294,7 @@ class _Counting(Untimed):
         at = log.add(rows, parts)
         live = int(self.part[LIVE].sum())
         findable, apart = self.setup.findable, self.setup.ops_only
-        # Every key leaves at most once, and what a join finds comes back whenever a map doubles.
+        # Every key leaves at most once, and the contents for joins enter again whenever a map doubles.
         out = Emission((1 + 2 * findable) * n + (1 + 5 * findable) * (n + live), apart)
         ranks = np.zeros(len(out.pos) if findable else 0, np.int64)
         made = _loop(self.lossy, self.partitioned, findable)(
@@ -310,7 +313,7 @@ class _Counting(Untimed):
         return result
 
     def _renumber_keys(self) -> None:
-        """Gives the counted keys ids anew where most others are gone."""
+        """Renumber the counted keys if most others are gone."""
         counted = np.flatnonzero(self.key[COUNT])
         if self.key.shape[1] > 4 * len(counted) + 4096:
             self._again(counted, self.key[:, counted])

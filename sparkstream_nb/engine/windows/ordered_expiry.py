@@ -1,5 +1,6 @@
 """Sliding windows of one instance, whose events leave in the order in which they came; most of them for aggregates
-alone, which see what expires but not when."""
+alone, which see which events expire but not when.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ def slide_apart(
     span: int, at: int, now: Array, until: int, ts: Array, places: Array, pos_out: Array, kind_out: Array
 ) -> int:
     """The ops of events from the position `at` on, in a row: each leaves `span` after its time `ts`. `now` is the clock
-    at each, `until` where it stands at the end. `places[0]` is the first event that is held.
+    at each, `until` its time at the end. `places[0]` is the first event that is held.
 
-    Aggregates do not care whether a timer or the next event drives an event out. How many an event drives out no
-    processor can guess, so the next four are put down as if they left, and those that stay are put down again.
+    For aggregates it does not matter whether a timer or the next event expires an event. No processor can predict the
+    number that an event expires, so the next four are written as if they left, and those that stay are overwritten.
     """
     n: Any = np.uint64(0)
     head: Any = np.uint64(places[0])
@@ -74,8 +75,9 @@ def _put(pos: int, kind: int, n: int, pos_out: Array, kind_out: Array) -> int:
 def _slide_bounded(
     span: int, most: int, at: int, now: Array, until: int, ts: Array, places: Array, pos_out: Array, kind_out: Array
 ) -> int:
-    """As `slide_apart`; an event leaves also when there are `most`. An event before which one leaves for that reason
-    drives out no other by its time (`TimeLengthWindowProcessor.process`)."""
+    """`slide_apart` with at most `most` events. An event before which one leaves because of `most` expires no other by
+    its time (`TimeLengthWindowProcessor.process`).
+    """
     n = 0
     head = places[0]
     end = at + len(now)
@@ -100,7 +102,7 @@ def slide_in_line(
     log: ChainedLog, span: int, most: int | None, at: int, now: Array, until: int, ts: Array, pos_out: Array,
     kind_out: Array,
 ) -> int:  # fmt: skip
-    """`slide_apart` over the chain of a log that is in line, with `most` events where that is a number."""
+    """`slide_apart` over the chain of a log that is in line, with at most `most` events if given."""
     places = _first(log, at)
     if most is None:
         made: int = slide_apart(span, at, now, until, ts, places, pos_out, kind_out)
@@ -134,8 +136,9 @@ def _pushed_out(
 
 
 def pushed_out(log: ChainedLog, length: int, at: int, now: Array, rows: Rows, out: Emission) -> int:
-    """What comes out for `rows`, which lie from position `at` on in a log that is in line: each pushes out the event
-    that came `length` before."""
+    """Output for `rows`, which begin at position `at` of a log that is in line: each pushes out the event
+    that came `length` before.
+    """
     places = _first(log, at)
     made: int = _pushed_out(length, at, now, rows.root, rows.chunk, log.ts, places, *out.arrays)
     _hold(log, places)
@@ -143,7 +146,7 @@ def pushed_out(log: ChainedLog, length: int, at: int, now: Array, rows: Rows, ou
 
 
 def pushed_beside(log: ChainedLog, length: int, at: int, rows: Rows) -> Rows:
-    """As `pushed_out`: the rows that come, and beside them what happens for each."""
+    """`pushed_out` as the arriving rows with the operations beside them."""
     places, n = _first(log, at), len(rows)
     ops = FixedLagOps(at, n, min(n, length - (at - int(places[0]))), length)
     places[0] = max(places[0], log.end - length)

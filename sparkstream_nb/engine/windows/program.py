@@ -1,7 +1,7 @@
 """Conditions over a window's contents as small programs for a compiled loop.
 
 A part of the condition that names one event alone (and no aggregate) is a *derived column*: it is evaluated over the
-rows when they come and kept beside the events. What combines several events or aggregates is a run of codes
+rows when they come and kept beside the events. A part that combines several events or aggregates is a sequence of codes
 (`bytecode`).
 """
 
@@ -29,7 +29,7 @@ _UNSTEADY = frozenset({"eventTimestamp", "currentTimeMillis", "UUID"})
 class ConditionProgram(Codes):
     """A condition as codes, the derived columns of the events in a log, and the state of its aggregators.
 
-    Raises NoProgram where no codes can do what the condition asks.
+    Raises NoProgram if the condition cannot be compiled to codes.
     """
 
     def __init__(self, condition: Expr, setup: WindowSetup, log: EventLog) -> None:
@@ -113,7 +113,7 @@ class ConditionProgram(Codes):
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """What `interpret` takes from `codes` on."""
+        """Arguments of `interpret` from `codes` on."""
         real = np.float64
         known = self._known_words
         return (

@@ -29,7 +29,7 @@ NONE = np.int64(-(2**63))
 """No end: the current session of a key is not in the heap."""
 
 LIVE, MOST, KEYS = 0, 1, 2
-"""Numbers of a partition instance, for each of the two: open sessions, the most that there were; and its keys."""
+"""Fields of a partition instance, for each of the two: open sessions, their maximum so far; and its keys."""
 
 
 @kernel
@@ -131,7 +131,8 @@ def _merge(s: int, p: int, gap: int, nxt: Array, head: Array, tail: Array, num: 
 
 @kernel
 def _buckets(entries: int, eager: bool) -> int:
-    """Buckets of a Java map that held so many entries; a concurrent one grows at three quarters, not above."""
+    """Number of buckets of a Java map that held `entries` entries; a concurrent one grows at three quarters, not above.
+    """
     n = 16
     while entries > n * 3 // 4 or (eager and entries == n * 3 // 4):
         n *= 2
@@ -177,7 +178,7 @@ def _timed_out(
         s = heap_of[which, 0]
         end = heap_end[which, 0]
         _take(heap_end, heap_of, heap_size, which)
-        if which == CUR:  # its entry is that of its least end, and is put right when it comes up
+        if which == CUR:  # its entry has its least end, and is corrected when its turn comes
             if least[s] != end:
                 continue
             least[s] = NONE
@@ -351,7 +352,7 @@ def _session(
 class SessionWindow:
     """Events pass at once; when no event of a key came for longer than the gap, its session expires as a whole.
 
-    Siddhi's chunk of expired sessions is what a join would look into, and it is empty whenever one looks.
+    A join would look into Siddhi's chunk of expired sessions, which is empty whenever one looks.
     """
 
     stamps, moves, is_ordered = None, True, False
@@ -378,7 +379,7 @@ class SessionWindow:
         self.timers = Timers()
 
     def _sessions(self, rows: Rows, parts: int) -> Array:
-        """The session number of each row; room for what is new."""
+        """The session number of each row; makes room for new sessions."""
         known = self.keys.size
         columns = [Column(Type.INT, rows.parts())]
         if self.key is not None:

@@ -22,7 +22,7 @@ _INFINITE, _NAN = np.array([np.inf, np.nan]).view(np.int64)
 
 @kernel
 def _after(keys: Array, arrival: Array, a: int, b: int) -> bool:
-    """True if event `a` stands after `b` in the sorted window; of equal ones the newer does."""
+    """True if event `a` is after `b` in the sorted window; of equal ones the newer is."""
     for k in range(len(keys)):
         if keys[k, a] != keys[k, b]:
             return keys[k, a] > keys[k, b]
@@ -34,7 +34,7 @@ def _enter_anew(
     heap: Array, size: int, but: int, ts: Array, places: Array, n: int, pos_out: Array, kind_out: Array, ts_out: Array,
     rank_out: Array,
 ) -> int:  # fmt: skip
-    """The events of an instance, `but` one, leave what a join finds and come back with their places."""
+    """Make the events of an instance, except `but`, leave the contents for joins and enter again with their places."""
     for i in range(size):
         pos = heap[i]
         if pos != but:
@@ -131,7 +131,7 @@ def _double_numbers(bits: Array, out: Array) -> None:
 
 
 def sort_numbers(column: Column, strings: StringPool) -> Array:
-    """int64 numbers in the order of the values as Java's `compareTo` has it (strings by UTF-16 units, NaN last)."""
+    """int64 numbers in the order of the values by Java's `compareTo` (strings by UTF-16 units, NaN last)."""
     values = column.values
     if column.type is Type.STRING:
         used, inverse = np.unique(values, return_inverse=True)
@@ -172,7 +172,7 @@ class SortWindow(Untimed):
         self.full = np.zeros(0, np.bool_)
 
     def _room(self, parts: int, n: int) -> None:
-        """Room for `parts` instances, and in each for what may be in its heap after `n` more rows."""
+        """Room for `parts` instances, and in each for its heap after `n` more rows."""
         self.size, self.full = grown(self.size, parts), grown(self.full, parts, False)
         width = min(self.length, int(self.size.max(initial=0)) + n)
         if parts > self.heap.shape[0] or width > self.heap.shape[1]:
@@ -196,7 +196,7 @@ class SortWindow(Untimed):
             keys[k] = ~numbers if descending else numbers
         findable, apart = self.setup.findable, self.setup.ops_only
         held = int(np.count_nonzero(log.alive[: log.end])) if findable else 0
-        # An event comes and goes, with ENTER and LEAVE; what is held may come back with new places twice.
+        # An event comes and goes, with ENTER and LEAVE; held events may enter again with new places twice.
         out = Emission(4 * (n + held + n) if findable else 2 * n, apart)
         ranks = np.zeros(len(out.pos) if findable else 0, np.int64)
         places = np.empty(log.end if findable else 0, np.int64)

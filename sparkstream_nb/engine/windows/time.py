@@ -56,7 +56,7 @@ def _time_in_line(
     base: int, now: Array, moved: Array, first: int, last: int, ts: Array, places: Array, seen: Array, pos_out: Array,
     kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
-    """`TimeWindowProcessor.process` or, where events come out `late`, `DelayWindowProcessor.process` over rows and
+    """`TimeWindowProcessor.process` or, if events are emitted `late`, `DelayWindowProcessor.process` over rows and
     timers merged by root, for one instance, whose events lie in a row: `places` are the first that is held and the
     first whose timer has not fired. An event has a timer if it is newer than all before it; `seen` is the newest of
     those whose timers have fired.
@@ -133,7 +133,7 @@ _LOOPS = {
 
 
 class TimeInLine(OutsidePartitions):
-    """`time(t)` outside partitions, or where events come out `late` `delay(t)`."""
+    """`time(t)` outside partitions, or, if events are emitted `late`, `delay(t)`."""
 
     stamps, is_ordered = None, False
 
@@ -189,5 +189,5 @@ class TimeInLine(OutsidePartitions):
 
 
 def time_window(setup: WindowSetup) -> Window:
-    """The events of the last t ms; each leaves at exactly its time + t, before what arrives at that instant."""
+    """The events of the last t ms; each leaves at exactly its time + t, before arrivals at that instant."""
     return TimeByInstance(setup) if setup.partitioned else TimeInLine(setup)

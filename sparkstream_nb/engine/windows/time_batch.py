@@ -55,7 +55,7 @@ def _time_batch(
     d = 0
     ready = 0
     while True:
-        # What comes next: a timer of an instance that is due, or the next chunk of rows.
+        # The next one: a timer of an instance that is due, or the next chunk of rows.
         p = -1
         a = i
         root = np.int64(0)
@@ -156,8 +156,9 @@ def _time_batches(
     row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array, first: int, last: int, places: Array,
     emit: Array, end_out: Array, time_out: Array, root_out: Array,
 ) -> int:  # fmt: skip
-    """As `_time_batch` for one instance whose events wait for the end of their batch: the batches. A timer is due
-    whenever a batch is."""
+    """`_time_batch` for one instance whose events wait for the end of their batch: the batches. A timer is due
+    whenever a batch is.
+    """
     n = 0
     tick = first
     old = places[0]

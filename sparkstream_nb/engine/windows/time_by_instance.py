@@ -1,13 +1,13 @@
 """`time(t)` inside partitions.
 
-As the window of every instance is as long, events leave it in the order in which they came, whatever instance they are
-of, and so do the timers that drive them out: both are the log. `link` tells of each event how far it is to the next of
-its instance (0: there is none), twice, plus one where the event has a timer: where it is newer than all before it in
-its instance. `places` are the first event whose timer has not fired, the newest time that has a timer in this order,
-how many timers wait aside, how many movements of the clock made instances due, and what Siddhi's map is like.
+All instances have the same length of time, so events of all instances leave in the order in which they came, and their
+timers fire in that order: the log serves as both. `link` is, for each event, twice the distance to the next event of
+its instance (0: none), plus one if the event has a timer: if it is newer than all before it in its instance. `places`
+are the first event whose timer has not fired, the newest time that has a timer in this order, how many timers wait
+aside, how many movements of the clock made instances due, and the state of Siddhi's map.
 
-Aside, in a heap, wait timers of another order: those of events older than what other instances got before them, and
-those of instances which the rule of equal times (`timers.py`) left to the next movement of the clock.
+Aside, in a heap, wait timers of another order: timers of events older than earlier events of other instances, and
+timers of instances that the rule of equal times (`timers.py`) left to the next movement of the clock.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ HEAD, TAIL = 0, 1
 """Places among the eight half words of an instance (`ends`, the same memory)."""
 
 _MANY = 1 << 12
-"""So many instances' words are more than the cache holds beside the rest."""
+"""Number of instances whose words are more than the cache holds beside the rest."""
 
 
 @kernel
@@ -192,7 +192,7 @@ def _time(
                         found += 1
                 a = 0
                 mask = places[BUCKETS] - 1
-                while a < found:  # of those that are due since the same time, one runs
+                while a < found:  # of several that are due since the same time, one runs
                     best = a
                     b = a + 1
                     while b < found and since[b] == since[a]:
@@ -281,7 +281,7 @@ def _held(link: Array, ends: Array, out: Array) -> None:
 
 @kernel
 def _tie(part: Array, ts: Array, held: Array, timed: Array, link: Array, own: Array, ends: Array) -> None:
-    """Hangs the held events of each instance together again."""
+    """Link the held events of each instance again."""
     for pos in range(len(part)):
         link[pos] = np.int32(timed[pos])
         if held[pos]:
@@ -308,7 +308,7 @@ class TimeByInstance:
         self.places = np.array([0, _UNSEEN, 0, 0, 16, 0, 0], np.int64)
         self.times, self.parts = np.zeros(0, np.int64), np.zeros(0, np.int32)
         self._timers = Blocks(1)
-        """What is known of which events have timers, as that was saved."""
+        """Saved blocks of the flags that say which events have timers."""
         self._stuck = 0  # events before the first whose timer has not fired, when that was looked at last
 
     def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
@@ -352,13 +352,13 @@ class TimeByInstance:
             self._move(spare)
 
     def _live(self) -> int:
-        """How many events are needed, as far as is known without a look at all instances."""
+        """Number of events that are needed, as far as known without reading all instances."""
         return self.log.end - int(self.places[FIRST]) + self._stuck
 
     def _move(self, spare: int) -> None:
-        """Lets go of what is not needed any more, and makes room for `spare` events more than are."""
+        """Drop events that are no longer needed, and make room for `spare` more."""
         log, first = self.log, int(self.places[FIRST])
-        if _shift(first, self._ends):  # an instance holds what others have let go of long ago
+        if _shift(first, self._ends):  # an instance holds events that others dropped long ago
             held, keep = self._kept()
             timed, self._stuck = self._have_timer(keep), int(np.searchsorted(keep, first))
             log.compact(keep, len(keep) + spare)
@@ -386,7 +386,7 @@ class TimeByInstance:
         return (self.link[keep] & 1).astype(np.bool_)
 
     def _tie(self, held: Array, timed: Array) -> None:
-        """Hangs the events of the log together anew."""
+        """Rebuild the links between the events of the log."""
         log = self.log
         self.link = np.zeros(log.capacity, np.int32)
         self.own[ENDS::4] = -1
@@ -424,7 +424,7 @@ class TimeByInstance:
         }  # fmt: skip
 
     def save_state(self) -> dict[str, Any]:
-        """As `state`, with all events from the first that is needed on. An instance holds its own from `heads` on."""
+        """`state`, with all events from the first needed one on. An instance holds its own from `heads` on."""
         heads = self._ends[HEAD::8]
         low = int(min(heads[heads >= 0].min(initial=self.log.end), self.places[FIRST]))
         order = np.lexsort((self.parts, self.times))

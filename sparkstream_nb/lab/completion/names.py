@@ -40,7 +40,7 @@ class CompletionNames:
         return [d.name for d in self.defined.values() if d.kind in kinds]
 
     def attributes(self, name: str) -> tuple[str, ...]:
-        """The attributes of `name`; none where it is not known."""
+        """The attributes of `name`; none if it is not known."""
         return self.defined[name].attributes if name in self.defined else ()
 
 
@@ -102,7 +102,7 @@ def _infer_stream(statement: Sequence[Token], known: CompletionNames) -> Iterato
     if into is None or into + 1 >= len(statement) or statement[into + 1].type != "ID":
         return
     attributes = _selected_names(statement, _AFTER_SELECT)
-    if not attributes:  # select * passes on what comes in
+    if not attributes:  # select * passes on the input's attributes
         source = _word(statement, "from")
         name = plain(statement[source + 1]) if source is not None and source + 1 < into else ""
         attributes = known.attributes(name)

@@ -1,4 +1,4 @@
-"""Completions at a cursor: the grammar says which terminals can come next, the clause says what a name there means."""
+"""Completions at a cursor: the grammar gives the possible next terminals, the clause the meaning of a name there."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _fitting_completions(fragment: str, words: Iterable[str]) -> Completions:
 def _known(query: CompletionQuery, quote: str | None = None) -> names.CompletionNames:
     if query.running is not None:
         return query.running
-    # The rest of this statement is no statement of its own; nor is what is left of a text in quotes.
+    # The rest of this statement is not a statement of its own; nor is the rest of a text in quotes.
     after = query.after.partition(quote)[2] if quote is not None else query.after
     return names.of_text(query.before, after.partition(";")[2])
 
@@ -214,7 +214,7 @@ def _changed_tables(tokens: Sequence[Token]) -> list[str]:
 
 
 class _CursorScope:
-    """The sources of the statement before the cursor, and what their aliases and event references stand for."""
+    """The sources of the statement before the cursor, and the meanings of their aliases and event references."""
 
     def __init__(self, tokens: Sequence[Token], known: names.CompletionNames) -> None:
         self.known = known

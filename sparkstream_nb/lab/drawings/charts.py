@@ -139,9 +139,9 @@ class Series:
     """The data of one chart.
 
     `buckets` int64[n]: starts of the buckets in ms, ascending; `ends` likewise, exclusive. `parts` float64[shards, n]
-    and `merged` float64[n]: NaN where there is nothing. Of `total` buckets in all, `before` are earlier than these.
-    `group` is empty where the aggregation has no groups. `stacked`: bars of shards stand on one another, else side by
-    side. `as_wso2` float64[n]: what WSO2's servers would show instead of `merged`; None where it is not shown.
+    and `merged` float64[n]: NaN without a value. Of `total` buckets in all, `before` are earlier than these. `group` is
+    empty if the aggregation has no groups. `stacked`: bars of shards are stacked, else side by side. `as_wso2`
+    float64[n]: the values that WSO2's servers would show instead of `merged`; None if they are not shown.
     """
 
     aggregation: str
@@ -160,8 +160,9 @@ class Series:
 
     @property
     def shard_notes(self) -> tuple[ShardNote | None, ...]:
-        """For each shard what is to be said of it: that it belongs to no node, has no rows among these buckets, or that
-        its last one is older than another shard's by more than a bucket."""
+        """A note for each shard: that it belongs to no node, has no rows among these buckets, or that
+        its last one is older than another shard's by more than a bucket.
+        """
         lasts = [s.last for s in self.shards if s.rows and s.last is not None]
         newest = max(lasts, default=None)
         ends_here = self.before + len(self.buckets) == self.total
@@ -224,7 +225,7 @@ def series(
     *,
     stacked: bool = True,
 ) -> Series:
-    """The chart data of what was read; `group` as in `Series`. What does not add up is not `stacked`."""
+    """The chart data of `values`; `group` as in `Series`. Measures that do not add up are not `stacked`."""
     return Series(
         aggregation.id,
         per,

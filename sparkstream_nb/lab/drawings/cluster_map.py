@@ -1,4 +1,4 @@
-"""The map of a cluster: nodes by group, and what they reach. One SVG element, drawn in Python."""
+"""The map of a cluster: nodes by group, and their links. One SVG element, drawn in Python."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _PILL, _PILL_HIGH = 96.0, 24.0
 _BLOCK = 218.0
 _CUT = COLOURS[Role.DOWN]
 _ABOVE, _BELOW = "clients", "database"
-"""Ends outside of a group, and where they stand: others are in the table of links alone."""
+"""Ends outside of a group, and their places: others are in the table of links alone."""
 SIGNS = {Role.ACTIVE: "●", Role.PASSIVE: "○", Role.IDLE: "·", Role.HALTED: "‖", Role.DOWN: "✕"}
-"""Signs that tell roles apart without colours."""
+"""Signs that distinguish roles without colours."""
 
 
 def svg(shown: ClusterSnapshot, width: int = WIDTH) -> str:
@@ -123,7 +123,7 @@ class _Map:
         yield "</g>"
 
     def _third(self, node: ClusterNode, room: float) -> str:
-        """Until when a node stands still; what it runs, or how many partial apps where their names have no room."""
+        """Until when a node is halted; else its partial apps, or their number if their names have no room."""
         if node.until is not None:
             return _fit(f"until {clock_of(node.until)}", room)
         if not node.runs:

@@ -1,4 +1,4 @@
-"""The chart of a failover study: for each setting, what failovers cost in the median, and at worst in 19 of 20."""
+"""The chart of a failover study: for each setting, the costs of failovers in the median, and at worst in 19 of 20."""
 
 from __future__ import annotations
 

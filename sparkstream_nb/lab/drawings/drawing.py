@@ -50,7 +50,7 @@ class Scales:
 
 
 def scales_of(s: Series, former: Scales | None = None) -> Scales:
-    """The scales for `s`. Those of a `former` picture stay where `s` fits, and only grow where it does not."""
+    """The scales for `s`. The scales of a `former` picture stay if `s` fits, and only grow if it does not."""
     low, high = _extent(s)
     if former is None:
         marks = tuple(ticks(low, high))
@@ -157,7 +157,7 @@ class _ChartDrawing:
 
     @property
     def as_lines(self) -> bool:
-        """True if shards are lines: they stand side by side, and there is no room for that."""
+        """True if shards are lines: they are drawn side by side, and there is no room for bars."""
         return not self.s.stacked and self.wide / max(1, len(self.s.shards)) < 3
 
     def markup(self) -> str:
@@ -202,7 +202,7 @@ class _ChartDrawing:
         return rows
 
     def legend(self) -> list[str]:
-        """A square for each shard, hollow where there is something to say of it, and the mark of the merged value."""
+        """A square for each shard, hollow if it has a note, and the mark of the merged value."""
         out, i = [], 0
         notes = self.s.shard_notes
         for row, names in enumerate(self.legend_rows):
@@ -323,7 +323,7 @@ class _ChartDrawing:
         return [*bars, *labels]
 
     def merged_marks(self) -> list[str]:
-        """A mark for each bucket, with its value above where there is room; a line where buckets are narrow."""
+        """A mark for each bucket, with its value above if there is room; a line if buckets are narrow."""
         s = self.s
         if len(s.shards) > 1 and self.slot < _LINES_BELOW:
             return self.line(s.merged, 'stroke="currentColor" stroke-width="1.5"', 1.8)

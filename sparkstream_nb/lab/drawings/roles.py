@@ -1,4 +1,4 @@
-"""The time line of groups of nodes: which was active when, what happened to them, and when events were lost."""
+"""The time line of groups of nodes: which was active when, their faults, and when events were lost."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ COLOURS = {
 }  # fmt: skip
 LOST = "#CC79A7"
 MARKS = {"◆": "election", "▲": "takeover"}
-"""Signs on the lanes of nodes, and what they mean."""
+"""Signs on the lanes of nodes, and their meanings."""
 
 
 @dataclass(frozen=True)
 class RoleMark:
-    """A sign of `MARKS` on the lane of `node` at `at` (ms), and what it stands for."""
+    """A sign of `MARKS` on the lane of `node` at `at` (ms), and its text."""
 
     at: int
     node: str
@@ -36,8 +36,9 @@ class RoleMark:
 
 @dataclass(frozen=True)
 class Bar:
-    """A stretch of a lane from `first` to `end` (ms), and what a pointer over it tells. `least`: how wide (px) it is at
-    least; `shift`: by what part of a lane it lies lower; `label`: words on it, where there is room."""
+    """A stretch of a lane from `first` to `end` (ms), and its text for a pointer. `least`: least width (px); `shift`:
+    the part of a lane by which it lies lower; `label`: words on it, if there is room.
+    """
 
     lane: str
     first: int
@@ -52,8 +53,9 @@ class Bar:
 
 @dataclass(frozen=True)
 class Lanes:
-    """The picture from `start` to `end` (ms): the `lanes` from above, with `bars`. `title` is
-    read out, `head` stands above, `legend` has (words, colour). `faults` are (ms, words)."""
+    """The picture from `start` to `end` (ms): the `lanes` from above, with `bars`. `title` is read out, `head` is
+    above, `legend` has (words, colour). `faults` are (ms, words).
+    """
 
     title: str
     head: str
@@ -67,7 +69,7 @@ class Lanes:
 
 
 EVENTS = "events"
-"""The lane of what clients send."""
+"""The lane of the clients' events."""
 
 
 def role_bars(
@@ -133,7 +135,7 @@ class _RolesDrawing:
         return last >= self.shown.start and first <= self.shown.end
 
     def _labels(self) -> tuple[list[tuple[float, int] | None], int]:
-        """For each fault the x and the row of its words, None where there is no room; how many rows they take."""
+        """For each fault the x and the row of its words, None if there is no room; and the number of rows."""
         free, out = list[float](), list[tuple[float, int] | None]()
         for at, text in self.shown.faults:
             x = max(4.0, min(self.x(at), self.width - 4 - text_width(text)))

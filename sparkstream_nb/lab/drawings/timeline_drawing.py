@@ -1,6 +1,6 @@
 """The time line of alerts: a lane for the truth and one for each node, with a mark for each output.
 
-What became of an output is told by shape and colour. Outputs that lie closer than a mark is wide share one.
+Shape and colour show the verdict on an output. Outputs that lie closer than a mark is wide share one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TimelineMark:
     matches: tuple[Match, ...]
 
     def alert(self, m: Match) -> Alert:
-        """The output that stands in this lane."""
+        """The output in this lane."""
         found = m.true if self.lane == 0 else m.found
         assert found is not None
         return found
@@ -149,7 +149,7 @@ def whole(divergence: Divergence, stream: str, width: int = WIDTH) -> Timeline:
 
 
 def svg(t: Timeline, *, live: bool = False) -> str:
-    """The picture. `live`: every mark carries its number and what it stands for, for a pointer."""
+    """The picture. `live`: every mark carries its number and its text, for a pointer."""
     shown = [v for v in VERDICTS if t.counts[v]]
     rows = {v: i for i, v in enumerate(shown)}
     tall = _ROW * max(1, len(shown)) + 8

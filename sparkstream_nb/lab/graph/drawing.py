@@ -58,7 +58,7 @@ def image(graph: Graph) -> str:
     picture = on_white(_markup(graph, layout))
     data = base64.b64encode(picture.encode()).decode()
     name = f"graph-{zlib.crc32(picture.encode()):08x}"
-    areas = "".join(  # the first area at a point counts, so what is around others comes last
+    areas = "".join(  # the first area at a point counts, so enclosing areas come last
         f'<area shape="rect" coords="{_corners(layout.boxes[node.id])}" title="{_clean(about(node))}">'
         for node in sorted(graph.nodes, key=lambda node: node.kind in AROUND)
     )
@@ -136,7 +136,7 @@ def _edge(label: str, path: Path) -> str:
 
 
 def _shown(node: GraphNode) -> str:
-    """The name, cut where it is long, behind the mark of its safety."""
+    """The name, cut if it is long, behind the mark of its safety."""
     name = node.label if len(node.label) <= _LONGEST else node.label[: _LONGEST - 1] + "…"
     return f"{SIGNS[node.safety.level]} {name}" if node.safety else name
 

@@ -47,7 +47,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Path:
-    """The points of an edge in px, and where its label stands, if it has one."""
+    """The points of an edge in px, and the place of its label, if it has one."""
 
     points: tuple[tuple[float, float], ...]
     label: tuple[float, float] | None

@@ -1,4 +1,4 @@
-"""The view of an aggregation, by shard and merged: a picture and a table with controls for what they show."""
+"""The view of an aggregation, by shard and merged: a picture and a table with controls."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ _SECONDS: dict[str, AggDuration] = {"secs": "sec", "second": "sec", "seconds": "
 @dataclass(frozen=True)
 class AggregationChoice:
     """The choices of a view. The buckets from `start` (ms) to `end`, exclusive; None: from the first, to the last. If
-    these are more than `most`, the latest of them, or the earliest. `stacked`: bars that add up stand on one another.
-    `as_wso2`: what WSO2's servers would not show is hatched. `table`: the table is open."""
+    these are more than `most`, the latest of them, or the earliest. `stacked`: bars that add up are stacked. `as_wso2`:
+    parts that WSO2's servers would not show are hatched. `table`: the table is open.
+    """
 
     per: AggDuration
     measure: Measure
@@ -60,8 +61,8 @@ class AggregationChoice:
 
 
 class AggregationView(Following):
-    """A view of an aggregation. In a notebook it is interactive while the kernel lives, and follows what is committed;
-    elsewhere, and in what is saved, it is a picture, a table and text.
+    """A view of an aggregation. In a notebook it is interactive while the kernel lives, and follows the commits;
+    elsewhere, and when saved, it is a picture, a table and text.
 
     `per` None: the coarsest duration of which there are several buckets. Raises `Misuse` for a duration or a measure
     that the aggregation does not have.
@@ -117,7 +118,7 @@ class AggregationView(Following):
         return self._series
 
     def _read(self) -> None:
-        """Reads what the choice shows from the store. Raises StoreError where the store is closed."""
+        """Read the chosen values from the store. Raises StoreError if the store is closed."""
         if self._undecided:
             self._decide()
         c = self.choice = replace(self.choice, group=self._readable_group())
@@ -157,7 +158,7 @@ class AggregationView(Following):
         self.choice = replace(self.choice, per=per or known[-1])
 
     def refresh(self) -> None:
-        """Reads the aggregation again, and draws what it holds now."""
+        """Read the aggregation again, and draw its present values."""
         self.reader.settle()
         with self.lock:
             self._draw()
@@ -225,7 +226,7 @@ class AggregationView(Following):
     # ------------------------------------------------------------------------------------------- the interactive form
 
     def _made(self) -> LiveOutput | None:
-        """None where ipywidgets or anywidget cannot be loaded."""
+        """None if ipywidgets or anywidget cannot be loaded."""
         try:
             from .live import LiveOutput  # takes a second to load
         except ImportError:
@@ -244,7 +245,7 @@ class AggregationView(Following):
             display(self._forms(), raw=True)
 
     def _handle_message(self, message: Mapping[str, Any]) -> None:
-        """Handles an action in the page. Runs in whatever thread Jupyter handles messages."""
+        """Handle an action in the page. Runs in the thread in which Jupyter handles messages."""
         do = message["do"]
         if do == "gone":
             self._stop_following()
@@ -265,7 +266,7 @@ class AggregationView(Following):
             try:
                 if do not in ("here", "refresh"):
                     self._choose(do, message)
-            except Misuse as e:  # what a person typed
+            except Misuse as e:  # for the user's input
                 self._failed = str(e)
                 self._show()
                 return
@@ -306,7 +307,7 @@ class AggregationView(Following):
                 self.choice = replace(c.latest_buckets(), per=per)
 
     def _choose_key(self, key: int, message: Mapping[str, Any]) -> None:
-        """Takes a value of a group-by attribute: a `token` of a menu, or a `text` that a person typed."""
+        """Choose a value of a group-by attribute: a `token` of a menu, or a `text` that the user typed."""
         self._typed[key] = ""
         if "token" in message:
             value = parse_token(message["token"])
@@ -365,7 +366,7 @@ class AggregationView(Following):
         }
 
     def _keep(self) -> None:
-        """Makes the static form, which is what the notebook saves, that of what is shown."""
+        """Update the static form, which the notebook saves, to the present view."""
         if self._output is not None:
             self._output.keep()
 
@@ -381,7 +382,7 @@ _EXAMPLES: dict[Type, Any] = {
 
 
 def _ways_in(source: InputStream) -> list[str]:
-    """Lines that send an event, and feed a data frame, as a person would type them."""
+    """Lines that send an event, and feed a data frame, as a user would type them."""
     values = [
         1_717_236_000_000 if a.name == source.time and a.type is Type.LONG else _EXAMPLES.get(a.type)
         for a in source.schema

@@ -44,7 +44,7 @@ class KeyMenu:
 def key_menu(
     name: str, chosen: Any, read: Callable[[int, str], list[Any]], *, typed: str = "", every: bool = True
 ) -> KeyMenu:
-    """The menu of the values that `read(most, containing)` gives; `typed` is what a person has typed so far."""
+    """The menu of the values that `read(most, containing)` gives; `typed` is the user's input so far."""
     values = read(MOST_VALUES + 1, "")
     if len(values) <= MOST_VALUES:
         return KeyMenu(name, chosen, values, False, every)
@@ -62,7 +62,7 @@ def parse_token(text: str) -> Any:
 
 
 def parse_value(text: str, menu: KeyMenu, type_: Type) -> Any:
-    """The value that a person typed: one of the menu's, or one of the type. Raises `Misuse` where it is neither."""
+    """The value that a user typed: one of the menu's, or one of the type. Raises `Misuse` if it is neither."""
     if text == "" and menu.every:
         return EVERY
     for v in menu.values:

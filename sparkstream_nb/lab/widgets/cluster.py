@@ -1,4 +1,4 @@
-"""The view of a cluster: its map, buttons for what can be done to each node, the time line and the log."""
+"""The view of a cluster: its map, buttons for the actions on each node, the time line and the log."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ STRETCHES = {"all": None, "last hour": 3_600_000, "last 10 min": 600_000, "last 
 INTERVAL = 0.3
 """Seconds between two drawings, at least."""
 _SAID = 4
-"""The most lines under the buttons about what followed from a fault; the rest is in the log."""
+"""Maximum number of lines under the buttons about the effects of a fault; the rest is in the log."""
 
 
 class ClusterView(Following):
-    """A cluster that is interactive while the kernel lives, and follows what is committed; what is saved is its
-    picture, tables and text."""
+    """A cluster that is interactive while the kernel lives, and follows the commits; its picture, tables and text are
+    saved.
+    """
 
     _output: LiveOutput
 
@@ -57,7 +58,7 @@ class ClusterView(Following):
     # ------------------------------------------------------------------------------------------- the interactive form
 
     def _handle_message(self, message: Mapping[str, Any]) -> None:
-        """Handles an action in the page. Runs in whatever thread Jupyter handles messages."""
+        """Handle an action in the page. Runs in the thread in which Jupyter handles messages."""
         do = message["do"]
         if do == "gone":
             self._stop_following()

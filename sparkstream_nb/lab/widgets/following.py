@@ -1,4 +1,6 @@
-"""Views that follow the commits of an app while a page shows them: what those of clusters, figures and tails share."""
+"""Views that follow the commits of an app while a page shows them: the common base of views of clusters, figures and
+tails.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ class Following:
     with `lock` held. `interval`: seconds between two drawings, at least."""
 
     _output: LiveOutput | None = None
-    """None where nothing is put out, or not as a widget."""
+    """None without an output, or if it is not a widget."""
 
     def __init__(self, followed: Followed, interval: float) -> None:
         self.lock = threading.RLock()
@@ -71,7 +73,7 @@ class Following:
 
     @property
     def is_closed(self) -> bool:
-        """True if the app is of no use any more: what it held cannot be read."""
+        """True if the app is closed: its data can no longer be read."""
         return self.followed.state() == "closed"
 
     def status_note(self) -> str:
@@ -88,7 +90,7 @@ class Following:
         raise NotImplementedError
 
     def _draw_on(self) -> None:
-        """Draws what was committed since the last drawing."""
+        """Draw the commits since the last drawing."""
         self._draw()
 
     def _start_following(self) -> None:
@@ -104,7 +106,7 @@ class Following:
                 self._leave = None
 
     def _follow(self) -> None:
-        """Draws what was committed, unless the page cannot keep up."""
+        """Draw the last commits, unless the page cannot keep up."""
         with self.lock:
             self._behind = self._output is not None and self._output.lags
             if self._leave is not None and not self._behind:
@@ -134,7 +136,7 @@ class FollowingView(Following):
         self._output = LiveOutput(self._forms, text, self._handle_message)
 
     def read(self) -> None:
-        """Reads what is to be drawn. Raises SparkStreamError where that cannot be read."""
+        """Read the data to draw. Raises SparkStreamError if it cannot be read."""
         raise NotImplementedError
 
     def state(self) -> dict[str, Any]:
@@ -146,7 +148,7 @@ class FollowingView(Following):
         raise NotImplementedError
 
     def act(self, message: Mapping[str, Any]) -> None:
-        """Does what a person asks for in the page."""
+        """Carry out a user's request from the page."""
 
     def display(self) -> None:
         """Puts the view into the cell that runs."""
@@ -157,7 +159,7 @@ class FollowingView(Following):
             return self.static()
 
     def _handle_message(self, message: Mapping[str, Any]) -> None:
-        """Handles an action in the page. Runs in whatever thread Jupyter handles messages."""
+        """Handle an action in the page. Runs in the thread in which Jupyter handles messages."""
         do = message["do"]
         if do == "gone":
             self._stop_following()

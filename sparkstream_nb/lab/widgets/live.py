@@ -1,10 +1,9 @@
-"""Outputs with two forms: a static one, which is what a notebook saves, and an interactive one while the kernel lives.
+"""Outputs with two forms: a static one, which a notebook saves, and an interactive one while the kernel lives.
 
-What is put out and saved is the static form alone, as HTML and text, with no widget in it. An invisible widget model
-goes with it; its script (`live.js`) finds the output in the page by a class name, and draws the interactive form in
-the place of the static one, as soon as the kernel answers it. A page that is loaded again gets the models of a live
-kernel back from Jupyter's widget manager, and so its interactive outputs. Without a kernel there is no model, and the
-static form stands alone.
+Only the static form is output and saved, as HTML and text, with no widget in it. An invisible widget model goes with
+it; its script (`live.js`) finds the output in the page by a class name, and draws the interactive form in the place of
+the static one, as soon as the kernel answers it. A page that is loaded again gets the models of a live kernel back from
+Jupyter's widget manager, and so its interactive outputs. Without a kernel there is no model, only the static form.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from ..screen import shell
 
 FOLDER = Path(__file__).parent
 _SCRIPT = (FOLDER / "live.js").read_text(encoding="utf-8")
-# A page that has not drawn so many states gets further ones more slowly; a closed one says so.
+# A page that has this number of states left to draw gets further ones more slowly; a closed one says so.
 _UNSEEN = 25
 _SLOWLY = 5.0
 
@@ -44,11 +43,11 @@ class _Model(anywidget.AnyWidget):
 class LiveOutput:
     """One output with a static and an interactive form. Thread-safe.
 
-    `static` gives the static form by MIME type, with `text/html`. `script` is JavaScript that defines
-    `create(root, send, width)`, which fills the element `root`, and returns a function that draws a state. What it
-    passes to `send`, an object, is given to `receive`, as are {"do": "here", "width": px} when the page shows the
-    output, again when its width changes, and {"do": "gone"} when it does not any more. Each of these calls `show`.
-    The text `standing` of a state stands above what the script draws.
+    `static` gives the static form by MIME type, with `text/html`. `script` is JavaScript that defines `create(root,
+    send, width)`, which fills the element `root`, and returns a function that draws a state. Objects passed to `send`
+    are given to `receive`, as are {"do": "here", "width": px} when the page shows the output, again when its width
+    changes, and {"do": "gone"} when it does not any more. Each of these calls `show`. The text `standing` of a state is
+    shown above the script's drawing.
     """
 
     def __init__(
@@ -97,7 +96,7 @@ class LiveOutput:
 
     @property
     def lags(self) -> bool:
-        """True if the page has not drawn what it got, and should not get more yet."""
+        """True if the page has not drawn its last state, and should not get more yet."""
         with self._lock:
             return self._serial - self._seen > _UNSEEN and time.monotonic() - self._shown < _SLOWLY
 
@@ -106,9 +105,9 @@ class LiveOutput:
         with self._lock:
             self._seen = int(message["serial"]) if do == "seen" else self._serial
             self._said = None if do == "gone" else copy_context()
-            if do not in ("seen", "gone"):  # what it asks for may take a while, and the page says when nobody answers
+            if do not in ("seen", "gone"):  # a request may take a while, and the page reports a missing answer
                 self._within(model.send, {"got": do})
-            if do == "gone":  # the page's subshell goes with it: whoever comes next is heard by the main thread
+            if do == "gone":  # the page's subshell goes with it: the main thread handles the next page
                 self._within(model.send, {})
         if do != "seen":
             self._receive(message)

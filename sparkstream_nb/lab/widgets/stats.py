@@ -12,7 +12,7 @@ from .following import FollowingView
 
 
 class StatsView(FollowingView):
-    """Figures that follow an app while the kernel lives; what is saved are those that were shown last."""
+    """Figures that follow an app while the kernel lives; the last shown ones are saved."""
 
     def __init__(self, shown: Stats, live: LiveStats) -> None:
         super().__init__(Followed(shown.app, live.follow, live.state), "stats.js")

@@ -13,7 +13,7 @@ from .following import FollowingView
 
 
 class TailView(FollowingView):
-    """The end of a stream, which follows it while the kernel lives; what is saved is what was shown last."""
+    """The end of a stream, which follows it while the kernel lives; the last shown events are saved."""
 
     def __init__(self, tail: Tail) -> None:
         super().__init__(Followed(tail.app, tail.follow, tail.state), "tail.js")
@@ -26,7 +26,7 @@ class TailView(FollowingView):
 
     def act(self, message: Mapping[str, Any]) -> None:
         if message["do"] == "pause":
-            self.read()  # what is there when the button is pressed
+            self.read()  # the events present when the button is pressed
             self.cursor.pause()
         elif message["do"] == "resume":
             self.cursor.resume()

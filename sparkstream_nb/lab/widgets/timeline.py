@@ -34,7 +34,7 @@ class TimelineChoice:
 
 
 class DivergenceView:
-    """A divergence as a time line that is interactive while the kernel lives; what is saved is its picture."""
+    """A divergence as a time line that is interactive while the kernel lives; its picture is saved."""
 
     def __init__(self, divergence: Divergence) -> None:
         """`divergence` has outputs to some stream; the one that lost most is shown first."""
@@ -66,7 +66,7 @@ class DivergenceView:
     # ------------------------------------------------------------------------------------------- the interactive form
 
     def _handle_message(self, message: Mapping[str, Any]) -> None:
-        """Handles an action in the page. Runs in whatever thread Jupyter handles messages."""
+        """Handle an action in the page. Runs in the thread in which Jupyter handles messages."""
         do = message["do"]
         if do == "gone":
             return
@@ -132,7 +132,7 @@ class DivergenceView:
         }
 
     def _cause(self, t: Timeline) -> str:
-        """The outputs of the mark that is pinned, and of a single one the events that it was made of."""
+        """The outputs of the pinned mark, and for a single one the events that it was computed from."""
         if self.choice.pinned is None or self.choice.pinned >= len(t.marks):
             return ""
         mark = t.marks[self.choice.pinned]

@@ -1,6 +1,6 @@
 """`define aggregation` (Siddhi's `AggregationParser` and its incremental aggregators).
 
-What is stored is decomposed: `avg` is a sum and a count, so that partial results of buckets and shards can be merged.
+Stored columns are decomposed: `avg` is a sum and a count, so that partial results of buckets and shards can be merged.
 Columns are named as Siddhi names them (`AGG_SUM_x`, `AGG_COUNT`, `AGG_MIN_x`, `AGG_MAX_x`, `AGG_SET_x`; a plain
 attribute by its own name in the output).
 """
@@ -66,7 +66,7 @@ class _Columns:
 
 
 def bind_aggregation(d: tree.AggregationDefinition, symbols: Symbols) -> AggregationDef:
-    """One aggregation. Raises SiddhiBindError where a rule of incremental aggregation is broken."""
+    """One aggregation. Raises SiddhiBindError if a rule of incremental aggregation is broken."""
     found = symbols.find(d.id)
     if found is not None:
         raise SiddhiBindError(
@@ -167,7 +167,7 @@ def _check_calls(e: tree.Expression) -> None:
 def _bind_stored(e: Expr, name: str, group_by: tuple[Expr, ...], columns: _Columns) -> Expr:
     """`e` over the stored columns: a group-by attribute, an aggregate, or else the latest value by event time.
 
-    An aggregator that stands inside of a larger expression is not decomposed: as in Siddhi
+    An aggregator inside of a larger expression is not decomposed: as in Siddhi
     (`AggregationParser.processAggregationSelectors`) it runs over all events of the stream, and the bucket keeps the
     expression's latest value.
     """
@@ -195,7 +195,7 @@ def _aggregate(e: Agg, columns: _Columns) -> Expr:
             total = Type.LONG if arg.type in (Type.INT, Type.LONG) else Type.DOUBLE
             sum_ = columns.require_column(BaseColumn(f"AGG_SUM_{name}", "sum", arg, total))
             number = columns.require_column(BaseColumn(f"AGG_COUNT_{name}", "count", arg, Type.LONG))
-            # Siddhi divides what it stored: two longs for int and long, whose average is a whole number.
+            # Siddhi divides the stored values: two longs for int and long, whose average is a whole number.
             return Arith(total, "/", sum_, number, span=e.span)
         case "distinctCount":
             set_ = columns.require_column(BaseColumn(f"AGG_SET_{name}", "set", arg, Type.OBJECT))
@@ -277,7 +277,7 @@ def _check_annotations(d: tree.AggregationDefinition, properties: Mapping[str, s
 
 
 def _retention(d: tree.AggregationDefinition, durations: tuple[AggDuration, ...]) -> PurgeRule | None:
-    """What `@purge` says. Without it nothing is purged, so that a replay of old events keeps what it makes."""
+    """The rule of `@purge`. Without it nothing is purged, so that a replay of old events keeps its results."""
     a = tree.find_annotation(d.annotations, "purge")
     if a is None:
         return None

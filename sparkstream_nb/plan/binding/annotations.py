@@ -1,4 +1,4 @@
-"""Annotations that may stand once only (Siddhi's `AnnotationHelper`)."""
+"""Annotations that may occur only once (Siddhi's `AnnotationHelper`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _KIND = "DuplicateAnnotationException"
 
 
 def single(annotations: tuple[tree.Annotation, ...], name: str) -> tree.Annotation | None:
-    """The annotation called `name`, whatever its case, or None. Raises SiddhiBindError where there are two."""
+    """The annotation called `name`, in any case, or None. Raises SiddhiBindError if there are two."""
     found = [a for a in annotations if a.name.lower() == name.lower()]
     if len(found) > 1:
         raise SiddhiBindError(f"@{found[1].name} is given twice", found[1].span, hint="Keep one of them.", kind=_KIND)
@@ -19,7 +19,7 @@ def single(annotations: tuple[tree.Annotation, ...], name: str) -> tree.Annotati
 def single_value(annotations: tuple[tree.Annotation, ...], name: str, key: str | None) -> str | None:
     """The value under `key` (None: the one without a key) of the annotation called `name`, or None.
 
-    Raises SiddhiBindError where there are two.
+    Raises SiddhiBindError if there are two.
     """
     a = single(annotations, name)
     found = [e for e in a.elements if (e.key and e.key.lower()) == key] if a is not None else []

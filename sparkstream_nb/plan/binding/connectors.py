@@ -1,7 +1,7 @@
-"""What the annotations `@source`, `@sink`, `@store`, `@async` and `@OnError` must keep to.
+"""Checks of the annotations `@source`, `@sink`, `@store`, `@async` and `@OnError`.
 
 Rules of Siddhi's `DefinitionParserHelper`, `StreamJunction`, and the `init` of its own sources, sinks and mappers.
-Names of types and of options are case-sensitive there, but for `type` and `ref`.
+Names of types and of options are case-sensitive there, except `type` and `ref`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def check_async(annotations: tuple[tree.Annotation, ...]) -> None:
 
 
 def on_error_action(annotations: tuple[tree.Annotation, ...]) -> OnError | None:
-    """What `@OnError` of a stream or window says; None where there is none."""
+    """The action of `@OnError` of a stream or window; None if there is none."""
     a = single(annotations, "OnError")
     if a is None:
         return None
@@ -184,7 +184,7 @@ def _type(a: tree.Annotation, what: str, known: frozenset[str], properties: Mapp
 
 
 def _instead(type_: str, what: str) -> str | None:
-    """What there is where no type is near: those that run here."""
+    """Hint when no known type is similar: the types that run here."""
     if what in ("source", "sink") and type_ in MAPPED:
         return f"'{type_}' is a mapping: write @{what}(type='file', ..., @map(type='{type_}'))."
     runs = _RUNS.get(what)
@@ -192,9 +192,9 @@ def _instead(type_: str, what: str) -> str | None:
 
 
 def _check_options(a: tree.Annotation, options: Mapping[str, str] | None, dynamic: tuple[str, ...] | None) -> None:
-    """Every option must have a name, and only those of `dynamic` (None: any) may depend on the event.
+    """Check that every option has a name, and that only options in `dynamic` (None: any) depend on the event.
 
-    `options` are all of them where a configuration adds some.
+    `options`: all options, if a configuration adds some.
     """
     for e in a.elements:
         if e.key is None:
@@ -355,6 +355,6 @@ def _element(a: tree.Annotation, key: str) -> tree.AnnotationElement | None:
 
 
 def _span(a: tree.Annotation, key: str) -> Span:
-    """Where the option `key` is written; the annotation, where its configuration gives it."""
+    """Position of the option `key`; of the annotation, if a configuration supplies the option."""
     e = _element(a, key.lower())
     return a.span if e is None else e.span

@@ -35,7 +35,7 @@ def bind_app_annotations(annotations: tuple[tree.Annotation, ...]) -> str | None
 
 
 def bind_idle_clock(annotations: tuple[tree.Annotation, ...]) -> IdleClock | None:
-    """What `@app:playback` says of the clock while no events come; None where it says nothing."""
+    """The clock's rule in `@app:playback` for times without events; None if there is none."""
     a = tree.find_annotation(annotations, "playback")
     if a is None:
         return None
@@ -101,7 +101,7 @@ def _stream(d: tree.StreamDefinition, symbols: Symbols) -> None:
     schema = _schema(d.attributes)
     before = symbols.streams.get(d.id.id)
     if before is not None and before.source.schema == schema and before.annotations == d.annotations:
-        symbols.streams[d.id.id] = replace(before, kind="defined")  # the same text twice, or what a trigger defines
+        symbols.streams[d.id.id] = replace(before, kind="defined")  # the same text twice, or a trigger's definition
         return
     hint = "Rename one of them, or define both alike, with the same attributes and annotations."
     _claim(d.id.id, "stream", symbols, d.span, hint)

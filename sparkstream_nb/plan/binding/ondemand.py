@@ -17,7 +17,7 @@ _KIND = "OnDemandQueryCreationException"
 
 
 def bind_retrieval(q: tree.OnDemandQuery, plan: Plan, text: str = "") -> Retrieval:
-    """`q` bound against `plan`. Raises SiddhiBindError with kind `OnDemandQueryCreationException` where it is wrong."""
+    """Bind `q` against `plan`. Raises SiddhiBindError with kind `OnDemandQueryCreationException` if it is wrong."""
     try:
         return _bind(q, symbols_of(plan), text)
     except SiddhiBindError as e:

@@ -25,7 +25,7 @@ from .symbols import full_id
 
 
 def output_id(output: tree.QueryOutput, place: PartitionPlace) -> str:
-    """The id of what the query writes, before it is looked up."""
+    """The id of the query's target, before it is looked up."""
     if isinstance(output, tree.Return):
         raise SiddhiBindError(
             "a query of an app cannot use 'return'",
@@ -81,8 +81,8 @@ def table_scope(target: Source, row: Schema, place: PartitionPlace) -> Scope:
 def bind_set(items: tuple[tree.SetAssignment, ...] | None, target: Source, scope: Scope) -> tuple[SetItem, ...] | None:
     """`set T.a = e, ...`: an attribute of the table, and a value of its type or a number of a narrower one.
 
-    The table takes such a number over as one of the attribute's type. What stands before the dot means nothing: Siddhi
-    looks for the attribute in the table that is changed, whatever name is there (`tests/cases/tables/set_by_name`).
+    The table converts such a number to the attribute's type. The name before the dot means nothing: Siddhi looks for
+    the attribute in the table that is changed (`tests/cases/tables/set_by_name`).
     """
     if items is None:
         return None

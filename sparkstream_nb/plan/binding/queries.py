@@ -45,7 +45,7 @@ class UniqueNames:
 
     @staticmethod
     def of(elements: tuple[tree.Query | tree.Partition, ...]) -> UniqueNames:
-        """The names given in the text. Raises SiddhiBindError where two are the same."""
+        """The names given in the text. Raises SiddhiBindError if two are the same."""
         names = UniqueNames()
         for element in _elements(elements):
             annotation = single(element.annotations, "info")

@@ -1,6 +1,6 @@
 """Resolves attribute names at a place of a query.
 
-The rules are those of Siddhi's `ExpressionParser.parseVariable`: with one input a bare name is its attribute; with
+The rules follow Siddhi's `ExpressionParser.parseVariable`: with one input a bare name is its attribute; with
 several it must be in exactly one of them; in the filter of a pattern's state it is that state's own; in `having` and
 `order by` it is an output attribute first.
 """
@@ -39,8 +39,8 @@ class Scope:
 
     `bare`: "first" searches only the first entry, "all" searches each and requires exactly one match. `own` is the slot
     of the state whose filter is being bound, `own_ref` the reference that the text gives this state. `lists`: a counted
-    state's attribute without index is the list of all its events. `aggregators` tells whether aggregators are allowed
-    here; `place` names the place for messages. `later` are references that come later in a pattern.
+    state's attribute without index is the list of all its events. `aggregators`: whether aggregators are allowed here;
+    `place` names the place for messages. `later` are references that come later in a pattern.
     """
 
     symbols: Symbols
@@ -55,7 +55,7 @@ class Scope:
     tables: bool = True
 
     def with_table(self, table: str, schema: Schema) -> Scope:
-        """This scope within `... in table`: bare names mean what they did, and `table.x` its row."""
+        """This scope within `... in table`: bare names keep their meaning, and `table.x` is an attribute of its row."""
         return replace(
             self, entries=(*self.entries, VisibleEvent(TABLE, table, schema, what="table")), aggregators=False
         )
@@ -73,7 +73,7 @@ class Scope:
         return self._ref(entry, at, v.index, v.span, qualified=True)
 
     def event(self, source: tree.SourceName, index: tree.EventIndex | None, span: Span) -> Expr:
-        """What `e1` or `e1[last]` of `... is null` means: an event, or an attribute of that name."""
+        """Meaning of `e1` or `e1[last]` in `... is null`: an event, or an attribute of that name."""
         if not (source.inner or source.fault):
             entry = self._find(source.id)
             if entry is None or (index is None and self._attribute(source.id) is not None):
@@ -83,7 +83,7 @@ class Scope:
         return EventRef(Type.OBJECT, entry.slot, self._of_own_name(entry, index), span=span)
 
     def all_attributes(self, span: Span) -> list[Ref]:
-        """The attributes of all entries, for `*`. Raises SiddhiBindError where two have one name."""
+        """The attributes of all entries, for `*`. Raises SiddhiBindError if two have one name."""
         out: list[Ref] = []
         seen: dict[str, VisibleEvent] = {}
         for entry in self.entries:
@@ -202,7 +202,7 @@ class Scope:
         if entry.counted and index is None and entry.slot != self.own:
             if self.lists and qualified:
                 type_ = Type.OBJECT
-            else:  # of several events a filter sees the latest, what comes after the match the first
+            else:  # of several events a filter sees the latest, clauses after the match the first
                 index = tree.EventIndex(0, from_last=self.own is not None)
         return Ref(type_, entry.slot, at, attribute.name, index, span=span)
 

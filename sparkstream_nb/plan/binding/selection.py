@@ -95,7 +95,7 @@ def _having_scope(selecting: Selecting, schema: Schema) -> Scope:
 
 
 def _order(o: tree.OrderBy, schema: Schema, selecting: Selecting, unselected: list[Expr]) -> OrderItem:
-    """An attribute of the output or, where there are several inputs, of one of them, which is added to `unselected`."""
+    """An attribute of the output or, with several inputs, of one of them, which is added to `unselected`."""
     v = o.attribute
     own = v.source is None or (not selecting.several and v.source.id == selecting.output)
     at = schema.find(v.name) if own else None

@@ -53,7 +53,7 @@ class Symbols:
     def source(self, name: tree.SourceName, partition: str | None, span: Span) -> Source:
         """The source that `name` means in a query of `partition` (None: outside of any).
 
-        Raises SiddhiBindError where there is none.
+        Raises SiddhiBindError if there is none.
         """
         found = self.find(full_id(name, partition, span))
         if found is None:

@@ -35,7 +35,7 @@ def parse_time(text: str, span: Span, what: str) -> int:
 
 
 def check_zone(properties: Mapping[str, str], name: str, span: Span = NOWHERE) -> None:
-    """Raises SiddhiBindError where the node's property `name` is not the name of a time zone."""
+    """Raises SiddhiBindError if the node's property `name` is not the name of a time zone."""
     zone = properties.get(name, "GMT")
     try:
         ZoneInfo(zone)

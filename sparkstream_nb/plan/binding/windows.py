@@ -19,9 +19,9 @@ CANDIDATE, FIRST, LAST = 0, 1, 2
 def bind_window_condition(text: str, schema: Schema, source: str = "the window") -> Expr:
     """The condition that `text` states over a window's events of `schema`.
 
-    Slot 0 is the event that is looked at, slot 1 (`first`) the oldest and slot 2 (`last`) the newest; aggregators are
-    those of the window's content. Raises SiddhiBindError or SiddhiSyntaxError with places within `text`
-    (Siddhi's `ExpressionWindowProcessor.constructExpression`).
+    Slot 0 is the event that is looked at, slot 1 (`first`) the oldest and slot 2 (`last`) the newest; aggregators run
+    over the window's content. Raises SiddhiBindError or SiddhiSyntaxError with places within `text` (Siddhi's
+    `ExpressionWindowProcessor.constructExpression`).
     """
     entries = (
         VisibleEvent(CANDIDATE, source, schema),
@@ -33,7 +33,7 @@ def bind_window_condition(text: str, schema: Schema, source: str = "the window")
 
 
 def window_condition(args: Sequence[Expr], schema: Schema, source: str | None) -> Expr | None:
-    """The condition of a window whose expression is a constant; None where an attribute gives it, event by event.
+    """The condition of a window whose expression is a constant; None if an attribute gives it, event by event.
 
     Errors get the string's place in the app.
     """

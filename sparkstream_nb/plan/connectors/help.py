@@ -18,7 +18,7 @@ _SAME = {
 
 
 def option_help(end: End, type_: str, option: str) -> str:
-    """The line of help of an option. Raises KeyError where there is none; a test holds that there always is."""
+    """The line of help of an option. Raises KeyError if there is none; a test holds that there always is."""
     tables = _lines()[end]
     for name in (*_SAME.get(type_, (type_,)), "common"):
         if option in tables.get(name, {}):

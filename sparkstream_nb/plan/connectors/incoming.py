@@ -1,11 +1,11 @@
-"""Sources that read from outside the app: what their annotations say, as typed data.
+"""Sources that read from outside the app: their annotations as typed data.
 
-`kafka`, `file`, `http`, `http-call-response`, `tcp`, `nats` and `cdc` run here. Rules of their options are those of
-siddhi-io-kafka, -file, -http, -tcp and -cdc; an option of theirs that this build does not have is a declared gap
-(`gaps.py`), never left out in silence, unless its value says no more than leaving it out (`off_values.py`).
-`event.time` is an option of this build: the attribute that has an event's time. So is `on.error`: Siddhi's sinks and
-stores have it, and its sources put what cannot be mapped into the error store. So are user and password of the http
-source, whose users are those of the server for WSO2, and the port of the tcp source, which is a setting of the server.
+`kafka`, `file`, `http`, `http-call-response`, `tcp`, `nats` and `cdc` run here. Their options follow siddhi-io-kafka,
+-file, -http, -tcp and -cdc; an option of theirs that this build does not have is a declared gap (`gaps.py`), never left
+out in silence, unless its value says no more than leaving it out (`off_values.py`). `event.time` is an option of this
+build: the attribute that has an event's time. So is `on.error`: Siddhi's sinks and stores have it, and its sources put
+messages that cannot be mapped into the error store. So are user and password of the http source, whose users WSO2 takes
+from its server, and the port of the tcp source, which is a setting of the server.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from .outside import BINARY, BYTES, SINK_ID
 TIME = "event.time"
 ON_ERROR = "on.error"
 ERROR_ACTIONS = ("STORE", "LOG")
-"""What becomes of a message that cannot be read: an error of the app, or a line of its log."""
+"""Actions for a message that cannot be read: an error of the app, or a line of its log."""
 RESPONSES = frozenset({"http-call-response", "http-response"})
-"""The types of sources of the responses to what a sink has called."""
+"""The types of sources that receive the responses to a sink's calls."""
 _COMMON = frozenset({"type", TIME, ON_ERROR})
 INCOMING_OPTIONS = {
     "kafka": _COMMON
@@ -64,7 +64,7 @@ INCOMING_OPTIONS = {
 INCOMING = frozenset(INCOMING_OPTIONS)
 """The types of sources that read from outside."""
 FILE_MODES = ("line", "text.full", "parquet")
-"""How the file source reads; `parquet` is a mode of this build."""
+"""Modes of the file source; `parquet` is a mode of this build."""
 _NEEDED = {
     "kafka": (("bootstrap.servers",), ("topic.list",), ("group.id",), ("threading.option",)),
     "file": (("dir.uri", "file.uri"),),
@@ -121,7 +121,7 @@ class IncomingSource:
 
 
 def taken(type_: str) -> str:
-    """How often a source of this type takes a message, in words."""
+    """Delivery guarantee of a source of this type, in words."""
     return _TAKEN[type_]
 
 
@@ -191,7 +191,7 @@ def _source(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], n
 
 
 def _check_rows(a: Annotation, options: Mapping[str, str], mapping: SourceMapping) -> None:
-    """What a source of rows, `cdc`, must keep to besides."""
+    """Further checks of a source of rows, `cdc`."""
     if not isinstance(mapping.format, KeyValueSource):
         raise SiddhiBindError(
             "a source of type 'cdc' gives rows, whose columns are keys", a.span, hint="Write @map(type='keyvalue')."
@@ -214,7 +214,7 @@ def _check_rows(a: Annotation, options: Mapping[str, str], mapping: SourceMappin
 
 
 def list_gaps(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What of a source that reads from outside this build lacks: names of gaps, and what each is, in words."""
+    """Options and modes of an outside source that this build lacks: names of gaps, each with a description."""
     type_ = connector_type(a, properties)
     source = f"a source of type '{type_}'"
     mode = connector_options(a, properties).get("mode", "listening")

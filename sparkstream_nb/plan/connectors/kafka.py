@@ -10,13 +10,13 @@ PRODUCER: Mapping[str, type] = {
     "acks": str, "batch.size": int, "linger.ms": int, "compression.type": str, "max.request.size": int,
     "request.timeout.ms": int, "delivery.timeout.ms": int, "client.id": str, **_LOGIN,
 }  # fmt: skip
-"""Of a producer, with their types."""
+"""Options of a producer, with their types."""
 CONSUMER: Mapping[str, type] = {
     "auto.offset.reset": str, "client.id": str, "fetch.min.bytes": int, "fetch.max.bytes": int,
     "fetch.max.wait.ms": int, "max.partition.fetch.bytes": int, "metadata.max.age.ms": int,
     "request.timeout.ms": int, "isolation.level": str, **_LOGIN,
 }  # fmt: skip
-"""Of a consumer, with their types."""
+"""Options of a consumer, with their types."""
 
 
 def client_settings(text: str) -> Iterator[tuple[str, str]]:

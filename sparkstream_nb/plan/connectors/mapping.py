@@ -1,6 +1,6 @@
 """Mappings between messages of the outside world and events, as an app's `@map` gives them.
 
-Plain data, bound and checked by `binding/mappings.py`, carried out by the package `mapping`. The formats are those of
+Plain data, bound and checked by `binding/mappings.py`, carried out by the package `mapping`. The formats follow
 Siddhi's mappers `json`, `csv`, `text`, `keyvalue`, `xml`, `binary` and `avro` (siddhi-map-*), and `passThrough`, which
 takes events as they are and no messages.
 """
@@ -78,19 +78,19 @@ SourceFormat: TypeAlias = JsonSource | CsvSource | TextSource | KeyValueSource |
 
 @dataclass(frozen=True)
 class TextGroup:
-    """Where a text mapping finds a value: the group `number` of the pattern called `pattern`."""
+    """Place of a value in a text mapping: the group `number` of the pattern called `pattern`."""
 
     pattern: str
     number: int
 
 
 Place: TypeAlias = str | int | TextGroup | XPath
-"""Where an attribute is in a message: a JSON path or a key; a column, from 0; a group of a pattern; an XPath."""
+"""Place of an attribute in a message: a JSON path or a key; a column, from 0; a group of a pattern; an XPath."""
 
 
 @dataclass(frozen=True)
 class SourceMapping:
-    """How messages become events of a stream.
+    """A mapping from messages to events of a stream.
 
     `places` has one place per attribute, None for those that `headers` gives; it is None as a whole in a mapping by
     default, in which the attributes' own names say where they are. `headers` has, per attribute, the name of the
@@ -119,8 +119,9 @@ class Template:
 
 @dataclass(frozen=True)
 class JsonSink:
-    """`enclosing` are the names of the objects around the events, the outermost first. `validate`: what is no JSON is
-    not sent. `nulls`: null is written as null, else as the text "undefined"."""
+    """`enclosing` are the names of the objects around the events, the outermost first. `validate`: a message that is
+    not JSON is not sent. `nulls`: null is written as null, else as the text "undefined".
+    """
 
     enclosing: tuple[str, ...] = ()
     validate: bool = False
@@ -147,12 +148,14 @@ class TextSink:
 
 @dataclass(frozen=True)
 class KeyValueSink:
-    """As `KeyValueSource`."""
+    """Sink format that corresponds to `KeyValueSource`."""
 
 
 @dataclass(frozen=True)
 class XmlSink:
-    """`opening` and `closing` are the tags around the events of a message. `validate`: what is no XML is not sent."""
+    """`opening` and `closing` are the tags around the events of a message. `validate`: a message that is not XML is not
+    sent.
+    """
 
     opening: str
     closing: str
@@ -164,7 +167,7 @@ SinkFormat: TypeAlias = JsonSink | CsvSink | TextSink | KeyValueSink | XmlSink |
 
 @dataclass(frozen=True)
 class SinkMapping:
-    """How events become messages.
+    """A mapping from events to messages.
 
     `payload` are the templates with their names ("" for one without), empty in a mapping by default and for CSV.
     `grouped`: the events of a chunk are one message, else each is one.

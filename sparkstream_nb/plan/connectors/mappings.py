@@ -1,8 +1,8 @@
 """Binds `@map` of sources and sinks, with each check at its place.
 
 Rules and defaults of the `init` of Siddhi's mappers (siddhi-map-json, -csv, -text, -keyvalue, -xml, -binary and -avro).
-Siddhi ignores options that it does not know, and what it cannot read fails with the first message; here both are errors
-of the app.
+Siddhi ignores unknown options, and options that it cannot read fail with the first message; here both are errors of the
+app.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _LEFT_OUT: Mapping[tuple[str, str], Mapping[str, str]] = {
     },
     ("sink", "text"): {"mustache.enabled": "Write {{attribute}} in a @payload without it."},
 }
-"""Options of the extensions that are left out here, with the way out; 'false' is what they are without being given."""
+"""Options of the extensions that are left out here, with the way out; 'false' is their default."""
 
 _REGEX = "regex."
 _GROUP = re.compile(r"(.*)\[\s*(\d+)\s*\]", re.DOTALL)
@@ -87,9 +87,9 @@ _ESCAPES = {r"\n": "\n", r"\r": "\r", r"\t": "\t"}
 
 
 def source_mapping(mapping: tree.Annotation | None, schema: Schema) -> SourceMapping:
-    """The mapping of a source, `@map` or None where it has none, to a stream with this schema.
+    """The mapping of a source, `@map` or None if it has none, to a stream with this schema.
 
-    Raises SiddhiBindError for what is wrong, NotInThisBuild for mappings of other types.
+    Raises SiddhiBindError for a wrong mapping, NotInThisBuild for mappings of other types.
     """
     type_ = _type(mapping)
     if mapping is None or type_ == "passThrough":
@@ -120,9 +120,9 @@ def source_mapping(mapping: tree.Annotation | None, schema: Schema) -> SourceMap
 
 
 def sink_mapping(mapping: tree.Annotation | None, schema: Schema) -> SinkMapping:
-    """The mapping of a sink, `@map` or None where it has none, of a stream with this schema.
+    """The mapping of a sink, `@map` or None if it has none, of a stream with this schema.
 
-    Raises SiddhiBindError for what is wrong, NotInThisBuild for mappings of other types.
+    Raises SiddhiBindError for a wrong mapping, NotInThisBuild for mappings of other types.
     """
     type_ = _type(mapping)
     if mapping is None or type_ == "passThrough":
@@ -204,7 +204,7 @@ class _MapOptions:
         return next((e.value for e in self.mapping.elements if e.key == key), None)
 
     def span(self, key: str) -> Span:
-        """Where an option is written."""
+        """Position of an option in the text."""
         return next((e.span for e in self.mapping.elements if e.key == key), self.mapping.span)
 
     def flag(self, key: str, default: bool) -> bool:
@@ -219,7 +219,7 @@ class _MapOptions:
         return value.strip().lower() == "true"
 
     def delimiter(self, default: str) -> str:
-        r"""What stands between the values of a line; `\t` is a tab."""
+        r"""Delimiter between the values of a line; `\t` is a tab."""
         value = self.get("delimiter")
         value = default if value is None else "\t" if value == r"\t" else value
         if not value or set(value) & set('"\r\n'):
@@ -239,7 +239,7 @@ class _MapOptions:
 def _attributes(
     mapping: tree.Annotation, schema: Schema, type_: str
 ) -> tuple[tree.AnnotationElement | None, ...]:  # fmt: skip
-    """What `@attributes` says of each attribute; Nones where there is none."""
+    """The element of `@attributes` for each attribute; Nones without `@attributes`."""
     a = next((x for x in mapping.nested if x.name.lower() == "attributes"), None)
     if a is None or not a.elements:
         return (None,) * len(schema)
@@ -340,7 +340,7 @@ def _avro(o: _MapOptions) -> Avro:
 
 
 def _check_json_path(path: str, span: Span) -> None:
-    """Looks at what every JSON path keeps to; the rest is seen when the path is compiled."""
+    """Check the syntax common to all JSON paths; the rest is checked when the path is compiled."""
     depth, quote = 0, ""
     for c in path:
         if quote:

@@ -1,8 +1,8 @@
-"""Sinks that publish outside the app: what their annotations say, as typed data.
+"""Sinks that publish outside the app: their annotations as typed data.
 
-`file`, `http`, `http-call`, `kafka`, `email`, `tcp`, `nats` and `prometheus` run here. Rules of their options are those
-of siddhi-io-file, -http, -kafka, -email, -tcp, -nats and -prometheus; an option of theirs that this build does not have
-is a declared gap (`gaps.py`), never left out in silence, unless its value says no more than leaving it out
+`file`, `http`, `http-call`, `kafka`, `email`, `tcp`, `nats` and `prometheus` run here. Their options follow
+siddhi-io-file, -http, -kafka, -email, -tcp, -nats and -prometheus; an option of theirs that this build does not have is
+a declared gap (`gaps.py`), never left out in silence, unless its value says no more than leaving it out
 (`off_values.py`).
 """
 
@@ -27,7 +27,7 @@ OUTSIDE = frozenset({"file", "http", "kafka", "prometheus", "email", "tcp", "nat
 """The types of sinks that publish outside."""
 SINK_ID = "sink.id"
 MAPPINGS = MAPPED - {"passThrough"}
-"""What their messages may be written as."""
+"""Mappings of the messages of outside sinks."""
 
 BINARY = frozenset({"http", *CALLS, "http-call-response", "http-response", "kafka", "tcp", "nats"})
 """The types of sinks and sources whose messages may be bytes that are no text."""
@@ -105,9 +105,9 @@ _PROMISES = {
 @dataclass(frozen=True)
 class OutsideSink:
     """A sink of `stream`. `number` counts the stream's sinks of this type, from 1. `destinations` are the options of
-    each `@destination` over those of the sink; of a sink without `@distribution`, its own options alone. `key` is the
-    attribute that a partitioned sink divides by. `on_error` is LOG, STORE, STREAM or WAIT. `mapping` is that of
-    `@map`."""
+    each `@destination`, which override the sink's; without `@distribution`, the sink's options alone. `key` is the
+    attribute that a partitioned sink divides by. `on_error` is LOG, STORE, STREAM or WAIT. `mapping` comes from `@map`.
+    """
 
     stream: str
     type: str
@@ -139,7 +139,7 @@ def published_streams(plan: n.Plan) -> frozenset[str]:
 
 
 def promise(type_: str) -> str:
-    """How often a sink of this type delivers an output, in words."""
+    """Delivery guarantee of a sink of this type, in words."""
     return _PROMISES[type_]
 
 
@@ -194,7 +194,7 @@ def _sink(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], num
 
 
 def list_gaps(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What of a sink that publishes outside this build lacks: names of gaps, and what each is, in words."""
+    """Options and modes of an outside sink that this build lacks: names of gaps, each with a description."""
     type_, options = connector_type(a, properties), connector_options(a, properties)
     sink = f"a sink of type '{type_}'"
     distribution = next((d for d in a.nested if d.name.lower() == "distribution"), None)

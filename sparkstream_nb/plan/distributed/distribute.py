@@ -1,8 +1,8 @@
 """Apps of a fully distributed deployment: execution groups, their instances, and the topics between them.
 
-The rules and refusals are those of the job manager of WSO2's Stream Processor (`SiddhiTopologyCreatorImpl`,
-carbon-analytics). `@dist(execGroup='g', parallel='2')` on queries, partitions and aggregations names their group; what
-has none is in one of the app's own. Each instance of a group becomes an app, `<app>-<group>-<number>`.
+The rules and refusals follow the job manager of WSO2's Stream Processor (`SiddhiTopologyCreatorImpl`,
+carbon-analytics). `@dist(execGroup='g', parallel='2')` on queries, partitions and aggregations names their group;
+elements without one are in a group of the app's own. Each instance of a group becomes an app, `<app>-<group>-<number>`.
 
 It differs from the manager in two things, and names both in `Split.notes` where they matter. The manager connects
 a stream only to groups that come later in the text, so that one which reads it earlier gets nothing. And an aggregation
@@ -31,7 +31,8 @@ MOST_PARALLEL = 100
 
 
 class Strategy(Enum):
-    """How the instances of a group share a stream: each gets all of it, they take turns, or each has its keys."""
+    """Sharing of a stream among the instances of a group: each gets all of it, they take turns, or each has its keys.
+    """
 
     ALL = "all"
     ROUND_ROBIN = "round robin"
@@ -40,7 +41,7 @@ class Strategy(Enum):
 
 @dataclass(frozen=True)
 class Subscription:
-    """What a group reads. `key`: the attribute, where it is by key."""
+    """A stream that a group reads. `key`: the attribute, if it is shared by key."""
 
     stream: str
     strategy: Strategy
@@ -49,9 +50,10 @@ class Subscription:
 
 @dataclass(frozen=True)
 class ExecutionGroup:
-    """An execution group of `parallel` instances: the names of its queries, partitions and aggregations, what it reads
-    from others, and what it writes for them. A `receiver` has `sources` that the app defines: streams that clients send
-    to it."""
+    """An execution group of `parallel` instances: the names of its queries, partitions and aggregations, the streams it
+    reads from others, and the streams it writes for them. A `receiver` has `sources` that the app defines: streams that
+    clients send to it.
+    """
 
     name: str
     parallel: int
@@ -60,7 +62,7 @@ class ExecutionGroup:
     writes: tuple[str, ...]
     sources: tuple[str, ...] = ()
     aggregations: tuple[str, ...] = ()
-    """Those of the elements that are aggregations."""
+    """Elements that are aggregations."""
     passes_on: bool = False
     """True if it only passes events on, from a source of the app to a topic."""
 
@@ -99,13 +101,14 @@ class Split:
 
 
 def distribute(plan: n.Plan, name: str | None = None) -> Split:
-    """The groups and topics of an app, which is called `name`, by default as the app says. Raises SiddhiBindError, at
-    the annotation's place, for what the manager refuses."""
+    """The groups and topics of an app, which is called `name` (default: the app's own name). Raises SiddhiBindError,
+    with the annotation's place, for anything that the manager refuses.
+    """
     return _Splitting(plan, name or plan.name or "SiddhiApp").split()
 
 
 def shares(partitions: int, instances: int) -> list[list[int]]:
-    """The partitions (from 0) of each instance: as many each, and what is left over to the last one."""
+    """The partitions (from 0) of each instance: equally many each, and the remainder to the last one."""
     each = partitions // instances
     out = [list(range(i * each, (i + 1) * each)) for i in range(instances)]
     out[-1] += range(instances * each, partitions)
@@ -251,7 +254,7 @@ class _Splitting:
                 group.writes.append(target.id)
 
     def _check_parallel(self, q: n.Query, group: _OpenGroup, *, inside: bool) -> None:
-        """What may not run in several instances outside of a partition."""
+        """Refuse elements that may not run in several instances outside of a partition."""
         keyed = any("#" in i.source.id or (i.source.id, group.name) in self.partitioned for i in inputs(q.input))
         if inside and keyed:
             return
@@ -395,7 +398,7 @@ class _Splitting:
         self.groups = {g.name: g for g in chain(front, self.groups.values())}
 
     def _inner(self, group: _OpenGroup) -> set[str]:
-        """The streams that a group makes, which nobody else reads."""
+        """The streams that a group makes and no other group reads."""
         others = [g for g in self.groups.values() if g is not group]
         return {
             s for s in group.writes if not any(s in g.reads for g in others) and not any(s in g.writes for g in others)

@@ -17,7 +17,7 @@ from ..connectors.outside import is_outside
 
 @dataclass(frozen=True)
 class DividedStream:
-    """A stream's events are divided by `strategy` over so many `destinations`; "partitioned" by attribute `key`."""
+    """Division of a stream's events by `strategy` over `destinations`; "partitioned" by attribute `key`."""
 
     strategy: str
     key: str | None
@@ -25,9 +25,10 @@ class DividedStream:
 
 
 def layer_of(plan: n.Plan) -> dict[str, DividedStream]:
-    """How the app divides its input streams, by stream. The @distribution of a sink that publishes what queries write
-    is none. Raises SiddhiBindError where a query writes to a stream that is divided, and where two have other numbers
-    of destinations."""
+    """The division of each input stream that the app divides. The @distribution of a sink that publishes queries'
+    outputs is none. Raises SiddhiBindError if a query writes to a divided stream, and if two have different numbers of
+    destinations.
+    """
     written = {q.output.target.id: q for q in plan.queries}
     out: dict[str, DividedStream] = {}
     for name, stream in plan.streams.items():
@@ -55,7 +56,7 @@ def layer_of(plan: n.Plan) -> dict[str, DividedStream]:
 
 
 def behind_layer(plan: n.Plan, layer: Mapping[str, DividedStream]) -> n.Plan:
-    """The app as the nodes behind the layer have it: without the sinks that divide."""
+    """The app for the nodes behind the layer: without the sinks that divide."""
     if not layer:
         return plan
     streams = {
@@ -70,7 +71,7 @@ def _distribution(stream: n.StreamDef) -> Annotation | None:
 
 
 def _publishes(stream: n.StreamDef, plan: n.Plan) -> bool:
-    """True if every @distribution of a stream is that of a sink which publishes outside."""
+    """True if every @distribution of a stream belongs to a sink that publishes outside."""
     return all(is_outside(a, plan.properties) for a in stream.annotations if _inner(a) is not None)
 
 

@@ -1,8 +1,8 @@
-"""What a leader runs: a node of its own that takes all events, for the queries whose outputs depend on the node.
+"""The plan of a leader: a node of its own that takes all events, for the queries whose outputs depend on the node.
 
-A plan is divided in two. The leader has the queries that are named, with all that share a stream, a table or a named
-window with them, so that each of these is filled in one place. What those read is computed by the leader once more, and
-only the nodes put it out.
+A plan is divided in two. The leader has the named queries, with all that share a stream, a table or a named window with
+them, so that each of these is filled in one place. Their inputs are computed by the leader once more, and only the
+nodes emit them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ LEADER = "leader"
 
 @dataclass(frozen=True)
 class Duty:
-    """What a leader puts out: its streams and aggregations; and what it only computes for these, the `silent` queries
-    and aggregations, whose errors the nodes tell."""
+    """Outputs of a leader: the streams and aggregations that it emits; and its `silent` queries and aggregations, which
+    it only computes for these and whose errors the nodes report.
+    """
 
     streams: frozenset[str]
     aggregations: frozenset[str]
@@ -31,7 +32,7 @@ class Duty:
 
 @dataclass(frozen=True)
 class LeaderSplit:
-    """The plan of the nodes, that of the leader, and what holds events there alone: tables and named windows."""
+    """The plan of the nodes, the plan of the leader, and the leader's tables and named windows (`state`)."""
 
     nodes: n.Plan
     leader: n.Plan
@@ -40,16 +41,16 @@ class LeaderSplit:
 
 
 class Parts:
-    """What the nodes of a plan run, and its leader, if there is one."""
+    """The plans of the nodes and of the leader, if there is one."""
 
     def __init__(self, plan: n.Plan, led: Collection[str] | None) -> None:
-        """`led`: the queries of the leader; None where there is none."""
+        """`led`: the queries of the leader; None without a leader."""
         self._plan, self._led = plan, led
         self._divided = None if led is None else split_plan(plan, led)
 
     @property
     def duty(self) -> Duty | None:
-        """What the leader puts out."""
+        """The outputs of the leader."""
         return None if self._divided is None else self._divided.duty
 
     @property
@@ -58,7 +59,7 @@ class Parts:
         return frozenset() if self._divided is None else self._divided.state
 
     def own(self, plan: n.Plan, *, leads: bool) -> n.Plan:
-        """What of a node's plan the node runs."""
+        """The part of a node's plan that the node runs."""
         if self._led is None:
             return plan
         parts = self._divided if self._divided is not None and plan is self._plan else split_plan(plan, self._led)
@@ -66,7 +67,7 @@ class Parts:
 
 
 def led_by(plan: n.Plan, routing: str) -> tuple[str, ...] | None:
-    """The names of the queries that a leader has under a routing, in the order of the text; None where all is right
+    """The names of the queries that a leader has under a routing, in the order of the text; None if all is right
     without one. A leader may be there for aggregations and triggers alone."""
     named = dependent_queries(plan, routing)
     apart = [a for a in plan.aggregations.values() if aggregation_safety(plan, a).level == "node-dependent"]
@@ -109,7 +110,7 @@ def split_plan(plan: n.Plan, led: Collection[str]) -> LeaderSplit:
 
 
 def _close_over_shared(plan: n.Plan, names: Iterable[str]) -> tuple[str, ...]:
-    """The queries `names`, with those that share with them what must be in one place."""
+    """The queries `names`, with all that share with them parts that must be in one place."""
     if _topics(plan):
         return tuple(q.name for q in plan.queries)
     found = set(names)

@@ -1,4 +1,4 @@
-"""The partial apps of a fully distributed deployment as plans: what each execution group runs of an app."""
+"""The partial apps of a fully distributed deployment as plans: each execution group's part of an app."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from .distribute import ExecutionGroup, Split
 
 
 def partial_plan(plan: n.Plan, split: Split, group: ExecutionGroup) -> n.Plan:
-    """The plan of an instance of `group`. Its sinks are those of streams that it writes, and of streams that no
-    query writes where it is the first to read them, or the first group where none does."""
+    """The plan of an instance of `group`. It has the sinks of the streams that it writes, and of streams that no query
+    writes if it is the first to read them, or if it is the first group and none reads them.
+    """
     named = {*group.elements} - {*group.aggregations}
     elements = tuple(e for e in plan.elements if _name(e) in named)
     aggregations = {a: d for a, d in plan.aggregations.items() if a in group.aggregations}
@@ -40,7 +41,7 @@ def _given_streams(plan: n.Plan, split: Split, group: ExecutionGroup) -> set[str
 
 
 def _owner(split: Split, stream: str) -> ExecutionGroup | None:
-    """The group that a stream which nobody writes belongs to."""
+    """The group to which a stream without writers belongs."""
     readers = [g for g in split.groups if any(r.stream == stream for r in g.reads) or stream in g.sources]
     real = [g for g in (*readers, *split.groups) if not g.passes_on]
     return next(iter(real), None)

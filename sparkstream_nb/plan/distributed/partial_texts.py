@@ -1,12 +1,12 @@
 """The partial apps of a fully distributed app as SiddhiQL texts, with Kafka topics between them.
 
-Names, topics and sharing are those of the job manager of WSO2's Stream Processor (`SPSiddhiAppCreator` and
+Names, topics and sharing follow the job manager of WSO2's Stream Processor (`SPSiddhiAppCreator` and
 `ResourceManagerConstants`, carbon-analytics): an app `<app>-<group>-<number>` for each instance of a group, a topic
-`<app>.<stream>`, or `<app>.<stream>.<key>` with a partition for each instance; the consumer group is that of the
-instance where each instance reads all, else that of the execution group.
+`<app>.<stream>`, or `<app>.<stream>.<key>` with a partition for each instance; the consumer group is named by the
+instance if each instance reads all, else by the execution group.
 
 Three things differ. The manager's messages are XML, which has no null, and the time of an event is lost in them: here
-they are JSON with the event's time, and two streams stand between a stream and its topic, `<stream>_sent` and
+they are JSON with the event's time, and two streams are between a stream and its topic, `<stream>_sent` and
 `<stream>_received`. Instances that take turns share one partition, which Kafka gives to one of them: here to the first,
 as sources are assigned partitions, and the others have no source. And a stream that clients write has a source on
 itself, since they may know nothing of event times.
@@ -55,7 +55,7 @@ def partial_texts(app: tree.App, plan: n.Plan, split: Split, brokers: str) -> tu
     """The partial apps of `app`, whose plan and split these are, in the order of the split. `brokers` are the
     bootstrap servers of Kafka, HOST:PORT with commas.
 
-    Raises SiddhiBindError, or `Misuse` where there is no one place, for what topics cannot carry.
+    Raises SiddhiBindError, or `Misuse` if there is no single place, for streams that topics cannot carry.
     """
     _check(plan, split)
     whole = _SplitApp(app, plan, split, brokers, {g.name: partial_plan(plan, split, g) for g in split.groups})
@@ -103,7 +103,7 @@ def _check_copies(plan: n.Plan, group: ExecutionGroup) -> None:
 
 @dataclass(frozen=True)
 class _SplitApp:
-    """The app that is split. `plans` are those of its groups, by name."""
+    """The app that is split. `plans` has the plan of each group, by name."""
 
     app: tree.App
     plan: n.Plan
@@ -112,7 +112,7 @@ class _SplitApp:
     plans: Mapping[str, n.Plan]
 
     def topic(self, r: Subscription) -> Topic:
-        """The topic of what a group reads."""
+        """The topic of a subscription of a group."""
         return next(t for t in self.split.topics if (t.stream, t.key) == (r.stream, r.key))
 
     def unused_name(self, name: str) -> str:
@@ -123,7 +123,7 @@ class _SplitApp:
         return name
 
     def home_of_unread(self, stream: str) -> str | None:
-        """The group that runs the sources of a stream which nobody reads: the first one with its sinks."""
+        """The group that runs the sources of a stream without readers: the first one with its sinks."""
         if any(stream in g.sources for g in self.split.groups):
             return None
         return next((g for g, p in self.plans.items() if p.streams[stream].annotations), None)
@@ -169,7 +169,7 @@ class _GroupInstance:
             writes=tuple(t.name for t in sent),
         )
 
-    # ---------------------------------------------------------------------------------------- what the user wrote
+    # ------------------------------------------------------------------------------------- the user's definitions
 
     def _elements(self) -> Iterator[tree.Query | tree.Partition]:
         """The queries and partitions of the group, without @dist: the text is an app of its own."""
@@ -178,7 +178,9 @@ class _GroupInstance:
                 yield replace(element, annotations=_without_dist(element.annotations))
 
     def _definitions(self, elements: Sequence[tree.Node]) -> Iterator[tree.Definition]:
-        """What the elements use, in the order of the text; functions come last, as definitions call them too."""
+        """The definitions that the elements use, in the order of the text; functions come last, as definitions call
+        them too.
+        """
         plan, streams, calling = self.plan, self._streams(), [*elements]
         for d in self.whole.app.definitions:
             kept: tree.Definition | None = None
@@ -229,8 +231,9 @@ class _GroupInstance:
         return [a for a in self.plan.streams[stream].annotations if a.name.lower() == "sink"]
 
     def _sources(self, stream: str) -> list[tree.Annotation]:
-        """The sources of a stream that it runs: all of them, or one where it only passes that on. Those of a stream
-        that nobody reads are with the sinks of that, in one instance."""
+        """The sources of a stream that the instance runs: all of them, or one if it only passes that on. Sources of a
+        stream without readers run with its sinks, in one instance.
+        """
         whole, group = self.whole, self.group
         given = [a for a in whole.plan.streams[stream].annotations if a.name.lower() == "source"]
         if group.passes_on:
@@ -265,8 +268,9 @@ class _GroupInstance:
         return [_annotation("source", options, mapping)]
 
     def _sink(self, topic: Topic) -> tree.Annotation:
-        """The sink of a topic. What cannot be delivered, as a number that JSON does not have, is an error of the app
-        with its values, which can be replayed."""
+        """The sink of a topic. An event that cannot be delivered, such as a number that JSON does not have, is an error
+        of the app with its values, which can be replayed.
+        """
         mapping = _annotation("map", {"type": "json", "enable.null.attribute.value": "true"})
         options = {"type": "kafka", "topic": topic.name, "bootstrap.servers": self.whole.brokers, "on.error": "STORE"}
         if topic.key is None or topic.partitions == 1:

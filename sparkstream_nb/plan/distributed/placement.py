@@ -34,7 +34,7 @@ def stateless(plan: n.Plan) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def split(plan: n.Plan) -> tuple[n.Plan | None, n.Plan]:
-    """(the part of `plan` that needs no state, None where there is none; the rest)."""
+    """(the part of `plan` that needs no state, or None; the rest)."""
     queries, apart = stateless(plan)
     if not queries and not apart:
         return None, plan
@@ -65,7 +65,7 @@ def idle_plan(plan: n.Plan) -> n.Plan:
 
 def idle(plan: n.Plan) -> bool:
     """True if a node that runs `plan` does not use its events."""
-    # What is sent to a published stream is an output of the node.
+    # Events sent to a published stream are outputs of the node.
     events = connected_streams(plan) | published_streams(plan)
     return not (plan.elements or plan.aggregations or plan.triggers or plan.windows or events)
 
@@ -93,7 +93,7 @@ def _queries(plan: n.Plan) -> frozenset[str]:
 
 
 def _others(q: n.Query, flow: Dataflow) -> set[str]:
-    """The queries that read what a query writes, or write it, or what it reads."""
+    """The queries that read or write the target of a query, or write its input."""
     target = q.output.target.id
     found = (*flow.readers(target), *flow.writers(target), *flow.writers(sources(q)[0].id))
     return {o.name for o in found}

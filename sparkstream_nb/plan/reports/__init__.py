@@ -1,1 +1,1 @@
-"""What can be said of a plan: its text, graph, lineage, audit and repairs."""
+"""Reports on a plan: its text, graph, lineage, audit and repairs."""

@@ -1,5 +1,6 @@
-"""What scaling out does to an app: a finding for each query, table, window, trigger, aggregation and sink; and what
-WSO2's servers do otherwise by a fault of Siddhi's."""
+"""Effects of scaling out on an app: a finding for each query, table, window, trigger, aggregation and sink; and the
+differences of WSO2's servers by faults of Siddhi's.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +27,11 @@ _ACCEPTED = re.compile(r"accepted\s*:\s*(\S.*)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Finding:
-    """What several nodes mean to one element of an app: `effect` and its `cause`, and the `repair`.
+    """The effect of several nodes on one element of an app: `effect` and its `cause`, and the `repair`.
 
     `accepted`: the reason that `@info(scale.out='accepted: REASON')` of the query or the aggregation gives; None: not
-    acknowledged. One of level "known-fault" is a note: what WSO2's servers do to the element, on one node too, and the
-    public `report` of it. `keys`: of what is keyed, the attribute that each stream is to be routed by.
+    acknowledged. One of level "known-fault" is a note: the behaviour of WSO2's servers for the element, on one node
+    too, and the public `report` of it. `keys`: for a keyed element, the attribute by which each stream is to be routed.
     """
 
     kind: str
@@ -46,7 +47,7 @@ class Finding:
 
     @property
     def fails(self) -> bool:
-        """True if it depends on the node and nobody has accepted that."""
+        """True if it depends on the node and that is not accepted."""
         return self.level == "node-dependent" and self.accepted is None
 
 
@@ -72,7 +73,7 @@ class _Audit:
     text: str
     repairs: Repairs
     places: Mapping[str, Span]
-    """Where each definition is in the text, by its name."""
+    """Position of each definition in the text, by its name."""
     rules: SafetyRules
     variables: Mapping[str, str] | None
 
@@ -127,7 +128,7 @@ class _Audit:
         return replace(found, accepted=_accepted_by(users))
 
     def _repair_of(self, table: n.TableDef) -> str:
-        """What helps a table: a database, where fewer of its queries then depend on the node."""
+        """Repair of a table: a database, if fewer of its queries then depend on the node."""
         one = "run all that reach it on one node"
         if table.is_stored:
             return f"let all queries reach it by the same key, or {one}"

@@ -33,7 +33,7 @@ def explain(plan: n.Plan, lines_before: int = 0) -> str:
 
 
 def _explain_distribution(plan: n.Plan) -> Iterator[str]:
-    """What a fully distributed deployment makes of an app that has @dist."""
+    """The parts that a fully distributed deployment makes of an app with @dist."""
     parts: list[n.Query | n.Partition | n.AggregationDef] = [*plan.elements, *plan.aggregations.values()]
     if not any(tree.find_annotation(p.annotations, "dist") for p in parts):
         return
@@ -269,7 +269,7 @@ def _cycles(plan: n.Plan) -> Iterator[str]:
 
 
 def _known_faults(plan: n.Plan, lines_before: int) -> Iterator[str]:
-    """Where Siddhi answers otherwise by a fault."""
+    """Places where Siddhi's answer differs because of a fault."""
     for note in known_faults(plan):
         place = note.place
         yield f"known-fault in {place.kind} '{place.name}', line {place.span.line + lines_before}: {note.text}"

@@ -20,8 +20,9 @@ AROUND = ("partition", "group")
 
 @dataclass(frozen=True)
 class GraphNode:
-    """A part of an app. `inside` is the id of what is around it; `text` its text in the app, where it has one.
-    Only queries, aggregations and partitions have a `safety`."""
+    """A part of an app. `inside` is the id of the part around it; `text` its text in the app, if it has one.
+    Only queries, aggregations and partitions have a `safety`.
+    """
 
     id: str
     kind: NodeKind
@@ -33,7 +34,7 @@ class GraphNode:
 
 @dataclass(frozen=True)
 class Edge:
-    """From the node that is read to the one that reads, or from the one that writes to what it writes; both by id."""
+    """An edge from the node that is read to the reader, or from the writer to the node that is written; both by id."""
 
     start: str
     end: str

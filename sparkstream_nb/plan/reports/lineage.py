@@ -1,11 +1,11 @@
-"""Plans that also say what their outputs are made of.
+"""Plans whose outputs also carry their lineage.
 
-`with_lineage` gives a plan in which every event, row and match carries one attribute more, `LINEAGE`: of an event that
-came in its number, which the feed gives, and of everything else a list of those of what it was made of. The bound
-events of a pattern, the two rows of a join, and the event that a filter or a window lets through are all there. Of an
-aggregate over events that came in there are the first and the last that it holds and how many those are (`HELD`), or
-all where these are asked for; of any other aggregate all are. So lineage needs nothing of the engine, and costs nothing
-where nobody asks for it.
+`with_lineage` gives a plan in which every event, row and match carries one attribute more, `LINEAGE`: for an input
+event its number, which the feed gives, and for everything else the list of the lineages of its inputs. The bound events
+of a pattern, the two rows of a join, and the event that a filter or a window lets through are all there. An aggregate
+over input events carries the first and the last event that it holds and their number (`HELD`), or all of them on
+request; any other aggregate carries all. So lineage needs no support in the engine, and costs nothing if it is not
+requested.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from .. import nodes as n
 from ..query_parts import inputs
 
 _NOTHING = n.Call(Type.OBJECT, "list:create", (n.Const(Type.STRING, ""),) * 2)
-"""The lineage of what no event made."""
+"""The lineage of values that come from no event."""
 LINEAGE = "$of"
 """The name of the attribute. No app can write it."""
 HELD = "held"
 """The first element of a list that stands for events which an aggregate holds: then their count, the number of the
-first, and that of the last; with `every` their numbers."""
+first, and the number of the last; with `every`, all their numbers.
+"""
 
 
 def with_lineage(plan: n.Plan, *, every: bool = False) -> n.Plan:
@@ -36,7 +37,7 @@ def with_lineage(plan: n.Plan, *, every: bool = False) -> n.Plan:
 
 
 def change_with_lineage(change: n.Retrieval, plan: n.Plan) -> n.Retrieval:
-    """An on-demand query that changes a table, as `plan` needs it, which has lineage: a row of it is made of no event.
+    """An on-demand query that changes a table, for `plan`, which has lineage: its rows come from no event.
 
     `change` is bound to the plan without lineage.
     """
@@ -62,7 +63,7 @@ def events_of(lineage: Any) -> list[int]:
 
 
 def held_of(lineage: Any) -> int:
-    """How many events the aggregates of a lineage hold; 0 where there is none."""
+    """Number of events that the aggregates of a lineage hold; 0 if there is none."""
     if not isinstance(lineage, list | tuple):
         return 0
     if len(lineage) == 4 and lineage[0] == HELD:
@@ -174,7 +175,7 @@ class _Rewriting:
         return replace(x, source=source, steps=self._steps(x, slot), schema=schema)
 
     def _steps(self, x: n.StreamInput, slot: int) -> tuple[n.Step, ...]:
-        """The steps of an input. A window that counts equal events counts them by what they had before."""
+        """The steps of an input. A window that counts equal events compares the attributes that they had before."""
         if not self._is_extended(x.source):
             return x.steps
         place = self._place(x.source)
@@ -190,7 +191,7 @@ class _Rewriting:
         )
 
     def _refs(self, node: Any, places: _LineagePlaces) -> Any:
-        """A part of a plan whose references still name what they did."""
+        """A part of a plan whose references are renumbered to name the same attributes."""
         return _map_nodes(node, lambda x: places.move_ref(x) if isinstance(x, n.Ref) else None)
 
     # -------------------------------------------------------------------------------------------------------- queries
@@ -219,7 +220,7 @@ class _Rewriting:
             items=(*select.items, n.OutputItem(LINEAGE, lineage)),
             order_by=tuple(replace(o, attr=o.attr + (o.attr >= items)) for o in select.order_by),
         )
-        # What a query writes to has the lineage behind all.
+        # The target of a query has the lineage behind all attributes.
         output = self._refs(self._sources(q.output), _LineagePlaces({n.OUTPUT: items}))
         return replace(q, input=self._sources(self._read(q.input, places)), select=select, output=output)
 
@@ -235,8 +236,9 @@ class _Rewriting:
         return moved
 
     def _conditions(self, moved: n.StreamInput, before: n.StreamInput) -> n.StreamInput:
-        """Adjusts the conditions of expression windows. Their slots are events of the window's own stream, whatever the
-        slots of the query are."""
+        """Adjusts the conditions of expression windows. Their slots are events of the window's own stream, independent
+        of the slots of the query.
+        """
         own = self._own_slots(before.source)
         steps = tuple(
             replace(s, condition=self._refs(b.condition, own))
@@ -250,7 +252,7 @@ class _Rewriting:
         absent = set(_absent(q.input.state)) if isinstance(q.input, n.StateInput) else set()
         counted = [s.counted for s in q.input.slots] if isinstance(q.input, n.StateInput) else [False] * len(sides)
         aggregates = q.select.aggregates
-        if q.rate is not None and q.rate.kind == "snapshot":  # which attributes are aggregates decides what it shows
+        if q.rate is not None and q.rate.kind == "snapshot":  # its output depends on which attributes are aggregates
             aggregates = all(isinstance(i.expr, n.Agg) for i in q.select.items)
         parts: list[n.Expr] = []
         for slot, side in enumerate(sides):

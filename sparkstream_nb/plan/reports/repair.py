@@ -1,6 +1,7 @@
-"""What would make the queries of an app right on several nodes: a routing key, a partition, aligned batches, an
+"""Repairs that make the queries of an app right on several nodes: a routing key, a partition, aligned batches, an
 aggregation, or one node for them. Where the app's text can be rewritten, the rewritten text is compiled, and its shard
-safety decides."""
+safety decides.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +26,9 @@ _ADDED = ("sum", "count", "avg", "min", "max", "distinctCount", "stdDev", "and",
 
 @dataclass(frozen=True)
 class Repair:
-    """What to do about a query. `text`: the query, rewritten, or the aggregation that takes its place; `after`: what
-    its safety is then."""
+    """A repair of a query. `text`: the query, rewritten, or the aggregation that takes its place; `after`: its safety
+    then.
+    """
 
     query: str
     line: int
@@ -39,15 +41,15 @@ class Repair:
 
 @dataclass(frozen=True)
 class Repairs:
-    """The repairs of an app, one for each query, and the text with all of those that rewrite one; None where none
-    does."""
+    """The repairs of an app, one for each query, and the text with all rewritten queries; None if none is rewritten."""
 
     repairs: Sequence[Repair]
     rewritten: str | None
 
 
 def repairs(plan: n.Plan, text: str, variables: Mapping[str, str] | None = None) -> Repairs:
-    """What would make each query of `text`, which `plan` was compiled from with `variables`, right on several nodes."""
+    """Repairs that make each query of `text`, from which `plan` was compiled with `variables`, right on several nodes.
+    """
     app = _RewrittenApp(plan, text, variables)
     found = [_Repairing(app, q).run() for q in plan.queries]
     changed = text
@@ -74,7 +76,7 @@ class _RewrittenApp:
     variables: Mapping[str, str] | None
 
     def compile_text(self, text: str) -> n.Plan | None:
-        """The plan of another text; None where it is wrong."""
+        """The plan of another text; None if that is wrong."""
         properties = {"shardId": "node-1", **self.plan.properties}
         try:
             return compile_app(text, properties=properties, variables=self.variables)
@@ -109,7 +111,7 @@ class _Repairing:
         return Repair(self.query.name, self.query.span.line, self.query.safety, kind, advice, text, after)
 
     def _after(self, text: str) -> n.Safety | None:
-        """The query's safety where its text is another one; None where that is not better, or not right."""
+        """The query's safety with another text; None if that is not better, or not valid."""
         start, end = _bounds(self.app.text, self.query)
         plan = self.app.compile_text(self.app.text[:start] + text + self.app.text[end:])
         found = None if plan is None else next((q for q in plan.queries if q.name == self.query.name), None)
@@ -133,7 +135,7 @@ class _Repairing:
         return self._repair("align", f"let its batches begin at full multiples of their length{more}", text, after)
 
     def _repair_by_partition(self) -> Repair | None:
-        """The query for each value of an attribute by itself."""
+        """The query run separately for each value of an attribute."""
         sides = inputs(self.query.input)
         if any(s.source.kind != "stream" or "#" in s.source.id or s.source.id in self.app.plan.triggers for s in sides):
             return None
@@ -150,7 +152,7 @@ class _Repairing:
         return None
 
     def _keys(self, sides: Sequence[n.StreamInput]) -> list[str]:
-        """Attributes that all sides have: those of `group by` and of equalities first, then texts."""
+        """Attributes that all sides have: first those in `group by` and in equalities, then texts."""
         common = [
             a.name
             for a in sides[0].source.schema

@@ -1,4 +1,4 @@
-"""The graph of a distributed app: its execution groups with what runs in them, and the topics between them."""
+"""The graph of a distributed app: its execution groups with their contents, and the topics between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constant folding, only where the result is exactly what the engine would compute.
+"""Constant folding, only if the result is exactly the engine's.
 
 Left alone: floats (they round to 32 bits), division by zero (null, which has no literal), calls, and anything that
 could turn a null into false or back.

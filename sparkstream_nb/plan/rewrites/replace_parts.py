@@ -27,7 +27,8 @@ def _part(part: Any, change: Callable[[Any], Any]) -> Any:
         return part
     updates = {}
     for f in fields(part):
-        if isinstance(part, nodes.WindowStep) and f.name == "args":  # Siddhi tells a constant from what comes to one
+        # Siddhi distinguishes a constant from an expression that evaluates to one.
+        if isinstance(part, nodes.WindowStep) and f.name == "args":
             continue
         old = getattr(part, f.name)
         new = _part(old, change)

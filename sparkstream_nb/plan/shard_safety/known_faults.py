@@ -27,8 +27,9 @@ class FaultPlace:
 
 @dataclass(frozen=True)
 class KnownFault:
-    """`difference`: the title in `docs/differences.md`. `servers`: what WSO2's servers do, with them as the subject.
-    `report`: a public one. `shows` finds the elements in which it shows."""
+    """`difference`: the title in `docs/differences.md`. `servers`: the behaviour of WSO2's servers, with them as the
+    subject. `report`: a public one. `shows` finds the elements in which it shows.
+    """
 
     difference: str
     servers: str
@@ -55,12 +56,12 @@ def known_faults(plan: n.Plan) -> list[Note]:
     return [Note(place, fault) for fault in FAULTS for place in fault.shows(plan)]
 
 
-# ----------------------------------------------------------------------------------------------------- what to look at
+# ------------------------------------------------------------------------------------------------------- plan elements
 
 
 @dataclass(frozen=True)
 class _QueryPlace:
-    """A query of an app, and the partition that it stands in."""
+    """A query of an app, and the partition that contains it."""
 
     plan: n.Plan
     query: n.Query
@@ -135,7 +136,7 @@ def _and_alone(x: _QueryPlace) -> bool:
 
 
 def _events(s: n.State) -> int:
-    """How many events a match has at least, of both sides of an `and`, too."""
+    """Least number of events in a match, counting both sides of an `and`."""
     match s:
         case n.CountState():
             return s.least

@@ -14,8 +14,8 @@ Rules (`safety_rules.py` has a function for each):
    `timeBatch` with a start time) are stateless without aggregates, and keyed by any group-by attribute with them.
    `timeBatch` without a start time begins with the first event that the node sees: node-dependent. So are the expired
    events of windows that collect, which leave when the node has new ones.
-3. Windows in which other events decide what stays (`length`, `sort`, `externalTime`, ...) count every event,
-   whatever its group: node-dependent, also with `group by`, unless the query only passes on each event as it comes.
+3. Windows in which other events decide which events stay (`length`, `sort`, `externalTime`, ...) count every event of
+any group: node-dependent, also with `group by`, unless the query only passes on each event as it comes.
    `session` with a key is keyed by that.
 4. Aggregates without `group by` combine all events: node-dependent. `limit`, `offset`, `order by`, snapshots and rate
    limits by event count select among the events that a node has: node-dependent. `output first|last every <time>` needs
@@ -26,20 +26,20 @@ Rules (`safety_rules.py` has a function for each):
    the filters tie each later state to it. Without `every` a pattern matches only once, with a group under `every` it
    restarts only when it has finished, and a sequence is broken by any event: node-dependent.
 7. Partitions: keyed by their keys if every stream they read has a plain attribute as key. Timers of the instances on a
-   node fire in turns, as in Siddhi: what comes out by a timer (batches by time, `session`, `delay`, absent states,
-   `reorder`, output rates, the expired events of `time`) depends on the other keys there, as does what `expression`
-   windows hold, and what is made of neighbours that a query sends at once: node-dependent. So are named windows that
+   node fire in turns, as in Siddhi: output by a timer (batches by time, `session`, `delay`, absent states, `reorder`,
+   output rates, the expired events of `time`) depends on the other keys there, as do the contents of `expression`
+   windows, and results from neighbours that a query sends at once: node-dependent. So are named windows that
    are not by the clock, which are not partitioned.
-8. Tables: stateless if no query writes it (what it holds does not change); keyed if all queries of the app reach it by
-   equality of one column, with a primary key one of that, with an attribute; the key is that of all these queries. All
-   else: node-dependent. That a table is in a database (`@store`) makes one difference: it takes the rows of all nodes,
-   so a query that only adds rows is as its input is. Triggers fire on every node. Joins with aggregations read what was
+8. Tables: stateless if no query writes the table (its rows do not change); keyed if all queries of the app reach it by
+equality of one column, with a primary key one of its columns, with an attribute; the key applies to all these queries.
+All else: node-dependent. That a table is in a database (`@store`) makes one difference: it takes the rows of all nodes,
+   so a query that only adds rows is as its input is. Triggers fire on every node. Joins with aggregations read the rows
    stored by then: node-dependent.
 9. A query inherits from the queries whose output it reads, that write a table which it reads, and, of a fault stream,
    from those that read the stream; attributes are traced back to the streams that are routed.
 
-The claims are for events that are sent one by one. A route by key cuts several that are sent at once: what a batch
-puts out together, or `group by` and `limit` select in it, is then that of each node's part.
+The claims are for events that are sent one by one. A route by key cuts several that are sent at once: the output of a
+batch, or the selection of `group by` and `limit` in it, is then computed for each node's part.
 """
 
 from __future__ import annotations
@@ -78,8 +78,9 @@ def with_safety(plan: n.Plan) -> n.Plan:
 
 
 def dependent_queries(plan: n.Plan, routing: str) -> list[str]:
-    """The names of the queries that several nodes under a routing do not answer as one would. Of a query that several
-    keys would do for, that of the routing counts."""
+    """The names of the queries that several nodes under a routing do not answer as one would. If several keys suit a
+    query, the routing's key counts.
+    """
     hashed = routing.removeprefix("hash:") if routing.startswith("hash:") else None
     preferred = {} if hashed is None else _Propagation(plan, hashed).run()
 
@@ -210,7 +211,7 @@ class _Propagation:
         return n.Safety("node-dependent", f"{own.reason}, and its input is keyed by another attribute")
 
     def _trace(self, candidate: Keys) -> dict[str, str] | None:
-        """The routed streams' attributes that a candidate's come from, None where one is computed."""
+        """The routed streams' attributes that a candidate's come from, None if one is computed."""
         keys: dict[str, str] = {}
         for source, attribute in candidate.items():
             origins = self._origins(source, attribute)
@@ -222,7 +223,7 @@ class _Propagation:
         return keys
 
     def _origins(self, source: str, attribute: str) -> set[tuple[str, str]] | None:
-        """The attributes of defined streams that one is made of, as it came in; None if not all of it is."""
+        """The attributes of defined streams from which an attribute is copied; None if not all of it is."""
         out: set[tuple[str, str]] = set()
         seen: set[tuple[str, str]] = set()
         todo = [(source, attribute)]
@@ -235,7 +236,7 @@ class _Propagation:
                 todo.append((source[1:], attribute))
                 continue
             if source in self.plan.tables or source in self.plan.aggregations:
-                return None  # what is stored was written by other events
+                return None  # stored rows were written by other events
             definition = self.plan.streams.get(source)
             if definition is not None and definition.kind == "defined":
                 out.add(place)
@@ -252,17 +253,17 @@ _READS = "it reads what query "
 
 
 def is_inherited(reason: str) -> bool:
-    """True if a query is what another one is that it reads from, also by a table."""
+    """True if a query inherits its safety from a query that it reads from, also by a table."""
     return reason.startswith(_READS)
 
 
 def _inherited_reason(writer: n.Query, s: n.Safety) -> str:
-    """Why a reader of `writer` is what it is: the reason of the first query on the way."""
+    """Reason for the safety of a reader of `writer`: the reason of the first query on the way."""
     return s.reason if is_inherited(s.reason) else f"{_READS}'{writer.name}' sends: {s.reason}"
 
 
 def _in_conflict(keyed: Sequence[tuple[n.Query, n.Safety]], writer: n.Query, safety: n.Safety) -> str:
-    """That `writer` needs another routing than one of those before."""
+    """Reason that `writer` needs another routing than one of the writers before."""
     other = next((k for k in keyed if merged_keys(dict(k[1].keys), dict(safety.keys)) is None), keyed[0])
     one, two = (
         f"query '{q.name}' by {', '.join(dict.fromkeys(a for _, a in s.keys))}" for q, s in (other, (writer, safety))

@@ -18,7 +18,7 @@ Keys = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Own:
-    """What a query is by itself. `candidates` are alternative keys: source id → attribute."""
+    """A query's safety by itself. `candidates` are alternative keys: source id → attribute."""
 
     level: str
     reason: str
@@ -33,7 +33,7 @@ def _dependent(reason: str) -> Own:
 
 
 def merged_keys(one: Mapping[str, str], two: Mapping[str, str]) -> dict[str, str] | None:
-    """Both key maps in one; None where a stream would need two keys."""
+    """Both key maps in one; None if a stream would need two keys."""
     out = dict(one)
     for stream, attribute in two.items():
         if out.setdefault(stream, attribute) != attribute:
@@ -50,7 +50,7 @@ def attribute_of(e: n.Expr | None, i: n.Input) -> tuple[str, str] | None:
 
 
 class SafetyRules:
-    """A plan, and what several of its queries ask of it."""
+    """A plan, with derived data shared by the rules for its queries."""
 
     def __init__(self, flow: Dataflow) -> None:
         self.flow, self.plan = flow, flow.plan
@@ -77,7 +77,7 @@ class SafetyRules:
 
 
 def own_rule(q: n.Query, rules: SafetyRules) -> Own:
-    """What a query outside of partitions is by itself."""
+    """Safety of a query outside of partitions, by itself."""
     plan = rules.plan
     shared = _own_shared(q, rules)
     if shared is not None and shared.level == "node-dependent":
@@ -155,7 +155,7 @@ def partition_rule(p: n.Partition, q: n.Query, rules: SafetyRules) -> Own:
 
 
 def _timed_in_partition(q: n.Query, rules: SafetyRules) -> str | None:
-    """Why instances on one node do not go their own ways (rule 7); None where they do."""
+    """Why instances on one node do not go their own ways (rule 7); None if they do."""
     if q.rate is not None and q.rate.unit != "events":
         return "its output rate goes on in turns with those of other keys on the node"
     if q.select.aggregates and any(s.id in rules.chunked_streams for s in sources(q)):
@@ -198,7 +198,7 @@ def _slides(window: n.WindowStep) -> bool:
 
 
 def _below(s: n.State) -> Iterator[n.State]:
-    """`s` and the states that it is made of."""
+    """`s` and the states below it."""
     while isinstance(s, n.NextState):
         yield s
         yield from _below(s.first)
@@ -213,7 +213,7 @@ def _below(s: n.State) -> Iterator[n.State]:
 
 
 def _passes_through(q: n.Query, window: n.WindowStep) -> bool:
-    """True if the query puts out each event as it comes, whatever else the window holds."""
+    """True if the query emits each event as it comes, independent of the window's other events."""
     return (
         isinstance(q.input, n.StreamInput)
         and window.function in ("length", "time", "externalTime", "timeLength", "sort", "expression")
@@ -267,7 +267,7 @@ def _own_stream(q: n.Query, i: n.StreamInput, plan: n.Plan) -> Own:
 
 
 def _own_selection(q: n.Query, own: Own, plan: n.Plan) -> Own | None:
-    """Rule 4: aggregates, and choices among what comes together."""
+    """Rule 4: aggregates, and choices among events that arrive together."""
     select = q.select
     if select.limit is not None or select.offset is not None:
         return _dependent("limit and offset count the events that arrive together on the node")
@@ -300,13 +300,13 @@ def _rule_for_groups(q: n.Query, what: str) -> Own:
 
 
 def _found_by(key: dict[str, str], q: n.Query) -> dict[str, str]:
-    """A key without those of tables, where an event's attribute is tied to it: it finds their rows."""
+    """A key without the keys of tables, if an event's attribute is tied to it: it finds their rows."""
     tables = {s.id for s in sources(q) if s.kind == "table"}
     return {s: a for s, a in key.items() if s not in tables} or key
 
 
 def _may_be_missing(i: n.Input) -> Iterator[int]:
-    """The slots that may be empty where the query puts something out."""
+    """The slots that may be empty if the query puts something out."""
     match i:
         case n.JoinInput():
             if i.kind in ("right outer", "full outer"):
@@ -336,7 +336,7 @@ def _optional(s: n.State) -> Iterator[int]:
 
 
 def _tie_keys(q: n.Query, key: dict[str, str]) -> dict[str, str]:
-    """A key of one side of a join or pattern, with what the equalities of the query tie to it."""
+    """A key of one side of a join or pattern, with the attributes that the query's equalities tie to it."""
     out = dict(key)
     pairs = list(_equalities(q.input))
     for _ in pairs:
@@ -505,7 +505,7 @@ def tables_of_retrieval(r: n.Retrieval) -> tuple[str, ...]:
 
 
 def _own_table(q: n.Query, table: str, rules: SafetyRules) -> Own:
-    """Rule 8. What only adds to a table in a database puts out the same whatever is in there."""
+    """Rule 8. The output of a query that only adds to a table in a database does not depend on its rows."""
     if only_adds(q, table) and rules.plan.tables[table].is_stored:
         return STATELESS
     return rules.table(table)

@@ -238,7 +238,7 @@ def unknown(what: str, key: str, known: Iterable[str], span: Span, *, hint: str 
 
 @dataclass(frozen=True)
 class StreamFunction:
-    """A stream function or processor: its signature, and what it appends to the event given the bound arguments."""
+    """A stream function or processor: its signature, and the attributes that it appends given the bound arguments."""
 
     signature: Signature
     appends: Callable[[Sequence[Expr]], Schema]

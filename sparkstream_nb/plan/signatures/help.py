@@ -12,7 +12,7 @@ Kind = Literal["windows", "stream_functions", "aggregators", "functions"]
 
 
 def help_of(kind: Kind, name: str) -> str:
-    """The line of help for `name`. Raises KeyError where there is none; a test holds that there always is."""
+    """The line of help for `name`. Raises KeyError if there is none; a test holds that there always is."""
     return _lines()[kind][name]
 
 

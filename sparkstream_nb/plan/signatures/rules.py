@@ -222,7 +222,7 @@ _CRON_FIELDS = (
 
 
 def cron_problem(text: str) -> str | None:
-    """What is wrong with a cron expression in Quartz's form (six or seven fields), or None."""
+    """The error in a cron expression in Quartz's form (six or seven fields), or None."""
     parts = text.split()
     if len(parts) not in (6, 7):
         return f"a cron expression has six or seven fields, '{text}' has {len(parts)}"

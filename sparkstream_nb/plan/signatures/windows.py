@@ -1,7 +1,7 @@
-"""Windows: what each of them takes, and what the rest of the package relies on.
+"""Declarations of the windows: their arguments, and the properties that the rest of the package relies on.
 
 `DECLARATIONS` is the one place that names the windows, besides the engine's table of their kernels
-(`engine.windows.WINDOWS`). `tests/engine/test_declarations.py` checks what they claim by what the windows do.
+(`engine.windows.WINDOWS`). `tests/engine/test_declarations.py` checks the declarations against the windows.
 """
 
 from __future__ import annotations
@@ -27,25 +27,29 @@ from .rules import (
 
 @dataclass(frozen=True)
 class WindowDeclaration:
-    """What the binder, shard safety and the engine know of one window. No field that would be wrong silently where it
-    is forgotten has a default."""
+    """A window's properties for the binder, shard safety and the engine. No field whose omission would be wrong
+    silently has a default.
+    """
 
     signature: str
-    """A line for each overload (see `core`). The arguments are constants, or attributes of the event where no `!`
-    stands."""
+    """A line for each overload (see `core`). The arguments are constants, or, without a `!`, attributes of the event.
+    """
 
     processing_mode: Literal["slide", "batch", "group"]
-    """Siddhi's `ProcessingMode`. `slide`: events expire one by one, so that `min` and `max` must keep what may become
-    the extreme. `batch`: events are collected and come out together, as one chunk. `group`: groups of events expire
-    together."""
+    """Siddhi's `ProcessingMode`. `slide`: events expire one by one, so that `min` and `max` must keep values that may
+    become the extreme. `batch`: events are collected and emitted together, as one chunk. `group`: groups of events
+    expire together.
+    """
 
     retained_by: Literal["clock", "start", "key", "events"]
-    """What decides when an event leaves, for shard safety: the clock alone; the clock once the batches have a
-    `start.time`; the events of its `session.key`; or any events that the window gets."""
+    """The cause of an event's leaving, for shard safety: the clock alone; the clock once the batches have a
+    `start.time`; the events of its `session.key`; or any events that the window gets.
+    """
 
     in_partition: Literal["apart", "expired", "shared"]
-    """True if the instances of a partition on one node go their own ways, for shard safety. `expired`: the times of
-    their expired events do not, as Siddhi's timers fire in turns; `shared`: what comes out does not."""
+    """`apart` if the instances of a partition on one node are independent, for shard safety. `expired`: the times of
+    their expired events do not, as Siddhi's timers fire in turns; `shared`: their outputs do not.
+    """
 
     reads: Literal["arguments", "expression", "selection"]
     """The attributes that the window reads: those among its arguments; besides those, the ones that its `expression`
@@ -57,21 +61,21 @@ class WindowDeclaration:
     there is no other (unless `stream.current.event` is set)."""
 
     single_chunk: bool
-    """True if whatever one event brings about comes out as at most one chunk, and nothing comes out without an
-    event."""
+    """True if all output caused by one event is at most one chunk, and nothing is emitted without an event."""
 
     carries_group_id: bool
     """True if events may enter with their group id as a further column, which the window hands on unseen."""
 
     timers_emit: Literal["nothing", "expired", "current"]
-    """What comes out when only the clock moves: `nothing` of windows without timers, `expired` where events only leave,
-    `current` where events come out too."""
+    """Output when only the clock moves: `nothing` for windows without timers, `expired` if events only leave,
+    `current` if current events are emitted too.
+    """
 
     example: str
     """A call for tests and for compiling ahead: a text for `example_call`."""
 
     check: Check | None = None
-    """What the signature cannot say about the arguments."""
+    """Checks of the arguments beyond the signature."""
 
     def example_call(self, *, count: int, few: int, time: str, at: str, key: str, value: str) -> str:
         """The window's call over a stream. `count` is a length in events, `few` one in keys, or in events that the
@@ -343,7 +347,7 @@ TABLE: Mapping[str, Signature] = signatures(
 
 
 def argument(window: WindowStep, parameter: str) -> Expr | None:
-    """The argument of a bound window that the signature calls `parameter`; None where the call has none."""
+    """The argument of a bound window that the signature calls `parameter`; None if the call has none."""
     return _find_argument(TABLE[window.function], window.args, parameter)
 
 

@@ -16,7 +16,7 @@ _UNITS = {"sec": "second", "min": "minute", "hour": "hour", "day": "day", "month
 
 
 def job(plan: n.Plan) -> Callable[[SparkSession, str, str], None] | None:
-    """A job that reads events (its second argument, a parquet file) and writes what comes of them (to the third).
+    """A job that reads events (its second argument, a parquet file) and writes its results (to the third).
 
     There is one for an app of a single query that filters and selects, and for one of a single aggregation (by its last
     attribute where it does not say which).

@@ -45,12 +45,12 @@ Case = Mapping[str, Any]
 
 
 def run_case(case: Case) -> dict[str, Any]:
-    """One case on one node, on the running Spark session or a new local one. Raises what went wrong with it."""
+    """One case on one node, on the running Spark session or a new local one. Raises the case's error."""
     return run_case_on_spark(case, spark_session())
 
 
 def run_case_on_spark(case: Case, session: SparkSession, nodes: int = 1) -> dict[str, Any]:
-    """One case on Spark: what it put out, in the shape of its `expect`. Raises what went wrong with it."""
+    """Run one case on Spark; returns its output in the shape of its `expect`. Raises the case's error."""
     (got,) = run_cases_on_spark([case], session, nodes)
     if isinstance(got, Exception):
         raise got
@@ -60,7 +60,7 @@ def run_case_on_spark(case: Case, session: SparkSession, nodes: int = 1) -> dict
 def run_cases_on_spark(
     cases: Sequence[Case], session: SparkSession, nodes: int = 1
 ) -> list[dict[str, Any] | Exception]:
-    """Many cases, in order: what each put out, or the error that it failed with.
+    """Many cases, in order: the output of each, or its error.
 
     With several `nodes`, events are routed as the app's queries allow: round robin, or by the hash of their key. An app
     that is right under no routing fails with SparkStreamError.
@@ -130,7 +130,7 @@ class _CaseReplay:
             shards = [f"node-{k + 1}" for k in range(self.nodes)]
             properties = [{**given, "partitionById": "true", "shardId": s} for s in shards]
         plans = [compile_app(case["app"], properties=p) for p in properties]
-        NodeEngine(plans[0])  # refuses here what it would refuse in the worker
+        NodeEngine(plans[0])  # raises here instead of in the worker
         got: dict[str, Any] = {
             "streams": {},
             "queries": {q.name: {"in": [], "out": []} for q in plans[0].queries if q.named},
@@ -261,7 +261,7 @@ class _CaseReplay:
             r.got["results"][self.asked[row.seq][1]] = self._answer(r, row.seq, row.answer)
 
     def _answer(self, r: _RunningCase, seq: int, answer: RetrievalAnswer | results.QueryFailed) -> dict[str, Any]:
-        """A question's answer: the store's where it is over an aggregation, else the node's."""
+        """A question's answer: the store's if it is over an aggregation, else the node's."""
         text = [q.query for q in r.rounds if q.query is not None][self.asked[seq][1]]
         assert text is not None
         try:
@@ -282,7 +282,7 @@ class _CaseReplay:
     # ------------------------------------------------------------------------------------------------------- after
 
     def _got(self, r: _RunningCase) -> dict[str, Any]:
-        """What came out, the nodes' parts merged by step."""
+        """Output of a case, the nodes' parts merged by step."""
         merged: dict[tuple[str, str], list[tuple[int, int, list[Any]]]] = {}
         for node, row in r.emitted:
             emitted = results.emitted_of(row.blob)
@@ -306,7 +306,7 @@ def _describe_failure(error: SparkStreamError) -> dict[str, Any]:
 
 
 def route_of(plan: Plan) -> str:
-    """The route under which all of an app's queries are right. Raises SparkStreamError where there is none."""
+    """The route under which all of an app's queries are right. Raises SparkStreamError if there is none."""
     keys: set[str] = set()
     for safety in _safeties(plan):
         if safety.level == "node-dependent":

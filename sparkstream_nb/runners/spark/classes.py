@@ -1,7 +1,8 @@
-"""An archive of the classes that Spark's JVM loads, for the next JVM to begin with: most of what a JVM does at first is
-to read jars and to check what is in them.
+"""An archive of the classes that Spark's JVM loads, for the next JVM to begin with: a JVM spends most of its start on
+reading jars and checking their classes.
 
-`app.warm` has it made, once. It belongs to one Java and one Spark; without one that fits, a JVM starts as ever.
+`app.warm` has it made, once. It belongs to one Java and one Spark; without one that fits, a JVM starts in the usual
+way.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from ...caches import cache_folder
 from .java import Java
 
 _MOST = 3
-"""So many archives, each of some 180 MB, are kept for the Javas and Sparks of this machine."""
+"""Number of archives, each of some 180 MB, that are kept for the Javas and Sparks of this machine."""
 _AOT = 25
 """From this Java on an archive also holds profiles, and does without one that the Java comes with."""
 
 
 def archive(java: Java, spark: Path) -> Path:
-    """Where the archive for `java` and the Spark whose home is `spark` is, or would be.
+    """Path of the archive for `java` and the Spark whose home is `spark`, whether or not it exists.
 
-    Its name has two parts, so that those of one Spark with other Javas, or before its jars changed, are found.
+    Its name has two parts, to find the archives of one Spark with other Javas, or before its jars changed.
     """
     parts = ((spark,), (java.home, java.build, (spark / "jars").stat().st_mtime_ns))
     digests = (hashlib.sha256("\n".join(map(str, part)).encode()).hexdigest()[:12] for part in parts)
@@ -32,7 +33,7 @@ def archive(java: Java, spark: Path) -> Path:
 
 
 def use(java: Java, spark: Path, settings: Mapping[str, str]) -> list[str]:
-    """Options for a JVM to begin with the archive; none where there is no archive, or a user chose the options."""
+    """Options for a JVM to begin with the archive; none if there is no archive, or a user chose the options."""
     try:
         found = archive(java, spark)
     except OSError:  # a Spark of another shape
@@ -45,8 +46,9 @@ def use(java: Java, spark: Path, settings: Mapping[str, str]) -> list[str]:
 
 
 def forget_others(kept: Path) -> None:
-    """Removes archives beside the one that is `kept`: those of the same Spark, which it supersedes, and of the others
-    all but those that were used last."""
+    """Remove archives other than `kept`: all of the same Spark, which it supersedes, and all of the others except the
+    ones used last.
+    """
     others = [f for f in kept.parent.glob("classes-*") if f != kept]
     own = [f for f in others if f.name.startswith(f"{kept.name.rpartition('-')[0]}-")]
     rest = sorted(set(others).difference(own), key=lambda f: f.stat().st_mtime, reverse=True)
@@ -60,5 +62,5 @@ def record(java: Java, archive: Path) -> list[str]:
 
 
 def _options(java: Java, name: str, file: Path) -> list[str]:
-    """Quoted for Spark. The JVM does not say what of an archive it cannot use."""
+    """Options quoted for Spark. The JVM does not report parts of an archive that it cannot use."""
     return [f'"-XX:{name}={file}"', f"-Xlog:{'aot' if java.version >= _AOT else 'cds'}*=error"]

@@ -1,10 +1,10 @@
-"""What Spark takes for the Python interpreter: asks the fork server (`forks.py`) for a process that runs a module.
+"""Stand-in for the Python interpreter of Spark: asks the fork server (`forks.py`) for a process that runs a module.
 
 Run as a script, without `site`, so that it starts in 20 ms: `forked.py SOCKET -m MODULE ARGUMENT...`. The new process
 has the files, the environment and the folder of this one, which lives as long as that one does: each ends when
-the other ends. Where no server answers, and for all but `-m`, this process becomes the interpreter itself.
+the other ends. If no server answers, and for all but `-m`, this process becomes the interpreter itself.
 
-Where Spark waits for the new process to connect, what it waits in is taken note of first (`planners.py`).
+If Spark waits for the new process to connect, the selector that it waits in is recorded first (`planners.py`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import sys
 from collections.abc import Iterable
 
 NOTE = "note"
-"""The socket, beside the server's, of whoever takes note of what Spark waits in."""
+"""The socket, beside the server's, of the process that records the selectors that Spark waits in."""
 _NOTE_SECONDS = 1
 
 
 def tell(address: str) -> None:
-    """Tells whoever listens at `address` where Spark waits for this process, if it does, and waits until it has taken
-    note."""
+    """Tell the listener at `address` where Spark waits for this process, if it does, and wait until that is recorded.
+    """
     path, port = (os.environ.get(f"PYTHON_WORKER_FACTORY_{name}") for name in ("SOCK_PATH", "PORT"))
     if not path and not port:
         return
@@ -33,7 +33,7 @@ def tell(address: str) -> None:
             noting.connect(address)
             noting.sendall(os.fsencode(path or f":{port}"))
             noting.recv(1)
-        except OSError:  # nobody is there, or too busy: nothing depends on it
+        except OSError:  # no listener, or a busy one: nothing depends on it
             return
 
 
@@ -48,7 +48,7 @@ def request(
 
 
 def main(address: str, arguments: list[str]) -> int | None:
-    """The exit status of the module's process; None where there is none."""
+    """The exit status of the module's process; None if there is none."""
     with socket.socket(socket.AF_UNIX) as server:
         try:
             server.connect(address)
@@ -60,7 +60,7 @@ def main(address: str, arguments: list[str]) -> int | None:
             return None
         try:
             return ord(server.recv(1) or b"\1")
-        except OSError:  # the server is gone, and nobody knows
+        except OSError:  # the server is gone without notice
             return 1
 
 

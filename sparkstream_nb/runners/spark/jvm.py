@@ -1,4 +1,4 @@
-"""Spark's JVM: begun ahead where one is likely to be needed soon, connected to when it is. Loads no Spark till then."""
+"""Spark's JVM: begun ahead if one is likely to be needed soon, connected to when it is. Loads no Spark before."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 
 _OPTIONS = "spark.driver.extraJavaOptions"
 _OPENED = "--add-opens=java.base/java.nio.channels.spi=ALL-UNNAMED"
-"""For `planners.py`; what else is looked into there is open in every JVM of Spark's."""
+"""For `planners.py`; its other packages are open in every JVM of Spark's."""
 _FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
-"""The second compiler takes more than half of what a short micro-batch costs, and the loops that run long are none of
-Java's."""
+"""Option without the second compiler, which takes more than half of the cost of a short micro-batch; the loops that run
+long are not Java's.
+"""
 _CHOSEN = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 """Variables with which a user chooses the options of a JVM."""
 _LOG_LINES_SHOWN = 12
@@ -45,15 +46,16 @@ _DEAF = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
 _lock = threading.Lock()
 _ahead: Jvm | None = None
 _settled = False
-"""True if it is known what Spark this process runs on."""
+"""True if it is known on which Spark this process runs."""
 
 
 class Jvm:
-    """A JVM of Spark's that waits for commands. What it prints goes to a file."""
+    """A JVM of Spark's that waits for commands. Its output goes to a file."""
 
     def __init__(self, master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> None:
-        """`settings` and `environment` as of `settings.of_session`. Raises SparkUnavailable where there is no Java, and
-        on Windows."""
+        """`settings` and `environment` as in `settings.of_session`. Raises SparkUnavailable if there is no Java, and
+        on Windows.
+        """
         if WINDOWS:
             raise SparkUnavailable(_NOT_ON_WINDOWS)
         self.master, self.asked = master, _launch_settings(master, settings, environment)
@@ -95,7 +97,7 @@ class Jvm:
             )
 
     def wait_for_gateway(self) -> JavaGateway:
-        """Waits until it answers. Raises SparkUnavailable, with what it printed last, where it ended instead."""
+        """Wait until it answers. Raises SparkUnavailable, with its last lines of output, if it ended instead."""
         from pyspark.java_gateway import launch_gateway
         from pyspark.serializers import UTF8Deserializer, read_int
 
@@ -148,7 +150,7 @@ def taken(master: str, settings: Mapping[str, str], environment: Mapping[str, st
 
 
 def drop() -> None:
-    """Ends the JVM that was begun, for nobody will need it."""
+    """End the JVM that was begun and is not needed."""
     begun = _settle()
     if begun is not None:
         begun.end()
@@ -162,13 +164,13 @@ def _settle() -> Jvm | None:
 
 
 def _launch_settings(master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> object:
-    """All that a JVM is made of when it starts."""
+    """All that a JVM starts with, for comparison."""
     return master, dict(settings), {**os.environ, **environment}, Path.cwd()
 
 
 @contextlib.contextmanager
 def change_environment(environment: Mapping[str, str]) -> Iterator[None]:
-    """`environment` in this process's, and what was there afterwards."""
+    """Set `environment` in this process, and restore the former values afterwards."""
     former = {name: os.environ.get(name) for name in environment}
     os.environ.update(environment)
     try:

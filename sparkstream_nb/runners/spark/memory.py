@@ -1,7 +1,7 @@
-"""How much memory one of Spark's Python processes on this machine may take: an event that asks for more is an error.
+"""Memory limit of Spark's Python processes on this machine: an event that asks for more is an error.
 
 Without a limit the system ends some process when memory is short, and that may be any. `$SPARKSTREAM_WORKER_MEMORY` is
-the limit as a person sets it, such as `4GB`; by default it is most of what the machine, or its control group, has.
+the limit set by the user, such as `4GB`; by default it is most of the memory of the machine, or of its control group.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _GROUP = Path("/sys/fs/cgroup/memory.max")
 
 
 def limit() -> int | None:
-    """Bytes; None where neither the variable nor the system tells. Raises `Misuse` where the variable is no size."""
+    """Bytes; None if neither the variable nor the system tells. Raises `Misuse` if the variable is no size."""
     own = os.environ.get(VARIABLE)
     if own:
         return bytes_of(VARIABLE, own)
@@ -32,7 +32,7 @@ def limit() -> int | None:
 
 
 def apply_limit() -> None:
-    """Limits this process, and those that it forks: what asks for more memory raises MemoryError."""
+    """Limit this process, and those that it forks: further requests for memory raise MemoryError."""
     most = limit()
     if most is not None:
         limit_memory(most)

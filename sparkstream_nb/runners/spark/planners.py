@@ -1,13 +1,14 @@
-"""What Spark waits in for the Python processes that plan a query's micro-batches, and never closes.
+"""Closes selectors in which Spark waits for the Python processes that plan a query's micro-batches, and which it never
+closes.
 
 For each such process Spark listens on a socket, and waits in a selector of its own until the process connects. It
 closes the socket, but not the selector, which keeps three descriptors: two of its own, and the socket's, as a channel
-lets go of it only when its selector does. Nothing refers to the selector from then on, and no collection of garbage
+releases it only when its selector does. Nothing refers to the selector from then on, and no collection of garbage
 closes it. The only moment to get hold of it is while Spark's thread waits in it. So such a process, before it begins,
-asks here (`forked.py`) to take note of it; there is no race, as Spark waits for the process.
+asks here (`forked.py`) to record it; there is no race, as Spark waits for the process.
 
-The selector is reached through fields of Java's own classes. Where these change, or are not open to reflection, all
-that is lost is that the descriptors stay.
+The selector is reached through fields of Java's own classes. If these change, or are not open to reflection, the only
+loss is that the descriptors stay.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from .forked import NOTE
 from .reflection import CHANGED, field_of, value_of
 
 _BLOCKERS = ("blocker", "nioBlocker")
-"""The field of a thread that names what it waits in, before Java 21 and since."""
+"""The field of a thread that names the selector it waits in, before Java 21 and since."""
 _SECONDS = 0.5
-"""How long a process waits at most. Spark enters the selector at once, and a process needs longer to ask; a query's
-thread is told a moment after the query has begun."""
+"""Longest wait of a process. Spark enters the selector at once, and a process needs longer to ask; a query's
+thread is told a moment after the query has begun.
+"""
 _PAUSE = 0.002
 
 _lock = threading.Lock()
@@ -40,10 +42,10 @@ _answering: Planners | None = None
 
 
 class Planners:
-    """Takes note of selectors while Spark's threads wait in them, and closes those that nobody will use again."""
+    """Records selectors while Spark's threads wait in them, and closes those that are no longer used."""
 
     def __init__(self, jvm: Any, folder: Path) -> None:
-        """Answers processes that were started by the command in this folder. Raises OSError where it cannot."""
+        """Answers processes that were started by the command in this folder. Raises OSError if it cannot."""
         self.folder = folder
         self._jvm = jvm
         self._lock = threading.Lock()
@@ -139,7 +141,7 @@ def listen(session: SparkSession) -> None:
 
 
 def watch(session: SparkSession, thread: Callable[[], Any]) -> None:
-    """Takes note of what Spark waits in on behalf of a query that has just begun and runs on this thread of Java's."""
+    """Record the selectors that Spark waits in for a query that has just begun and runs on this thread of Java's."""
     with contextlib.suppress(*CHANGED):
         planners = _planners(session._jvm)
         if planners is not None:
@@ -147,7 +149,7 @@ def watch(session: SparkSession, thread: Callable[[], Any]) -> None:
 
 
 def sweep() -> None:
-    """Closes what Spark no longer waits in."""
+    """Close selectors that Spark no longer waits in."""
     if _answering is not None:
         _answering.sweep()
 

@@ -14,7 +14,7 @@ from .settings import defaults
 from .source import InboxSource
 
 POLLING_MS = 25
-"""How often Spark looks for what has come in."""
+"""Interval at which Spark looks for new input."""
 
 
 def session_for(session: SparkSession, partitions: int) -> SparkSession:

@@ -1,7 +1,7 @@
-"""Fields of Java's and Spark's own classes that are not open to all.
+"""Private fields of Java's and Spark's own classes.
 
-They are no part of an API. Who reads them does without where they are gone, or the JVM does not open them: `CHANGED`
-has what is raised then.
+They are no part of an API. Callers do without them if they are gone, or if the JVM does not open them: `CHANGED` has
+the exceptions raised then.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ CHANGED = (Py4JError, OSError, TypeError, AttributeError)
 
 
 def field_of(class_: Any, name: str) -> Any:
-    """The field that a Java class itself declares, made readable. Raises what is in `CHANGED`."""
+    """The field that a Java class itself declares, made readable. Raises the exceptions in `CHANGED`."""
     found = class_.getDeclaredField(name)
     found.setAccessible(True)
     return found
 
 
 def value_of(thing: Any, name: str) -> Any:
-    """What a Java object has in a field that its class itself declares. Raises what is in `CHANGED`."""
+    """Value of a field that a Java object's class itself declares. Raises the exceptions in `CHANGED`."""
     return field_of(thing.getClass(), name).get(thing)

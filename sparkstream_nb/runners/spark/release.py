@@ -1,10 +1,10 @@
-"""What a query that has ended still holds, in Spark's JVM on this machine and in the driver.
+"""Frees what Spark keeps after a query has ended, in its JVM on this machine and in the driver.
 
-Its state stores, each with files and memory: Spark lets go of them when a check once a minute finds that nobody asked
-for them, and an app that is stopped and started often would hold many till then. The sockets, selectors and threads of
-the Python processes that planned its micro-batches, the connection and the thread of the driver that its commits ran
-in, and the place of its session among those that are told of all events: Spark keeps them to the end. They are reached
-through Spark's own classes, which are no part of its API: where these change, all that is lost is that less is let go.
+State stores, each with files and memory: Spark closes them when a check once a minute finds them unused, and an app
+that is stopped and started often would hold many until then. The sockets, selectors and threads of the Python processes
+that planned its micro-batches, the connection and the thread of the driver for its commits, and the place of its
+session among the listeners of all events: Spark keeps them to the end. They are reached through Spark's own classes,
+which are no part of its API: if these change, the only loss is that less is freed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def here(session: SparkSession) -> bool:
 
 
 def begins(session: SparkSession) -> None:
-    """To be called before a query begins: what it waits in can be found only while it does."""
+    """Call before a query begins: its selectors can be found only while it waits in them."""
     if here(session):
         planners.listen(session)
 
@@ -50,15 +50,16 @@ def begun(session: SparkSession, query: StreamingQuery) -> None:
 
 
 def release(session: SparkSession, query: StreamingQuery, checkpoint: str, partitions: int) -> None:
-    """Closes the state stores of this run of a query with the checkpoint at this address, and what it waited in, and
-    has its session told of no more events. It must have ended."""
+    """Close the state stores of this run of a query with the checkpoint at this address, and its selectors, and remove
+    its session from the listeners of events. It must have ended.
+    """
     if not here(session):
         return  # they are in other processes
     planners.sweep()
     jvm: Any = session._jvm
     run = str(query.runId)
     with contextlib.suppress(*CHANGED):
-        # It has a session of its own, a copy of `session`, whose listener nobody takes out.
+        # It has a session of its own, a copy of `session`, whose listener is never removed.
         listener = value_of(_execution(query).sparkSessionForStream().streams(), "listenerBus")
         session.sparkContext._jsc.sc().listenerBus().removeListener(listener)
     with contextlib.suppress(*CHANGED):
@@ -76,11 +77,11 @@ def _execution(query: StreamingQuery) -> Any:
 
 
 def collect() -> None:
-    """Has the JVM let go of queries that have ended, now and then.
+    """Make the JVM release queries that have ended, now and then.
 
-    It keeps what this process has a reference to, with all that belongs to it: half a megabyte for a query with its
-    plan. Py4J's references are in cycles, as soon as a method was called. Python collects those that have been there
-    for long only when a quarter more objects have come, which here is thousands of queries later.
+    It keeps all objects to which this process has references, with all that belongs to them: half a megabyte for a
+    query with its plan. Py4J's references are in cycles, as soon as a method was called. Python collects those that
+    have been there for long only when a quarter more objects have come, which here is thousands of queries later.
     """
     if next(_ended) % _COLLECT_EVERY == 0:
         gc.collect()
@@ -88,15 +89,16 @@ def collect() -> None:
 
 @dataclass
 class Runners:
-    """Python processes that plan micro-batches, of all queries: (thread that looks after one, worker, process), all
-    Java's, the latter None where Spark has ended the process itself and keeps the thread. Those whose process has ended
-    are let go."""
+    """Python processes that plan micro-batches, of all queries: (its supervising thread, worker, process), all Java's,
+    the latter None if Spark has ended the process itself and keeps the thread. Those whose process has ended are
+    released.
+    """
 
     found: list[tuple[Any, Any, Any]] = field(default_factory=list)
 
     @staticmethod
     def of(session: SparkSession) -> Runners:
-        """Those that there are. To be asked for while the query runs."""
+        """The present runners. To be called while the query runs."""
         runners = Runners()
         if here(session):
             with contextlib.suppress(*CHANGED):
@@ -104,7 +106,7 @@ class Runners:
         return runners
 
     def release(self) -> None:
-        """Lets go of what belongs to processes that have ended."""
+        """Release the objects of processes that have ended."""
         with contextlib.suppress(*CHANGED):
             for thread, worker, process in self.found:
                 if process is None:
@@ -129,9 +131,10 @@ def _runners(jvm: Any) -> Iterator[tuple[Any, Any, Any]]:
 
 
 class Callback:
-    """What a query calls in this process for each micro-batch, and the connection that it does so over. Spark never
-    closes that, and Py4J keeps what is called as long as the JVM has the query, which it has as long as this process
-    has a reference to it: nobody would let go first."""
+    """Callback of a query in this process for each micro-batch, with its connection. Spark never
+    closes that, and Py4J keeps the callback as long as the JVM has the query, which it has as long as this process
+    has a reference to it: neither side would release it first.
+    """
 
     def __init__(self, commit: Callable[[DataFrame, int], None]) -> None:
         self._commit: Callable[[DataFrame, int], None] | None = commit
@@ -161,8 +164,9 @@ def _gateway() -> Any:
 
 
 def _drop(port: int) -> None:
-    """Closes the JVM's end, at this port, of a connection to this process. Py4J keeps those of all threads that there
-    ever were in a list, and closes none."""
+    """Close the JVM's end, at this port, of a connection to this process. Py4J keeps the connections of all threads
+    there ever were in a list, and closes none.
+    """
     client = _gateway().java_gateway_server.getCallbackClient()
     of_client = client.getClass().getSuperclass()
     kept = field_of(of_client, "connections").get(client)

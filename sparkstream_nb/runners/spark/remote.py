@@ -1,4 +1,4 @@
-"""Sessions whose Python workers are not of this process's making: Spark Connect's, and those of clusters."""
+"""Sessions whose Python workers are not started by this process: Spark Connect's, and clusters'."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .versions import NEW_SESSION_OVER_CONNECT
 
 _PACKAGE = Path(__file__).parents[2]
 _RETRIES = 4
-"""How often a Connect client asks again where the server is silent: 4 s in all, where its default is ten minutes."""
+"""Number of retries of a Connect client if the server is silent: 4 s in all; the default takes ten minutes."""
 
 _SENT = "_sparkstream_sent"
 """The attribute of a session, or a context, whose workers have this package."""
@@ -54,10 +54,10 @@ def ship(session: SparkSession) -> None:
     """Sends this package to a cluster's Python workers, unless they have it, once per session.
 
     They need Python, pyspark and the package's other requirements themselves, and must reach the apps' folders. A
-    package that was sent compiles its loops anew for every session; one that is installed there keeps them.
+    package that was sent compiles its loops again for every session; one that is installed there keeps them.
 
-    Raises SparkUnavailable where the workers of a Connect server lack it: what is sent there reaches batch jobs, and
-    neither the tasks of streaming queries nor the processes that plan them (seen with Spark 4.1.1 and 4.3.0).
+    Raises SparkUnavailable if the workers of a Connect server lack it: files sent there reach batch jobs, but neither
+    the tasks of streaming queries nor the processes that plan them (seen with Spark 4.1.1 and 4.3.0).
     """
     holder: Any = session if is_remote(session) else session.sparkContext
     if hasattr(holder, _SENT):
@@ -102,7 +102,7 @@ def fingerprint() -> str:
 
 
 def _seen_by_a_worker(session: SparkSession) -> str:
-    """The fingerprint of the package that a Python worker has; empty where it has none."""
+    """The fingerprint of the package that a Python worker has; empty if it has none."""
 
     def look(batches: Iterable[Any]) -> Iterator[Any]:  # sent by value: the worker may lack this module
         import pyarrow

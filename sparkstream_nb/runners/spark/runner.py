@@ -38,19 +38,19 @@ _CLUSTER_PLACES = 8
 _MOST_KEPT = 5
 """Processes for planning that Spark keeps, at most."""
 _KNOWN_SECONDS = 0.1
-"""So long a query that ran is taken to run."""
+"""Seconds for which a query that ran is assumed to run."""
 _TOO_SLOW = "Python worker failed to connect back"
-"""What a Connect server says where a Python process of its own took more than ten seconds to start."""
+"""Message of a Connect server if a Python process of its own took more than ten seconds to start."""
 _GONE = (Py4JError, OSError)
-"""What a call of Spark on this machine raises when its process has ended."""
+"""Errors of a call to Spark on this machine when its process has ended."""
 _SPARK_ENDED = "Spark has ended. Restart the kernel or the program, and deploy the app again"
 
 
 class SparkSessionOfApps:
-    """Where apps run on Spark. A `protocol.Session`."""
+    """A `protocol.Session` whose apps run on Spark."""
 
     def __init__(self, session: SparkSession) -> None:
-        """Raises SparkUnavailable where the Spark that does the work is too old."""
+        """Raises SparkUnavailable if the Spark that does the work is too old."""
         self.spark, self.about = session, check_version(session.version)
 
     @property
@@ -59,7 +59,7 @@ class SparkSessionOfApps:
 
     @property
     def places(self) -> int:
-        """Of a cluster there may be more cores later: one that grows, or that gives executors as they are needed."""
+        """Number of partitions. A cluster may have more cores later: it may grow, or add executors on demand."""
         if self.cores is None:
             return _CLUSTER_PLACES
         return (
@@ -217,7 +217,7 @@ class SparkRunner:
         return None if error is None else self._cause(str(error))
 
     def _cause(self, text: str) -> str:
-        """What went wrong, in one line, of an error of Spark's with its trace."""
+        """Cause of an error of Spark's with its trace, in one line."""
         return self.checkpoint.damage(text) or cause_of(text)
 
     def stop(self, timeout: float) -> bool:
@@ -251,7 +251,7 @@ class SparkRunner:
         return done.wait(timeout)
 
     def _release(self, query: StreamingQuery, runners: Runners) -> None:
-        """Lets go of what a query that has ended still holds."""
+        """Free what Spark keeps for a query that has ended."""
         self._released = True
         hosts.end(forks.folder(), self.job.run)
         release(self.session, query, self.checkpoint.where, self.layout.partitions)
@@ -285,7 +285,7 @@ class SparkRunner:
             if self.query is not None:
                 self.query.stop()
 
-    def last_commit(self) -> tuple[int, int]:  # over Connect it is what was taken in; `begin` goes on with the rest
+    def last_commit(self) -> tuple[int, int]:  # over Connect the last batch taken in; `begin` continues with the rest
         if self.intake is None:
             return self.checkpoint.done()
         return self.intake.taken.batch, self.intake.taken.last

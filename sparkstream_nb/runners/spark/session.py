@@ -37,13 +37,13 @@ def spark_session(master: str | None = None, *, conf: Mapping[str, str] | None =
     """The running Spark session, or a new one.
 
     `master` is Spark's own: `local[4]`, `spark://host:7077`, `yarn`, `k8s://…`, or a Connect address `sc://host:15002`.
-    Without it a running session is used whatever its master, and a new one runs on all cores of this machine (two
+    Without it a running session is used with any master, and a new one runs on all cores of this machine (two
     at least, so that one task never waits for another). `conf` is set over `spark-defaults.conf`.
 
-    On this machine everything listens on 127.0.0.1 only. What the JVM and the Python workers print goes to a file,
+    On this machine everything listens on 127.0.0.1 only. The output of the JVM and the Python workers goes to a file,
     whose last lines an error quotes.
 
-    Raises SparkUnavailable where no Java is found, protobuf is older than pyspark needs, Spark does not start, no
+    Raises SparkUnavailable if no Java is found, protobuf is older than pyspark needs, Spark does not start, no
     cluster answers within seconds, or a session runs already on another master.
     """
     with _lock:
@@ -67,7 +67,7 @@ def spark_session(master: str | None = None, *, conf: Mapping[str, str] | None =
 
 
 def _find_running() -> tuple[str, SparkSession] | None:
-    """The session of this process, whoever made it and in whatever thread, with its master or Connect address."""
+    """The session of this process, made by any code in any thread, with its master or Connect address."""
     if _connected is not None and not _connected[1].is_stopped:  # type: ignore[attr-defined]  # Connect's own
         return _connected
     context = SparkContext._active_spark_context
@@ -77,7 +77,7 @@ def _find_running() -> tuple[str, SparkSession] | None:
 
 
 def _has_stopped(context: SparkContext) -> bool:
-    """True if a context has ended by itself, as where its master went away."""
+    """True if a context has stopped on its own, for example because its master went away."""
     try:
         return context._jsc is None or bool(context._jsc.sc().isStopped())
     except Py4JError:
@@ -85,7 +85,7 @@ def _has_stopped(context: SparkContext) -> bool:
 
 
 def _set(session: SparkSession, settings: Mapping[str, str]) -> None:
-    """Sets what can be set on a running session; leaves the rest (memory, interface) as it was started."""
+    """Set the settings that can change on a running session; the rest (memory, interface) stays."""
     for name, value in settings.items():
         if name.startswith("spark.sql.") and session.conf.isModifiable(name):
             session.conf.set(name, value)
@@ -111,14 +111,15 @@ def _connect(address: str, settings: Mapping[str, str]) -> SparkSession:
 
 
 def _reach(address: str) -> None:
-    """Raises OSError where nothing listens at a Connect address: its client would go on trying for long."""
+    """Raises OSError if nothing listens at a Connect address: its client would keep trying for long."""
     place = urlsplit(address)
     socket.create_connection((place.hostname or "", place.port or 15002), _CONNECT_SECONDS).close()
 
 
 def _reach_master(master: str) -> None:
-    """Raises SparkUnavailable where nothing listens at a master of a cluster: Spark would go on trying for minutes, and
-    then stop all that it has in this process."""
+    """Raises SparkUnavailable if nothing listens at a master of a cluster: Spark would keep trying for minutes, and
+    then stop everything of its own in this process.
+    """
     try:
         places = masters_of(master)
     except OSError as error:
@@ -160,7 +161,7 @@ def _start(master: str, settings: dict[str, str]) -> SparkSession:
 
 
 def check_protobuf() -> None:
-    """Raises SparkUnavailable where protobuf is older than the one that made the code of pyspark's stateful processors:
+    """Raises SparkUnavailable if protobuf is older than the one that made the code of pyspark's stateful processors:
     their processes would end with a traceback each."""
     try:
         import_module(_STATE_MESSAGES)
@@ -178,8 +179,8 @@ def _not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def _warm(session: SparkSession) -> None:
-    """Lets Spark load what every job with Python in it needs, while the first query is still planned."""
-    with contextlib.suppress(Exception):  # nobody waits for it, and the session may be stopped meanwhile
+    """Let Spark load everything that a job with Python in it needs, while the first query is still planned."""
+    with contextlib.suppress(Exception):  # the result is not waited for, and the session may be stopped meanwhile
         session.range(1).groupBy("id").applyInPandas(lambda frame: frame, "id long").collect()
 
 
@@ -190,7 +191,7 @@ def _gateway(master: str, settings: Mapping[str, str], environment: Mapping[str,
 
 
 def _forget_dead() -> None:
-    """Lets go of a session whose JVM or server has ended (killed, out of memory), so that the next starts afresh."""
+    """Forget a session whose JVM or server has ended (killed, out of memory), so that the next starts afresh."""
     global _connected
     if _connected is not None:
         try:
@@ -210,7 +211,7 @@ def _forget_dead() -> None:
 
 
 def _forget_stopped() -> None:
-    """Lets go of a context that has ended by itself, which Spark's Python would take for the running one."""
+    """Forget a context that has stopped on its own, which Spark's Python would treat as the running one."""
     context = SparkContext._active_spark_context
     if context is not None and _has_stopped(context):
         with contextlib.suppress(Exception):
@@ -220,7 +221,7 @@ def _forget_stopped() -> None:
 
 
 def _first_line(error: BaseException) -> str:
-    """What went wrong, without the stack trace that py4j carries in its message."""
+    """Cause of an error, without the stack trace that py4j carries in its message."""
     java = getattr(error, "java_exception", None)
     text = str(java.getMessage() or java) if java is not None else str(error)
     return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)

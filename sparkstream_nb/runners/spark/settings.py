@@ -1,4 +1,4 @@
-"""What a Spark session is started with: settings, and the environment of its JVM. Loads no Spark."""
+"""Start-up parameters of a Spark session: settings, and the environment of its JVM. Loads no Spark."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def check_master(master: str | None) -> None:
 
 
 def masters_of(master: str) -> list[tuple[str, int]]:
-    """Hosts and ports of a cluster's master, or of several of which one has to answer; none where they are not known.
-    Raises OSError where YARN's configuration is not there or cannot be read."""
+    """Hosts and ports of a cluster's master, or of several of which one has to answer; none if they are not known.
+    Raises OSError if YARN's configuration is not there or cannot be read."""
     if master.startswith("spark://"):
         return [(place.hostname or "", place.port or 7077) for place in map(urlsplit, _each(master))]
     if master.startswith("k8s://"):
@@ -63,7 +63,7 @@ def _each(master: str) -> list[str]:
 
 
 def _resource_managers() -> list[tuple[str, int]]:
-    """Where YARN's resource managers are, as far as its configuration says (`yarn-default.xml` of Hadoop)."""
+    """Addresses of YARN's resource managers, from its configuration (`yarn-default.xml` of Hadoop)."""
     folder = os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")
     if not folder:
         raise OSError("HADOOP_CONF_DIR is not set, the folder with yarn-site.xml")
@@ -89,7 +89,8 @@ def on_this_machine(master: str) -> bool:
 
 
 def of_session(master: str, settings: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """(settings of a session on `master` with `settings`, what its JVM's environment has besides this process's)."""
+    """(settings of a session on `master` with `settings`, variables of its JVM's environment besides this process's).
+    """
     # A file beside the notebook, such as a secrets.py, must not take the place of a module that workers import.
     environment = {"SPARK_CONNECT_MODE": "0", "PYTHONSAFEPATH": "1"}
     settings = {"spark.executorEnv.PYTHONSAFEPATH": "1", **settings}
@@ -110,12 +111,14 @@ def of_session(master: str, settings: dict[str, str]) -> tuple[dict[str, str], d
 
 
 _LONGEST_FOLDER = 50
-"""Bytes of a folder's path, so that those of sockets in it have fewer than 104, the least that systems allow."""
+"""Maximum bytes of a folder's path, so that paths of sockets in it have fewer than 104, the least that systems allow.
+"""
 
 
 def private_settings(master: str, folder: Path) -> dict[str, str]:
     """The settings that keep others on this machine out: a secret, which Spark makes for each session, and sockets
-    between Java and Python in `folder`, where that is this user's alone, in place of ports."""
+    between Java and Python in `folder`, if that belongs to this user alone, in place of ports.
+    """
     if not _LOCAL.fullmatch(master):
         return {}  # a cluster has its own
     own = folder.stat().st_mode & 0o077 == 0 and len(os.fsencode(folder)) <= _LONGEST_FOLDER
@@ -124,7 +127,7 @@ def private_settings(master: str, folder: Path) -> dict[str, str]:
 
 
 def own_spark() -> Path:
-    """Home of the Spark that is installed with this package. Raises SparkUnavailable where there is none."""
+    """Home of the Spark that is installed with this package. Raises SparkUnavailable if there is none."""
     found = find_spec("pyspark")
     if found is None or found.origin is None:
         raise SparkUnavailable(NO_SPARK)

@@ -1,7 +1,7 @@
-"""The inbox as a streaming source of Spark: what a micro-batch takes from the journal, for every node.
+"""The inbox as a streaming source of Spark: a micro-batch's entries of the journal, for every node.
 
-`planning` says which entries those are. Events stay where they are, in files of the inbox: what goes to a node through
-Spark are the entries of the journal. What needs no state is done by the tasks that read them (`stateless`).
+`planning` says which entries those are. Events stay in files of the inbox: only the entries of the journal go to a node
+through Spark. Stateless work is done by the tasks that read them (`stateless`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class InboxSource(DataSource):
 
 @dataclass
 class PackTask(InputPartition):
-    """What one task packs."""
+    """Share of one task."""
 
     share: TaskShare
 
@@ -74,8 +74,9 @@ class JournalStreamReader(DataSourceStreamReader):
         return ReadMaxRows(self.rows)
 
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:
-        """As far as the limit allows. Raises SparkStreamError as `Planner.latest` does, and where the checkpoint is
-        asked and damaged."""
+        """Latest offset that the limit allows. Raises SparkStreamError as `Planner.latest` does, and if the checkpoint
+        is read and damaged.
+        """
         self._follow()
         begins = start if start is not None else self._planned or self._checkpointed_offset() or self.planner.beginning
         self._planned = self.planner.latest(begins, getattr(limit, "max_rows", self.rows))
@@ -104,7 +105,7 @@ class JournalStreamReader(DataSourceStreamReader):
             yield from rows_at(self.shared, self.digest, partition.share)
 
     def commit(self, end: Offset) -> None:
-        """What came in until `end` will not be read again by Spark."""
+        """Release the input before `end`, which Spark will not read again."""
         if self.mirrored is not None:
             self.mirrored.end(end)
         else:

@@ -1,7 +1,7 @@
 """The differences between the versions of Spark that apps run on, one entry for each.
 
-Whoever does something in two ways asks an entry here which of them a version wants, and compares no numbers itself.
-The version is that of the Spark which does the work: over Connect, the server's, unless an entry says otherwise.
+Code with two ways asks an entry here which of them a version wants, and compares no numbers itself. The version means
+the Spark that does the work: over Connect, the server's, unless an entry says otherwise.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Difference:
     instead: str
 
     def in_(self, version: str) -> bool:
-        """True if a version of Spark, such as `4.1.1`, has it."""
+        """True if it applies to a version of Spark, such as `4.1.1`."""
         return number(version) >= self.since
 
 
@@ -51,20 +51,21 @@ DIFFERENCES = (NEW_SESSION_OVER_CONNECT, TOLD_START, MOVED_CHECKPOINTS, STATE_OV
 
 
 def number(version: str) -> tuple[int, int]:
-    """Major and minor number of a version such as `4.1.1` or `4.0.0-SNAPSHOT`; (0, 0) where it is none."""
+    """Major and minor number of a version such as `4.1.1` or `4.0.0-SNAPSHOT`; (0, 0) for other texts."""
     major, minor, *_ = [*version.split("."), "", ""]
     return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else (0, 0)
 
 
 def checkpoint_manager(version: str) -> str:
-    """The class by which Spark writes checkpoints into a folder of this machine without asking what each file is."""
+    """The class by which Spark writes checkpoints into a folder of this machine without checking each file's type."""
     where = ".checkpointing" if MOVED_CHECKPOINTS.in_(version) else ""
     return f"org.apache.spark.sql.execution.streaming{where}.FileSystemBasedCheckpointFileManager"
 
 
 def check_version(version: str) -> str | None:
-    """A line about a version that apps were not tried on; None for one that they were. Raises SparkUnavailable for one
-    that lacks what every app needs."""
+    """A warning for an untested version; None for a tested one. Raises SparkUnavailable for one that is too old for any
+    app.
+    """
     found = number(version)
     if found < TESTED[0]:
         raise SparkUnavailable(
@@ -75,7 +76,7 @@ def check_version(version: str) -> str | None:
 
 
 def check_connect(version: str, whose: str) -> None:
-    """Raises SparkUnavailable where a version, such as that of the server, cannot run apps over Spark Connect."""
+    """Raise SparkUnavailable if a version, such as the server's, cannot run apps over Spark Connect."""
     if not STATE_OVER_CONNECT.in_(version):
         raise SparkUnavailable(
             f"Apps run over Spark Connect since Spark 4.1, and {whose} has {version}. Use 4.1 or newer, or the address "
@@ -84,8 +85,8 @@ def check_connect(version: str, whose: str) -> None:
 
 
 def check_installed() -> None:
-    """Raises SparkUnavailable where the pyspark of this process is too old, and ModuleNotFoundError where there is
-    none."""
+    """Raise SparkUnavailable if the pyspark of this process is too old, and ModuleNotFoundError if it is not installed.
+    """
     from pyspark import __version__
 
     check_version(__version__)

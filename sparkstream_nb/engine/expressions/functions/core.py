@@ -85,7 +85,7 @@ def _to_number(column: Column, target: Type) -> Array:
 
 
 def _cast_value(target: Type) -> Callable[[Any], Any]:
-    """`cast` of single boxed values. Raises Failure for a value that `target` does not have."""
+    """`cast` of single boxed values. Raises RowFailure for a value that `target` does not have."""
 
     def cast(value: Any) -> Any:
         source = type_of(value)
@@ -121,7 +121,7 @@ def _cast_numbers(column: Column, target: Type) -> tuple[Array, Mask]:
 
 
 def _cast(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
-    """`cast(value, type)`: numbers as Java casts them, texts by what they say; an error where there is no such value.
+    """`cast(value, type)`: numbers as Java casts them, texts by parsing; an error if there is no such value.
 
     Siddhi hands the value on in its own type (`CastFunctionExecutor`), which a typed column cannot hold.
     """
@@ -215,10 +215,10 @@ def coalesce(columns: list[Column], env: Env, call: Call) -> Column:
 
 
 def _extreme(values: Sequence[Column], env: Env, call: Call, *, largest: bool) -> Column:
-    """`maximum`/`minimum`, as `MaximumFunctionExecutor` and `MinimumFunctionExecutor` have it.
+    """`maximum`/`minimum`, as in `MaximumFunctionExecutor` and `MinimumFunctionExecutor`.
 
-    Numbers are compared as doubles and cast back; a null counts as the start value. That of the maximum is Java's
-    `Double.MIN_VALUE`, the smallest positive double, so that negative numbers never win.
+    Numbers are compared as doubles and cast back; a null counts as the start value. The start value of the maximum is
+    Java's `Double.MIN_VALUE`, the smallest positive double, so that negative numbers never win.
     """
     if len(values) == 1:
         return values[0]

@@ -128,7 +128,7 @@ def _set_element(json: Any, path: str | None, element: Any, *key: str | None) ->
 
 
 def _owners(root: Any, parts: tuple[jsonpath.Part, ...]) -> list[tuple[Any, jsonpath.Place]]:
-    """What stands at each place that a path names, and the place."""
+    """Values at the places that a path names, with the places."""
     try:
         places = jsonpath.places(root, parts)
     except jsonpath.NotFound:

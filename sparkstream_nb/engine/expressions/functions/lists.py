@@ -81,7 +81,7 @@ def _get(items: list[Any], index: int | None) -> Any:
 
 
 def _sort(items: list[Any], order: str = "REV") -> None:
-    """In order; texts whatever their case. Without an order the list is only turned round, as Siddhi does."""
+    """Sort in order; texts case-insensitively. Without an order the list is only reversed, as in Siddhi."""
     order = order.upper()
     if order != "REV" and items:
         kinds = {type_of(x) for x in items}

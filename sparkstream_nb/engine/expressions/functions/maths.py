@@ -23,7 +23,7 @@ Numeric = Callable[..., Array]
 
 
 def _doubles(function: Numeric) -> Builder:
-    """A function of doubles to a double (or to what the call's type says, truncated)."""
+    """A function of doubles whose result is a double, or is truncated to the call's type."""
 
     def kernel(columns: list[Column], env: Env, call: Call) -> Column:
         null = None
@@ -101,7 +101,7 @@ def _bits(spec: str) -> Callable[[Call], Plain]:
 
 
 def _bits_whole(bits: int) -> Callable[[Call], Whole | None]:
-    """As `_bits` over whole columns, a digit for so many bits."""
+    """`_bits` over whole columns, one digit for each `bits` bits."""
 
     def form(call: Call) -> Whole | None:
         unsigned = {Type.INT: np.uint32, Type.LONG: np.uint64}.get(call.args[0].type)
@@ -174,7 +174,7 @@ def _parse(parser: Callable[[str], Any], kind: str) -> Builder:
     return rowwise(parse, numbers_read)
 
 
-# ----------------------------------------------------------------------------------------------------------- chance
+# --------------------------------------------------------------------------------------------------- random numbers
 
 
 @kernel

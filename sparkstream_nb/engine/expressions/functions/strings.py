@@ -77,7 +77,7 @@ def _concat(*args: str | None) -> str:
 
 
 def _coalesce(columns: list[Column], env: Env, call: Call) -> Column:
-    """The first argument that is not null; with a single argument always null, as Siddhi has it."""
+    """The first argument that is not null; with a single argument always null, as in Siddhi."""
     return coalesce(columns, env, call) if len(columns) > 1 else Column.all_null(call.type, env.n)
 
 

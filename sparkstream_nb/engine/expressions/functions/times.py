@@ -55,8 +55,9 @@ def _rowwise_by_step(
     make: Callable[[Call], Plain], step: Callable[[Call], int],
     whole: Callable[[Call], Whole | None] = lambda call: None,
 ) -> Builder:  # fmt: skip
-    """As `typed`, for a function that, where its first argument is milliseconds, answers the same for all within each
-    `step` of them, so that it is asked once for a step."""
+    """`rowwise_typed` for a function of milliseconds whose result is constant within each `step` of its first argument:
+    it is called once per step.
+    """
 
     def build(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
         size = step(call) if call.args[0].type is Type.LONG else 1
@@ -87,7 +88,9 @@ _LETTER_STEPS = {"S": 1, "s": 1000, "m": 60_000, **dict.fromkeys("HkKha", 3_600_
 
 
 def _format_step(call: Call) -> int:
-    """How long (ms) the text of a time in UTC stays the same, by the letters of the pattern, the second argument."""
+    """Number of milliseconds for which a formatted UTC time stays the same, by the letters of the pattern (second
+    argument).
+    """
     pattern = call.args[1]
     if not isinstance(pattern, Const):
         return 1
@@ -99,7 +102,7 @@ def _format_step(call: Call) -> int:
 
 
 def _field_step(call: Call) -> int:
-    """As `_format_step`, by the unit, the second argument."""
+    """`_format_step` by the unit (second argument)."""
     unit = call.args[1]
     return _STEPS.get(str(unit.value).upper(), DAY) if isinstance(unit, Const) else 1
 
