@@ -14,10 +14,11 @@ from ...connections.calls import Desks
 from ...errors import Misuse, SiddhiBindError, SparkStreamError, shown
 from ...journal.private import private_folder, write_private
 from ...mapping.decoding import Decoder, decoder
-from ...plan.connectors.incoming import FILE_MODES, RESPONSES, IncomingSource, incoming_sources
+from ...plan.connectors.incoming import RESPONSES, IncomingSource, incoming_sources
 from ...plan.connectors.kafka import CONFIGURATION, CONSUMER
 from ...plan.connectors.mapping import JsonSource, PassThrough, SourceMapping
 from ...plan.connectors.outside import SINK_ID
+from ...plan.connectors.source_options import SOURCES
 from ...plan.nodes import Plan
 from ...sources.files import FilesPlace, FilesReader
 from ...sources.http import HttpListener, HttpReader
@@ -252,7 +253,7 @@ def _files(o: _SourceOptions, grants: Grants) -> FilesPlace:
     folder, file = o.text("dir.uri"), o.text("file.uri")
     if folder and file:
         raise Misuse(f"{o.what}: give 'dir.uri' or 'file.uri', not both")
-    mode = o.one_of("mode", FILE_MODES, "text.full")
+    mode = o.one_of("mode", SOURCES["file"]["mode"].values, "text.full")
     path = _path(o, folder or file)
     grants.folder_of(path, f"{o.what} reads", file=bool(file))
     tailing = o.flag("tailing", mode == "line")
