@@ -603,7 +603,7 @@ def _feed_file(app: App, stream: str, path: Path, reading: Mapping[str, Any]) ->
     if report.events:
         fed.add(app.home, stream, path)
     if again and report.events:
-        twice = "what came in then is there twice. --fresh begins anew."
+        twice = "its events are counted twice. --fresh starts from scratch."
         print(f"{app.name}: {path} was fed to {stream} before: {twice}", file=sys.stderr)
     print(_format_feed_report(report))
     for note in report.notes:

@@ -262,7 +262,7 @@ def test_the_first_result_comes_with_a_word_about_what_it_waits_for(
     first = run(environment / "python", script, master, cwd=tmp_path, env=home)
     assert first.stdout == "[['wso2', 70]]\n"
     assert [n for n in NOTICES if n in first.stderr] == notices
-    command = "from sparkstream_nb.engine import warm; print(warm.compiled())"
+    command = "from sparkstream_nb.engine import warm; print(warm.is_compiled())"
     assert run(environment / "python", "-c", command, cwd=tmp_path).stdout == "True\n"
 
 

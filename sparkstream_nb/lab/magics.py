@@ -462,7 +462,7 @@ class Interrupted(Misuse):
 def describe_interrupted(app: App) -> str:
     """The state of an app after the Stop button, in words that agree with `%siddhi list`."""
     if app.state == "stopped":
-        again = "starts from scratch with its next event or query"
+        again = "starts again with its next event or query"
         return f"what was committed stays. {app.name} is stopped, and {again}"
     return f"what was committed stays. {app.name} is {app.state}"
 

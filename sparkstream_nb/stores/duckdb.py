@@ -202,7 +202,7 @@ class DuckDBStore:
         said = str(error).strip().partition("\n")[0].rstrip(".!")
         return StoreError(
             f"The store {self.path} cannot be used: {said}. If it is damaged, put it back from a copy; fresh=True "
-            "(--fresh) begins anew"
+            "(--fresh) starts from scratch"
         )
 
     def close(self) -> None:

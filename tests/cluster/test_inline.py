@@ -132,7 +132,7 @@ def test_a_checkpoint_that_is_damaged_is_named(run: Run, tmp_path: Path) -> None
     whole = file.read_bytes()
     for damaged in (b"no database" * 1000, whole[: len(whole) // 2]):
         file.write_bytes(damaged)
-        with pytest.raises(SparkStreamError, match=r"nodes.sqlite cannot be read: .*; fresh=True \(--fresh\) begins"):
+        with pytest.raises(SparkStreamError, match=r"nodes.sqlite cannot be read: .*; fresh=True \(--fresh\) starts from scratch"):
             run(APP)
     file.write_bytes(whole)
     again = run(APP)

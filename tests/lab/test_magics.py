@@ -393,7 +393,7 @@ def test_an_app_without_a_name_is_called_after_its_notebook(shell: Any, monkeypa
     text = "define stream S (a int); from S select a insert into O;"
 
     def deployed(text: str, name: str | None = None) -> tuple[str, Path]:
-        monkeypatch.setattr(sys.modules["sparkstream_nb.app.deploying"], "_start", lambda d, plans, master: d)
+        monkeypatch.setattr(sys.modules["sparkstream_nb.app.deploying"], "_start", lambda planned: planned.deployment)
         deployment: Any = api.deploy(text, name=name)
         return deployment.name, deployment.home
 

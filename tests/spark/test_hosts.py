@@ -71,7 +71,7 @@ class Node:
 
     def __init__(self, folder: Path, run: str) -> None:
         self.folder, self.run, self.state = folder, run, State()
-        self.spec = NodeSpec.of(0, "node-1", compile_app(APP))
+        self.spec = NodeSpec(0, "node-1", pickle.dumps(compile_app(APP)))
         self.inbox = Inbox(folder)
         self.taken = 0
 

@@ -14,7 +14,7 @@ from sparkstream_nb.engine.state.batch import Emitted, RetrievalAnswer
 from sparkstream_nb.journal import results, rows
 from sparkstream_nb.journal.entries import Ask, to_json
 from sparkstream_nb.journal.journal import COLUMNS
-from sparkstream_nb.outputs.commit import Commit, ErrorLimit, Progress
+from sparkstream_nb.outputs.commit import AfterCommit, Commit, ErrorLimit, Progress
 from sparkstream_nb.outputs.outputs import OutputFiles
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import BatchClock
@@ -98,7 +98,7 @@ def test_errors_above_the_limit_go_after_a_commit(tmp_path: Path) -> None:
     plan, progress, store = compile_app("define stream S (v int);"), Progress(), DuckDBStore(":memory:")
     try:
         limit = ErrorLimit(store, "app", 200, progress)
-        commit = Commit("app", "run", ["node-1"], store, OutputFiles(tmp_path, ["n"]), progress, plan, limit=limit)
+        commit = Commit("app", "run", ["node-1"], store, OutputFiles(tmp_path, ["n"]), progress, plan, AfterCommit(limit=limit))
         kept = []
         for batch in range(4):
             lines = results.error_lines([["S", i, [i], "no"] for i in range(101 if batch < 2 else 1)])

@@ -324,7 +324,7 @@ class _ExpressionBase(Untimed):
             self._run = type(self).compiled
         except NoProgram:
             self.condition = EvaluatedCondition(expr, self.setup, self.log)
-            scope = {**globals(), "holds": self.condition.holds}
+            scope = {**globals(), "interpret": self.condition.holds}
             self._run = FunctionType(type(self).loop.__code__, scope)  # the same loop, not compiled
 
     def _bind(self, text: str) -> None:

@@ -113,7 +113,7 @@ class ConditionProgram(Codes):
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """What `holds` takes from `codes` on."""
+        """What `interpret` takes from `codes` on."""
         real = np.float64
         known = self._known_words
         return (

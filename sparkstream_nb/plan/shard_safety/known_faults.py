@@ -301,7 +301,7 @@ FAULTS: tuple[KnownFault, ...] = (
         "mix the groups of `str:groupConcat` and `math:percentile`", _where(_groups_mixed), "wso2/api-manager#932",
     ),
     KnownFault(
-        "A batch window in a partition starts anew with each batch",
+        "A batch window in a partition starts over with each batch",
         "let the aggregates of this batch window run on over all batches", _where(_batch_runs_on),
     ),
     KnownFault(
