@@ -94,7 +94,7 @@ _KAFKA = _table_of(
     OptionSpec("headers", f"Headers of a record: {_HEADERS}", "headers", dynamic=True, own=True),
     OptionSpec(
         "is.binary.message",
-        "`true` for messages that are not text.",
+        "Checked, and without effect: the mapping says whether messages are text.",
         "bool",
         default="true",
         shown=True,

@@ -61,7 +61,13 @@ _KAFKA = _table_of(
         effect=False,
     ),
     OptionSpec("partition.no.list", "The partitions, with commas (default: all).", "list", shown=True),
-    OptionSpec("is.binary.message", "`true` for messages that are not text.", "bool", default="false", effect=False),
+    OptionSpec(
+        "is.binary.message",
+        "Checked, and without effect: the mapping says whether messages are text.",
+        "bool",
+        default="false",
+        effect=False,
+    ),
     OptionSpec(
         "topic.offsets.map",
         "Where a partition begins that was never read, such as `trades=120` (partition 0).",
