@@ -8,12 +8,9 @@ from typing import Literal
 from sparkstream_nb.plan.connectors import incoming, outside
 from sparkstream_nb.plan.connectors.kafka import CONFIGURATION, CONSUMER, PRODUCER
 from sparkstream_nb.plan.connectors.option_spec import End, Options, OptionSpec
-from sparkstream_nb.plan.connectors.options import TABLES
+from sparkstream_nb.plan.connectors.options import FORMER_TYPES, TABLES
 
 from .markdown import code, table
-
-FORMER = {"http-request": "http-call", "http-response": "http-call-response"}
-"""Types that are other names."""
 
 
 def options_that_run(options: Options) -> dict[str, OptionSpec]:
@@ -76,8 +73,9 @@ def _page(end: Literal["source", "sink"], title: str, text: str, configuration: 
     out = [f"# {title}", "", text, "", table(["type", "promise"], rows)]
     for type_, options in found.items():
         out += [f"## {type_}", ""]
-        if type_ in FORMER:
-            out += [f"The former name of [{code(FORMER[type_])}](#{FORMER[type_]}), with the same options.", ""]
+        former = FORMER_TYPES.get(type_)
+        if former is not None:
+            out += [f"The former name of [{code(former)}](#{former}), with the same options.", ""]
             continue
         out += [_option_rows(options_that_run(options)), *([configuration, ""] if CONFIGURATION in options else [])]
     return "\n".join(out)

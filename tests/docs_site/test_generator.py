@@ -13,7 +13,7 @@ from docs.generator.markdown import for_site, relink
 from docs.generator.pages import GENERATED, SECTIONS, sources
 from sparkstream_nb.lab.arguments import line_options
 from sparkstream_nb.plan.connectors.option_spec import End
-from sparkstream_nb.plan.connectors.options import TABLES
+from sparkstream_nb.plan.connectors.options import FORMER_TYPES, TABLES
 from sparkstream_nb.plan.signatures import aggregators, scalars, streams
 from sparkstream_nb.plan.signatures.windows import DECLARATIONS
 
@@ -79,7 +79,7 @@ def test_pages_of_connectors_name_every_type_and_option() -> None:
         for type_, options in tables.items():
             section = page.partition(f"\n## {type_}\n")[2].partition("\n## ")[0]
             assert section
-            if type_ not in connectors.FORMER:
+            if type_ not in FORMER_TYPES:
                 assert [n for n, spec in options.items() if spec.runs != (f"| `{n}` |" in section)] == []
                 needed = [spec for spec in options.values() if spec.required and not spec.alternative]
                 assert section.count("| yes |") >= len(needed)

@@ -22,6 +22,8 @@ TABLES: Mapping[End, Mapping[str, Options]] = {
     "sink-mapping": SINK_MAPPINGS,
 }
 """By end and type."""
+FORMER_TYPES = {"http-request": "http-call", "http-response": "http-call-response"}
+"""Types that are other names."""
 
 
 def options_of(end: End, type_: str) -> Options:
