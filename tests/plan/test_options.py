@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from sparkstream_nb.errors import SiddhiBindError
+from sparkstream_nb.errors import SiddhiBindError, masked_option
 from sparkstream_nb.plan import compile_app, gaps
 from sparkstream_nb.plan.connectors.option_spec import End, OptionSpec
 from sparkstream_nb.plan.connectors.options import (
@@ -50,6 +50,8 @@ ALL = {
 """The modules that read options of every type of an end."""
 CALLS = ("has", "optional", "raw", "trim", "first", "text", "check_shown", "flag", "choice", "number", "get", "span")
 """Methods that take names of options."""
+KINDS = {"flag": {"bool"}, "choice": {"choice"}, "number": {"int", "ms", "seconds", "port"}}
+"""The kinds of options that a method reads."""
 NOT_LISTED = {
     ("sink", "email"): {"starttls.enable"},
     ("sink", "http-call"): {"body.consumer.key", "body.consumer.secret", "oauth.scope"},
@@ -86,8 +88,8 @@ def texts(name: str) -> set[str]:
     return out
 
 
-def names_read(name: str) -> Iterator[str]:
-    """The names of options that a module hands to a method that reads one."""
+def names_read(name: str) -> Iterator[tuple[str, str]]:
+    """(method, name of the option) of the calls of a module that read an option."""
     found, tree = module(name)
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in CALLS:
@@ -96,9 +98,9 @@ def names_read(name: str) -> Iterator[str]:
             continue
         for argument in node.args:
             if isinstance(argument, ast.Constant) and isinstance(argument.value, str) and argument.value:
-                yield argument.value
+                yield node.func.attr, argument.value
             elif isinstance(argument, ast.Name) and isinstance(getattr(found, argument.id, None), str):
-                yield getattr(found, argument.id)
+                yield node.func.attr, getattr(found, argument.id)
 
 
 def test_every_type_has_its_readers() -> None:
@@ -119,9 +121,11 @@ def test_every_option_of_the_table_is_read(end: End, type_: str) -> None:
 @pytest.mark.parametrize("name", sorted({m for found in (*READERS.values(), *ALL.values()) for m in found}))
 def test_every_option_that_is_read_is_in_the_table(name: str) -> None:
     of = [(end, t) for end, t in every_type() if name in (*ALL[end], *READERS.get((end, t), ()))]
-    known = {spec.name for end, t in of for spec in options_of(end, t).values() if spec.runs}
-    read = set(names_read(name))
-    assert read <= known
+    known = {spec.name: spec for end, t in of for spec in options_of(end, t).values() if spec.runs}
+    read = dict(names_read(name))
+    assert {option for _, option in names_read(name)} <= known.keys()
+    for method, option in names_read(name):
+        assert known[option].kind in KINDS.get(method, {known[option].kind}), (method, option)
     assert read or name in ("app.config.http_logins", "plan.query_parts", "sinks.mail")
 
 
@@ -144,6 +148,14 @@ def test_rows_are_consistent(end: End, type_: str, spec: OptionSpec) -> None:
         assert 0 < int(spec.default) <= spec.most
     if spec.kind == "bool":
         assert spec.default in ("true", "false") or (type_, spec.name) == ("file", "tailing")
+
+
+def test_values_of_secrets_are_not_shown() -> None:
+    secrets = {spec.name for _, _, spec in every_option() if spec.secret}
+    assert len(secrets) > 5
+    assert {masked_option(name, "geheim") for name in secrets} == {"*" * 6}
+    alike = {s.name for _, _, s in every_option() if s.runs and masked_option(s.name, "geheim") != "geheim"}
+    assert alike == secrets | {"token.url"}
 
 
 @pytest.mark.parametrize(("end", "type_"), every_type())
