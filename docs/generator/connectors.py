@@ -1,53 +1,21 @@
-"""Reference pages of sources, sinks and mappings, from the tables of options in `plan/connectors/`."""
+"""Reference pages of sources, sinks and mappings, from the table of options (`plan/connectors/options.py`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
-from sparkstream_nb.plan.connectors import incoming, mappings, outside
-from sparkstream_nb.plan.connectors.help import End, option_help
+from sparkstream_nb.plan.connectors import incoming, outside
 from sparkstream_nb.plan.connectors.kafka import CONFIGURATION, CONSUMER, PRODUCER
+from sparkstream_nb.plan.connectors.option_spec import End, Options, OptionSpec
+from sparkstream_nb.plan.connectors.options import FORMER_TYPES, TABLES
 
 from .markdown import code, table
 
-FORMER = {"http-request": "http-call", "http-response": "http-call-response"}
-"""Types that are other names."""
 
-
-@dataclass(frozen=True)
-class OptionTable:
-    """The options of one type: their names; those that must be given, with an example, or one of several; those that
-    may depend on the event; and the promise in words."""
-
-    names: frozenset[str]
-    needed: Mapping[str, str]
-    dynamic: frozenset[str] = frozenset()
-    promise: str = ""
-
-
-def option_tables(end: End) -> dict[str, OptionTable]:
-    """The options of every type of an end. The one place that knows how the package keeps them."""
-    if end == "source":
-        return {
-            type_: OptionTable(
-                frozenset(names),
-                {n: incoming._EXAMPLE[group[0]] for group in incoming._NEEDED[type_] for n in group},
-                promise=incoming.taken(type_),
-            )
-            for type_, names in incoming.INCOMING_OPTIONS.items()
-        }
-    if end == "sink":
-        return {
-            type_: OptionTable(
-                frozenset(names), outside._NEEDED[type_], outside._DYNAMIC[type_], outside.promise(type_)
-            )
-            for type_, names in outside.OUTSIDE_OPTIONS.items()
-        }
-    of = mappings._SOURCE_OPTIONS if end == "source-mapping" else mappings._SINK_OPTIONS
-    more = {"text": ("regex.A",)} if end == "source-mapping" else {}
-    return {type_: OptionTable(frozenset((*names, *more.get(type_, ()))), {}) for type_, names in of.items()}
+def options_that_run(options: Options) -> dict[str, OptionSpec]:
+    """The options of a type without those that are refused by name."""
+    return {name: spec for name, spec in options.items() if spec.runs}
 
 
 def sources() -> str:
@@ -81,7 +49,6 @@ def sinks() -> str:
 def mappings_page() -> str:
     """The page of all types of mappings."""
     ends: tuple[tuple[End, str], ...] = (("source-mapping", "of a source"), ("sink-mapping", "of a sink"))
-    tables = {end: option_tables(end) for end, _ in ends}
     out = [
         "# Message formats and their options",
         "",
@@ -89,43 +56,43 @@ def mappings_page() -> str:
         "[Mappings](../mappings.md) has the rules, such as what null looks like in each format.",
         "",
     ]
-    for type_ in tables["source-mapping"]:
+    for type_ in TABLES["source-mapping"]:
         out += [f"## {type_}", ""]
         for end, words in ends:
-            names = sorted(tables[end][type_].names)
-            out += [f"Options {words}:" if names else f"It has no options {words}.", ""]
-            out.append(table(["option", "meaning"], [(code(n), option_help(end, type_, n)) for n in names]))
+            options = options_that_run(TABLES[end][type_])
+            out += [f"Options {words}:" if options else f"It has no options {words}.", ""]
+            rows = [(code(name), spec.help_line) for name, spec in sorted(options.items())]
+            out.append(table(["option", "meaning"], rows))
     return "\n".join(out)
 
 
 def _page(end: Literal["source", "sink"], title: str, text: str, configuration: str) -> str:
-    found = option_tables(end)
-    rows = [(f"[{code(t)}](#{t})", o.promise[:1].upper() + o.promise[1:] + ".") for t, o in found.items()]
+    found = TABLES[end]
+    promise = incoming.taken if end == "source" else outside.promise
+    rows = [(f"[{code(t)}](#{t})", promise(t)[:1].upper() + promise(t)[1:] + ".") for t in found]
     out = [f"# {title}", "", text, "", table(["type", "promise"], rows)]
     for type_, options in found.items():
         out += [f"## {type_}", ""]
-        if type_ in FORMER:
-            out += [f"The former name of [{code(FORMER[type_])}](#{FORMER[type_]}), with the same options.", ""]
+        former = FORMER_TYPES.get(type_)
+        if former is not None:
+            out += [f"The former name of [{code(former)}](#{former}), with the same options.", ""]
             continue
-        dynamic = bool(options.dynamic)
-        head = ["option", "needed", *(["may depend on the event"] if dynamic else []), "meaning"]
-        rows_ = []
-        for name in sorted(options.names, key=lambda n: (n not in options.needed, n)):
-            needed = "yes" if name in options.needed else ""
-            if type_ == "file" and end == "source" and needed:
-                needed = "one of both"
-            rows_.append(
-                (
-                    code(name),
-                    needed,
-                    *(["yes" if name in options.dynamic else ""] if dynamic else []),
-                    option_help(end, type_, name),
-                )
-            )
-        out.append(table(head, rows_))
-        if CONFIGURATION in options.names:
-            out += [configuration, ""]
+        out += [_option_rows(options_that_run(options)), *([configuration, ""] if CONFIGURATION in options else [])]
     return "\n".join(out)
+
+
+def _option_rows(options: Mapping[str, OptionSpec]) -> str:
+    """The options of a type as rows, those that are needed first."""
+    alternatives = {spec.alternative: spec.name for spec in options.values() if spec.alternative}
+    dynamic = any(spec.dynamic for spec in options.values())
+    rows = []
+    for name, spec in options.items():
+        one_of_both = bool(spec.alternative) or name in alternatives
+        needed = "one of both" if one_of_both else "yes" if spec.required else ""
+        depends = ["yes" if spec.dynamic else ""] if dynamic else []
+        rows.append((not needed, name, (code(name), needed, *depends, spec.help_line)))
+    head = ["option", "needed", *(["may depend on the event"] if dynamic else []), "meaning"]
+    return table(head, [row for _, _, row in sorted(rows)])
 
 
 def _configuration(known: Mapping[str, type]) -> str:

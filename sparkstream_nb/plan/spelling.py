@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from ..errors import SiddhiBindError, did_you_mean
 from ..lang.tree import Annotation
 from . import nodes as n
-from .connectors.incoming import INCOMING_OPTIONS
 from .connectors.mappings import MAPPED
-from .connectors.outside import OUTSIDE_OPTIONS
+from .connectors.options import option_names
 from .extensions import Kind, types
 from .query_parts import connector_type
 
@@ -30,7 +29,7 @@ def check_options(plan: n.Plan) -> None:
         for e in a.elements:
             if e.key is None or e.key.lower() in lowered:
                 continue
-            ours = options_of(kind, type_)
+            ours = option_names(kind, type_) if kind in ("source", "sink") else frozenset()
             if e.key.lower() in ours or e.key.startswith("dep:"):
                 continue
             listed = f"Its options: {', '.join(sorted(ours - _OF_ALL))}." if ours else None
@@ -38,13 +37,6 @@ def check_options(plan: n.Plan) -> None:
             if hint is not None:
                 name = a.name.lower()
                 raise SiddhiBindError(f"'{e.key}' is no option of @{name}(type='{type_}')", e.span, hint=hint)
-
-
-def options_of(kind: Kind, type_: str) -> frozenset[str]:
-    """The options that this build has of a source or sink; none of a type that does not run here."""
-    if kind == "sink":
-        return OUTSIDE_OPTIONS.get(type_, frozenset())
-    return INCOMING_OPTIONS.get(type_, frozenset()) if kind == "source" else frozenset()
 
 
 def _connectors(plan: n.Plan) -> Iterator[tuple[Annotation, Kind, str]]:

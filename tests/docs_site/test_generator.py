@@ -12,7 +12,8 @@ from docs.generator import api, commands, connectors, examples, language, lists,
 from docs.generator.markdown import for_site, relink
 from docs.generator.pages import GENERATED, SECTIONS, sources
 from sparkstream_nb.lab.arguments import line_options
-from sparkstream_nb.plan.connectors.help import _lines, option_help
+from sparkstream_nb.plan.connectors.option_spec import End
+from sparkstream_nb.plan.connectors.options import FORMER_TYPES, TABLES
 from sparkstream_nb.plan.signatures import aggregators, scalars, streams
 from sparkstream_nb.plan.signatures.windows import DECLARATIONS
 
@@ -66,26 +67,26 @@ def test_a_window_puts_out_what_it_lets_go() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("end", ["source", "sink", "source-mapping", "sink-mapping"])
-def test_every_option_has_a_line_of_help_and_no_other_does(end: connectors.End) -> None:
-    tables = connectors.option_tables(end)
-    for type_, options in tables.items():
-        for name in options.names:
-            assert option_help(end, type_, name).endswith((".", ")"))
-    known = {name for options in tables.values() for name in options.names}
-    for type_, lines in _lines()[end].items():
-        names = known if type_ == "common" else tables[type_].names
-        assert lines.keys() <= names, type_
+@pytest.mark.parametrize("end", TABLES)
+def test_every_option_has_a_line_of_help(end: End) -> None:
+    for type_, options in TABLES[end].items():
+        for spec in connectors.options_that_run(options).values():
+            assert spec.help_line.endswith((".", ")")), (type_, spec.name)
 
 
 def test_pages_of_connectors_name_every_type_and_option() -> None:
-    for page, end in ((connectors.sources(), "source"), (connectors.sinks(), "sink")):
-        for type_, options in connectors.option_tables(end).items():
+    for page, tables in ((connectors.sources(), TABLES["source"]), (connectors.sinks(), TABLES["sink"])):
+        for type_, options in tables.items():
             section = page.partition(f"\n## {type_}\n")[2].partition("\n## ")[0]
             assert section
-            if type_ not in connectors.FORMER:
-                assert [n for n in options.names if f"| `{n}` |" not in section] == []
-                assert section.count("| yes |") >= len([n for n in options.needed if n not in ("dir.uri", "file.uri")])
+            if type_ not in FORMER_TYPES:
+                assert [n for n, spec in options.items() if spec.runs != (f"| `{n}` |" in section)] == []
+                needed = [spec for spec in options.values() if spec.required and not spec.alternative]
+                assert section.count("| yes |") >= len(needed)
+    assert "| `dir.uri` | one of both |" in connectors.sources()
+    assert "| `header.present` |  | Whether the first line of a file names the columns (default: `false`). |" in (
+        connectors.sources()
+    )
 
 
 def test_commands_are_on_their_pages_with_all_options() -> None:

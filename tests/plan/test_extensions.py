@@ -8,8 +8,8 @@ import pytest
 
 from sparkstream_nb.errors import NotInThisBuild, SiddhiBindError
 from sparkstream_nb.plan import compile_app, gaps
-from sparkstream_nb.plan.connectors.incoming import INCOMING_OPTIONS as SOURCE_OPTIONS
-from sparkstream_nb.plan.connectors.outside import OUTSIDE_OPTIONS as SINK_OPTIONS
+from sparkstream_nb.plan.connectors.sink_options import SINKS
+from sparkstream_nb.plan.connectors.source_options import SOURCES
 from sparkstream_nb.plan.extensions import extensions, owner_of
 from sparkstream_nb.plan.functions import AGGREGATORS, SCALARS, STREAM_FUNCTIONS, WINDOWS
 
@@ -32,8 +32,8 @@ def test_what_this_build_has_is_known_too() -> None:
         namespace = key.partition(":")[0]
         if ":" in key and namespace not in ("reorder",):
             assert namespace in found.namespaces, key
-    assert set(SOURCE_OPTIONS) <= set(found.connectors["source"])
-    assert set(SINK_OPTIONS) <= set(found.connectors["sink"])
+    assert set(SOURCES) <= set(found.connectors["source"])
+    assert set(SINKS) <= set(found.connectors["sink"])
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.app.connectors.sources import _Token
+from sparkstream_nb.app.connectors.http_sources import ListenerToken
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.journal.journal import entries_from
@@ -200,7 +200,7 @@ def test_files_of_what_could_not_be_entered_go(world: Callable[[SourceReader], W
 
 def test_a_token_that_a_crash_left_empty_is_made_again(tmp_path: Path) -> None:
     (tmp_path / "x.token").touch(0o600)
-    token = _Token(tmp_path / "x.token")
+    token = ListenerToken(tmp_path / "x.token")
     made = token()
     assert len(made) >= 24
     assert token() == made

@@ -10,6 +10,7 @@ from ...errors import SiddhiBindError, shown
 from ...plan.connectors.incoming import RESPONSES, IncomingSource, incoming_sources
 from ...plan.connectors.outside import CALLS, SINK_ID, outside_sinks
 from ...plan.nodes import Plan
+from .option_values import OptionValues
 
 
 def desks_of(plan: Plan) -> Desks:
@@ -31,7 +32,8 @@ def desks_of(plan: Plan) -> Desks:
 
 def _pattern(plan: Plan, source: IncomingSource) -> re.Pattern[str]:
     """`http.status.code`, a regular expression. Examples of siddhi-io-http have its backslashes twice."""
-    text = source.options.get("http.status.code", "200").strip().replace(r"\\", "\\")
+    given = OptionValues.of("source", source.type, source.options, f"the source of stream '{source.stream}'")
+    text = given.trim("http.status.code").replace(r"\\", "\\")
     try:
         return re.compile(text)
     except re.error:

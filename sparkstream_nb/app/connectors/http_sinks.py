@@ -16,10 +16,9 @@ from ...sinks.target import Target
 from ..config.grants import Grants
 from ..config.secrets import KEPT_ELSEWHERE, References, check_password
 from .header_options import Header, headers_of
+from .option_values import OptionValues
 
 _CLIENTS = ("consumer.key", "body.consumer.key", "oauth.username")
-_LONGEST_TIMEOUT = 600_000
-"""ms."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,9 @@ class HttpGate:
 
     def target(self, options: Mapping[str, str], content_type: str) -> tuple[str, Target]:
         """(the server as it may be shown, the target for messages of this MIME type). Raises `Misuse` for options that
-        are wrong, or have a secret that is no reference, and NotAllowed if the address is not granted."""
-        written = options["publisher.url"]
+        are wrong, or have a secret that is no reference, and NotAllowed where the address is not granted."""
+        o = OptionValues.of("sink", "http", options, self.what)
+        written = o.raw("publisher.url")
         if "${" in urlsplit(written).netloc or written.startswith("${"):
             raise Misuse(f"{self.what}: the server in publisher.url cannot be a reference such as ${{sec:...}}")
         # No secret is looked up for an address that is not allowed.
@@ -47,18 +47,18 @@ class HttpGate:
         path = (found.path or "/") + (f"?{found.query}" if found.query else "")
         if not path.isascii():
             raise Misuse(f"{self.what}: write the path of publisher.url percent-encoded")
-        oauth = self._oauth(options)
-        given = list(self._headers(options.get("headers", "")))
-        headers = {h.name: h.value for h in given if not h.dynamic} | self._login(options)
+        oauth = self._oauth(o)
+        given = list(self._headers(o.raw("headers")))
+        headers = {h.name: h.value for h in given if not h.dynamic} | self._login(o)
         templates = {h.name: h.value for h in given if h.dynamic}
         if not any(h.name.lower() == "content-type" for h in given):
             headers["Content-Type"] = content_type
-        method = options.get("method", "POST")
+        method = o.raw("method")
         if not template_attributes(method) and method.upper() not in METHODS:
             raise Misuse(f"{self.what}: method is one of {', '.join(sorted(METHODS))}, not {shown(method)}")
         place = HttpPlace(
             url.scheme, url.host, url.port, path, tuple(headers.items()), tuple(templates.items()), method,
-            self._timeout(options), self.key, oauth,
+            self._timeout(o), self.key, oauth,
         )  # fmt: skip
         # The query may hold a key, and so may a path that has a reference.
         return url.base if "${" in written else url.base + (found.path or "/"), HttpTarget(place, self.calls)
@@ -73,8 +73,8 @@ class HttpGate:
                 raise Misuse(f"{self.what}: the header {header.name} {wrong}")
             yield header
 
-    def _login(self, options: Mapping[str, str]) -> dict[str, str]:
-        user, password = options.get("basic.auth.username"), options.get("basic.auth.password")
+    def _login(self, o: OptionValues) -> dict[str, str]:
+        user, password = o.optional("basic.auth.username"), o.optional("basic.auth.password")
         if user is None and password is None:
             return {}
         if not user or not password:
@@ -86,38 +86,38 @@ class HttpGate:
         login = f"{user}:{self._resolve_url(password)}".encode()
         return {"Authorization": f"Basic {base64.b64encode(login).decode()}"}
 
-    def _oauth(self, options: Mapping[str, str]) -> OAuthPlace | None:
+    def _oauth(self, o: OptionValues) -> OAuthPlace | None:
         """The server of access tokens; None without one."""
-        client = self._pair(options, "consumer.key", "consumer.secret")
-        in_body = self._pair(options, "body.consumer.key", "body.consumer.secret")
-        user = self._pair(options, "oauth.username", "oauth.password")
-        written = options.get("token.url", "").strip()
+        client = self._pair(o, "consumer.key", "consumer.secret")
+        in_body = self._pair(o, "body.consumer.key", "body.consumer.secret")
+        user = self._pair(o, "oauth.username", "oauth.password")
+        written = o.trim("token.url")
         if client is None and in_body is None and user is None:
             if written:
                 raise Misuse(f"{self.what}: token.url needs {' or '.join(_CLIENTS)}: give both of a pair")
             return None
         if not written:
             raise Misuse(f"{self.what}: {' or '.join(_CLIENTS)} need a token.url, where access tokens come from")
-        if options.get("basic.auth.username"):
+        if o.raw("basic.auth.username"):
             raise Misuse(f"{self.what}: basic.auth.username and token.url do not go together: keep one")
         if "${" in written:
             raise Misuse(f"{self.what}: token.url cannot have a reference such as ${{sec:...}} in it")
         url = self.grants.check_url(written, f"{self.what} asks for access tokens at")
         found = urlsplit(url.text)
         path = (found.path or "/") + (f"?{found.query}" if found.query else "")
-        refresh = options.get("refresh.token", "").strip()
+        refresh = o.trim("refresh.token")
         if refresh:
             check_password(refresh, self.what, "refresh.token='${sec:NAME}'")
-        scope = options.get("oauth.scope", "").strip()
-        server = HttpServer(url.scheme, url.host, url.port, self._timeout(options))
+        scope = o.trim("oauth.scope")
+        server = HttpServer(url.scheme, url.host, url.port, self._timeout(o))
         return OAuthPlace(
             server, path, self._resolved_pair(client), self._resolved_pair(in_body), self._resolved_pair(user),
             self._resolve_url(refresh), "" if scope == "default" else scope,
         )  # fmt: skip
 
-    def _pair(self, options: Mapping[str, str], name: str, secret: str) -> tuple[str, str] | None:
-        """Two options that go together, of which the second is a secret; None if neither is given."""
-        first, second = options.get(name, "").strip(), options.get(secret, "").strip()
+    def _pair(self, o: OptionValues, name: str, secret: str) -> tuple[str, str] | None:
+        """Two options that go together, of which the second is a secret; None where neither is given."""
+        first, second = o.trim(name), o.trim(secret)
         if not first and not second:
             return None
         if not first or not second:
@@ -128,9 +128,9 @@ class HttpGate:
     def _resolved_pair(self, pair: tuple[str, str] | None) -> tuple[str, str] | None:
         return None if pair is None else (self._resolve_url(pair[0]), self._resolve_url(pair[1]))
 
-    def _timeout(self, options: Mapping[str, str]) -> float:
+    def _timeout(self, o: OptionValues) -> float:
         """In seconds."""
-        text = options.get("socket.idle.timeout", "6000")
-        if not text.isdecimal() or not 0 < int(text) <= _LONGEST_TIMEOUT:
-            raise Misuse(f"{self.what}: socket.idle.timeout is 1 to {_LONGEST_TIMEOUT:,} ms, not {shown(text)}")
+        text, most = o.raw("socket.idle.timeout"), o.declared["socket.idle.timeout"].most
+        if not text.isdecimal() or not 0 < int(text) <= most:
+            raise Misuse(f"{self.what}: socket.idle.timeout is 1 to {most:,} ms, not {shown(text)}")
         return int(text) / 1000

@@ -15,6 +15,7 @@ from ..config.grants import Grants
 from ..config.secrets import References
 from .header_options import headers_of
 from .kafka_settings import servers_of, settings_of
+from .option_values import OptionValues
 
 
 @dataclass(frozen=True)
@@ -30,27 +31,24 @@ class KafkaGate:
 
     def target(self, options: Mapping[str, str]) -> tuple[str, Target]:
         """(servers and topic as they may be shown, the target). Raises `Misuse` for options that are wrong, or have a
-        secret that is no reference, and NotAllowed if a server is not granted."""
+        secret that is no reference, and NotAllowed where a server is not granted."""
+        o = OptionValues.of("sink", "kafka", options, self.what)
         # No secret is looked up for a server that is not allowed.
-        servers = servers_of(options["bootstrap.servers"], self.grants, self.what, "writes to")
-        for key in ("topic", "partition.no", "key", "is.binary.message"):
-            if "${" in options.get(key, ""):
-                raise Misuse(f"{self.what}: {key} cannot have a reference such as ${{sec:...}} in it: it is shown")
-        topic, partition = options["topic"], options.get("partition.no")
+        servers = servers_of(o.raw("bootstrap.servers"), self.grants, self.what, "writes to")
+        o.check_shown("topic", "partition.no", "key", "is.binary.message")
+        topic, partition = o.raw("topic"), o.optional("partition.no")
         if not template_attributes(topic) and not TOPIC.fullmatch(topic):
             raise Misuse(f"{self.what}: topic is up to 249 letters, digits, '.', '_' and '-', not {shown(topic)}")
         if partition is not None and not template_attributes(partition) and not re.fullmatch(r"\d{1,9}", partition):
             raise Misuse(f"{self.what}: partition.no is a number such as '0', not {shown(partition)}")
-        binary = options.get("is.binary.message", "true")
-        if binary.lower() not in ("true", "false"):
-            raise Misuse(f"{self.what}: is.binary.message is 'true' or 'false', not {shown(binary)}")
-        settings = settings_of(options.get(CONFIGURATION, ""), PRODUCER, self.references, self.what)
+        o.flag("is.binary.message")
+        settings = settings_of(o.raw(CONFIGURATION), PRODUCER, self.references, self.what)
         timeouts = TIMEOUTS | settings
         if timeouts["delivery_timeout_ms"] < timeouts["request_timeout_ms"] + settings.get("linger_ms", 0):
             raise Misuse(f"{self.what}: delivery.timeout.ms is less than request.timeout.ms and linger.ms together")
-        given = list(headers_of(options.get("headers", ""), {KEY_HEADER.lower()}, self.references, self.what))
+        given = list(headers_of(o.raw("headers"), {KEY_HEADER.lower()}, self.references, self.what))
         place = KafkaSinkPlace(
-            servers, topic, partition, options.get("key"), settings, self.key,
+            servers, topic, partition, o.optional("key"), settings, self.key,
             headers=tuple((h.name, h.value) for h in given if not h.dynamic),
             templates=tuple((h.name, h.value) for h in given if h.dynamic),
         )  # fmt: skip

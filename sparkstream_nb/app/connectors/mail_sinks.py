@@ -12,11 +12,10 @@ from ...sinks.mail import HEADERS, MailPlace, MailTarget, addresses_of
 from ...sinks.target import Target, Undeliverable
 from ..config.grants import Grants
 from ..config.secrets import References, check_password
+from .option_values import OptionValues
 
-_TRUTH = {"true": True, "false": False}
-_HOST, _PORTS = "smtp.gmail.com", {True: "465", False: "25"}
-"""siddhi-io-email's server, and ports with TLS and without."""
-_TYPES = ("text/plain", "text/html")
+_PORTS = {True: "465", False: "25"}
+"""siddhi-io-email's ports with TLS and without."""
 
 
 @dataclass(frozen=True)
@@ -32,32 +31,30 @@ class MailGate:
 
     def target(self, options: Mapping[str, str]) -> tuple[str, Target]:
         """(the server as it may be shown, the target). Raises `Misuse` for options that are wrong, or have a secret
-        that is no reference, and NotAllowed if the server is not granted."""
-        tls = self._flag(options, "ssl.enable", True)
-        server = f"{options.get('host', _HOST).strip()}:{options.get('port', _PORTS[tls]).strip()}"
-        host, port = self.grants.check_server("smtp", server, f"{self.what} sends mails by")
-        for key in (*HEADERS, "address"):
-            if "${" in options.get(key, ""):
-                raise Misuse(f"{self.what}: {key} cannot have a reference such as ${{sec:...}} in it: it is shown")
-        sender = options["address"].strip()
+        that is no reference, and NotAllowed where the server is not granted."""
+        o = OptionValues.of_trimmed("sink", "email", options, self.what)
+        tls = o.flag("ssl.enable")
+        port = o.raw("port") if o.has("port") else _PORTS[tls]
+        host, number = self.grants.check_server("smtp", f"{o.raw('host')}:{port}", f"{self.what} sends mails by")
+        o.check_shown(*HEADERS, "address")
+        sender = o.raw("address")
         if not re.fullmatch(r"[^@\s<>\",;]+@[^@\s<>\",;]+", sender):
             raise Misuse(f"{self.what}: address is one such as alerts@example.org, not {shown(sender)}")
-        kind = options.get("content.type", _TYPES[0]).strip().lower()
-        if kind not in _TYPES:
-            raise Misuse(f"{self.what}: content.type is {' or '.join(_TYPES)}, not {shown(kind)}")
-        texts = {key: options[key] for key in HEADERS if options.get(key, "").strip()}
+        kind, kinds = o.raw("content.type").lower(), o.declared["content.type"].values
+        if kind not in kinds:
+            raise Misuse(f"{self.what}: content.type is {' or '.join(kinds)}, not {shown(kind)}")
+        texts = {key: options[key] for key in HEADERS if o.raw(key)}
         user, password = None, ""
-        if self._flag(options, "auth", True):
-            written = options.get("password", "").strip()
-            if not options.get("username", "").strip() or not written:
+        if o.flag("auth"):
+            written = o.raw("password")
+            if not o.raw("username") or not written:
                 raise Misuse(f"{self.what}: give username and password, or auth='false'")
             check_password(written, self.what)
             # No secret is looked up for a server that is not allowed.
-            user = self.references.resolve(options["username"].strip(), self.what)
+            user = self.references.resolve(o.raw("username"), self.what)
             password = self.references.resolve(written, self.what)
         place = MailPlace(
-            host, port, sender, texts, user, password, tls, self._flag(options, "starttls.enable", True), kind,
-            key=self.key,
+            host, number, sender, texts, user, password, tls, o.flag("starttls.enable"), kind, key=self.key,
         )  # fmt: skip
         target = MailTarget(place)
         for key, text in texts.items():
@@ -70,9 +67,3 @@ class MailGate:
             addresses_of(key, text)
         except Undeliverable as error:
             raise Misuse(f"{self.what}: {error}") from None
-
-    def _flag(self, options: Mapping[str, str], key: str, default: bool) -> bool:
-        value = options.get(key, str(default)).strip().lower()
-        if value not in _TRUTH:
-            raise Misuse(f"{self.what}: {key} is 'true' or 'false', not {shown(value)}")
-        return _TRUTH[value]

@@ -9,14 +9,15 @@ from importlib.util import find_spec
 
 from ...connections.nats_client import NatsServers
 from ...errors import Misuse, mask_passwords, shown
+from ...plan.connectors.options import options_of
 from ...plan.query_parts import template_attributes
 from ...sinks.nats import SUBJECT, NatsPlace, NatsTarget
 from ...sinks.target import Target
 from ...sources.nats import NatsSubject
 from ..config.grants import Grants
 from ..config.secrets import KEPT_ELSEWHERE, References, check_password
+from .option_values import OptionValues
 
-_DEFAULT = "nats://localhost:4222"
 _URL = re.compile(r"(nats://)?(?P<server>[^/@\s]+?)(?P<port>:\d+)?/?")
 _PATTERN = re.compile(r"[^\s.\x00-\x1f\x7f]+(\.[^\s.\x00-\x1f\x7f]+)*")
 
@@ -33,47 +34,44 @@ class NatsGate:
         """(the subject as it may be shown, the target of a sink). `key` begins the ids of its messages. Raises `Misuse`
         for options that are wrong, or have a secret that is no reference, and NotAllowed for a server that is not
         granted."""
-        servers, subject = self._servers(options, "sends to"), self._destination(options)
+        o = OptionValues(options, options_of("sink", "nats"), self.what)
+        servers, subject = self._servers(o, "sends to"), o.text("destination")
         if not template_attributes(subject) and not SUBJECT.fullmatch(subject):
             raise Misuse(f"{self.what}: destination is a subject such as alerts.rooms, not {shown(subject)}")
         return f"{subject} at {servers}", NatsTarget(NatsPlace(servers, subject, key))
 
     def subject(self, options: Mapping[str, str]) -> NatsSubject:
         """The subscription of a source. Raises as `target` does."""
-        servers, subject = self._servers(options, "reads from"), self._destination(options)
+        o = OptionValues(options, options_of("source", "nats"), self.what)
+        servers, subject = self._servers(o, "reads from"), o.text("destination")
         if not _PATTERN.fullmatch(subject):
             raise Misuse(f"{self.what}: destination is a subject such as trades.*, not {shown(subject)}")
-        return NatsSubject(servers, subject, options.get("queue.group.name", "").strip())
+        return NatsSubject(servers, subject, o.trim("queue.group.name"))
 
-    def _destination(self, options: Mapping[str, str]) -> str:
-        subject = options["destination"].strip()
-        if "${" in subject:
-            raise Misuse(f"{self.what}: destination cannot have a reference such as ${{sec:...}} in it: it is shown")
-        return subject
-
-    def _servers(self, options: Mapping[str, str], does: str) -> NatsServers:
+    def _servers(self, o: OptionValues, does: str) -> NatsServers:
         if find_spec("nats") is None:
             raise Misuse(f"{self.what} needs nats-py: pip install 'sparkstream-nb[nats]'")
         addresses = []
-        for text in options.get("server.urls", options.get("bootstrap.servers", _DEFAULT)).split(","):
+        for text in o.first("server.urls", "bootstrap.servers").split(","):
             found = _URL.fullmatch(text.strip())
             if found is None:
                 wrong = shown(mask_passwords(text))
                 raise Misuse(f"{self.what}: server.urls are nats://HOST:PORT, with commas, not {wrong}")
             server = found["server"] + (found["port"] or ":4222")
             addresses.append(self.grants.check_server("nats", server, f"{self.what} {does}"))
-        kind = options.get("auth.type", "").strip().lower()
+        kind, kinds = o.trim("auth.type").lower(), o.declared["auth.type"].values
         if kind == "":
             return NatsServers(tuple(addresses))
-        if kind not in ("user", "token"):
-            raise Misuse(f"{self.what}: auth.type is 'user' or 'token', not {shown(kind)}")
+        if kind not in kinds:
+            named = " or ".join(f"'{value}'" for value in kinds)
+            raise Misuse(f"{self.what}: auth.type is {named}, not {shown(kind)}")
         needed = ("username", "password") if kind == "user" else ("token",)
         for name in needed:
-            if not options.get(name, "").strip():
+            if not o.trim(name):
                 raise Misuse(f"{self.what}: auth.type='{kind}' needs {' and '.join(needed)}")
-        check_password(options[needed[-1]].strip(), self.what, KEPT_ELSEWHERE.replace("password", needed[-1], 1))
+        check_password(o.trim(needed[-1]), self.what, KEPT_ELSEWHERE.replace("password", needed[-1], 1))
         # No secret is looked up for a server that is not allowed.
-        found_values = [self.references.resolve(options[name].strip(), self.what) for name in needed]
+        found_values = [self.references.resolve(o.trim(name), self.what) for name in needed]
         if kind == "token":
             return NatsServers(tuple(addresses), token=found_values[0])
         return NatsServers(tuple(addresses), user=found_values[0], password=found_values[1])

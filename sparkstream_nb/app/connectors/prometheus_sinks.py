@@ -12,13 +12,11 @@ from ...sinks.prometheus import BUCKETS, MetricType, PrometheusTarget, SinkMetri
 from ...sinks.target import Target
 from ...types import Schema
 from ..config.grants import Grants
+from .option_values import OptionValues
 
-_TYPES = ("counter", "gauge", "histogram", "summary")
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_SERVER = "http://localhost:9080"
-"""siddhi-io-prometheus' `server.url` by default."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +33,18 @@ class PrometheusGate:
         NotAllowed if the address is not granted."""
         if any("${" in value for value in options.values()):
             raise Misuse(f"{self.what}: a reference such as ${{sec:...}} has no place in a metric, which is shown")
-        url = self.grants.check_url(options.get("server.url", _SERVER), f"{self.what} serves metrics at")
+        o = OptionValues.of("sink", "prometheus", options, self.what)
+        url = self.grants.check_url(o.raw("server.url"), f"{self.what} serves metrics at")
         if url.scheme != "http" or url.host not in _LOOPBACK:
-            raise Misuse(f"{self.what}: server.url is an address of this machine, such as {_SERVER}")
-        type_ = options["metric.type"].lower()
-        if type_ not in _TYPES:
-            raise Misuse(nearest(f"{self.what}: metric.type is one of {', '.join(_TYPES)}", type_, _TYPES))
-        name = options.get("metric.name", self.stream)
+            example = o.declared["server.url"].default
+            raise Misuse(f"{self.what}: server.url is an address of this machine, such as {example}")
+        type_, types = o.raw("metric.type").lower(), o.declared["metric.type"].values
+        if type_ not in types:
+            raise Misuse(nearest(f"{self.what}: metric.type is one of {', '.join(types)}", type_, types))
+        name = o.raw("metric.name") if o.has("metric.name") else self.stream
         if not _NAME.fullmatch(name):
             raise Misuse(f"{self.what}: metric.name is letters, digits, '_' and ':', not {shown(name)}")
-        value = options.get("value.attribute", "value").strip()
+        value = o.trim("value.attribute")
         found = self.schema.find(value)
         if found is None:
             raise Misuse(f"{self.what}: the stream has no attribute '{value}': write value.attribute='...'")
@@ -58,10 +58,10 @@ class PrometheusGate:
         metric = SinkMetric(
             name,
             cast(MetricType, type_),
-            options.get("metric.help", f"help for {type_} {name}"),
+            o.raw("metric.help") if o.has("metric.help") else f"help for {type_} {name}",
             value,
             labels,
-            self._buckets(options.get("buckets", ""), type_),
+            self._buckets(o.raw("buckets"), type_),
         )
         return f"{url.base}/metrics {name}", PrometheusTarget(metric, url.host, url.port)
 

@@ -35,14 +35,14 @@ from .http_sinks import HttpGate
 from .kafka_sinks import KafkaGate
 from .mail_sinks import MailGate
 from .nats_places import NatsGate
+from .option_values import OptionValues
 from .prometheus_sinks import PrometheusGate
 from .tcp_sinks import TcpGate
 
 DISTRIBUTED = "distributed"
 _FAILING = ("ha", "scalable", DISTRIBUTED)
 _OWN = {"file": "file", "prometheus": "metric.name"}
-"""The types of sinks that do not share their destination."""
-_TRUTH = {"true": True, "false": False}
+"""The types of sinks that do not share what they write to."""
 _MOST_ROLL = 1 << 50
 
 
@@ -134,23 +134,24 @@ class SinkPlans:
         return self._plan.streams[sink.stream].on_error or "LOG"
 
     def _file(self, what: str, options: Mapping[str, str], writer: MessageWriter, run: str) -> tuple[str, Target]:
-        uri = options["file.uri"]
+        o = OptionValues.of("sink", "file", options, what)
+        uri = o.raw("file.uri")
         if "${" in uri:
             raise Misuse(f"{what}: file.uri cannot have a reference such as ${{sec:...}} in it: paths are shown")
         if "\0" in uri or any(c < " " or c == "\x7f" for c in uri):
             raise Misuse(f"{what}: file.uri has a control character in it")
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", uri):
             raise Misuse(f"{what}: file.uri is a path of this machine, not an address: {uri.split('://')[0]}://...")
-        separated = _flag(options, "add.line.separator", True, what) and not writer.breaks
+        separated = o.flag("add.line.separator") and not writer.breaks
         between = b"\n" if separated else b""
         if template_attributes(uri):
-            return self._named_files(what, options, writer.head, between)
+            return self._named_files(o, writer.head, between)
         path = path_of(uri).expanduser().absolute()
         folder = uri.endswith("/") or path.is_dir()
         root = self._grants.folder_of(path, f"{what} writes to", file=not folder)
-        append = _flag(options, "append", True, what)
+        append = o.flag("append")
         place = FilePlace(path.resolve(), root, writer.head, between)
-        roll = options.get("roll.size")
+        roll = o.optional("roll.size")
         if roll is not None and not folder:
             raise Misuse(f"{what}: roll.size is for a folder: end file.uri with '/'")
         if not append and folder:
@@ -167,23 +168,22 @@ class SinkPlans:
         return f"{place.path}/", GrowingFile(place, size, run, writer.extension)
 
 
-    def _named_files(self, what: str, options: Mapping[str, str], head: bytes, between: bytes) -> tuple[str, Target]:
-        """The target of a `file.uri` that depends on the event: the part before the first attribute names the folder.
-        """
-        uri = options["file.uri"].removeprefix("file:")
+    def _named_files(self, o: OptionValues, head: bytes, between: bytes) -> tuple[str, Target]:
+        """The target of a `file.uri` that depends on the event: what is before that names the folder."""
+        uri, what = o.raw("file.uri").removeprefix("file:"), o.what
         before, _, _ = uri.partition("{{")
         folder, slash, _ = before.rpartition("/")
         template = uri[len(folder) + len(slash) :]
         if not folder or template.endswith("/"):
             raise Misuse(f"{what}: a file.uri that depends on the event is FOLDER/NAME, as 'out/{{{{symbol}}}}.csv'")
-        if "roll.size" in options:
+        if o.has("roll.size"):
             raise Misuse(f"{what}: roll.size is for a folder, and file.uri names files")
         if any(part.startswith(".") or not part for part in template.split("/")):
             raise Misuse(f"{what}: the names in file.uri cannot be empty or begin with a dot")
         path = Path(folder).expanduser().absolute()
         root = self._grants.folder_of(path / "x", f"{what} writes to")
         place = FilePlace(path.resolve(), root, head, between)
-        return f"{place.path}/{template}", NamedFiles(place, template, _flag(options, "append", True, what))
+        return f"{place.path}/{template}", NamedFiles(place, template, o.flag("append"))
 
 
 def check_sinks(plan: Plan, mode: str) -> None:
@@ -213,15 +213,6 @@ def check_sinks(plan: Plan, mode: str) -> None:
                 hint="Write on.error='STORE', or deploy in mode active-active.",
             )
             raise error.with_source(plan.text) if plan.text else error
-
-
-def _flag(options: Mapping[str, str], key: str, default: bool, what: str) -> bool:
-    value = options.get(key)
-    if value is None:
-        return default
-    if value.lower() not in _TRUTH:
-        raise Misuse(f"{what}: {key} is 'true' or 'false', not '{value}'")
-    return _TRUTH[value.lower()]
 
 
 def _share(sink: OutsideSink, schema: Schema, number: int, of: int) -> Callable[[pa.Table], Array] | None:

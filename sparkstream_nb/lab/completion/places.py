@@ -13,7 +13,7 @@ from ...lang.keywords import WORDS_OF
 from ...lang.partial import Start, Unfinished, before_cursor
 from ...plan.functions import AGGREGATORS, SCALARS, STREAM_FUNCTIONS, WINDOWS
 from . import names
-from .annotations import KEYS, VALUES
+from .annotations import KEYS, AnnotationPlace, keys_of, values_of
 
 _FRAGMENT = re.compile(r"[@#!]?[\w.:]*$")
 _WORD = re.compile(r"\w*$")
@@ -91,7 +91,7 @@ def _in_quotes(read: Unfinished, query: CompletionQuery) -> Sequence[str]:
         return [d for durations in kept for d in durations]
     annotation = _annotation(read)
     if annotation is not None and last == "EQUAL":
-        return VALUES.get((annotation, _key(read.tokens)), ())
+        return values_of(annotation, _key(read.tokens))
     return ()
 
 
@@ -99,7 +99,7 @@ def _words(read: Unfinished, fragment: str, query: CompletionQuery) -> list[str]
     annotation = _annotation(read)
     if annotation is not None:
         behind = read.tokens[-1].type in ("LPAR", "COMMA") if read.tokens else False
-        return [*(f"{k}=" for k in KEYS.get(annotation, ())), "@map", "@store"] if behind else []
+        return [*(f"{k}=" for k in keys_of(annotation)), "@map", "@store"] if behind else []
     if fragment.startswith("@"):
         return [f"@{a}" for a in KEYS] if read.expected is None or "AT" in read.expected else []
     scope = _CursorScope(read.tokens, _known(query))
@@ -174,15 +174,31 @@ def _clause(tokens: Sequence[Token]) -> str:
     return ""
 
 
-def _annotation(read: Unfinished) -> str | None:
-    """The name of the annotation in whose brackets the cursor is."""
-    opened = read.open_brackets()
-    if not opened:
-        return None
-    i, t = opened[-1], read.tokens
+def _annotation(read: Unfinished) -> AnnotationPlace | None:
+    """The annotation in whose brackets the cursor is, with those around it; None elsewhere."""
+    place = None
+    for i in read.open_brackets():
+        name = _annotation_name(read.tokens, i)
+        place = None if name is None else AnnotationPlace(name, _given_options(read.tokens[i + 1 :]), place)
+    return place
+
+
+def _annotation_name(t: Sequence[Token], i: int) -> str | None:
+    """The name of the annotation whose bracket opens at `i`; None for a bracket of something else."""
     if i >= 4 and t[i - 2].type == "COLON" and t[i - 4].type == "AT":
         return _spelt(f"{t[i - 3]}:{t[i - 1]}")
     return _spelt(str(t[i - 1])) if i >= 2 and t[i - 2].type == "AT" else None
+
+
+def _given_options(tokens: Sequence[Token]) -> dict[str, str]:
+    """The options at the beginning of an annotation, whose bracket is before `tokens`, without those of inner ones."""
+    out: dict[str, str] = {}
+    depth = 0
+    for i, token in enumerate(tokens):
+        depth += (token.type == "LPAR") - (token.type == "RPAR")
+        if depth == 0 and token.type == "STRING" and i and tokens[i - 1].type == "EQUAL":
+            out.setdefault(_key(tokens[:i]), str(token).strip("'\""))
+    return out
 
 
 def _spelt(annotation: str) -> str:

@@ -14,6 +14,7 @@ from ...errors import SiddhiBindError, Span, did_you_mean
 from ...lang import tree
 from ...types import Schema
 from ..connectors.mappings import MAPPED, sink_mapping, source_mapping
+from ..connectors.options import FORMER_TYPES, TABLES
 from ..extensions import types
 from ..query_parts import configured_options, connector_options, connector_type, is_open, template_attributes
 from .annotations import single
@@ -26,11 +27,11 @@ STRATEGIES = frozenset({"roundRobin", "partitioned", "broadcast"})
 
 OnError = Literal["LOG", "STREAM", "STORE"]
 _STREAM_ACTIONS = ("LOG", "STREAM", "STORE")
-_SINK_ACTIONS = ("LOG", "WAIT", "STREAM", "STORE")
+_SINK_ACTIONS = TABLES["sink"]["file"]["on.error"].values
 _PRIORITIES = ("INFO", "DEBUG", "WARN", "FATAL", "ERROR", "OFF", "TRACE")
 _RUNS: Mapping[str, frozenset[str]] = {
-    "source": frozenset({"inMemory", "kafka", "file", "http", "http-call-response", "tcp", "nats", "cdc"}),
-    "sink": frozenset({"inMemory", "log", "file", "http", "http-call", "kafka", "prometheus", "email", "tcp", "nats"}),
+    "source": frozenset({"inMemory", *TABLES["source"]}) - FORMER_TYPES.keys(),
+    "sink": frozenset({"inMemory", "log", *TABLES["sink"]}) - FORMER_TYPES.keys(),
     "mapping": MAPPED,
     "store": frozenset({"rdbms"}),
 }

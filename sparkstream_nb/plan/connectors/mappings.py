@@ -38,48 +38,14 @@ from .mapping import (
     XmlSink,
     XmlSource,
 )
+from .mapping_options import SOURCE_MAPPINGS
+from .option_spec import End, Options
+from .options import options_of
 from .xpath import NotAPath, XPath, parse_xpath
 
 _MISSING, _GROUPING, _ENCLOSING = "fail.on.missing.attribute", "event.grouping.enabled", "enclosing.element"
-_SOURCE_OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "json": (_ENCLOSING, _MISSING, _GROUPING),
-    "csv": ("delimiter", "header", "fail.on.unknown.attribute", _GROUPING),
-    "text": (_MISSING, _GROUPING, "delimiter", "new.line.character"),
-    "keyvalue": (_MISSING, "implicit.cast.enable"),
-    "xml": ("namespaces", _ENCLOSING, "enclosing.element.as.event", _MISSING),
-    "binary": (),
-    "avro": ("schema.def", _MISSING),
-}
-_SINK_OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "json": ("validate.json", _ENCLOSING, _GROUPING, "enable.null.attribute.value"),
-    "csv": ("delimiter", "header", _GROUPING),
-    "text": (_GROUPING, "delimiter", "new.line.character"),
-    "keyvalue": (),
-    "xml": ("validate.xml", _ENCLOSING),
-    "binary": (),
-    "avro": ("schema.def",),
-}
-MAPPED = frozenset({*_SOURCE_OPTIONS, "passThrough"})
+MAPPED = frozenset({*SOURCE_MAPPINGS, "passThrough"})
 """The types of mappings that run here."""
-
-_LEFT_OUT: Mapping[tuple[str, str], Mapping[str, str]] = {
-    ("source", "xml"): {
-        "enable.streaming.xml.content": "Send whole documents, each in one message.",
-        "extract.leaf.node.data": "Give an XPath for each attribute.",
-    },
-    ("source", "avro"): {
-        "use.avro.deserializer": "Leave it out.",
-        "schema.registry": "Write the schema: schema.def='{...}'.",
-        "schema.id": "Write the schema: schema.def='{...}'.",
-    },
-    ("sink", "avro"): {
-        "use.avro.serializer": "Leave it out.",
-        "schema.registry": "Write the schema: schema.def='{...}'.",
-        "schema.id": "Write the schema: schema.def='{...}'.",
-    },
-    ("sink", "text"): {"mustache.enabled": "Write {{attribute}} in a @payload without it."},
-}
-"""Options of the extensions that are left out here, with the way out; 'false' is their default."""
 
 _REGEX = "regex."
 _GROUP = re.compile(r"(.*)\[\s*(\d+)\s*\]", re.DOTALL)
@@ -94,14 +60,14 @@ def source_mapping(mapping: tree.Annotation | None, schema: Schema) -> SourceMap
     type_ = _type(mapping)
     if mapping is None or type_ == "passThrough":
         return SourceMapping(PassThrough(), None, _headers(mapping, schema), True, True)
-    o = _MapOptions(mapping, "source", type_)
+    o = _MapOptions(mapping, "source-mapping", type_)
     elements = _attributes(mapping, schema, type_)
     headers = _headers(mapping, schema)
     placed = [e for e, h in zip(elements, headers, strict=True) if e is not None and h is None]
     missing = "fail.on.unknown.attribute" if type_ == "csv" else _MISSING
-    together = type_ != "text" and (type_ != "json" or o.flag(_GROUPING, True))
+    together = type_ != "text" and (type_ != "json" or o.flag(_GROUPING))
     if type_ == "csv":
-        o.flag(_GROUPING, False)  # its rows are events whether it is given or not
+        o.flag(_GROUPING)  # its rows are events whether it is given or not
     format_ = _source_format(o, bool(placed))
     places: tuple[Place | None, ...] | None = None
     if placed:
@@ -116,7 +82,8 @@ def source_mapping(mapping: tree.Annotation | None, schema: Schema) -> SourceMap
             "a binary mapping has the stream's attributes in their order, and no @attributes", mapping.span,
             hint="Leave them out.",
         )  # fmt: skip
-    return SourceMapping(format_, places, headers, o.flag(missing, True), together)
+    fails = type_ == "binary" or o.flag(missing)
+    return SourceMapping(format_, places, headers, fails, together)
 
 
 def sink_mapping(mapping: tree.Annotation | None, schema: Schema) -> SinkMapping:
@@ -127,22 +94,22 @@ def sink_mapping(mapping: tree.Annotation | None, schema: Schema) -> SinkMapping
     type_ = _type(mapping)
     if mapping is None or type_ == "passThrough":
         return SinkMapping(PassThrough(), (), True)
-    o = _MapOptions(mapping, "sink", type_)
+    o = _MapOptions(mapping, "sink-mapping", type_)
     payload = next((a for a in mapping.nested if a.name.lower() == "payload"), None)
     if payload is not None and not payload.elements:
         raise SiddhiBindError("@payload is empty", payload.span, hint="Write @payload('...').")
     match type_:
         case "csv":
             columns = tuple(range(len(schema))) if payload is None else _columns(payload, schema)
-            format_: SinkFormat = CsvSink(columns, o.delimiter(","), o.flag("header", False))
-            return SinkMapping(format_, (), o.flag(_GROUPING, False))
+            format_: SinkFormat = CsvSink(columns, o.delimiter(), o.flag("header"))
+            return SinkMapping(format_, (), o.flag(_GROUPING))
         case "json":
-            grouped = o.flag(_GROUPING, True)
-            nulls = o.flag("enable.null.attribute.value", False)
-            format_ = JsonSink(_around(o.get(_ENCLOSING)), o.flag("validate.json", False), nulls)
+            grouped = o.flag(_GROUPING)
+            nulls = o.flag("enable.null.attribute.value")
+            format_ = JsonSink(_around(o.get(_ENCLOSING)), o.flag("validate.json"), nulls)
         case "text":
-            grouped = o.flag(_GROUPING, False)
-            format_ = TextSink(o.get("delimiter") or TextSink().delimiter, o.line_break())
+            grouped = o.flag(_GROUPING)
+            format_ = TextSink(o.line(), o.line_break())
         case "avro":
             grouped, format_ = False, _avro(o)
             if not format_.schema:
@@ -170,34 +137,35 @@ def _type(mapping: tree.Annotation | None) -> str:
 
 @dataclass(frozen=True)
 class _MapOptions:
-    """The options of a `@map`, checked for names that are unknown. `end`: source or sink."""
+    """The options of a `@map`, checked for names that are unknown, with the values and defaults of the table."""
 
     mapping: tree.Annotation
-    end: str
+    end: End
     type: str
 
     def __post_init__(self) -> None:
-        known = (_SOURCE_OPTIONS if self.end == "source" else _SINK_OPTIONS)[self.type]
-        left_out = _LEFT_OUT.get((self.end, self.type), {})
+        names = [spec.name for spec in self._table.values() if spec.runs]
+        prefixes = tuple(spec.prefix for spec in self._table.values() if spec.prefix)
         for e in self.mapping.elements:
             key = e.key or ""
-            if key.lower() == "type" or key in known or (self._takes_patterns and key.startswith(_REGEX)):
+            if key.lower() == "type" or key in names or (prefixes and key.startswith(prefixes)):
                 continue
-            if key in left_out:
-                if e.value.lower() != "false":
+            refused = self._table.get(key)
+            if refused is not None and refused.off is not None:
+                if e.value.lower() not in refused.off:
                     message = f"'{key}' belongs to WSO2's siddhi-map-{self.type}, and this build leaves it out"
-                    raise NotInThisBuild("mapping", message, e.span, hint=left_out[key])
+                    raise NotInThisBuild("mapping", message, e.span, hint=refused.instead)
                 continue
-            names = sorted(known) + ([f"{_REGEX}A"] if self._takes_patterns else [])
             raise SiddhiBindError(
-                f"'{key}' is not an option of {_a(self.type)} mapping of a {self.end}",
+                f"'{key}' is not an option of {_a(self.type)} mapping of a {self.end.removesuffix('-mapping')}",
                 e.span,
-                hint=did_you_mean(key, names) or (f"It takes {', '.join(names)}." if names else "It takes none."),
+                hint=did_you_mean(key, sorted(names))
+                or (f"It takes {', '.join(sorted(names))}." if names else "It takes none."),
             )
 
     @property
-    def _takes_patterns(self) -> bool:
-        return (self.end, self.type) == ("source", "text")
+    def _table(self) -> Options:
+        return options_of(self.end, self.type)
 
     def get(self, key: str) -> str | None:
         """The value of an option, or None."""
@@ -207,30 +175,36 @@ class _MapOptions:
         """Position of an option in the text."""
         return next((e.span for e in self.mapping.elements if e.key == key), self.mapping.span)
 
-    def flag(self, key: str, default: bool) -> bool:
-        """An option that is true or false."""
-        value = self.get(key)
-        if value is None:
-            return default
+    def flag(self, key: str) -> bool:
+        """An option that is true or false, or its default."""
+        value = self._given_or_default(key)
         if value.strip().lower() not in ("true", "false"):
             raise SiddhiBindError(
                 f"'{key}' is true or false, found '{value}'", self.span(key), hint=f"Write {key}='true'."
             )
         return value.strip().lower() == "true"
 
-    def delimiter(self, default: str) -> str:
-        r"""Delimiter between the values of a line; `\t` is a tab."""
-        value = self.get("delimiter")
-        value = default if value is None else "\t" if value == r"\t" else value
+    def delimiter(self) -> str:
+        r"""The text between the values of a line; `\t` is a tab."""
+        value = self._given_or_default("delimiter")
+        value = "\t" if value == r"\t" else value
         if not value or set(value) & set('"\r\n'):
             hint = "Write a text without quotes and line breaks, such as ',' or ';'."
             raise SiddhiBindError(f"'{value}' cannot be a delimiter", self.span("delimiter"), hint=hint)
         return value
 
+    def line(self) -> str:
+        """The line between events: `delimiter` of a text mapping, whose default an empty text means too."""
+        return self.get("delimiter") or self._table["delimiter"].default
+
     def line_break(self) -> str:
         r"""`new.line.character`, in which \n, \r and \t are the characters that they name."""
-        value = self.get("new.line.character")
-        return "\n" if not value else re.sub(r"\\[nrt]", lambda m: _ESCAPES[m[0]], value)
+        value = self.get("new.line.character") or self._table["new.line.character"].default
+        return re.sub(r"\\[nrt]", lambda m: _ESCAPES[m[0]], value)
+
+    def _given_or_default(self, key: str) -> str:
+        value = self.get(key)
+        return self._table[key].default if value is None else value
 
 
 # ------------------------------------------------------------------------------------------------------------ sources
@@ -275,17 +249,16 @@ def _source_format(o: _MapOptions, placed: bool) -> SourceFormat:
             _check_json_path(path, o.span(_ENCLOSING))
             return JsonSource(path.strip())
         case "csv":
-            return CsvSource(o.delimiter(","), o.flag("header", False))
+            return CsvSource(o.delimiter(), o.flag("header"))
         case "text":
             keys = [e for e in o.mapping.elements if e.key is not None and e.key.startswith(_REGEX)]
             patterns = tuple((e.key.removeprefix(_REGEX), e.value) for e in keys if e.key is not None)
             if keys and not placed:
                 hint = "Write @attributes(name='A[1]', ...), or leave the pattern out."
                 raise SiddhiBindError(f"'{keys[0].key}' is used by no attribute", keys[0].span, hint=hint)
-            delimiter = o.get("delimiter") or TextSource().delimiter
-            return TextSource(patterns, o.flag(_GROUPING, False), delimiter, o.line_break())
+            return TextSource(patterns, o.flag(_GROUPING), o.line(), o.line_break())
         case "keyvalue":
-            if not o.flag("implicit.cast.enable", True):
+            if not o.flag("implicit.cast.enable"):
                 raise SiddhiBindError(
                     "the values of these messages are texts, which 'implicit.cast.enable' makes values of",
                     o.span("implicit.cast.enable"),
@@ -296,7 +269,7 @@ def _source_format(o: _MapOptions, placed: bool) -> SourceFormat:
             return Binary()
         case "avro":
             return _avro(o)
-    as_event = o.flag("enclosing.element.as.event", False)
+    as_event = o.flag("enclosing.element.as.event")
     path = o.get(_ENCLOSING)
     if path is None or not placed:
         return XmlSource(None, as_event)
@@ -486,7 +459,7 @@ def _around(path: str | None) -> tuple[str, ...]:
 
 def _xml_sink(o: _MapOptions, custom: bool) -> XmlSink:
     opening = o.get(_ENCLOSING)
-    validate = o.flag("validate.xml", False)
+    validate = o.flag("validate.xml")
     if opening is None:
         return XmlSink("", "", validate) if custom else XmlSink("<events>", "</events>", validate)
     match = re.fullmatch(r"\s*<([^\s<>/]+)([^<>]*)>\s*", opening)

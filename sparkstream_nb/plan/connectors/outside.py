@@ -1,9 +1,9 @@
 """Sinks that publish outside the app: their annotations as typed data.
 
-`file`, `http`, `http-call`, `kafka`, `email`, `tcp`, `nats` and `prometheus` run here. Their options follow
-siddhi-io-file, -http, -kafka, -email, -tcp, -nats and -prometheus; an option of theirs that this build does not have is
-a declared gap (`gaps.py`), never left out in silence, unless its value says no more than leaving it out
-(`off_values.py`).
+`file`, `http`, `http-call`, `kafka`, `email`, `tcp`, `nats` and `prometheus` run here. Rules of their options are those
+of siddhi-io-file, -http, -kafka, -email, -tcp, -nats and -prometheus; an option of theirs that this build does not have
+is a declared gap (`gaps.py`), never left out in silence, unless its value says no more than leaving it out
+(`refused_options.py`).
 """
 
 from __future__ import annotations
@@ -16,16 +16,24 @@ from ...errors import SiddhiBindError, Span
 from ...lang.tree import Annotation
 from .. import nodes as n
 from ..query_parts import connector_options, connector_type, template_attributes
-from .kafka import CONFIGURATION, PRODUCER, client_settings
+from .kafka import CONFIGURATION, PRODUCER
 from .mapping import SinkMapping
 from .mappings import MAPPED, sink_mapping
-from .off_values import is_off
+from .options import (
+    describe_option_gap,
+    describe_template_gap,
+    describe_value_gap,
+    find_missing_option,
+    list_setting_gaps,
+)
+from .sink_options import SINKS
 
 CALLS = frozenset({"http-call", "http-request"})
 """The types of sinks whose servers' responses come in by sources; `http-request` is the former name."""
-OUTSIDE = frozenset({"file", "http", "kafka", "prometheus", "email", "tcp", "nats", *CALLS})
+OUTSIDE = frozenset(SINKS)
 """The types of sinks that publish outside."""
 SINK_ID = "sink.id"
+ON_ERROR = "on.error"
 MAPPINGS = MAPPED - {"passThrough"}
 """Mappings of the messages of outside sinks."""
 
@@ -33,63 +41,10 @@ BINARY = frozenset({"http", *CALLS, "http-call-response", "http-response", "kafk
 """The types of sinks and sources whose messages may be bytes that are no text."""
 BYTES = ("binary", "avro")
 """Mappings of such messages."""
+_ONE_PLACE = ("file", "prometheus")
+"""The types of sinks that do not take turns among destinations."""
 
 Strategy = Literal["partitioned", "roundRobin", "broadcast"]
-_COMMON = frozenset({"type", "ref", "on.error"})
-_HTTP = _COMMON | {
-    "publisher.url", "basic.auth.username", "basic.auth.password", "headers", "method", "socket.idle.timeout",
-    "blocking.io", "chunk.disabled", "token.url", "consumer.key", "consumer.secret", "body.consumer.key",
-    "body.consumer.secret", "oauth.username", "oauth.password", "oauth.scope", "refresh.token",
-}  # fmt: skip
-OUTSIDE_OPTIONS = {
-    "file": _COMMON | {"file.uri", "append", "add.line.separator", "roll.size"},
-    "http": _HTTP,
-    **dict.fromkeys(CALLS, _HTTP | {SINK_ID}),
-    "kafka": _COMMON
-    | {"bootstrap.servers", "topic", "partition.no", "key", "headers", "is.binary.message", CONFIGURATION},
-    "email": _COMMON
-    | {
-        "username", "address", "password", "host", "port", "ssl.enable", "starttls.enable", "auth", "content.type",
-        "subject", "to", "cc", "bcc",
-    },
-    "nats": _COMMON
-    | {
-        "destination", "server.urls", "bootstrap.servers", "client.id", "auth.type", "username", "password", "token",
-    },
-    "tcp": _COMMON | {"url", "sync", "tcp.no.delay", "keep.alive", "worker.threads"},
-    "prometheus": _COMMON
-    | {
-        "job", "publish.mode", "server.url", "metric.type", "metric.name", "metric.help", "value.attribute", "buckets",
-    },
-}  # fmt: skip
-_DYNAMIC: Mapping[str, frozenset[str]] = {
-    "file": frozenset({"file.uri"}),
-    **dict.fromkeys(("http", *CALLS), frozenset({"headers", "method"})),
-    "kafka": frozenset({"topic", "partition.no", "key", "headers"}),
-    "email": frozenset({"subject", "to", "cc", "bcc"}),
-    "tcp": frozenset(),
-    "nats": frozenset({"destination"}),
-    "prometheus": frozenset(),
-}
-"""Options that may depend on the event."""
-_NEEDED: Mapping[str, Mapping[str, str]] = {
-    "file": {"file.uri": "file.uri='out/alerts.csv'"},
-    "http": {"publisher.url": "publisher.url='http://localhost:8080/alerts'"},
-    **{
-        type_: {"publisher.url": "publisher.url='http://localhost:8080/rates'", SINK_ID: "sink.id='rates'"}
-        for type_ in CALLS
-    },
-    "kafka": {"bootstrap.servers": "bootstrap.servers='localhost:9092'", "topic": "topic='alerts'"},
-    "email": {
-        "address": "address='alerts@example.org'",
-        "subject": "subject='Alert of {{room}}'",
-        "to": "to='me@example.org'",
-    },
-    "nats": {"destination": "destination='alerts'"},
-    "tcp": {"url": "url='tcp://localhost:9892/alerts'"},
-    "prometheus": {"metric.type": "metric.type='counter'"},
-}
-"""Options that a sink must have, with an example."""
 _PROMISES = {
     "file": "exactly once, after the commit",
     "http": "at least once, after the commit; each message has an Idempotency-Key",
@@ -168,9 +123,9 @@ def _sink(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], num
     places = [] if distribution is None else [d for d in distribution.nested if d.name.lower() == "destination"]
     destinations = tuple(options | connector_options(d, properties) for d in places) or (options,)
     for found in destinations:
-        for key, example in _NEEDED[type_].items():
-            if not found.get(key, "").strip():
-                raise SiddhiBindError(f"a sink of type '{type_}' has no '{key}'", a.span, hint=f"Write {example}.")
+        missing = find_missing_option("sink", type_, found)
+        if missing is not None:
+            raise SiddhiBindError(missing[0], a.span, hint=missing[1])
         for key, value in found.items():
             unknown = [x for x in template_attributes(value) if stream.source.schema.find(x) is None]
             if unknown:
@@ -187,7 +142,7 @@ def _sink(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], num
         destinations=destinations,
         strategy=chosen.get("strategy"),  # type: ignore[arg-type]  # the binder has checked it
         key=chosen.get("partitionKey") if chosen.get("strategy") == "partitioned" else None,
-        on_error=options.get("on.error", "LOG").upper(),
+        on_error=options.get(ON_ERROR, SINKS[type_][ON_ERROR].default).upper(),
         mapping=written,
         span=a.span,
     )
@@ -196,32 +151,39 @@ def _sink(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], num
 def list_gaps(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Options and modes of an outside sink that this build lacks: names of gaps, each with a description."""
     type_, options = connector_type(a, properties), connector_options(a, properties)
-    sink = f"a sink of type '{type_}'"
     distribution = next((d for d in a.nested if d.name.lower() == "distribution"), None)
     places = [] if distribution is None else [d for d in distribution.nested if d.name.lower() == "destination"]
     for found in (options, *(connector_options(d, properties) for d in places)):
-        for key, value in found.items():
-            if key.lower() not in OUTSIDE_OPTIONS[type_]:
-                if not is_off("sink", type_, key, value):
-                    yield "sink-option", f"'{key}' of {sink}"
-            elif key not in _DYNAMIC[type_] and template_attributes(value):
-                yield "sink-option", f"'{key}' that depends on the event, of {sink}"
-        for key, _ in client_settings(found.get(CONFIGURATION, "")):
-            if key and key not in PRODUCER:
-                yield "sink-option", f"'{key}' in {CONFIGURATION} of {sink}"
-    turns = distribution is not None and distribution.get("strategy") == "roundRobin"
-    if type_ in ("file", "prometheus") and turns:
-        yield "sink-option", f"strategy='roundRobin' of {sink}"
-    if type_ == "prometheus" and options.get("publish.mode", "server").lower() != "server":
-        yield "sink-option", f"publish.mode='{options['publish.mode']}' of {sink}"
+        for words in _list_option_gaps(type_, found):
+            yield "sink-option", words
+    if type_ in _ONE_PLACE and distribution is not None and distribution.get("strategy") == "roundRobin":
+        yield "sink-option", f"strategy='roundRobin' of a sink of type '{type_}'"
+    for key, value in options.items():
+        refused = describe_value_gap("sink", type_, key, value)
+        if refused is not None:
+            yield "sink-option", refused
     mapping = next((m for m in a.nested if m.name.lower() == "map"), None)
-    if mapping is None:
-        return
-    written = mapping.get("type") or ""
+    if mapping is not None:
+        yield from (("mapping", words) for words in _list_mapping_gaps(type_, mapping))
+
+
+def _list_option_gaps(type_: str, options: Mapping[str, str]) -> Iterator[str]:
+    """The words for what of the options of a sink or destination this build lacks."""
+    for key, value in options.items():
+        words = describe_option_gap("sink", type_, key, value)
+        words = words or describe_template_gap("sink", type_, key, value)
+        if words is not None:
+            yield words
+    yield from list_setting_gaps("sink", type_, options.get(CONFIGURATION, ""), PRODUCER)
+
+
+def _list_mapping_gaps(type_: str, mapping: Annotation) -> Iterator[str]:
+    """The words for a mapping that a sink of this type does not have."""
+    sink, written = f"a sink of type '{type_}'", mapping.get("type") or ""
     unfit = (type_ == "prometheus" and written != "keyvalue") or (written in BYTES and type_ not in BINARY)
     if written not in MAPPINGS or unfit:
-        yield "mapping", f"{sink} with mapping '{written}'"
+        yield f"{sink} with mapping '{written}'"
     elif type_ == "prometheus" and mapping.nested:  # siddhi-io-prometheus does not take it either
-        yield "mapping", f"@{mapping.nested[0].name} in the mapping of {sink}"
+        yield f"@{mapping.nested[0].name} in the mapping of {sink}"
     elif written == "csv" and type_ != "file" and (mapping.get("header") or "").strip().lower() == "true":
-        yield "mapping", f"header='true' of mapping 'csv' of {sink}"
+        yield f"header='true' of mapping 'csv' of {sink}"

@@ -1,0 +1,47 @@
+"""The options of `http` sources as addresses of this machine at which an app may listen."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from ...errors import Misuse
+from ...journal.private import private_folder, write_private
+from ...sources.http import HttpListener
+from ...system import put_in_place, to_disk
+from ..config.grants import Grants
+from .option_values import OptionValues
+
+_TOKEN = 24
+"""Bytes of chance in a token."""
+
+
+@dataclass(frozen=True)
+class ListenerToken:
+    """The secret of a listener, in a file that only its owner reads; made when it is first asked for."""
+
+    file: Path
+
+    def __call__(self) -> str:
+        found = self.file.read_text(encoding="ascii").strip() if self.file.exists() else ""
+        if len(found) < _TOKEN:  # none yet, or what a crash left of one
+            private_folder(self.file.parent)
+            new, found = self.file.with_suffix(".new"), secrets.token_urlsafe(_TOKEN)
+            write_private(new, found.encode())
+            to_disk(new)
+            put_in_place(new, self.file)
+        return found
+
+
+def make_listener(o: OptionValues, grants: Grants, token: ListenerToken) -> tuple[HttpListener, str]:
+    """(the listener, its address as it may be shown), as far as `grants` allow. Raises `Misuse` for options that are
+    wrong."""
+    url = grants.check_url(o.text("receiver.url"), f"{o.what} listens at")
+    if url.host not in ("localhost", "127.0.0.1") or url.scheme != "http":
+        raise Misuse(f"{o.what}: it listens on this machine alone, http://localhost:PORT/PATH, not {url.base}")
+    o.number("worker.count")
+    seconds = o.number("socket.idle.timeout") / 1000
+    path = "/" + "/".join(quote(segment) for segment in url.path)
+    return HttpListener("127.0.0.1", url.port, path, seconds, token), f"{url.base}{path}, token in {token.file}"

@@ -1,0 +1,85 @@
+"""Options of WSO2's connectors and mappings that this build refuses by name, and the values at which it does not.
+
+Those values are the defaults of siddhi-io-kafka, -file, -http, -cdc and -prometheus, and those that switch an option
+off: leaving the option out changes nothing. Apps that were generated, or copied from examples, write them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .option_spec import End, OptionSpec
+
+_NONE = ("",)
+_FALSE, _TRUE = ("false",), ("true",)
+_EITHER = ("true", "false")
+
+_SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "kafka": {"seq.enabled": _FALSE},
+    "file": {
+        "begin.regex": _NONE, "end.regex": _NONE, "move.after.failure": _NONE, "move.if.exist.mode": _NONE,
+        "timeout": ("5000",), "file.read.wait.timeout": ("1000",), "header.line.count": ("1",),
+        "buffer.size": ("65536",), "read.only.header": _FALSE, "read.only.trailer": _FALSE, "skip.trailer": _FALSE,
+        "cron.expression": _NONE, "file.system.options": _NONE,
+    },
+    "http": {
+        "ssl.verify.client": ("", "false"), "ssl.protocol": ("tls",), "tls.store.type": ("jks",),
+        "ssl.configurations": _NONE, "request.size.validation.configurations": _NONE,
+        "header.validation.configurations": _NONE, "server.bootstrap.configurations": _NONE, "parameters": _NONE,
+        "trace.log.enabled": _FALSE,
+    },
+    "http-call-response": {"allow.streaming.responses": _FALSE},
+    "cdc": {
+        "pool.properties": _NONE, "datasource.name": _NONE, "jndi.resource": _NONE, "connector.properties": _NONE,
+        "cron.expression": _NONE, "wait.on.missed.record": _FALSE, "missed.record.waiting.timeout": ("-1",),
+        "polling.history.size": ("10",), "plugin.name": ("decoderbufs",),
+    },
+}  # fmt: skip
+_HTTP: Mapping[str, tuple[str, ...]] = {
+    "https.truststore.file": _NONE, "https.truststore.password": ("", "wso2carbon"),
+    "https.keystore.file": _NONE, "https.keystore.password": ("", "wso2carbon"),
+    "https.keystore.key.password": ("", "wso2carbon"), "ssl.protocol": ("tls",), "ssl.configurations": _NONE,
+    "ssl.verification.disabled": _FALSE, "hostname.verification.enabled": _TRUE, "tls.store.type": ("jks",),
+    "proxy.host": _NONE, "proxy.port": _NONE, "proxy.username": _NONE, "proxy.password": _NONE,
+    "client.bootstrap.configurations": _NONE, "max.pool.active.connections": ("-1",),
+    "min.pool.idle.connections": ("0",), "max.pool.idle.connections": ("100",), "executor.service.threads": ("20",),
+    "min.evictable.idle.time": ("300000",), "time.between.eviction.runs": ("30000",), "max.wait.time": ("60000",),
+    "test.on.borrow": _TRUE, "test.while.idle": _TRUE, "exhausted.action": ("1",), "parameters": _NONE,
+}  # fmt: skip
+_SINKS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "file": {"file.system.options": _NONE},
+    "http": _HTTP,
+    "http-call": {**_HTTP, "downloading.enabled": _FALSE, "download.path": _NONE},
+    # Each record is waited for here, and a sink is synchronous whether it says so or not.
+    "kafka": {"sequence.id": ("", "null"), "is.synchronous": _EITHER},
+    "email": {"attachments": _NONE, "connection.pool.size": ("1",)},
+    "prometheus": {
+        "push.url": ("http://localhost:9091",), "push.operation": ("pushadd",), "grouping.key": _NONE,
+        "quantiles": ("", "null"), "quantile.error": ("0.001",),
+    },
+}  # fmt: skip
+
+_WRITTEN_OUT = "Write the schema: schema.def='{...}'."
+_MAPPINGS: Mapping[tuple[End, str], Mapping[str, str]] = {
+    ("source-mapping", "xml"): {
+        "enable.streaming.xml.content": "Send whole documents, each in one message.",
+        "extract.leaf.node.data": "Give an XPath for each attribute.",
+    },
+    ("source-mapping", "avro"): {
+        "use.avro.deserializer": "Leave it out.", "schema.registry": _WRITTEN_OUT, "schema.id": _WRITTEN_OUT,
+    },
+    ("sink-mapping", "avro"): {
+        "use.avro.serializer": "Leave it out.", "schema.registry": _WRITTEN_OUT, "schema.id": _WRITTEN_OUT,
+    },
+    ("sink-mapping", "text"): {"mustache.enabled": "Write {{attribute}} in a @payload without it."},
+}  # fmt: skip
+"""Options of mappings with the way out; 'false' is what they are without being given."""
+
+
+def refused_options(end: End, type_: str) -> tuple[OptionSpec, ...]:
+    """The options of WSO2's that a type refuses by name."""
+    if end in ("source", "sink"):
+        known = (_SOURCES if end == "source" else _SINKS).get(type_, {})
+        return tuple(OptionSpec(name, off=values) for name, values in known.items())
+    ways = _MAPPINGS.get((end, type_), {})
+    return tuple(OptionSpec(name, off=_FALSE, instead=instead) for name, instead in ways.items())

@@ -1,0 +1,271 @@
+"""The options of the sources that run here, by type. `OptionSpec` documents the fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .nats_options import NATS_LOGIN
+from .option_spec import Options, OptionSpec, by_name
+from .refused_options import refused_options
+
+_COMMON = (
+    OptionSpec("type", "The type of the source."),
+    OptionSpec(
+        "event.time",
+        "The attribute that has an event's time: a long (ms since 1970) or a string (ISO 8601). Without it, the time "
+        "at which the event is taken.",
+        "attribute",
+        own=True,
+    ),
+    OptionSpec(
+        "on.error",
+        "Where a message goes that cannot be read: `STORE` (the default) makes it an error of the app, `LOG` a line of "
+        "its log.",
+        "choice",
+        default="STORE",
+        values=("STORE", "LOG"),
+        refusal="a message that cannot be read has no values for a fault stream, and waiting does not mend it: write "
+        "STORE or LOG",
+    ),
+)
+_DAY = 86_400_000
+"""ms."""
+
+
+def _table_of(type_: str, *specs: OptionSpec) -> Options:
+    return by_name(*_COMMON, *specs, *refused_options("source", type_))
+
+
+_KAFKA = _table_of(
+    "kafka",
+    OptionSpec(
+        "bootstrap.servers",
+        "The brokers, `HOST:PORT`, with commas.",
+        "servers",
+        required="bootstrap.servers='localhost:9092'",
+    ),
+    OptionSpec("topic.list", "The topics, with commas.", "list", required="topic.list='trades'", shown=True),
+    OptionSpec(
+        "group.id",
+        "The consumer group. Its offsets at the broker follow the app's position.",
+        required="group.id='my-app'",
+        shown=True,
+    ),
+    OptionSpec(
+        "threading.option",
+        "`single.thread`, `topic.wise` or `partition.wise`. All three run alike: partitions are read in parallel.",
+        "choice",
+        required="threading.option='single.thread'",
+        values=("single.thread", "topic.wise", "partition.wise"),
+        shown=True,
+        effect=False,
+    ),
+    OptionSpec("partition.no.list", "The partitions, with commas (default: all).", "list", shown=True),
+    OptionSpec(
+        "is.binary.message",
+        "Checked, and without effect: the mapping says whether messages are text.",
+        "bool",
+        default="false",
+        effect=False,
+    ),
+    OptionSpec(
+        "topic.offsets.map",
+        "Where a partition begins that was never read, such as `trades=120` (partition 0).",
+        "list",
+        shown=True,
+    ),
+    OptionSpec("optional.configuration", "Settings of Kafka's client, `NAME:VALUE,NAME:VALUE`.", "settings"),
+    OptionSpec("enable.offsets.commit", "Whether the group's offsets at the broker follow.", "bool", default="true"),
+    OptionSpec(
+        "enable.async.commit",
+        "Accepted, and without effect: commits do not wait.",
+        "bool",
+        default="true",
+        effect=False,
+    ),
+)
+
+_FILE = _table_of(
+    "file",
+    OptionSpec(
+        "dir.uri",
+        "The folder whose files are read. This or `file.uri` is needed.",
+        "path",
+        required="dir.uri='/data/in' or file.uri='/data/in/trades.csv'",
+        alternative="file.uri",
+        shown=True,
+    ),
+    OptionSpec("file.uri", "The file that is read.", "path", shown=True),
+    OptionSpec(
+        "mode",
+        "`line`: a message is a line. `text.full` (the default): a file. `parquet`: rows of a parquet file, without "
+        "`@map`.",
+        "choice",
+        default="text.full",
+        values=("line", "text.full", "parquet"),
+        refusal="line, text.full, parquet run",
+        shown=True,
+    ),
+    OptionSpec(
+        "tailing",
+        "Whether a file may grow: `true` by default in mode `line`, the only one that takes it.",
+        "bool",
+    ),
+    OptionSpec(
+        "action.after.process",
+        "`keep` (the default), `delete` or `move`, for a file that is read to its end. Needs `tailing='false'`.",
+        "choice",
+        default="keep",  # siddhi-io-file deletes by default. Here nothing is deleted that the app does not ask for.
+        values=("keep", "delete", "move"),
+        shown=True,
+    ),
+    OptionSpec("move.after.process", "The folder that `move` moves to.", "path", shown=True),
+    OptionSpec("header.present", "Whether the first line of a file names the columns.", "bool", default="false"),
+    OptionSpec(
+        "file.name.pattern",
+        "A regular expression for the whole name of a file of the folder.",
+        "regex",
+        default=".*",
+        shown=True,
+    ),
+    OptionSpec(
+        "file.polling.interval", "Pause between looks at a file, in ms.", "ms", default="1000", most=_DAY, shown=True
+    ),
+    OptionSpec(
+        "dir.polling.interval", "Pause between looks at the folder, in ms.", "ms", default="1000", most=_DAY, shown=True
+    ),
+)
+
+_HTTP = _table_of(
+    "http",
+    OptionSpec(
+        "receiver.url",
+        "Where the source listens: `http://localhost:PORT/PATH`, on this machine alone.",
+        "url",
+        required="receiver.url='http://localhost:8006/trades'",
+        shown=True,
+    ),
+    OptionSpec(
+        "worker.count",
+        "Checked, and without effect: each request has a thread.",
+        "int",
+        default="1",
+        most=1000,
+        shown=True,
+        effect=False,
+    ),
+    OptionSpec(
+        "socket.idle.timeout",
+        "How long a request may take to come in, in ms.",
+        "ms",
+        default="120000",
+        most=_DAY,
+        shown=True,
+    ),
+    OptionSpec(
+        "basic.auth.enabled",
+        "`true`: a request brings a user name and a password. Else it brings a token.",
+        "bool",
+        default="false",
+    ),
+    OptionSpec("basic.auth.username", "The user name.", own=True),
+    OptionSpec(
+        "basic.auth.password", "The password, by reference: `${sec:NAME}` or `${env:NAME}`.", secret=True, own=True
+    ),
+)
+
+_RESPONSE = _table_of(
+    "http-call-response",
+    OptionSpec(
+        "sink.id",
+        "The `sink.id` of the `http-call` sink whose responses these are.",
+        required="sink.id='rates', as the http-call sink has it",
+        shown=True,
+    ),
+    OptionSpec(
+        "http.status.code",
+        "A regular expression for the status of the responses that this source takes.",
+        "regex",
+        default="200",
+    ),
+)
+
+_TCP = _table_of(
+    "tcp",
+    OptionSpec("context", "The name that senders use (default: APP/STREAM).", shown=True),
+    OptionSpec(
+        "port",
+        "The port, on this machine.",
+        "port",
+        default="9892",  # of siddhi-io-tcp's server, whose port is a setting of WSO2's server
+        most=65_535,
+        shown=True,
+        own=True,
+    ),
+)
+
+_NATS = _table_of(
+    "nats",
+    OptionSpec(
+        "destination",
+        "The subject, which may have the wildcards `*` and `>`.",
+        required="destination='trades'",
+        shown=True,
+    ),
+    OptionSpec("queue.group.name", "The queue group: each message goes to one of its members."),
+    *NATS_LOGIN,
+)
+
+_CDC = _table_of(
+    "cdc",
+    OptionSpec(
+        "mode",
+        "`polling`. The default of WSO2's extension, `listening`, is refused by name.",
+        "choice",
+        default="listening",
+        values=("polling",),
+        refusal="polling runs: mode='polling', polling.column='id'",
+    ),
+    OptionSpec(
+        "url",
+        "The database: `jdbc:postgresql:`, `jdbc:mysql:` or `jdbc:mariadb:`.",
+        "url",
+        required="url='jdbc:postgresql://localhost:5432/shop'",
+        shown=True,
+    ),
+    OptionSpec("username", "The user of the database.", required="username='reader'"),
+    OptionSpec(
+        "password",
+        "The password, by reference: `${sec:NAME}` or `${env:NAME}`.",
+        required="password='${sec:NAME}'",
+        secret=True,
+    ),
+    OptionSpec("jdbc.driver.name", "Accepted, and without effect.", effect=False),
+    OptionSpec("table.name", "The table or view that is polled.", required="table.name='orders'", shown=True),
+    OptionSpec(
+        "polling.column",
+        "The column whose greater values are new rows.",
+        required="polling.column='id'",
+        shown=True,
+    ),
+    OptionSpec("polling.interval", "Seconds between polls, whole.", "seconds", default="1", most=86_400, shown=True),
+    OptionSpec(
+        "operation",
+        "`insert`, `update` or both, with a comma. `delete` is refused: polling cannot see it.",
+        "list",
+        default="insert",
+        values=("insert", "update"),
+    ),
+)
+
+SOURCES: Mapping[str, Options] = {
+    "kafka": _KAFKA,
+    "file": _FILE,
+    "http": _HTTP,
+    "http-call-response": _RESPONSE,
+    "http-response": _RESPONSE,
+    "tcp": _TCP,
+    "nats": _NATS,
+    "cdc": _CDC,
+}
+"""By type. `http-response` is the former name of `http-call-response`."""
