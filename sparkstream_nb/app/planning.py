@@ -34,7 +34,7 @@ from .connectors.calls import desks_of
 from .connectors.sinks import SinkPlans, check_sinks
 from .connectors.sources import SourcePlans
 from .connectors.stores import databases_of, tables_of
-from .deployment.deployment import HA, Deployment, check_alerts, check_zone, milliseconds, playback
+from .deployment.deployment import HA, Deployment, check_alerts, check_zone, input_schemas, milliseconds, playback
 from .deployment.folder import check_home, default_home, document_home, document_name, text_home
 from .deployment.grouping import Layer, check_groups
 from .deployment.modes import ActiveActive, AskedNodes, Mode, NodesOfMode, check_clock, mode_of
@@ -156,8 +156,7 @@ def _plan_groups(
     of_nodes = tuple(mode.plan(plan) for plan in plans)
     refuse(of_nodes[0])
     refuse_scripts(of_nodes[0], asked.request.allow_scripts)
-    inputs = {s: d.source.schema for s, d in of_nodes[0].streams.items() if d.kind == "defined"}
-    Route.parse(asked.request.routing, len(nodes.shard_ids), inputs)
+    Route.parse(asked.request.routing, len(nodes.shard_ids), input_schemas(of_nodes[0]))
     return of_nodes, mode.groups(plans[0], name, nodes, asked)
 
 

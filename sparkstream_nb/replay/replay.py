@@ -43,7 +43,6 @@ NOT_KEPT = (
     "The beginning of what came in is not kept any more: deploy the app with fresh=True and a larger retention, such "
     "as retention='recording=10GB', and feed it again."
 )
-_EMPTY = InputBatch(np.empty(0, np.int64))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from ...retention import Retention
 from ...runners.choice import Kind
 from ...simulation.groups import NodeGroups
 from ...stores.address import Database
+from ...types import Schema
 from ..config.grants import Grants
 from ..config.record import DeploymentRecord
 from ..config.secrets import References
@@ -81,6 +82,11 @@ class Deployment:
     def nodes(self) -> int:
         """The number of simulated nodes."""
         return len(self.shard_ids)
+
+
+def input_schemas(plan: Plan) -> dict[str, Schema]:
+    """The schemas of the streams that the app defines, by name: events may be sent to them."""
+    return {s: d.source.schema for s, d in plan.streams.items() if d.kind == "defined"}
 
 
 def playback(plan: Plan) -> bool:

@@ -22,7 +22,7 @@ from ...simulation.resources import ResourceCluster
 from ...simulation.topology import Pair
 from ..config.conf import DISTRIBUTED, NodeFile
 from ..config.conf_pair import pair_of, pairs_of
-from .deployment import HA, SCALABLE, check_count, playback, shards_of
+from .deployment import HA, SCALABLE, check_count, input_schemas, playback, shards_of
 from .distribution import distributed_for, resource_cluster
 from .grouping import (
     Layer,
@@ -141,9 +141,8 @@ class _OfPairs(Mode):
 
     def groups(self, plan: Plan, name: str, nodes: NodesOfMode, asked: AskedNodes) -> NodeGroups | Distributed | None:
         figures = pair_figures(self.name, asked.files, asked.trial)
-        inputs = {s: d.source.schema for s, d in plan.streams.items() if d.kind == "defined"}
         pairs = self._pairs(figures, nodes.shard_ids, asked.files)
-        return groups_for(pairs, asked.trial, asked.layer.streams(inputs))
+        return groups_for(pairs, asked.trial, asked.layer.streams(input_schemas(plan)))
 
     def _pairs(self, figures: Pair, nodes: Sequence[str], files: Sequence[NodeFile]) -> Sequence[Pair]:
         raise NotImplementedError
