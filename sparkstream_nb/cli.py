@@ -95,21 +95,21 @@ def parser() -> Options:
 
     for name, run, what in (
         ("check", check, "Check apps' syntax, names, types and rules, and whether this build can run them."),
-        ("explain", explain, "Print apps' plans: what runs where, and what routing does to each query."),
-        ("graph", graph, "Print what reads and writes what in apps, with what routing does to each query."),
+        ("explain", explain, "Print apps' plans: where each part runs, and how routing affects each query."),
+        ("graph", graph, "Print which parts of apps read and write which streams, and how routing affects each query."),
     ):
         c = command(name, run, what)
         c.add_argument("apps", metavar="APP.siddhi", nargs="+", help="the apps' texts; - is standard input")
         add(c, "--param", "--conf", "--allow-env")
         if name == "explain":
             c.add_argument(
-                "--repair", action="store_true", help="print what would make each query right on several nodes"
+                "--repair", action="store_true", help="print repairs that make each query right on several nodes"
             )
         if name != "check":
             c.add_argument("--svg", metavar="FILE", help="draw the app instead, into this file; - is standard output")
 
-    c = command("audit", audit, "Tell what several nodes do to apps, why, and what to do about it. Exit code 1 where "
-                "something depends on the node and is not accepted.")  # fmt: skip
+    c = command("audit", audit, "Report how several nodes change the results of apps, why, and what to do about it. "
+                "Exit code 1 where something depends on the node and is not accepted.")  # fmt: skip
     c.add_argument("apps", metavar="APP.siddhi", nargs="+", help="the apps' texts")
     c.add_argument(
         "--deployment",
@@ -126,7 +126,8 @@ def parser() -> Options:
         default=[],
         type=stream_and_file,
         metavar="STREAM=FILE",
-        help="count what differs on two to four nodes, with a .csv or .parquet file; may be given several times",
+        help="count the outputs that differ on two to four nodes, with a .csv or .parquet file; may be given several "
+        "times",
     )
     add_reading(c)
     add(c, "--param")
@@ -184,7 +185,7 @@ def parser() -> Options:
         "--seconds",
         type=positive,
         metavar="N",
-        help="how long the app goes on (default: one with sources until Ctrl-C or a SIGTERM, others not)",
+        help="how long the app runs (default: one with sources until Ctrl-C or SIGTERM, others until their feeds end)",
     )
 
     c = command("split", split_app, "Split an app by @dist into apps of their own, with Kafka topics between them.")
@@ -205,13 +206,13 @@ def parser() -> Options:
 
     _add_store(command("store", store, "Look after stored aggregations: shards, and tables from before partitioning."))
 
-    c = command("apps", apps, "List the apps that were deployed here and what they take on the disk, or remove some.")
+    c = command("apps", apps, "List the apps that were deployed here and the disk space that they use, or remove some.")
     c.add_argument(
         "action",
         nargs="?",
         choices=("remove", "empty-trash"),
         metavar="remove|empty-trash",
-        help="remove: the apps' folders, for good; empty-trash: what earlier deployments have dropped",
+        help="remove: the apps' folders, for good; empty-trash: state that earlier deployments dropped",
     )
     c.add_argument("names", nargs="*", metavar="NAME", help="the apps; of empty-trash all, where none is named")
     add(c, "--home", help="the app's folder, where it was deployed into one of its own")
@@ -261,7 +262,7 @@ def _add_store(c: Options) -> None:
     c.add_argument("--from", dest="origin", metavar="FROM", help="rebuild: a finer duration, a .csv or a .parquet file")
     add(c, "--time", help="rebuild: the file's column of event times, for an aggregation without 'aggregate by'")
     c.add_argument("--aggregation", metavar="NAME", help="this aggregation only")
-    c.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
+    c.add_argument("--dry-run", action="store_true", help="say what would be done, without doing it")
     add(c, "--conf", "--store", "--home", "--name", "--timezone", "--param", "--allow-env")
     add(c, "--allow", help=_DATABASES)
 
@@ -281,7 +282,7 @@ def _add_manager(c: Options) -> None:
     add(c, "--conf", required=True, help="the manager's deployment.yaml; then, with --conf for each, or as their "
         "folder, the files of the rest of its deployment")  # fmt: skip
     c.add_argument("--host", metavar="HOST", help="where to listen (default: 127.0.0.1); elsewhere only with TLS")
-    c.add_argument("--port", type=port, metavar="PORT", help="0 is a free one (default: that of the file)")
+    c.add_argument("--port", type=port, metavar="PORT", help="0: any free port (default: the file's)")
     c.add_argument("--tls-cert", metavar="FILE", help="listen with TLS, with this certificate (PEM)")
     c.add_argument("--tls-key", metavar="FILE", help="the certificate's key, without a password (PEM)")
     c.add_argument("--watch", metavar="DIR", help="deploy the .siddhi files of this directory, as they come and go")
@@ -669,7 +670,7 @@ def _format_sink_stats(sink: SinkFigures) -> str:
     words = [f"{sink.sent:,} sent"]
     words += [f"{n:,} {what}" for n, what in ((sink.failed, "failed"), (sink.dropped, "dropped")) if n]
     if sink.pending:
-        words.append(f"{sink.pending:,} still to be sent, which the next run goes on with")
+        words.append(f"{sink.pending:,} still to be sent, which the next run continues with")
     why = f": {sink.last_error}" if sink.last_error else ""
     return f"sink {sink.name} ({sink.target}): {', '.join(words)}{why}"
 

@@ -154,7 +154,7 @@ _DEPLOYMENT = {p.option.name: dict(p.option.words) for p in parameters() if p.op
 _SHARED: dict[str, dict[str, Any]] = {
     **_DEPLOYMENT,
     "--route": {"metavar": "HOW", "help": f"the routing of this feed: {ROUTES} (default: the app's)"},
-    "--name": {"metavar": "NAME", "help": "the app's name (default: that of @app:name, else the file's)"},
+    "--name": {"metavar": "NAME", "help": "the app's name (default: @app:name, else the file's name)"},
     "--time": {
         "metavar": "COLUMN",
         "help": "the column of event times: ms since 1970, times, or text (default: events are 1 ms apart)",
@@ -188,7 +188,7 @@ _SHARED: dict[str, dict[str, Any]] = {
         "alone)",
     },
     "--last": {"type": positive, "metavar": "N", "help": "only the last N events of a stream"},
-    "--by-shard": {"action": "store_true", "help": "show what each shard holds too, below the merged answer"},
+    "--by-shard": {"action": "store_true", "help": "show the rows of each shard too, below the merged answer"},
     "--as-wso2": {
         "action": "store_true",
         "help": "answer as WSO2's servers would: without the buckets that are still open on each node",

@@ -202,8 +202,8 @@ class DeployRequest:
             action="append",
             default=[],
             metavar="KIND=WHAT",
-            help="what the app's sources, sinks and stores may reach: file=DIR, http=URL-PREFIX, kafka=HOST:PORT, "
-            "smtp=HOST:PORT, tcp=HOST:PORT, nats=HOST:PORT or "
+            help="places that the app's sources, sinks and stores may reach: file=DIR, http=URL-PREFIX, "
+            "kafka=HOST:PORT, smtp=HOST:PORT, tcp=HOST:PORT, nats=HOST:PORT or "
             "jdbc=postgresql://HOST:PORT/DATABASE; may be given several times (default: nothing)",
         ),
     )
@@ -250,8 +250,8 @@ class DeployRequest:
             "--clock",
             check=checks.require_str,
             choices=CLOCKS,
-            help="what moves the app's clock. virtual: events and ticks alone; wall: this machine's clock too, so that "
-            "timers fire though no event comes (default: virtual)",
+            help="the app's clock. virtual: moved by events and ticks alone; wall: by this machine's clock too, so "
+            "that timers fire without events (default: virtual)",
         ),
     )
     timezone: str = field(
@@ -291,7 +291,7 @@ class DeployRequest:
             "--faults",
             recorded=Recorded.CONVERTED,
             metavar="WHAT",
-            help="mode ha: what happens to the nodes: two-active, both-passive, repeated-outputs, sent-to-passive, "
+            help="mode ha: the faults of the nodes: two-active, both-passive, repeated-outputs, sent-to-passive, "
             "queue-overflow; random, or random:N for each ten minutes; or a schedule file",
         ),
     )
@@ -311,8 +311,8 @@ class DeployRequest:
             recorded=Recorded.CONVERTED,
             type=retention,
             metavar="LIMITS",
-            help="what the app's folder keeps of the past, such as recording=500MB,outputs=5GB,days=7,errors=5000 "
-            "(default: 1 GB of what came in, 10 GB of what was put out, 100,000 errors)",
+            help="how much of the past the app's folder keeps, such as recording=500MB,outputs=5GB,days=7,errors=5000 "
+            "(default: 1 GB of input, 10 GB of outputs, 100,000 errors)",
         ),
     )
     limits: Limits | str | None = field(
@@ -322,7 +322,7 @@ class DeployRequest:
             recorded=Recorded.CONVERTED,
             type=limits,
             metavar="LIMITS",
-            help="what one event may ask for, such as characters=1MB,nesting=100,firings=1e6: of a text that a "
+            help="limits for one event, such as characters=1MB,nesting=100,firings=1e6: of a text that a "
             "function makes, levels of an object, firings of a trigger in a step (default: 16MB, 200, 1e6)",
         ),
     )

@@ -304,7 +304,7 @@ class _Exchange(HTTPMessageDelegate):
         return None
 
     def _late(self) -> None:
-        said = f"a request comes in within {self._limits.seconds:g} s"
+        said = f"a request must arrive within {self._limits.seconds:g} s"
         self._send(replace(self._site.refusal(self._request, HTTPStatus.REQUEST_TIMEOUT, said), closes=True))
 
     def _work(self, request: Request) -> None:

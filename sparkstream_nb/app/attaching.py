@@ -90,7 +90,7 @@ def attach(
         app.scale(shard_ids=record.scaled)
     app.lines_before = record.lines_before
     app.remember(variable=record.variable, lines_before=record.lines_before)
-    app.redeployed = " ".join([app.redeployed or "", _describe_grants(record)]).strip()
+    app.runtime.redeployed = " ".join([app.redeployed or "", _describe_grants(record)]).strip()
     return app
 
 

@@ -32,6 +32,7 @@ from .planning import PlannedDeployment, plan_deployment
 from .results.answers import Apps
 from .results.first_use import prepare
 from .running.app import App
+from .running.runtime import AppRuntime
 
 _apps: dict[str, App] = {}
 _lock = threading.RLock()
@@ -170,7 +171,7 @@ def _start(planned: PlannedDeployment) -> App:
         former = _apps.get(deployment.name)
         owner = None
         if former is not None and not former.closed and same_folder(former.home, deployment.home):
-            owner = former.owner
+            owner = former.runtime.owner
         held = owner or own(deployment.home, deployment.name)
         try:
             with interruptible():
@@ -184,18 +185,18 @@ def _start(planned: PlannedDeployment) -> App:
             raise
         if former is not None:
             if owner is not None:
-                former.owner = None  # closing it must not release the folder: this deployment has it
+                former.runtime.owner = None  # closing it must not release the folder: this deployment has it
             former.stop()
             former.close()
             del _apps[deployment.name]
         try:
             life, said = open_folder(deployment, plans[0], min(where.places, deployment.nodes))
             # Only virtual clocks have a start that is given; one that has begun is the state's.
-            app = App(replace(deployment, start=life.start), plans, life, where, said)
+            app = App(AppRuntime(replace(deployment, start=life.start), plans, life, where, said))
         except BaseException:
             held.release()
             raise
-        app.owner = held
+        app.runtime.owner = held
         _apps[deployment.name] = app
         app.start()
         app.wait_tried()
@@ -268,7 +269,7 @@ def get(name: str) -> App:
         if has_app(default_home(name)):
             raise Misuse(
                 f"'{name}' was deployed before, and is not in this process: %siddhi attach {name}, in Python "
-                f"sparkstream_nb.attach('{name}'), goes on with it"
+                f"sparkstream_nb.attach('{name}'), continues it"
             )
         if not _apps:
             raise Misuse(f"no app is called '{name}': none is deployed yet, deploy one first")

@@ -187,7 +187,7 @@ def run_case(
             take(node.step(InputBatch(np.empty(0, np.int64))))  # Siddhi starts an app before it restores it
             node.restore(blob)
             if saves and node.snapshot() != former.snapshot():
-                raise AssertionError("what was saved is another state")
+                raise AssertionError("the saved state is of another kind")
         else:
             pending.append(step)
     flush()

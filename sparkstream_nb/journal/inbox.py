@@ -357,8 +357,8 @@ class Inbox:
 def unwritten(folder: Path, error: OSError) -> SparkStreamError:
     """The error where an inbox cannot be written to, as on a full disk."""
     return SparkStreamError(
-        f"{folder} cannot be written to: {error.strerror or error}. What was to come in is not in; make room and send "
-        "it again."
+        f"{folder} cannot be written to: {error.strerror or error}. The events were not taken; make room and send "
+        "them again."
     )
 
 

@@ -33,7 +33,7 @@ COLUMNS = {
 """Spark's types of the rows (`rows.py`) in which entries go to the nodes, and results to the commit."""
 SCHEMA = ", ".join(f"{name} {type}" for name, type in COLUMNS.items())
 
-BEGIN_ANEW = "fresh=True (--fresh) starts from scratch and keeps what is there in its trash"
+BEGIN_ANEW = "fresh=True (--fresh) starts from scratch and moves the former contents to its trash"
 """A way out where a folder cannot be read."""
 
 E = TypeVar("E", bound=Entry)

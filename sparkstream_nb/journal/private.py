@@ -44,9 +44,10 @@ def check_private(*folders: Path) -> None:
     for folder in folders:
         found = folder.stat()
         if not is_trusted(found):
-            raise SparkStreamError(f"{folder} is another user's: what is in it is not trusted. Give another folder.")
+            said = "belongs to another user, so its contents are not trusted. Give another folder."
+            raise SparkStreamError(f"{folder} {said}")
         if others_may_write(found):
             raise SparkStreamError(
-                f"{folder} can be written to by other users: what is in it is not trusted. Make it private with "
+                f"{folder} can be written to by other users, so its contents are not trusted. Make it private with "
                 "chmod go-w, or give another folder."
             )

@@ -94,18 +94,18 @@ def deploy_options() -> Options:
         "name",
         nargs="?",
         metavar="NAME",
-        help="the app's name (default: that of @app:name, else the notebook's, which has one app without a name)",
+        help="the app's name (default: @app:name, else the notebook's name, for its one app without a name)",
     )
     add_deployment(p)
     _add_out(p, "store the app, or the query's data frame, in this variable")
     p.add_argument("--check", action="store_true", help="only check the text, without running it")
-    p.add_argument("--changes", action="store_true", help="only say what of the app's state it would keep and drop")
+    p.add_argument("--changes", action="store_true", help="only say which state of the app it would keep and drop")
     p.add_argument("--explain", action="store_true", help="only show the plan, without running it")
-    p.add_argument("--repair", action="store_true", help="only show what would make each query right on several nodes")
+    p.add_argument("--repair", action="store_true", help="only show repairs that make queries right on several nodes")
     p.add_argument("--fmt", action="store_true", help="only format the text, in its cell; comments are kept")
     p.add_argument("--graph", action="store_true", help="only draw the app, without running it")
     p.add_argument("--query", action="store_true", help="the cell is an on-demand query on the running app NAME")
-    add(p, "--by-shard", help="of a query: show what each shard holds too, below the merged answer")
+    add(p, "--by-shard", help="of a query: show the rows of each shard too, below the merged answer")
     add(p, "--as-wso2", help="of a query: answer as WSO2's servers would, without the buckets still open on each node")
     add(p, "--limit", help="rows to show of a query's answer")
     p.example = "%%siddhi Trades --nodes 3 --routing hash:symbol --fresh"
@@ -157,7 +157,7 @@ def line_options() -> dict[str, Options]:
     p.add_argument("--per", metavar="DURATION", help="initial granularity: sec, min, hour, day, month or year")
     p.add_argument("--measure", metavar="ATTRIBUTE", help="initial attribute")
 
-    p = command("output", "Shows the events of a stream so far: which node sent them, or took them where they came in.")
+    p = command("output", "Shows the events of a stream so far, each with the node that emitted it or took it.")
     p.add_argument("stream", metavar="NAME.Stream")
     add(p, "--last", "--limit")
     _add_out(p, "store the events as a data frame in this variable")
@@ -171,9 +171,9 @@ def line_options() -> dict[str, Options]:
     p.add_argument("--last", type=positive, default=20, metavar="N", help="rows to show (20)")
     p.add_argument("--newest", choices=("first", "last"), default="first", help="where the newest event is (first)")
 
-    p = command("explain", "Shows the plan of an app: what runs where, and what routing does to each query.")
+    p = command("explain", "Shows the plan of an app: where each part runs, and how routing affects each query.")
     p.add_argument("app", metavar="NAME")
-    p.add_argument("--repair", action="store_true", help="show what would make each query right on several nodes")
+    p.add_argument("--repair", action="store_true", help="show repairs that make each query right on several nodes")
 
     p = command(
         "divergence", "Shows which outputs of an app differ from those of one node, and why: a time line of alerts."
@@ -193,10 +193,10 @@ def line_options() -> dict[str, Options]:
     )
     _add_out(p, "store the counts as a data frame in this variable")
 
-    p = command("failover", "Shows what nodes of mode ha or scalable put out, against one that never fails.")
+    p = command("failover", "Compares the outputs of mode ha or scalable with those of one node that never fails.")
     p.add_argument("app", metavar="NAME")
     _add_out(p, "store the counts as a data frame in this variable")
-    p.add_argument("--seeds", type=positive, metavar="N", help="of any app: what N failovers at random moments cost")
+    p.add_argument("--seeds", type=positive, metavar="N", help="of any app: the cost of N failovers at random moments")
     for figure, meaning in STUDIED.items():
         p.add_argument(f"--{figure}", type=counts, metavar="A,B", help=f"with --seeds: {meaning}")
 
@@ -213,9 +213,9 @@ def line_options() -> dict[str, Options]:
     p.add_argument("other", metavar="END", nargs="?", help="of cut and slow: a node, `database`, of cut `clients`")
     p.add_argument("--at", metavar="TIME", help="when: ms since 1970, or a time in UTC (default: right now)")
     p.add_argument("--until", metavar="TIME", help="when a pause, a cut or a slow link ends")
-    p.add_argument("--by", type=positive, metavar="MS", help="for slow: how much longer what is sent is under way")
+    p.add_argument("--by", type=positive, metavar="MS", help="for slow: the delay added to what is sent")
 
-    p = command("graph", "Draws an app: what reads and writes what, marked by what routing does to each query.")
+    p = command("graph", "Draws an app: its parts and the streams between them, marked by the effect of routing.")
     p.add_argument("app", metavar="NAME")
 
     p = command("check", "Checks a .siddhi file, or the text in a variable, and whether this build can run it.")
@@ -228,13 +228,13 @@ def line_options() -> dict[str, Options]:
     command("list", "Lists the apps of this notebook.")
 
     p = command(
-        "attach", "Goes on with an app that was deployed before, in a new kernel; without a name, lists those apps."
+        "attach", "Continues an app that was deployed before, in a new kernel; without a name, lists those apps."
     )
     p.add_argument("app", nargs="?", metavar="NAME")
     add(p, "--home", help="the app's folder, where it was deployed into one of its own")
     add(p, "--param", help="a value of ${NAME} that is not kept, as it may be a secret; may be given several times")
     add(p, "--master", help="another Spark than before: local[2], spark://host:7077, sc://host:15002")
-    _add_out(p, "store the app in this variable (default: that of its cell)")
+    _add_out(p, "store the app in this variable (default: the variable of its cell)")
 
     p = command("stop", "Stops an app and keeps its stored data.")
     p.add_argument("app", nargs="?", metavar="NAME")
@@ -243,11 +243,11 @@ def line_options() -> dict[str, Options]:
     p = command("remove", "Stops apps, and removes their folders: state, outputs and stored aggregations, for good.")
     p.add_argument("apps", nargs="+", metavar="NAME")
     add(p, "--home", help="the app's folder, where it was deployed into one of its own")
-    p.add_argument("--trash", action="store_true", help="only what earlier deployments of it have dropped")
+    p.add_argument("--trash", action="store_true", help="only state that its earlier deployments dropped")
 
     p = command(
         "errors",
-        "Shows the rejected rows and failed events of an app, and why, or sends them once more. To mend them first, "
+        "Shows the rejected rows and failed events of an app, and why, or sends them again. To correct them first, "
         "edit values and timestamps of the data frame (-o) and give it back in Python: "
         "sparkstream_nb.get(NAME).replay(frame).",
     )
@@ -257,7 +257,7 @@ def line_options() -> dict[str, Options]:
         type=error_ids,
         nargs="*",
         metavar="ID",
-        help="send these once more and take them off the list, such as 3 4 7-9 (default: all that came in on a stream)",
+        help="send these again and remove them from the list, such as 3 4 7-9 (default: all input events)",
     )
     add(p, "--decimal", "--missing", "--limit")
     _add_out(p, "store them as a data frame in this variable")

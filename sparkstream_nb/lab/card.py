@@ -82,7 +82,7 @@ def _of_nodes(app: App) -> list[str]:
     if app.nodes == 1 or (groups is not None and len(groups.pairs) == 1):
         return app.warnings
     if off := app.deployment.switched_off:
-        said = f"Switched off, as what they put out depends on which node sees which event: {', '.join(off)}."
+        said = f"Switched off, as their outputs depend on which node sees which event: {', '.join(off)}."
         return [*app.warnings, said]
     wrong = dependent_queries(app.plan, app.routing)
     if not wrong:

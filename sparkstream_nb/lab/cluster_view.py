@@ -55,7 +55,7 @@ def headline(shown: ClusterSnapshot) -> str:
     """`2 nodes, ha · clock 2024-06-01 10:00:00 UTC · 1,428 events taken, 12 lost`."""
     words = [f"{format_count(len(shown.state.nodes), 'node')}, {shown.mode}"]
     if shown.state.clock is None:
-        return " · ".join([*words, "no event came in yet"])
+        return " · ".join([*words, "no event was received yet"])
     words.append(f"clock {when(shown.state.clock)} UTC")
     words.append(f"{format_count(shown.taken, 'event')} taken, {shown.lost:,} lost")
     return " · ".join(words)
@@ -130,7 +130,7 @@ def log_grid(shown: ClusterSnapshot, limit: int) -> Grid:
     """The log, the latest first."""
     log = list(reversed(shown.state.log))
     rows = [[when(h.at), WholeText(h.text)] for h in log[:limit]]
-    return Grid(["at", "what came to pass"], rows, total=len(log), what="line")
+    return Grid(["at", "incidents"], rows, total=len(log), what="line")
 
 
 def timeline(shown: ClusterSnapshot, last: int | None = None) -> Lanes | None:

@@ -66,7 +66,7 @@ def failover_text(shown: Failover, limit: int) -> str:
 def failover_html(shown: Failover, limit: int) -> str:
     """The same as HTML, with the time line of the nodes."""
     outputs, *rest = (g.html(footer=False) for g in _grids(shown, limit))
-    more = f"<details><summary>events, takeovers and what came to pass</summary>{''.join(rest)}</details>"
+    more = f"<details><summary>events, takeovers and incidents</summary>{''.join(rest)}</details>"
     picture = roles_image(shown) if any(g.happenings for g in shown.outcome.groups) else ""
     head = paragraph(f"<b>{html.escape(_head(shown))}</b>")
     return "".join([head, picture, outputs, more if rest else ""])
@@ -85,13 +85,13 @@ def _costs_grid(shown: FailoverStudy, limit: int) -> Grid:
 
 def study_text(shown: FailoverStudy, limit: int) -> str:
     """Medians of `limit` settings, and their costs."""
-    head = f"{shown.app}: {shown.said}\nmedians, and in parentheses what 19 of 20 do not exceed"
+    head = f"{shown.app}: {shown.said}\nmedians, and in parentheses the 95th percentile"
     return f"{head}\n\n{_costs_grid(shown, limit).text()}"
 
 
 def study_html(shown: FailoverStudy, limit: int) -> str:
     """The same as HTML, with a chart."""
-    medians = "medians, and what 19 of 20 do not exceed"
+    medians = "medians and 95th percentiles"
     table = f"<details><summary>{medians}</summary>{_costs_grid(shown, limit).html()}</details>"
     said = paragraph(f"<b>{html.escape(shown.app)}</b>: {html.escape(shown.said)}")
     return f"{said}{costs_image(shown)}{table}"

@@ -47,7 +47,7 @@ class SiddhiMagic(Magics):
     ).tag(config=True)
 
     allow = List(
-        Unicode(), help="What the text of every app may reach, as --allow of a cell: ['file=out', 'http=http://host']."
+        Unicode(), help="Places that the text of every app may reach, as --allow of a cell: ['file=out', 'http=http://host']."
     ).tag(config=True)
 
     def __init__(self, shell: Any) -> None:
@@ -167,7 +167,7 @@ class SiddhiMagic(Magics):
         o = options.parse(words)
         app, dot, part = o.app.partition(".")
         if dot and o.app not in api.apps() and app in api.apps():
-            raise Misuse(f'the query names what it reads: write %siddhi query {app} "from {part} select *"')
+            raise Misuse(f'the query needs a source: write %siddhi query {app} "from {part} select *"')
         if not text:
             raise Misuse(f'the query is missing: write %siddhi query {o.app} "from ... select ..."')
         return self._query(api.get(o.app), text, o)
@@ -405,7 +405,7 @@ class SiddhiMagic(Magics):
         try:
             return call()
         except KeyboardInterrupt as stop:
-            state = "what was committed stays" if app is None else describe_interrupted(app)
+            state = "committed results stay" if app is None else describe_interrupted(app)
             said = [state, *getattr(stop, "__notes__", ())]
             raise Interrupted(". ".join(said).rstrip(".")) from None
 
@@ -463,8 +463,8 @@ def describe_interrupted(app: App) -> str:
     """The state of an app after the Stop button, in words that agree with `%siddhi list`."""
     if app.state == "stopped":
         again = "starts again with its next event or query"
-        return f"what was committed stays. {app.name} is stopped, and {again}"
-    return f"what was committed stays. {app.name} is {app.state}"
+        return f"committed results stay. {app.name} is stopped, and {again}"
+    return f"committed results stay. {app.name} is {app.state}"
 
 
 def help_text(commands: dict[str, Options], cell: Options) -> str:

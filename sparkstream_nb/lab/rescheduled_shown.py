@@ -100,7 +100,7 @@ def _(shown: DistributedFailover) -> str:
 @html.register
 def _(shown: DistributedFailover) -> str:
     outputs, *rest = (g.html(footer=False) for g in _grids(shown))
-    more = f"<details><summary>partial apps, moves and what came to pass</summary>{''.join(rest)}</details>"
+    more = f"<details><summary>partial apps, moves and incidents</summary>{''.join(rest)}</details>"
     lanes = lanes_of(shown)
     picture = embed_svg(svg(lanes), lanes.title) if shown.outcome.happenings else ""
     return "".join([paragraph(f"<b>{markup.escape(_head(shown))}</b>"), picture, outputs, more])

@@ -84,7 +84,7 @@ def _no_apps() -> str:
     if not before:
         return "No app yet. %%siddhi NAME deploys the text of a cell."
     named = ", ".join(before[:5]) + (" ..." if len(before) > 5 else "")
-    return f"No app in this kernel. Deployed before: {named}. %siddhi attach NAME goes on with one."
+    return f"No app in this kernel. Deployed before: {named}. %siddhi attach NAME continues one."
 
 
 @html.register
@@ -247,7 +247,7 @@ def _events_note(shown: Events) -> str:
     if shown.came is None:
         return "" if len(shown) else f"{shown.stream} has put out nothing yet."
     if not shown.came.total:
-        return f"Nothing came in on {shown.stream} yet."
+        return f"No events on {shown.stream} yet."
     if shown.came.gone:
         earlier = format_count(shown.came.gone, "earlier event")
         return f"{earlier} came in and cannot be shown: {'it is' if shown.came.gone == 1 else 'they are'} {NOT_KEPT}"

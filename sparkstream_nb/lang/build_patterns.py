@@ -92,7 +92,7 @@ def state_stream(chain: Chain, within: TimeConstant | None, span: Span) -> State
     if len(units) > MOST_STATES:
         raise SiddhiSyntaxError(
             f"a pattern of {len(units):,} states is too long: it may have {MOST_STATES}", units[MOST_STATES].span,
-            hint="Let one query match its beginning and insert that into a stream, and another one go on from there.",
+            hint="Let one query match the beginning and insert it into a stream, and a second one continue from there.",
         )  # fmt: skip
     kind = _kind(chain)
     if kind == "sequence":

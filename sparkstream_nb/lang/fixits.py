@@ -213,7 +213,7 @@ _STATEMENT_OF = {
     "select": ("a query begins with the stream that it reads", "Write 'from STREAM select ... insert into OUTPUT;'."),
     "insert": ("a query begins with the stream that it reads", "Write 'from STREAM select ... insert into OUTPUT;'."),
     "create": ("'create' is not SiddhiQL", "Write 'define stream NAME (attribute type, ...);', or 'define table'."),
-    "with": ("'with' is not SiddhiQL", "Let a query put out a stream, and another one read that."),
+    "with": ("'with' is not SiddhiQL", "Let one query write a stream, and a second query read it."),
 }
 """First words of SQL statements → the message and the hint."""
 _PYTHON = frozenset({"import", "def", "class", "for", "print", "return", "if", "while", "try", "async", "lambda"})

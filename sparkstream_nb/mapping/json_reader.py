@@ -76,7 +76,7 @@ class JsonReader:
                 row[position] = _strict(self.schema[position], value)
         if self.fail and given != len(self.schema):
             missing = [n for n in self.schema.names if n not in items]
-            raise MessageError(f"it lacks {', '.join(missing)}" if missing else "a name stands in it twice")
+            raise MessageError(f"it lacks {', '.join(missing)}" if missing else "a name occurs in it twice")
         return row
 
     def _array(self, document: list[Any]) -> ParsedMessage:

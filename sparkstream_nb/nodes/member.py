@@ -79,7 +79,7 @@ class PairMember:
     def _role(self) -> str:
         server = self.lane.servers[self.name]
         if server.engine is not None:
-            return "active, and stands still" if server.halted else "active"
+            return "active, but paused" if server.halted else "active"
         return "passive" if server.up else "down"
 
     def figures(self) -> MemberFigures:

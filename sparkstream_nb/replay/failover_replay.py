@@ -101,7 +101,7 @@ def span_of(recording: Recording) -> tuple[int, int]:
     """The first and the last time (ms) by the clock. Raises SparkStreamError if nothing came in."""
     clocks = [r.batch.clock for r in recording.recorded_events]
     if not clocks:
-        raise SparkStreamError("Nothing came in yet: feed the app, or give a feed.")
+        raise SparkStreamError("No input yet: feed the app, or give a feed.")
     return int(clocks[0][0]), max(int(c.max()) for c in clocks)
 
 

@@ -40,7 +40,7 @@ from ..simulation.faults import Fault, fault_of
 from ..types import Schema, Type
 
 NOT_KEPT = (
-    "The beginning of what came in is not kept any more: deploy the app with fresh=True and a larger retention, such "
+    "The beginning of the input is no longer kept: deploy the app with fresh=True and a larger retention, such "
     "as retention='recording=10GB', and feed it again."
 )
 
@@ -91,8 +91,8 @@ def read_recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, l
     """Read the inbox in `folder`, up to entry `last`. Raises SparkStreamError if some of it is gone."""
     if CrashBisection.of(folder).aside:
         raise SparkStreamError(
-            "Some of what came in ended the processes that took it, and was set aside; here it would do so again. "
-            "Deploy the app with fresh=True and feed it without those events: app.errors has them."
+            "Some events ended the processes that took them and were set aside; a replay would end them again. "
+            "Deploy the app with fresh=True and feed it without those events; they are in app.errors."
         )
     items: list[Recorded | str] = []
     faults: list[tuple[int, Fault]] = []

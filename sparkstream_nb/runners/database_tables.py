@@ -101,8 +101,8 @@ class NodeTables:
         elif any(self._done):
             raise StoreError(
                 f"The tables of {self._tables[self._done.index(True)].database} have the changes of a micro-batch of "
-                f"node {b.node + 1} that is repeated, and {self._file}, which says what it read, is missing. "
-                "Deploy the app anew (fresh=True)."
+                f"node {b.node + 1} that is repeated, and {self._file}, which records what it read, is missing. "
+                "Deploy the app again with fresh=True."
             )
 
     def _kept(self) -> dict[str, Any] | None:

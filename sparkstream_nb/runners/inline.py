@@ -108,7 +108,7 @@ class InlineRunner:
         if self._thread is not None:
             self._thread.join(_ENDING_SECONDS)
             if self._alive():
-                raise SparkStreamError(f"{self.job.name} did not start: it is still busy with what was stopped")
+                raise SparkStreamError(f"{self.job.name} did not start: it is still ending its former run")
         self.checkpoint.open()
         self.checkpoint.begin_again()
         self.job.commit.clear()

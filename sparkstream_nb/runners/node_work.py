@@ -421,7 +421,7 @@ def _without(kept: _LiveEngine, spec: NodeSpec, piece: segments.StepsOfNode, why
         found = restore_rest(units)
         if found is not None:
             kept.engine = found
-            said = f"what it held is dropped, as it cannot go on: {why}"
+            said = f"its state is dropped, as it cannot continue: {why}"
             return EventError(", ".join(sorted(units)), "", int(piece.batch.clock[-1]), [], said)
     return None
 
@@ -464,7 +464,7 @@ def _aside(p: NodeWork, engine: Engine, spec: NodeSpec, entry: Entry) -> list[Ro
             if isinstance(engine, PairMember | DistributedMember):
                 engine.happen(fault_of(entry.fault))
             return []
-    raise TypeError(f"a node does not know what to do with an entry of kind '{entry.kind}'")
+    raise TypeError(f"a node cannot process an entry of kind '{entry.kind}'")
 
 
 def _parse_digests(text: str) -> tuple[list[str], int | None]:

@@ -337,7 +337,7 @@ def _anew(table: PolledTable, greatest: Any) -> str:
     """Message that a table is read from behind its greatest value."""
     if greatest is None:
         return f"at {table.database} it begins anew, with its table, which is empty"
-    behind = f"behind {table.column} {greatest}, and what is there up to that one is not read"
+    behind = f"behind {table.column} {greatest}, and the entries up to that one are not read"
     return f"at {table.database} it begins anew, {behind}"
 
 

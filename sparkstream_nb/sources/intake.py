@@ -273,7 +273,7 @@ class SourceThread:
             what = values["message"] if isinstance(values, dict) else values
             self._say(_line(f"not taken: {reason}: {shown(what)}"))
         if len(errors) > _LOGGED:
-            self._say(f"{len(errors) - _LOGGED:,} more of what was read with it were not taken")
+            self._say(f"{len(errors) - _LOGGED:,} more events that were read with it were not taken")
 
     def _take_lock(self, ending: threading.Event) -> bool:
         """Takes the app's lock; False if the intake ends before it could: who ends it may hold the lock."""

@@ -23,7 +23,8 @@ def shard_warnings(store: Store, aggregation: str, ids: Collection[str]) -> list
             out.append(
                 f"Shard '{new}' is new to aggregation '{aggregation}', whose rows are of {others}. If it is one of "
                 f"these under another name, give it back that shardId, or rename the rows: "
-                f"app.store.move_shard('{aggregation}', OLD, '{new}'). If it is one node more, nothing is to be done."
+                f"app.store.move_shard('{aggregation}', OLD, '{new}'). If it is an additional node, nothing needs to "
+                "be done."
             )
     for s in held:
         if s.shard not in ids:

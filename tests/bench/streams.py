@@ -156,7 +156,7 @@ def app_seconds(broker: Broker, topic: str, events: int, queries: str, folder: P
     """
     began = time.perf_counter()
     app = deploy(text, name=folder.name, home=folder, allow=[f"kafka={broker.address}"])
-    changed, lags = app._progress.changed, []
+    changed, lags = app.runtime.progress.changed, []
     with changed:
         while (source := app.stats().sources[0]).events < events:
             if source.behind is not None and source.events >= events * (len(lags) + 1) / 4:

@@ -69,12 +69,12 @@ def held(jvm: psutil.Process) -> Counter[str]:
 
 def jvm_of(app: Any) -> psutil.Process:
     """The process of Spark's JVM."""
-    return psutil.Process(app._session.spark._jvm.java.lang.ProcessHandle.current().pid())
+    return psutil.Process(app.runtime.session.spark._jvm.java.lang.ProcessHandle.current().pid())
 
 
 def heap(app: Any) -> float:
     """MB in use in the JVM after a collection of garbage."""
-    lang = app._session.spark._jvm.java.lang
+    lang = app.runtime.session.spark._jvm.java.lang
     lang.System.gc()
     return float(lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed()) / 1e6
 

@@ -50,7 +50,7 @@ def main(home: str, master: str, nodes: int, broker: str, topic: str, events: in
         nodes=nodes,
         routing="hash:k" if nodes > 1 else "round_robin", allow=[f"kafka={broker}"],
     )  # fmt: skip
-    changed = app._progress.changed
+    changed = app.runtime.progress.changed
     with changed:
         while app.stats().events < events:
             changed.wait(0.25)

@@ -75,7 +75,7 @@ class Sample:
 def soak(app: Any, seconds: float, every: float, tell: Callable[[Sample], None]) -> None:
     """Sends batches to `app` for so long, in real time."""
     rng = np.random.default_rng(1)
-    jvm = psutil.Process(app._session.spark._jvm.java.lang.ProcessHandle.current().pid())
+    jvm = psutil.Process(app.runtime.session.spark._jvm.java.lang.ProcessHandle.current().pid())
     began = time.monotonic()
     told, latencies, number, counted = 0.0, [], 0, 0
     while (now := time.monotonic() - began) < seconds:
@@ -96,8 +96,8 @@ def soak(app: Any, seconds: float, every: float, tell: Callable[[Sample], None])
 def soak_kafka(app: Any, seconds: float, tell: Callable[[Sample], None], others: Collection[int]) -> None:
     """Watches `app` take what comes from its source for so long; `others` are processes that are not the app's. The
     latency of a micro-batch is that of its first event: from the time that this has, to the commit."""
-    jvm = psutil.Process(app._session.spark._jvm.java.lang.ProcessHandle.current().pid())
-    progress, latencies = app._progress, []
+    jvm = psutil.Process(app.runtime.session.spark._jvm.java.lang.ProcessHandle.current().pid())
+    progress, latencies = app.runtime.progress, []
     ending = threading.Event()
 
     def watch() -> None:

@@ -28,7 +28,8 @@ def test_what_an_app_holds_does_not_grow(spark: Any, tmp_path: Path, monkeypatch
     def tell(sample: Sample) -> None:
         samples.append(sample)
         disk = app.stats().disk
-        files = [f for part in ("inbox", "outputs") for f in (app.home / f"life-{app._life.run}" / part).rglob("*")]
+        folder = app.home / f"life-{app.runtime.life.run}"
+        files = [f for part in ("inbox", "outputs") for f in (folder / part).rglob("*")]
         kept.append((disk.recording + disk.outputs, len(files)))
 
     soak(app, SECONDS, 3.0, tell)

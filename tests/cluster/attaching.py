@@ -54,9 +54,9 @@ def main(home: str, came: str, out: str, events: str) -> None:
     allow = [f"file={came}", "file=."]
     app = deploy(app_text(Path(came), Path(out)), home=Path(home), allow=allow, master=master(), **DEPLOYED)
     written = Path(out) / "sums.csv"
-    with app._progress.changed:
+    with app.runtime.progress.changed:
         while app.stats().sources[0].events < int(events) or not written.exists() or not written.stat().st_size:
-            app._progress.changed.wait(0.05)
+            app.runtime.progress.changed.wait(0.05)
     die()
 
 

@@ -56,8 +56,8 @@ def main(home: str, address: str, place: str) -> None:
     CdcReader.kept = keeping  # type: ignore[method-assign]
     app = deploy(app_text(address), name="crash", home=Path(home), master=master(), **deployed(address))
     print("begun", flush=True)
-    with app._progress.changed:
-        app._progress.changed.wait_for(lambda: False, 120)
+    with app.runtime.progress.changed:
+        app.runtime.progress.changed.wait_for(lambda: False, 120)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def main(home: Path) -> None:
     app = deploy(APP, name="first", home=home / "first", nodes=2)
     app.send("S", [1])
     app.flush()
-    psutil.Process(app._session.spark._jvm.java.lang.ProcessHandle.current().pid()).kill()
+    psutil.Process(app.runtime.session.spark._jvm.java.lang.ProcessHandle.current().pid()).kill()
 
     for what, call in {
         "repr": lambda: app,

@@ -43,8 +43,8 @@ def main(home: str, broker: str, topic: str, place: str) -> None:
     SourceThread._enter = entering  # type: ignore[method-assign]
     KafkaReader.kept = keeping  # type: ignore[method-assign]
     app = deploy(app_text(broker, topic), name="crash", home=Path(home), allow=[f"kafka={broker}"], master=master())
-    with app._progress.changed:
-        app._progress.changed.wait_for(lambda: False, 120)
+    with app.runtime.progress.changed:
+        app.runtime.progress.changed.wait_for(lambda: False, 120)
 
 
 if __name__ == "__main__":

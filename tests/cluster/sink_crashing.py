@@ -44,7 +44,7 @@ def allowed(out: Path, url: str, broker: str = "") -> list[str]:
 
 def work(app: Any) -> None:
     """Sends what is not in the app yet, a micro-batch after the other."""
-    for number in range(app._inbox.position.events.get("S", 0) // ROWS, BATCHES):
+    for number in range(app.runtime.inbox.position.events.get("S", 0) // ROWS, BATCHES):
         app.send("S", [[f"k{i % 7}", i] for i in range(number * ROWS, (number + 1) * ROWS)])
         app.flush()
 

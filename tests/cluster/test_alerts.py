@@ -55,7 +55,7 @@ def test_one_node_keeps_its_alerts(run: Callable[..., App]) -> None:
 
 
 def test_other_values_are_refused(run: Callable[..., App]) -> None:
-    with pytest.raises(Misuse, match="alerts='of' is none of 'on', 'off' and 'leader'"):
+    with pytest.raises(Misuse, match="alerts='of' is not 'on', 'off' or 'leader'"):
         run(APP, nodes=2, alerts="of")
 
 
@@ -118,7 +118,7 @@ def test_with_a_leader_three_nodes_answer_as_one(run: Callable[..., App], tmp_pa
         app.scale(shard_ids=["node-1", "leader"])
     app.stop()
     again = run(LED, shard_ids=["node-1", "node-2"], nodes=2, alerts="leader")
-    assert again.redeployed == "The state was kept: the app means what it meant before."
+    assert again.redeployed == "The state was kept: the change does not affect it."
     for a in (one, again):
         feed_led(a, 24)
     assert of_one(again) == of_one(one)

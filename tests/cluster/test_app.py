@@ -286,7 +286,7 @@ def test_redeploying_keeps_the_state_of_what_means_the_same(run: Run) -> None:
     app.send("Trades", ["IBM", 1.0, 5], at=1000)
     app.flush()
     app = run(WINDOW + "-- only a comment")
-    assert app.redeployed == "The state was kept: the app means what it meant before."
+    assert app.redeployed == "The state was kept: the change does not affect it."
     app.send("Trades", ["IBM", 1.0, 7], at=1010)
     app.flush()
     assert app.output("Totals").frame["total"].tolist() == [5, 12]
@@ -330,7 +330,7 @@ def test_a_micro_batch_under_way_is_cancelled_within_two_seconds(run: Run, spark
     ended: list[float] = []
 
     def end() -> None:
-        while not (app._stream.next_unplanned() and told and told[-1].total):
+        while not (app.runtime.stream.next_unplanned() and told and told[-1].total):
             time.sleep(0.05)
         ended.append(time.perf_counter())
         if by == "stop":
@@ -358,7 +358,7 @@ def test_a_job_that_begins_while_its_app_is_stopped_is_cancelled_too(
     run: Run, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = run(SLOW, allow_scripts=True)
-    commit, query, begun = Commit.__call__, app._stream.runner.query, threading.Event()
+    commit, query, begun = Commit.__call__, app.runtime.stream.runner.query, threading.Event()
 
     def late(self: Commit, frame: Any, batch: int) -> None:
         begun.set()
@@ -371,7 +371,7 @@ def test_a_job_that_begins_while_its_app_is_stopped_is_cancelled_too(
     assert begun.wait(30)
     app.stop()
     feed.join()
-    assert app._stream.wait_for_end(20)
+    assert app.runtime.stream.wait_for_end(20)
     assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
     assert len(app.output("O")) == 0
 
@@ -553,8 +553,8 @@ def test_output_has_what_sent_events_caused_or_says_that_it_waits(run: Run) -> N
     app.send("Trades", ["a", 60.0, 1])
     assert app.output("High").frame["symbol"].tolist() == ["a"]
     app.stop()
-    with app._lock:
-        app._inbox.append([app._inbox.batch(feed_batch(), "round_robin")])
+    with app.runtime.lock:
+        app.runtime.inbox.append([app.runtime.inbox.batch(feed_batch(), "round_robin")])
     found = app.output("High")
     assert found.waiting == 1
     assert text_of(found).endswith("1 event that came in is not computed yet: flush() waits for it.")

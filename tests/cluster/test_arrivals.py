@@ -22,7 +22,7 @@ from S select k insert into Both;
 
 def test_what_came_in_is_shown_with_its_node(run: Run) -> None:
     app = run(APP, nodes=2)
-    assert text(app.output("S")) == "Nothing came in on S yet."
+    assert text(app.output("S")) == "No events on S yet."
     app.send("S", ["a", 1, None], at=1)
     app.send("S", [["b", None, {"x": 1}], ["c", 3, None]], at=2)
     app.send("S", ["d", 4, None], at=3, node=1)

@@ -42,12 +42,12 @@ def test_an_app_whose_process_was_killed_goes_on(tmp_path: Path, master: str | N
     attaching.write_files(came, range(3, attaching.FILES))
     app = attach("attached", home)
     assert app.redeployed == (
-        "The state was kept: the app means what it meant before. "
+        "The state was kept: the change does not affect it. "
         f"Granted again: file={came}, file={out}, environment variable SOMETHING."
     )
-    with app._progress.changed:
-        while app._inbox.position.events["S"] < attaching.EVENTS:
-            app._progress.changed.wait(0.25)
+    with app.runtime.progress.changed:
+        while app.runtime.inbox.position.events["S"] < attaching.EVENTS:
+            app.runtime.progress.changed.wait(0.25)
     assert app.drain(60) == 0
     assert (app.nodes, app.routing, app.shard_ids) == (2, "hash:k", ("a", "b"))
     assert app.deployment.rows_per_micro_batch == 60
@@ -124,7 +124,7 @@ def test_figures_go_on_and_an_app_that_is_not_here_is_known(tmp_path: Path, monk
     stop_all()
     with pytest.raises(Misuse, match=r"^'Totals' was deployed before, and is not in this process: %siddhi attach T"):
         get("Totals")
-    assert text(apps()) == "No app in this kernel. Deployed before: Totals. %siddhi attach NAME goes on with one."
+    assert text(apps()) == "No app in this kernel. Deployed before: Totals. %siddhi attach NAME continues one."
     again = attach("Totals")
     assert (again.stats().outputs, again.stats().errors) == (before.outputs, before.errors)
     assert before.outputs["O"] > 0

@@ -43,8 +43,8 @@ def test_what_is_unchanged_goes_on(run: Callable[..., App], tmp_path: Path, node
     app = run(STREAM + TABLE + SUMS + ADDED + KEPT + INTO + OTHER.replace("length(2)", "length(4)"), **how)
     trash = next((tmp_path / "home" / "trash").iterdir())
     assert app.redeployed == (
-        "The app was changed, and goes on where it was. Kept: table T, aggregation A, queries kept, into. "
-        f"Started from scratch, as they changed: query other. New: query added. What was dropped is in {trash}."
+        "The app was changed, and continues where it was. Kept: table T, aggregation A, queries kept, into. "
+        f"Started from scratch, as they changed: query other. New: query added. Dropped state is in {trash}."
     )
     assert sorted(p.name for p in trash.iterdir())[0] == "app.json"
     send(app, 8)
@@ -55,7 +55,7 @@ def test_what_is_unchanged_goes_on(run: Callable[..., App], tmp_path: Path, node
     assert app.aggregation("A", per="min")[0]["total"].sum() == 15
     stop_all()
     app = run(STREAM + TABLE + SUMS + ADDED + KEPT + INTO + OTHER.replace("length(2)", "length(4)"), **how)
-    assert app.redeployed == "The state was kept: the app means what it meant before."
+    assert app.redeployed == "The state was kept: the change does not affect it."
     send(app, 16)
     assert totals(app, "Kept")[-1] == 28
     assert totals(app, "Added") == [8, 24]
@@ -146,8 +146,8 @@ if place == "aside":
 if place == "switched":
     folder.AppRun.write = dying(folder.AppRun.write, False)
 if place == "opened":
-    from sparkstream_nb.app.running import running
-    running.purge_dropped = dying(running.purge_dropped, False)
+    from sparkstream_nb.app.running import runtime
+    runtime.purge_dropped = dying(runtime.purge_dropped, False)
 deploy(t.STREAM + t.KEPT + t.ADDED, name="app", home=home, master=master())
 """
 
@@ -162,7 +162,7 @@ def test_killed_in_the_middle_of_a_change(
     home = tmp_path / "home"
     killed(home, PROGRAM, home, place, master=master)
     app = run(STREAM + KEPT + ADDED)
-    begun = "goes on where it was" if place in ("pending", "aside") else "The state was kept"
+    begun = "continues where it was" if place in ("pending", "aside") else "The state was kept"
     assert begun in (app.redeployed or "")
     send(app, 16)
     assert totals(app, "Kept") == [1, 3, 7, 14, 28]
@@ -249,9 +249,9 @@ define stream Kept (k string, total long);
         (came / ".new").rename(came / f"{first}.csv")
 
     def until(app: App, events: int) -> None:
-        with app._progress.changed:
-            while app._inbox.position.events.get("S", 0) < events:
-                app._progress.changed.wait(0.1)
+        with app.runtime.progress.changed:
+            while app.runtime.inbox.position.events.get("S", 0) < events:
+                app.runtime.progress.changed.wait(0.1)
         app.flush()
 
     write(0)

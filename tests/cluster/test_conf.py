@@ -361,7 +361,7 @@ def test_an_address_by_references_needs_a_grant(url: str, option: str, monkeypat
 
 def test_an_address_by_a_reference_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PW", PASSWORD)
-    with pytest.raises(SparkStreamError, match=r"'\$\{env:PW\}' stands for no address such as jdbc:") as raised:
+    with pytest.raises(SparkStreamError, match=r"'\$\{env:PW\}' does not name an address such as jdbc:") as raised:
         stored("@store(type='rdbms', jdbc.url='${env:PW}')\n", references=References(allowed=["PW"]))
     assert PASSWORD not in str(raised.value)
 

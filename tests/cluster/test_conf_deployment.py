@@ -220,7 +220,7 @@ def test_state_of_what_stays_goes_on(tmp_path: Path) -> None:
     try:
         assert again.redeployed is not None
         assert "A new node: node-4" in again.redeployed
-        assert "No longer there: node-2" in again.redeployed
+        assert "Removed from the app: node-2" in again.redeployed
         again.send("TradeStream", ["a", 1], at=1004, node=1)
         app = again
         assert totals()[-1] == ("node-4", 5)

@@ -95,7 +95,7 @@ def test_the_manuals_example_is_what_one_node_puts_out(run: Callable[..., App], 
 @pytest.mark.parametrize("cuts", [[300], [50, 100, 130, 300]])
 def test_a_node_that_dies(run: Callable[..., App], cuts: list[int]) -> None:
     """Whatever the cuts into micro-batches, and with stops and starts between them. What comes by key is processed
-    again from the revision on; what is subscribed to goes on where it was."""
+    again from the revision on; what is subscribed to continues where it was."""
     app = run(KEYED, mode="distributed", nodes=3, faults="old-revision", name="K")
     for first, end in zip([0, *cuts], cuts, strict=False):
         app.feed("S", EVENTS[first:end], time="at")

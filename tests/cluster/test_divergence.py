@@ -222,7 +222,7 @@ def test_of_many_events_a_cause_names_the_first_and_last_few(tmp_path: Path) -> 
     cause = frame.cause[frame.verdict == "lost"].iloc[-1]
     assert (cause.held, [e.timestamp for e in cause.events]) == (9, [3, 4, 5, 9, 10, 11])
     assert str(cause) == (
-        "the nodes share what it is computed from: 9 events, from S['a', 3] on node-2, S['a', 4] on node-1, "
+        "its input is divided over the nodes: 9 events, from S['a', 3] on node-2, S['a', 4] on node-1, "
         "S['a', 5] on node-2 to S['a', 9] on node-2, S['a', 10] on node-1, S['a', 11] on node-2"
     )
 

@@ -50,7 +50,7 @@ class Gate:
 
     def __init__(self, app: App) -> None:
         self.reached, self.open = threading.Semaphore(0), threading.Semaphore(0)
-        wait = app._stream.wait
+        wait = app.runtime.stream.wait
 
         def held(seq: int, timeout: float | None = None, tell: Any = None) -> bool:
             done = wait(seq, timeout, tell)
@@ -59,7 +59,7 @@ class Gate:
                 assert self.open.acquire(timeout=SECONDS)
             return done
 
-        app._stream.wait = held  # type: ignore[method-assign]
+        app.runtime.stream.wait = held  # type: ignore[method-assign]
 
     def slice_committed(self) -> None:
         assert self.reached.acquire(timeout=SECONDS)
@@ -88,9 +88,9 @@ def test_the_progress_of_a_feed_moves(run: Run, monkeypatch: pytest.MonkeyPatch)
     assert done == sorted(done)
     assert told[0].total is None
     # The node left a mark behind for what it is through with, without any commit.
-    entries = [e for e, _ in entries_from(app._inbox.folder, {"seq": 0, "at": 0, "skip": 0})]
+    entries = [e for e, _ in entries_from(app.runtime.inbox.folder, {"seq": 0, "at": 0, "skip": 0})]
     assert [e.steps for e in entries] == [CHUNK_ROWS] * 4
-    assert app._target.marks.steps(entries, -1) == BIG
+    assert app.runtime.target.marks.steps(entries, -1) == BIG
 
 
 def test_marks_count_nodes_and_tasks_alike(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_stopped_feed_says_what_it_did_not_feed(held: tuple[App, Gate]) -> Non
     app.flush()
     assert len(app.output("Sums")) == CHUNK_ROWS
     assert app.state == "running"
-    files = {f.name[-6:] for f in app._inbox.folder.glob("feed-*")}
+    files = {f.name[-6:] for f in app.runtime.inbox.folder.glob("feed-*")}
     assert files <= {"-00000"}, "files of what was not fed are gone"
 
 
@@ -219,7 +219,7 @@ def test_a_feed_that_fails_says_why(run: Run, tmp_path: Path, monkeypatch: pytes
     app = run(SUMS)
     with pytest.raises(SparkStreamError, match=r"file not found: .*none\.csv"):
         app.feed("S", tmp_path / "none.csv", background=True)
-    monkeypatch.setattr("sparkstream_nb.app.running.running.check_source", lambda source, shape: None)  # it goes later
+    monkeypatch.setattr("sparkstream_nb.app.running.inputs.check_source", lambda source, shape: None)  # it goes later
     feed = app.feed("S", tmp_path / "gone.csv", background=True)
     with pytest.raises(SparkStreamError, match=r"gone\.csv"):
         feed.wait(SECONDS)
@@ -381,14 +381,14 @@ def test_times_that_look_like_seconds_are_told_once(run: Run) -> None:
 def test_a_pause_says_what_is_still_under_way(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     app = run(SUMS)
     may_commit, entered = threading.Event(), threading.Event()
-    commit = app._stream.job.commit.commit
+    commit = app.runtime.stream.job.commit.commit
 
     def held(*arguments: Any) -> None:
         entered.set()
         assert may_commit.wait(SECONDS)
         commit(*arguments)
 
-    monkeypatch.setattr(app._stream.job.commit, "commit", held)
+    monkeypatch.setattr(app.runtime.stream.job.commit, "commit", held)
     feed = app.feed("S", numbers(BIG), time="at", background=True)
     assert entered.wait(SECONDS)
     feed.pause()

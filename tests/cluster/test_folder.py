@@ -49,7 +49,7 @@ def test_a_folder_is_kept_or_emptied(tmp_path: Path) -> None:
     assert said is None
     (first.folder(tmp_path) / "inbox").mkdir(parents=True)
     again, said = open_folder(deployment, plan)
-    assert (again, said) == (first, "The state was kept: the app means what it meant before.")
+    assert (again, said) == (first, "The state was kept: the change does not affect it.")
     assert again.folder(tmp_path).exists()
     other, said = open_folder(replace(deployment, shard_ids=("b",)), plan)
     assert other.run != first.run
@@ -87,12 +87,12 @@ def test_a_changed_app_goes_on_where_any_state_does(tmp_path: Path) -> None:
     assert (renamed.run, renamed.change, said) == (
         first.run,
         0,
-        "The state was kept: the app means what it meant before.",
+        "The state was kept: the change does not affect it.",
     )
     assert "query renamed" in renamed.units
     life, said = opened(deployment, APP + other.replace("length(2)", "length(4)"))
     assert (life.run, life.change) == (first.run, 1)
-    assert said.startswith("The app was changed, and goes on where it was. Kept: query q. New: query o. ")
+    assert said.startswith("The app was changed, and continues where it was. Kept: query q. New: query o. ")
     again, _ = opened(deployment, APP + other.replace("length(2)", "length(4)"))
     assert again.change == 1
     life, said = opened(deployment, APP.replace("as total", "as sums") + other.replace("length(2)", "length(4)"))
@@ -115,10 +115,10 @@ def test_what_a_deployment_would_change_is_told_before(tmp_path: Path) -> None:
     changed = APP.replace("length(3)", "length(4)") + other
     added = "@info(name = 'r') from S#window.length(2) select max(a) as most insert into Out3;"
     begins_anew = "app starts from scratch, and all of its state is dropped: "
-    goes_on = "app goes on where it is, with what is unchanged.\n  Kept: query o.\n  "
+    goes_on = "app continues where it is, with the unchanged parts.\n  Kept: query o.\n  "
     without_q = "define stream S (a int);" + other + added
     for text, how, said in (
-        (APP + other + "-- as it is", {}, "app goes on with all of its state: it means what it meant before."),
+        (APP + other + "-- as it is", {}, "app continues with all of its state: the change does not affect it."),
         (changed, {}, goes_on + "Started from scratch, as they changed: query q."),
         (without_q, {}, goes_on + "New: query r.\n  Dropped: query q."),
         (changed, {"fresh": True}, begins_anew + "fresh was asked for."),
@@ -143,7 +143,7 @@ def test_what_was_dropped_can_be_put_back(tmp_path: Path) -> None:
     for dropped in (tmp_path / "trash" / second.run).iterdir():
         dropped.replace(tmp_path / dropped.name)
     again, said = opened(deployment, APP)
-    assert (again, said) == (first, "The state was kept: the app means what it meant before.")
+    assert (again, said) == (first, "The state was kept: the change does not affect it.")
     assert (again.folder(tmp_path) / "inbox").is_dir()
 
 
@@ -271,7 +271,7 @@ def test_what_was_dropped_in_part_is_kept(tmp_path: Path, monkeypatch: pytest.Mo
         open_folder(deployment, plan)
     for _ in range(2):
         again, said = open_folder(replace(deployment, fresh=True), plan)
-        assert str(said).endswith(f"What a deployment that was ended had dropped is in {part}.")
+        assert str(said).endswith(f"State that an interrupted deployment had dropped is in {part}.")
         assert files(part) == {f"life-{life.run}/events", "store.duckdb"}
         assert {p.name for p in (tmp_path / "trash").iterdir()} == {part.name, again.run}
 

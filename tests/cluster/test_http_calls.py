@@ -106,7 +106,7 @@ def test_a_response_that_is_not_on_the_disk_is_asked_for_again(
     run: Callable[..., App], service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = run(call_app(service.url), allow=[f"http={service.url}"])
-    put, failures = app._inbox.put, [2]
+    put, failures = app.runtime.inbox.put, [2]
 
     def failing(entries: Any) -> Ticket:
         if failures[0] and any(e.source for e in entries):
@@ -114,7 +114,7 @@ def test_a_response_that_is_not_on_the_disk_is_asked_for_again(
             raise SparkStreamError("the inbox cannot be written to: No space left on device")
         return put(entries)
 
-    monkeypatch.setattr(app._inbox, "put", failing)
+    monkeypatch.setattr(app.runtime.inbox, "put", failing)
     app.send("S", ["a", 200])
     app.flush()
     assert app.drain(60) == 0
@@ -122,7 +122,7 @@ def test_a_response_that_is_not_on_the_disk_is_asked_for_again(
     assert rows(app, "O") == 1
     assert failures == [0]
     assert len({key for _, key in service.calls}) == 1
-    assert isinstance(app._inbox, Inbox)
+    assert isinstance(app.runtime.inbox, Inbox)
 
 
 def test_calls_wait_for_a_start(run: Callable[..., App], service: Service) -> None:

@@ -114,7 +114,7 @@ def test_a_micro_batch_that_was_committed_and_not_noted_is_repeated_once(
     monkeypatch.setattr(InlineCheckpoint, "finish", once)
     app.send("S", ["a", 90], at=1000)
     app.send("S", ["a", 10], at=2000)
-    until(app, lambda: failing == [0] and app._stream.checkpoint.done()[1] == 1)
+    until(app, lambda: failing == [0] and app.runtime.stream.checkpoint.done()[1] == 1)
     assert app.output("Sums").frame["total"].tolist() == [90, 100]
     assert app.output("Falls").frame[["high", "low"]].values.tolist() == [[90, 10]]
     assert app.aggregation("A", "min")[0]["total"].tolist() == [100]
@@ -155,7 +155,7 @@ def test_it_stops_between_two_pieces_of_a_micro_batch(
         return step(self, batch)
 
     monkeypatch.setattr(nodes.NodeEngine, "step", slow)
-    app._inbox.append([app._tick(1000 + i) for i in range(100)])  # one micro-batch of a hundred pieces
+    app.runtime.inbox.append([app.runtime.tick_entry(1000 + i) for i in range(100)])  # one micro-batch of 100 pieces
     app.send("S", ["a", 1], at=2000)
     assert taken.wait(30)
     began = time.monotonic()
@@ -164,7 +164,7 @@ def test_it_stops_between_two_pieces_of_a_micro_batch(
     monkeypatch.setattr(nodes.NodeEngine, "step", step)
     app.flush()
     assert app.output("Sums").frame["total"].tolist() == [1]
-    assert app._progress.batch <= 1
+    assert app.runtime.progress.batch <= 1
 
 
 POISONED = """
@@ -212,7 +212,7 @@ def test_what_a_process_keeps_of_an_app_goes_with_it(run: Run) -> None:
     app = run(APP, nodes=3)
     app.send("S", ["a", 1])
     app.flush()
-    life = app._life.run
+    life = app.runtime.life.run
     assert any(kept == life for kept, _ in nodes._engines)
     app.stop()
     app.close()
@@ -266,7 +266,7 @@ def _seen(app: App, frame: pd.DataFrame, cut: int) -> dict[str, Any]:
         app.start()
     merged, by_shard = app.aggregation("A", "sec")
     errors = app.errors.frame.astype({"values": str}).drop(columns="id", errors="ignore")
-    entries = [e for e, _ in entries_from(app._inbox.folder)]
+    entries = [e for e, _ in entries_from(app.runtime.inbox.folder)]
     return {
         **{s: app.output(s).frame for s in ("Big", "Sums", "Falls")},
         "merged": merged,
@@ -274,6 +274,6 @@ def _seen(app: App, frame: pd.DataFrame, cut: int) -> dict[str, Any]:
         "errors": errors.sort_values(list(errors.columns), ignore_index=True),
         "table": sorted(row for row in app.query("from T select k, total").rows if row[0] != "query"),
         "journal": (sum(e.steps for e in entries), entries[-1].clock),
-        "ledger": app.store.last_committed(app.name, app._life.run) == app._progress.batch,
-        "counts": (app.stats().events, {s: n for s, n in app._progress.rows.items() if n} != {}),
+        "ledger": app.store.last_committed(app.name, app.runtime.life.run) == app.runtime.progress.batch,
+        "counts": (app.stats().events, {s: n for s, n in app.runtime.progress.rows.items() if n} != {}),
     }

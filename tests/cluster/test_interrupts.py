@@ -211,8 +211,8 @@ def test_an_interrupted_flush_takes_back_nothing_that_was_sent(run: Run, monkeyp
         raise KeyboardInterrupt
 
     app.stop()
-    monkeypatch.setattr(app._stream, "start", lambda: None)  # no micro-batch begins with any of them
-    monkeypatch.setattr(app._stream, "wait", interrupted)
+    monkeypatch.setattr(app.runtime.stream, "start", lambda: None)  # no micro-batch begins with any of them
+    monkeypatch.setattr(app.runtime.stream, "wait", interrupted)
     for v in range(40):
         app.send("R", [v])
     with pytest.raises(KeyboardInterrupt) as stopped:
@@ -230,18 +230,18 @@ def test_an_interrupted_feed_says_what_of_it_was_taken_back(run: Run) -> None:
     app.send("R", [7])
     app.flush()
 
-    put = app._inbox.put
+    put = app.runtime.inbox.put
 
     def interrupted(entries: Any) -> Ticket:
         """The interrupt comes when the feed has come in and nothing has begun with it."""
         app.stop()
-        app._inbox.settle(put(entries))
+        app.runtime.inbox.settle(put(entries))
         raise KeyboardInterrupt
 
-    app._inbox.put = interrupted
+    app.runtime.inbox.put = interrupted
     with pytest.raises(KeyboardInterrupt) as stopped:
         app.feed("R", pd.DataFrame({"v": range(50)}))
-    app._inbox.put = put
+    app.runtime.inbox.put = put
     said = "Interrupted: events of feeds that were not begun with were taken back: 50 of R. Feed them again."
     assert stopped.value.__notes__ == [said]
     assert app.logs[-1] == said

@@ -57,7 +57,7 @@ def test_messages_come_once_whatever_stops(run: Callable[..., App], breaking: Br
     assert rows(app, "O") == 200
     found = app.stats().sources[0]
     assert (found.received, found.events, found.rejected, found.lag) == (200, 200, 0, 0)
-    (position,) = app._inbox.position.sources.values()
+    (position,) = app.runtime.inbox.position.sources.values()
     assert len(position.pop(PLACE)) > 8  # the cluster's id
     assert len(position.pop(f"@topic {topic}")) == 36
     assert position == {f"{topic}:{p}": n for p, n in enumerate(lengths(broker, topic, 3))}

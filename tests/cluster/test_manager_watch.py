@@ -84,7 +84,7 @@ def test_a_wrong_file_is_said_once(folder: Folder) -> None:
     file.write_text(APP.replace("Rooms", "A"))
     assert folder.look() == ["a.siddhi: app 'A' is deployed"]
     file.write_text("from")
-    assert folder.look()[0].endswith("\nApp 'A' goes on as it was.")
+    assert folder.look()[0].endswith("\nApp 'A' continues unchanged.")
     assert sorted(folder.apps.texts) == ["A", "Rooms"]
 
 

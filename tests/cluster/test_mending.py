@@ -189,7 +189,7 @@ def test_an_app_that_nobody_waits_for_goes_on(run: Run) -> None:
     app.send("S", ["a", 1], at=1)
     app.flush()
     kill_workers()
-    app._inbox.append([app._inbox.batch(_batch(), "round_robin")])
+    app.runtime.inbox.append([app.runtime.inbox.batch(_batch(), "round_robin")])
     end = time.monotonic() + 60
     while app.stats().waiting and time.monotonic() < end:
         time.sleep(0.1)
@@ -215,7 +215,7 @@ def test_a_log_that_spark_wrote_half_does_not_keep_an_app_from_starting(run: Cal
     """Spark refuses to plan its first micro-batch where its log of offsets has any file."""
     app = run("define stream S (v int); from S select v insert into O;")
     app.stop()
-    app._stream.wait_for_end()
+    app.runtime.stream.wait_for_end()
     (checkpoint,) = app.home.glob("life-*/checkpoint")
     for folder in checkpoint.iterdir():  # a slow machine may have carried out an empty micro-batch by then
         if folder.is_dir():

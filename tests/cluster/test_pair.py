@@ -84,7 +84,7 @@ def test_what_a_person_does_to_nodes(run: Callable[..., App]) -> None:
     card = text(app).splitlines()
     assert card[0] == "Tested: running · 2 nodes, ha: node-1, node-2"
     assert not any(line.startswith("  !") for line in card)
-    with pytest.raises(Misuse, match="no event came in yet"):
+    with pytest.raises(Misuse, match="no event was received yet"):
         app.cluster.kill("node-1")
     app.feed("S", EVENTS[:50], time="at")
     app.cluster.kill("node-1")

@@ -1,4 +1,4 @@
-"""What was not taken can be looked at, edited, and sent once more."""
+"""What was not taken can be looked at, edited, and sent again."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_one_that_cannot_be_sent_does_not_hold_up_the_others(app: App) -> None:
     edited.at[right, "values"] = ["c", 25]
     found = app.replay(edited)
     assert repr(found).splitlines()[0] == (
-        f"1 of the errors of {app.name} sent once more, 1 cannot be and stays on the list:"
+        f"1 of the errors of {app.name} sent again, 1 cannot be and stays on the list:"
     )
     assert f"error {wrong}: " in repr(found)
     app.flush()

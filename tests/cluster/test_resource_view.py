@@ -101,8 +101,8 @@ def test_what_waits_and_what_can_be_done() -> None:
     early = state(Kill(150_000, "manager-1"), until=100)
     assert [str(f) for f in early.ahead] == ["kill manager-1"]
     nothing = ResourceAdapter(Distributed(SPLIT, ResourceScenario(CLUSTER, apps_of(SPLIT), 1))).state({})
-    assert {a.refused for n in nothing.nodes for a in n.actions} == {"no event came in yet"}
-    assert "no event came in yet" in cluster_text(ClusterSnapshot("A", "distributed", nothing), 5)
+    assert {a.refused for n in nothing.nodes for a in n.actions} == {"no event was received yet"}
+    assert "no event was received yet" in cluster_text(ClusterSnapshot("A", "distributed", nothing), 5)
 
 
 def test_a_resource_node_without_a_part_is_idle() -> None:

@@ -213,7 +213,7 @@ def test_an_app_that_is_behind_is_not_given_more(
 @pytest.mark.contract
 def test_a_full_disk_loses_nothing(run: Callable[..., App], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = run(file_app(folder), allow=[f"file={folder}"])
-    put, failures = app._inbox.put, [2]
+    put, failures = app.runtime.inbox.put, [2]
 
     def failing(entries: object) -> Ticket:
         if failures[0]:
@@ -221,7 +221,7 @@ def test_a_full_disk_loses_nothing(run: Callable[..., App], folder: Path, monkey
             raise SparkStreamError("the inbox cannot be written to: No space left on device")
         return put(entries)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(app._inbox, "put", failing)
+    monkeypatch.setattr(app.runtime.inbox, "put", failing)
     (folder / "a.csv").write_text("a,1\nb,2\n")
     until(app, lambda: rows(app, "O") == 2)
     assert failures == [0]

@@ -31,21 +31,21 @@ class Machine:
         """So much time passes, and the app notices."""
         self.time += ms
         self.monotonic += ms
-        assert isinstance(app._ticker, WallTicker)
-        app._ticker.wake()
+        assert isinstance(app.runtime.ticker, WallTicker)
+        app.runtime.ticker.wake()
 
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     """The machine's clock of apps that are deployed."""
     found = Machine()
-    monkeypatch.setattr("sparkstream_nb.app.running.running.WallClock", found.clock)
+    monkeypatch.setattr("sparkstream_nb.app.running.runtime.WallClock", found.clock)
     return found
 
 
 def until(app: App, stream: str, n: int) -> pd.DataFrame:
     """The first `n` events that `stream` puts out, when they are committed."""
-    progress = app._progress
+    progress = app.runtime.progress
     with progress.changed:
         assert progress.changed.wait_for(lambda: progress.rows.get(stream, 0) >= n, SECONDS), stream
     frame: pd.DataFrame = app.output(stream).frame

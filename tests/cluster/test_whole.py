@@ -106,7 +106,7 @@ def test_what_is_missing_is_named_and_a_copy_goes_on(what: str, run: Callable[..
     (life,) = home.glob("life-*")
     for i in range(3):
         app.stop()
-        app._stream.wait_for_end()
+        app.runtime.stream.wait_for_end()
         shutil.rmtree(home / OLDER, ignore_errors=True)
         shutil.copytree(life / "checkpoint", home / OLDER)
         app.send("S", ["a", i], at=1000 * i)

@@ -547,7 +547,7 @@ WRONG: list[Wrong] = [
     (
         "deploy alerts",
         lambda app, folder: deploy(APP, alerts="x"),
-        "alerts='x' is none of 'on', 'off' and 'leader'. Known: leader, off, on",
+        "alerts='x' is not 'on', 'off' or 'leader'. Known: leader, off, on",
     ),
     ("deploy ahead", lambda app, folder: deploy(APP, max_ahead="x"), "max_ahead is a whole number, not 'x'"),
     ("deploy ahead neg", lambda app, folder: deploy(APP, max_ahead=-1), "max_ahead is at least 0, not -1"),

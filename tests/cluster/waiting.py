@@ -9,7 +9,7 @@ from sparkstream_nb.app import App
 
 def until(app: App, found: Callable[[], bool], seconds: float = 60.0) -> None:
     """Waits until `found()`, which is asked after each commit and each quarter of a second."""
-    changed = app._progress.changed
+    changed = app.runtime.progress.changed
     with changed:
         waited = 0.0
         while not found():

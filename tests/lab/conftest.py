@@ -21,6 +21,7 @@ from sparkstream_nb.app.deploying import _apps
 from sparkstream_nb.app.results.answers import DiskStats, NodeStats, PartStats
 from sparkstream_nb.app.results.listeners import CommitListeners
 from sparkstream_nb.app.running.feeding import FeedRequest, Feeds, FeedTarget
+from sparkstream_nb.app.running.runtime import AppRuntime
 from sparkstream_nb.lab import connect
 from sparkstream_nb.outputs.commit import Progress
 from sparkstream_nb.plan import compile_app
@@ -64,31 +65,80 @@ def unbegun_feed(app: str = "Trades", stream: str = "TradeStream") -> Feed:
     return made
 
 
-class StandIn(App):
-    """A running app without nodes: its answers are those of the four trades; notes what it was asked."""
+class StandInRuntime(AppRuntime):
+    """The runtime of an app without files and nodes."""
 
-    def __init__(self, name: str = "Trades") -> None:
+    def __init__(self, name: str) -> None:
         self.deployment = Deployment(
             name=name, mode="active-active", routing="round_robin", shard_ids=("node-1", "node-2"),
             home=Path(tempfile.mkdtemp(prefix="sparkstream-stand-in-")),
         )
         self.plan = compile_app(TRADES, properties={"shardId": "node-1"})
-        self._parts = Parts(self.plan, None)
+        self.parts = Parts(self.plan, None)
         self.schemas = {s: d.source.schema for s, d in self.plan.streams.items()}
         self.redeployed, self.warnings = None, []
-        self.calls: list[tuple[Any, ...]] = []
-        self.remembered: tuple[str | None, int] | None = None
-        self._progress = Progress()
-        self._listeners = CommitListeners(name, self._progress)
-        self.wait_forever = False
+        self.progress = Progress()
+        self.listeners = CommitListeners(name, self.progress)
         self.running, self._closed = True, False
-        self.refused = pd.DataFrame({"stream": [], "timestamp": [], "values": [], "reason": []})
-
-    runner_note: ClassVar[str | None] = None
+        self.calls: list[tuple[Any, ...]] = []
 
     @property
     def state(self) -> str:
         return "running" if self.running else "stopped"
+
+    @cached_property
+    def store(self) -> DuckDBStore:  # type: ignore[override]
+        """A store in memory with two trades on each node, half an hour apart."""
+        store = DuckDBStore(":memory:")
+        store.prepare(self.plan.aggregations.values())
+        self.commit(store, "node-1", [["wso2", 100.0, 10, HOUR], ["wso2", 100.0, 20, HOUR + 1000]])
+        self.commit(store, "node-2", [["wso2", 100.0, 10, HOUR + 1_802_000], ["wso2", 100.0, 30, HOUR + 1_803_000]])
+        return store
+
+    def commit(self, store: DuckDBStore, shard: str, rows: list[list[Any]]) -> None:
+        """Commits trades of one node, and tells who watches."""
+        progress = self.progress
+        assert store.commit(
+            "Trades", "run", progress.batch + 1, {("TradeAggregation", shard): partials_of(self.plan, rows)}
+        )
+        with progress.changed:
+            progress.batch += 1
+            progress.changed.notify_all()
+
+    def stop(self) -> None:
+        self.running = False
+
+    def interrupt(self) -> dict[str, int]:
+        self.calls.append(("interrupt",))
+        return {}
+
+    def close(self) -> None:
+        self.listeners.clear()
+
+    def settle_briefly(self) -> None:
+        self.calls.append(("settle",))
+
+    def flush(self) -> None:
+        self.calls.append(("flush",))
+
+    @property
+    def feeds(self) -> Feeds:
+        return Feeds({})
+
+
+class StandIn(App):
+    """A running app without nodes: its answers are those of the four trades; notes what it was asked."""
+
+    runtime: StandInRuntime
+
+    def __init__(self, name: str = "Trades") -> None:
+        super().__init__(StandInRuntime(name))
+        self.calls = self.runtime.calls
+        self.remembered: tuple[str | None, int] | None = None
+        self.wait_forever = False
+        self.refused = pd.DataFrame({"stream": [], "timestamp": [], "values": [], "reason": []})
+
+    runner_note: ClassVar[str | None] = None
 
     def remember(self, *, variable: str | None, lines_before: int) -> None:
         self.remembered = variable, lines_before
@@ -116,36 +166,8 @@ class StandIn(App):
         columns = [("symbol", "string"), ("total", "long"), ("avgPrice", "double")]
         return Result(columns, [["<i>wso2</i>", 70, 100.0]] * 40, limit=limit)
 
-    @cached_property
-    def store(self) -> DuckDBStore:  # type: ignore[override]
-        """A store in memory with two trades on each node, half an hour apart."""
-        store = DuckDBStore(":memory:")
-        store.prepare(self.plan.aggregations.values())
-        self.commit(store, "node-1", [["wso2", 100.0, 10, HOUR], ["wso2", 100.0, 20, HOUR + 1000]])
-        self.commit(store, "node-2", [["wso2", 100.0, 10, HOUR + 1_802_000], ["wso2", 100.0, 30, HOUR + 1_803_000]])
-        return store
-
-    def commit(self, store: DuckDBStore, shard: str, rows: list[list[Any]]) -> None:
-        """Commits trades of one node, and tells who watches."""
-        progress = self._progress
-        assert store.commit(
-            "Trades", "run", progress.batch + 1, {("TradeAggregation", shard): partials_of(self.plan, rows)}
-        )
-        with progress.changed:
-            progress.batch += 1
-            progress.changed.notify_all()
-
-    def close(self) -> None:
-        self._listeners.clear()
-
-    def _settle_briefly(self) -> None:
-        self.calls.append(("settle",))
-
-    def flush(self) -> None:
-        self.calls.append(("flush",))
-
     def output(self, stream: str, *, last: int | None = None, limit: int | None = None) -> Events:
-        self._schema(stream)
+        self.runtime.schema_of(stream)
         frame = pd.DataFrame(
             {"node": [1, 2], "timestamp": [HOUR, HOUR + 1500], "symbol": ["a", None], "price": [1.5, 2.0]}
         )
@@ -161,16 +183,6 @@ class StandIn(App):
         parts = (rise, PartStats("aggregation", "TradeAggregation", None, None, 0))
         disk = DiskStats(3_100_000, 12_000_000, 512, 262_144, Retention(), {})
         return Stats("Trades", self.state, HOUR, 12_345, 1, 2, {"Rises": 1_200}, 0, nodes, parts, disk)
-
-    @property
-    def feeds(self) -> Feeds:
-        return Feeds({})
-
-    def stop(self) -> None:
-        self.running = False
-
-    def interrupt(self) -> None:
-        self.calls.append(("interrupt",))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

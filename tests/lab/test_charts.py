@@ -292,13 +292,13 @@ def test_an_empty_view_says_what_to_type(app: StandIn) -> None:
     ]
     assert "Nothing here yet" in view.html()
     assert "<img" not in view.html()
-    app.commit(app.store, "node-1", [["wso2", 1.0, 5, HOUR], ["wso2", 1.0, 6, HOUR + 5 * 86_400_000]])
+    app.runtime.commit(app.runtime.store, "node-1", [["wso2", 1.0, 5, HOUR], ["wso2", 1.0, 6, HOUR + 5 * 86_400_000]])
     view.refresh()
     assert (view.choice.per, view.series().merged.tolist()) == ("day", [5, 6])
 
 
 def test_choices(app: StandIn) -> None:
-    app.commit(app.store, "node-1", [["other", 400.0, 1, HOUR + 1000]])
+    app.runtime.commit(app.runtime.store, "node-1", [["other", 400.0, 1, HOUR + 1000]])
     view = app.view("TradeAggregation", per="hour", measure="avgPrice")
     # Over all groups the average is that of the five trades, and not of the groups' averages.
     (menu,) = view._state()["keys"]
@@ -377,7 +377,7 @@ def test_what_wso2_would_not_show_yet_is_hatched(app: StandIn) -> None:
     (hatched,) = elements(view.series(), "unseen")
     assert float(hatched.attrib["height"]) > 100
     assert "as WSO2: 20" in view._state()["picture"]
-    assert "hatched: what WSO2's servers would not show yet" in view.series().note
+    assert "hatched: values that WSO2's servers do not show yet" in view.series().note
     view._handle_message({"do": "choose", "per": "sec"})
     assert np.isnan(view.series().as_wso2).tolist() == [False, True, False, True]
 
@@ -425,27 +425,27 @@ def test_moving_through_time(app: StandIn, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_it_follows_while_a_page_shows_it(app: StandIn) -> None:
     view = app.view(per="hour")
-    assert len(app._listeners) == 0
+    assert len(app.runtime.listeners) == 0
     view._handle_message({"do": "here", "width": 700})
     view._handle_message({"do": "here", "width": 800})
-    assert len(app._listeners) == 1
+    assert len(app.runtime.listeners) == 1
     assert 'width="800"' in view._state()["picture"]
-    app.commit(app.store, "node-1", [["wso2", 100.0, 5, HOUR]])
+    app.runtime.commit(app.runtime.store, "node-1", [["wso2", 100.0, 5, HOUR]])
     wait_until(lambda: view.series().merged.tolist() == [75])
     view._handle_message({"do": "gone"})
-    assert len(app._listeners) == 0
+    assert len(app.runtime.listeners) == 0
 
 
 def test_a_view_of_an_app_that_does_not_go_on_keeps_its_picture_and_says_so(app: StandIn) -> None:
     view = app.view(per="hour")
     view._handle_message({"do": "here", "width": 700})
     assert view._state()["standing"] == ""
-    app.running = False
+    app.runtime.running = False
     view._handle_message({"do": "choose", "per": "sec"})
-    standing = "Trades is stopped: this is what it held then. An event or a query starts it again."
+    standing = "Trades is stopped: these are its last values. An event or a query starts it again."
     assert (view._state()["standing"], view._state()["per"], view._state()["failed"]) == (standing, "sec", "")
     picture = view._state()["picture"]
-    app._closed = True
+    app.runtime._closed = True
     app.store.close()
     for message in ({"do": "here", "width": 700}, {"do": "choose", "per": "hour"}, {"do": "refresh"}, {"do": "all"}):
         view._handle_message(message)
@@ -460,7 +460,7 @@ def test_a_view_of_a_store_that_was_lost_says_so(app: StandIn) -> None:
     app.store.close()
     view._handle_message({"do": "choose", "per": "sec"})
     assert view._state()["failed"] == "The store :memory: is closed. Run the cell again."
-    assert len(app._listeners) == 0
+    assert len(app.runtime.listeners) == 0
 
 
 def wait_until(done: Callable[[], bool]) -> None:

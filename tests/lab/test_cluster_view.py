@@ -53,11 +53,11 @@ def test_a_failover_as_text() -> None:
 def test_before_anything_came_in() -> None:
     members = Members(BARE)
     shown = members.cluster.snapshot()
-    assert "no event came in yet" in cluster_text(shown, 20)
-    assert {a.refused for n in shown.state.nodes for a in n.actions} == {"no event came in yet"}
+    assert "no event was received yet" in cluster_text(shown, 20)
+    assert {a.refused for n in shown.state.nodes for a in n.actions} == {"no event was received yet"}
     assert timeline_svg(shown) == ""
     assert "<img" in cluster_html(shown, 20)
-    with pytest.raises(Misuse, match="no event came in yet"):
+    with pytest.raises(Misuse, match="no event was received yet"):
         members.cluster.act(Action("kill", A))
 
 

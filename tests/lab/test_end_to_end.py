@@ -70,7 +70,7 @@ from S select slow(a) as a insert into O;
 @pytest.mark.usefixtures("interruptible")
 def test_the_stop_button_frees_the_kernel_within_two_seconds(shell: Any, line: Any, master: str) -> None:
     shell.run_cell_magic("siddhi", f"LabLong --fresh --allow-scripts --master {master}", SLOW)
-    stream = api.apps()["LabLong"]._stream
+    stream = api.apps()["LabLong"].runtime.stream
     shell.user_ns["long_feed"] = pd.DataFrame({"a": range(6_000)})
     pressed: list[float] = []
 

@@ -316,11 +316,11 @@ def test_tail(shell: Any, app: StandIn, monkeypatch: pytest.MonkeyPatch) -> None
 def test_errors_are_sent_once_more(
     shell: Any, app: StandIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: str, ids: Any
 ) -> None:
-    replay = Mock(return_value="2 of the errors of Trades sent once more")
+    replay = Mock(return_value="2 of the errors of Trades sent again")
     monkeypatch.setattr(app, "replay", replay, raising=False)
     assert line(shell, f"errors Trades --replay {words}") is None
     assert replay.call_args == call(ids, decimal=None, missing=None)
-    assert capsys.readouterr().out == "2 of the errors of Trades sent once more\n"
+    assert capsys.readouterr().out == "2 of the errors of Trades sent again\n"
 
 
 def test_the_other_commands(shell: Any, app: StandIn, capsys: pytest.CaptureFixture[str]) -> None:

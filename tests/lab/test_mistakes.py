@@ -144,7 +144,7 @@ OF_AN_APP = [
     ("%siddhi query Trades", "the query is missing: write %siddhi query Trades"),
     (
         "%siddhi query Trades.TradeAggregation",
-        'the query names what it reads: write %siddhi query Trades "from TradeAggregation select *"',
+        'the query needs a source: write %siddhi query Trades "from TradeAggregation select *"',
     ),
     (
         '%siddhi query Trades "SELECT * FROM TradeAggregation"',

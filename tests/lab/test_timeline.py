@@ -72,7 +72,7 @@ def test_a_stretch_of_time_and_outputs_that_share_a_mark(divergence: Divergence)
 
 def test_pictures_are_valid_and_escaped(divergence: Divergence) -> None:
     drawn = ElementTree.fromstring(svg(whole(divergence, "O"), live=True))
-    assert "q: 6 outputs of one node, and what becomes of them on 2 nodes" in drawn.attrib["aria-label"]
+    assert "q: 6 outputs of one node, and their counterparts on 2 nodes" in drawn.attrib["aria-label"]
     marks = drawn.findall(f"{SVG}g")
     assert len(marks) == 12
     assert (drawn.attrib["role"], {m.attrib["role"] for m in marks}) == ("group", {"button"})

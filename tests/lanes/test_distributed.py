@@ -119,7 +119,7 @@ def test_a_timer_reaches_the_next_group_before_the_event_that_comes_later() -> N
 
 
 def test_a_dead_node_s_app_goes_on_elsewhere_and_finds_what_was_published_meanwhile() -> None:
-    """The node dies at 1:30. Its revision is of 1:00: what it subscribed to goes on where it was, so the state lacks 30
+    """The node dies at 1:30. Its revision is of 1:00: its subscriptions continue where they were, so the state lacks 30
     events; what came in till it is deployed again waits in the topic. Nothing is lost."""
     run = lane(ONE)
     run.step(feed([0]))

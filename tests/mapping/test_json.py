@@ -52,7 +52,7 @@ def f(value: float) -> float:
         (JSON, '{"testEvent":{"symbol":"WSO2","price":55.6,"volume":100}}', "no attribute 'testEvent'"),
         (JSON, '{"event":{"symbol":"WSO2","price":10.12,"discount":"3%","volume":100}}', "no attribute 'discount'"),
         (JSON, '{"event":{"symbol":"WSO2","price":1.5,"volume":9223372036854775808}}', "is not a long"),
-        (JSON, '{"symbol":"a","price":1.5,"volume":1,"volume":2}', "a name stands in it twice"),
+        (JSON, '{"symbol":"a","price":1.5,"volume":1,"volume":2}', "a name occurs in it twice"),
         (LOOSE, '{"symbol":"a","price":1.5,"volume":1,"volume":2}', [["a", 1.5, 2]]),
         (JSON, '{"symbol":"a","price":NaN,"volume":1}', "'NaN' is not JSON"),
         (JSON, '{"symbol":"a","price":1e400,"volume":1}', [["a", math.inf, 1]]),

@@ -81,7 +81,7 @@ def unsortable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 EVENTS = [(0, "a", 1), (10, "b", "poison"), (2_000, "c", 3), (2_010, "d", 2), (4_000, "e", 1), (6_000, "f", 1)]
-DROPPED = "what it held is dropped, as it cannot go on: TypeError: these cannot be sorted"
+DROPPED = "its state is dropped, as it cannot continue: TypeError: these cannot be sorted"
 
 
 def test_what_makes_a_timer_fail_is_dropped_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ app = deploy("define stream S (v int); from S#window.length(2) select sum(v) as 
 for i in range(3):
     app.send("S", [i])
     app.flush()
-session = app._session.spark
+session = app.runtime.session.spark
 jvm = session._jvm.java.lang.ProcessHandle.current()
 conf = session.sparkContext.getConf()
 print(conf.get("spark.authenticate"), conf.get("spark.python.unix.domain.socket.enabled"))

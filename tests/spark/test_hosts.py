@@ -263,11 +263,11 @@ def test_an_app_on_spark_keeps_its_engines_until_it_stops(spark: object, tmp_pat
     app = deploy(text, name="hosted", home=tmp_path / "home", nodes=4)
     folder = forks.folder()
     assert folder is not None
-    of_run = f"{hosts.prefix(app._stream.job.run)}*"
+    of_run = f"{hosts.prefix(app.runtime.stream.job.run)}*"
     for v in range(6):
         app.send("S", [[f"k{k}", v] for k in range(8)], at=1000 + v)
         app.flush()
-        assert not any(n.restored for n in app._progress.nodes.values())
+        assert not any(n.restored for n in app.runtime.progress.nodes.values())
     assert len(app.output("O")) == 48
     assert len(list(folder.glob(of_run))) == 2, "local[2] has two partitions"
     app.stop()

@@ -150,7 +150,7 @@ def test_messages_that_cannot_be_read_are_lines_of_the_log(world: Callable[..., 
     assert w.entrance.progress.errors == 0
     logs = w.entrance.progress.logs
     assert logs[0] == "source S-x-1 (x): not taken: v: 'x' is not an int: 'b,x'"
-    assert (len(logs), logs[-1]) == (12, "source S-x-1 (x): 2 more of what was read with it were not taken")
+    assert (len(logs), logs[-1]) == (12, "source S-x-1 (x): 2 more events that were read with it were not taken")
 
 
 def test_an_intake_that_was_full_goes_on_after_an_interrupt(

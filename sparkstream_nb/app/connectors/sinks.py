@@ -194,9 +194,9 @@ def check_sinks(plan: Plan, mode: str) -> None:
     for sink in outside_sinks(plan):
         if mode == DISTRIBUTED and sink.stream not in written:
             error = SiddhiBindError(
-                f"mode distributed has no sinks on streams that come in from outside, such as '{sink.stream}'",
+                f"mode distributed has no sinks on input streams, such as '{sink.stream}'",
                 sink.span,
-                hint=f"Let a query write what is to be published: from {sink.stream} select * insert into ...",
+                hint=f"Let a query write the events to publish: from {sink.stream} select * insert into ...",
             )
             raise error.with_source(plan.text) if plan.text else error
         if mode == DISTRIBUTED and sink.type in CALLS:

@@ -188,7 +188,7 @@ class _Stores:
             if found == written:
                 raise
             raise Misuse(
-                f"{what}: '{written}' stands for no address such as jdbc:postgresql://HOST:5432/DATABASE"
+                f"{what}: '{written}' does not name an address such as jdbc:postgresql://HOST:5432/DATABASE"
             ) from None
         try:
             self.grants.check_store(database, f"{what} opens")

@@ -50,7 +50,7 @@ def plan_change(home: Path, former: AppRun, plan: Plan, schemas: AppRun) -> tupl
     """
     if has_pending(home, former):
         raise Misuse(
-            f"{home} cannot go on with another app: some of what came in is not committed. Deploy the former app, let "
+            f"{home} cannot continue with another app: some of its input is not committed. Deploy the former app, let "
             "it finish (app.flush()), and deploy this one then; fresh=True (--fresh) starts from scratch"
         )
     reached = checkpoint_of(former.runner, former.folder(home), former.shared_folder).read_progress()
@@ -136,10 +136,10 @@ class Changes:
         if self.becomes == "begun":
             return f"{self.app} has no state yet: it begins."
         if self.becomes == "kept":
-            return f"{self.app} goes on with all of its state: it means what it meant before."
+            return f"{self.app} continues with all of its state: the change does not affect it."
         if self.units is None:
             return f"{self.app} starts from scratch, and all of its state is dropped: {self.reason}."
-        return "\n  ".join([f"{self.app} goes on where it is, with what is unchanged.", *_lines(self.units)])
+        return "\n  ".join([f"{self.app} continues where it is, with the unchanged parts.", *_lines(self.units)])
 
 
 def _lines(changes: UnitChanges) -> list[str]:
@@ -156,9 +156,9 @@ def _lines(changes: UnitChanges) -> list[str]:
 
 def describe_changes(changes: UnitChanges, trash: Path, left: int) -> str:
     """The fate of a changed app's state, in words."""
-    out = ["The app was changed, and goes on where it was.", *_lines(changes)]
+    out = ["The app was changed, and continues where it was.", *_lines(changes)]
     if changes.changed or changes.bound or changes.removed:
-        out.append(f"What was dropped is in {trash}.")
+        out.append(f"Dropped state is in {trash}.")
     if left:
         out.append(
             f"Outputs that sinks had not sent, of streams whose attributes changed ({left:,}), will not be sent."

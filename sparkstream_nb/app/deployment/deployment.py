@@ -97,7 +97,7 @@ def playback(plan: Plan) -> bool:
 def check_alerts(alerts: str) -> str:
     """Raises `Misuse` for anything but "on", "off" and "leader"."""
     if alerts not in ALERTS:
-        raise Misuse(nearest(f"alerts='{alerts}' is none of 'on', 'off' and 'leader'", alerts, ALERTS))
+        raise Misuse(nearest(f"alerts='{alerts}' is not 'on', 'off' or 'leader'", alerts, ALERTS))
     return alerts
 
 

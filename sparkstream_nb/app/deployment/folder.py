@@ -245,8 +245,8 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
                 return _continue_with_plan(d, same, wanted, plan)
         if d.attached:
             raise Misuse(
-                f"{d.name} cannot be attached: {reason}. Deploy it again as it is to be now; that says what becomes of "
-                "its state"
+                f"{d.name} cannot be attached: {reason}. Deploy it again with the text that it is to have; the "
+                "deployment says which state is kept"
             )
         left = sum(unsent(life) for life in home.glob("life-*"))
         meeting = None if former is None else former.shared_folder
@@ -255,7 +255,7 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
         said = f"The state was dropped: {reason}. It is in {_move_to_trash(home, run)}."
         unfinished = [str(p) for p in sorted((home / "trash").iterdir()) if p.name != run and _is_unfinished(p)]
         if unfinished:
-            said += f" What a deployment that was ended had dropped is in {', '.join(unfinished)}."
+            said += f" State that an interrupted deployment had dropped is in {', '.join(unfinished)}."
         if meeting is not None:
             said += f" The state of its nodes is at {meeting.address}, where nothing needs it any more."
         if left:
@@ -284,7 +284,7 @@ def _fate(deployment: Deployment, former: AppRun, wanted: AppRun, plan: Plan) ->
 
 def _kept(home: Path, former: AppRun, shard_ids: Sequence[str]) -> tuple[AppRun, str]:
     """The former life, with nodes added and removed if need be."""
-    said = "The state was kept: the app means what it meant before."
+    said = "The state was kept: the change does not affect it."
     before = [former.shards[i] for i in former.over]
     if list(shard_ids) == before:
         former.write(home)  # other parameters may have changed
@@ -301,7 +301,7 @@ def _nodes_changed(before: Sequence[str], now: Sequence[str]) -> str:
     if came:
         said += f" {'New nodes' if len(came) > 1 else 'A new node'}: {', '.join(came)}."
     if went:
-        said += f" No longer there: {', '.join(went)}; what was stored stays."
+        said += f" Removed from the app: {', '.join(went)}; their stored rows stay."
     return said
 
 
@@ -423,7 +423,7 @@ def _life_there(home: Path) -> AppRun:
     """`former_life`, which also raises `Misuse` if the run's folder is gone."""
     former = former_life(home)
     if not former.folder(home).is_dir():
-        raise not_whole(home, f"its {former.folder(home).name} is gone, and with it what came in")
+        raise not_whole(home, f"its {former.folder(home).name} is missing, and with it the input")
     return former
 
 
@@ -446,7 +446,7 @@ def former_life(home: Path) -> AppRun:
     except (OSError, ValueError, RecursionError, AttributeError, TypeError, KeyError):
         raise Misuse(
             f"{home / 'app.json'} cannot be read: it was cut off or changed. Put it back from a copy; fresh=True "
-            "(--fresh) starts from scratch and keeps what is there in its trash"
+            "(--fresh) starts from scratch and moves the former contents to its trash"
         ) from None
 
 

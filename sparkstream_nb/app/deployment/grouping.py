@@ -137,9 +137,10 @@ def nodes_of_groups(
 def check_groups(plan: Plan, mode: str, routing: str, alerts: str) -> None:
     """Raise `Misuse` for parameters that groups of nodes have no use for."""
     if mode == HA and routing != "round_robin":
-        raise Misuse(f"mode {HA} has no routing: one node takes all. Who is sent what is Pair(balancer=...)")
+        said = "one node takes all. Pair(balancer=...) says which pair an event goes to"
+        raise Misuse(f"mode {HA} has no routing: {said}")
     if mode == DISTRIBUTED and routing != "round_robin":
-        raise Misuse(f"mode {DISTRIBUTED} has no routing: partitions of the app say who gets what")
+        raise Misuse(f"mode {DISTRIBUTED} has no routing: the app's partitions decide which node takes an event")
     if alerts != "on":
         why = "runs what @dist says where it says" if mode == DISTRIBUTED else "has one active node in a group"
         raise Misuse(f"mode {mode} {why}: leave alerts out")

@@ -37,7 +37,7 @@ def check_whole(home: Path, found: Found) -> None:
     if found.handed:
         raise Misuse(
             f"{home} has micro-batches that a Spark Connect server handed over and that are not committed. Deploy the "
-            "app at that server once more, and then at this master"
+            "app at that server again, and then at this master"
         )
     lacking = _describe_lacking(found)
     if lacking is not None:
@@ -48,7 +48,7 @@ def not_whole(home: Path, lacking: str) -> Misuse:
     """The error for a folder that lacks something, with the ways out."""
     return Misuse(
         f"{home} is not whole: {lacking}. Put it back from a copy; "
-        "fresh=True (--fresh) starts from scratch and keeps what is there in its trash"
+        "fresh=True (--fresh) starts from scratch and moves the former contents to its trash"
     )
 
 

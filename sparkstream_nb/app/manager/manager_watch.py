@@ -124,7 +124,7 @@ class WatchedDirectory:
                 raise
             former = self._apps.get(name)
             goes_on = former is not None and former in {a.app.name for a in self._manager.all()}
-            self._say(name, f"{e}\nApp '{former}' goes on as it was." if goes_on else str(e))
+            self._say(name, f"{e}\nApp '{former}' continues unchanged." if goes_on else str(e))
 
     def _deploy(self, name: str, text: str) -> None:
         app = self._manager.check(text, Path(name).stem)

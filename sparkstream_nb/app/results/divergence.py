@@ -266,7 +266,7 @@ class Divergence(Displayed):
         own = "a node" if alert.node is None else self.shards[alert.node]
         match m.verdict:
             case "lost" if held > len(events):
-                reason = "the nodes share what it is computed from"
+                reason = "its input is divided over the nodes"
             case "lost" if len(nodes) > 1:
                 reason = f"split over {len(nodes)} nodes"
             case "lost":
@@ -280,7 +280,7 @@ class Divergence(Displayed):
             case "duplicated":
                 reason = "several nodes put it out"
             case _:
-                reason = f"{own} missed what prevents it"
+                reason = f"{own} missed the event that prevents it"
         return Cause(reason, events, held)
 
     def summary(self) -> str:

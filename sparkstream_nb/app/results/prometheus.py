@@ -40,12 +40,12 @@ METRICS: Mapping[str, AppMetric] = {
     m.name: m
     for m in (
         AppMetric("running", "gauge", "Whether the app runs (1) or is stopped or failed (0)."),
-        AppMetric("events_total", "counter", "Events that came in.", ("stream",)),
-        AppMetric("committed_events_total", "counter", "Events that came in and are committed."),
-        AppMetric("lag_events", "gauge", "Events that came in and are not committed yet."),
+        AppMetric("events_total", "counter", "Input events.", ("stream",)),
+        AppMetric("committed_events_total", "counter", "Input events that are committed."),
+        AppMetric("lag_events", "gauge", "Input events that are not committed yet."),
         AppMetric("lag_entries", "gauge", "Entries of the inbox that are not committed yet."),
         AppMetric(
-            "outputs_total", "counter", "Events that derived streams put out, since the deployment.", ("stream",)
+            "outputs_total", "counter", "Output events of derived streams since the deployment.", ("stream",)
         ),
         AppMetric("dropped_outputs_total", "counter", "Outputs that are not kept any more.", ("stream",)),
         AppMetric(
@@ -54,14 +54,14 @@ METRICS: Mapping[str, AppMetric] = {
         AppMetric("dropped_errors_total", "counter", "Errors that are not kept any more."),
         AppMetric("micro_batch_seconds", "summary", "Time of micro-batches, since the deployment.", ("quantile",)),
         AppMetric("clock_seconds", "gauge", "The app's clock: event time, since 1970."),
-        AppMetric("disk_bytes", "gauge", "What the app's folder holds.", ("part",)),
+        AppMetric("disk_bytes", "gauge", "Size of the app's folder.", ("part",)),
         AppMetric("node_events_total", "counter", "Events that a node took, since the deployment.", ("node",)),
         AppMetric("node_micro_batch_seconds", "gauge", "Time of a node's last micro-batch.", ("node",)),
         AppMetric("node_state_bytes", "gauge", "Size of a node's state as Spark keeps it.", ("node",)),
         AppMetric(
             "state_bytes",
             "gauge",
-            "What a query, table, window or aggregation holds in memory on a node.",
+            "Rows that a query, table, window or aggregation holds in memory on a node.",
             ("node", "query", "kind"),
         ),
         AppMetric(
@@ -78,7 +78,7 @@ METRICS: Mapping[str, AppMetric] = {
         AppMetric(
             "source_lag",
             "gauge",
-            "What is there and not read: messages of a partition, bytes of a file.",
+            "Input that is not read yet: messages of a partition, bytes of a file.",
             (*_SOURCE, "part"),
         ),
         AppMetric("source_away", "gauge", "1 while a source cannot be read, else 0.", _SOURCE),

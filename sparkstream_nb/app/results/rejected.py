@@ -76,7 +76,7 @@ class Replayed:
     now: int = 0
 
     def __repr__(self) -> str:
-        lines = [f"{self.sent:,} of the errors of {self.app} sent once more"]
+        lines = [f"{self.sent:,} of the errors of {self.app} sent again"]
         if self.left:
             lines[0] += f", {len(self.left):,} cannot be and {'stays' if len(self.left) == 1 else 'stay'} on the list:"
             lines += [f"  error {id}: {why}" for id, why in [*self.left.items()][:_SHOWN]]

@@ -154,10 +154,10 @@ def _of_times(target: FeedTarget, shape: feeds.Shape, typed: feeds.FeedOnDisk, h
     note = f"{what} earlier than the app's clock, which is at {utc(reached)}."
     if concerned.aggregations:
         return [
-            f"{note} {_list_names(concerned.aggregations)} counts them as of then; an aggregation with `aggregate by` "
-            "counts them where they belong."
+            f"{note} {_list_names(concerned.aggregations)} counts them at the clock's time; an aggregation with "
+            "`aggregate by` counts them where they belong."
         ]
-    return [f"{note} {_list_names(concerned.queries)} takes them after what came before."]
+    return [f"{note} {_list_names(concerned.queries)} takes them after the events received before."]
 
 
 def _list_names(names: Sequence[str]) -> str:

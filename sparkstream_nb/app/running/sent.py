@@ -47,5 +47,5 @@ def row_of(stream: str, schema: Schema, values: Any) -> list[Any]:
     if len(values) != len(schema):
         many = f"{len(schema)} value{'' if len(schema) == 1 else 's'}"
         said = f"{stream} takes {many} {schema}, not {len(values)}"
-        raise SparkStreamError(f"{said}: null stands for one that is missing.")
+        raise SparkStreamError(f"{said}: write null for a missing value.")
     return [*values]

@@ -170,7 +170,7 @@ class WallTicker:
             try:
                 inlet.append(tick.clocks(now))
             except SparkStreamError as error:
-                self._progress.say(f"The clock stands still: {error}")
+                self._progress.say(f"The clock does not advance: {error}")
                 return False
             self._begun = True
             return True

@@ -24,7 +24,7 @@ LASTING = 30_000
 
 @dataclass(frozen=True)
 class FaultStatus:
-    """The outcome of a fault: its clock (ms) after the first step and now, None if no event came in yet, and the
+    """The outcome of a fault: its clock (ms) after the first step and now, None if no event was received yet, and the
     faults that were added to those that were planned."""
 
     first: int | None
@@ -119,7 +119,7 @@ class Cluster(Displayed):
             return milliseconds(at, "at")
         clock = self._journal.told().clock
         if clock is None:
-            raise Misuse("no event came in yet, so there is no time to go by: give one with at=")
+            raise Misuse("no event was received yet, so there is no event time: give one with at=")
         return clock + 1
 
     def _take(self, fault: Fault) -> None:

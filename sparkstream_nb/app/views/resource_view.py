@@ -144,7 +144,7 @@ class _Resources:
         return (f for f in self.faults if isinstance(f, kind) and f.at <= self.now < f.until)
 
     def _actions(self, node: str) -> Iterator[Action]:
-        never = "no event came in yet" if self.start is None else ""
+        never = "no event was received yet" if self.start is None else ""
         never = "the faults of this app are random" if self.scenario.random else never
         # Faults added just now come before those added next.
         soon = [f for f in self.faults if f.at == self.now + 1 and node in f.nodes]

@@ -143,7 +143,7 @@ def _parse(out: PatternLayout, state: nodes.State, start: bool) -> _Runtime:
         return _single(out, Processor(m.STREAM, state, start))
     if isinstance(state, nodes.AbsentState):
         if state.wait is None:
-            raise ValueError("an absent state that stands alone has a time to wait")
+            raise ValueError("an absent state that is the whole pattern needs a waiting time")
         runtime = _single(out, Processor(m.ABSENT, state.state, start, wait=state.wait))
         out.timers.append(runtime.first)
         out.startup.append(runtime.first)

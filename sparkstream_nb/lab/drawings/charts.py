@@ -187,14 +187,14 @@ class Series:
         if n < self.total:
             shown = f"showing {self.before + 1:,} to {self.before + n:,} of {shown}"
         if self.as_wso2 is not None:
-            return f"{shown} · hatched: what WSO2's servers would not show yet, as it is still open on a node"
+            return f"{shown} · hatched: values that WSO2's servers do not show yet, as the bucket is open on a node"
         if len(self.shards) < 2:
             return shown
         if self.stacked:
             return f"{shown} · the shards' bars add up to the merged value"
         if self.measure.additive:
             return f"{shown} · the merged value is the sum of the shards' bars"
-        return f"{shown} · {self.measure.name} does not add up: the merged value is computed from what the shards store"
+        return f"{shown} · {self.measure.name} cannot be added: it is computed from the rows of all shards"
 
 
 def _shard_note(shard: Shard, per: AggDuration, newest: int | None, ends_here: bool) -> ShardNote | None:

@@ -31,7 +31,7 @@ MEANINGS: Mapping[Verdict, str] = {
     "lost": "one node has it, no node of these",
     "spurious": "one node does not have it",
     "late": "one node has it at another time",
-    "duplicated": "one more of what one node has",
+    "duplicated": "an additional output that one node has",
 }
 
 
@@ -70,7 +70,7 @@ class Timeline:
         routed = f" under {d.way.route}" if d.way.route else ""
         return (
             f"{d.queries[self.stream]}: {format_count(true, 'output')} of one node, "
-            f"and what becomes of them on {on}{routed}"
+            f"and their counterparts on {on}{routed}"
         )
 
     @cached_property

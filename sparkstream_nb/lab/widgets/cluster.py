@@ -158,5 +158,5 @@ def _title(action: Action) -> str:
         case "restart":
             return f"Restart {node}"
         case "pause":
-            return f"Pause {node} for {seconds} s: it stands still, as in a long collection of garbage"
+            return f"Pause {node} for {seconds} s: it does nothing, as in a long garbage collection"
     return f"Cut {node} off from {action.other} for {seconds} s"

@@ -81,9 +81,9 @@ class Following:
         app = self.followed.app
         match self.followed.state():
             case "stopped":
-                return f"{app} is stopped: this is what it held then. An event or a query starts it again."
+                return f"{app} is stopped: these are its last values. An event or a query starts it again."
             case "closed":
-                return f"{app} is stopped or was deployed again: this is what was shown last. Run the cell again."
+                return f"{app} is stopped or was deployed again: these are the last values shown. Run the cell again."
         return ""
 
     def _draw(self) -> None:

@@ -34,10 +34,10 @@ INCOMING = frozenset(SOURCES)
 _TAKEN = {
     "kafka": "each message once",
     "file": "each line or file once",
-    "http": "what is answered with 200 is kept",
+    "http": "requests answered with 200 are kept",
     **dict.fromkeys(RESPONSES, "each response, as often as its call is made"),
-    "tcp": "what is taken is kept; senders are not answered",
-    "nats": "what is taken is kept; servers keep nothing",
+    "tcp": "messages taken are kept; senders get no answer",
+    "nats": "messages taken are kept; servers keep nothing",
     "cdc": "each row once, as the polling column grows",
 }
 

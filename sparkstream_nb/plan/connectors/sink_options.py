@@ -13,7 +13,7 @@ _COMMON = (
     OptionSpec("ref", "The name of a connector in a deployment file, whose options this sink takes."),
     OptionSpec(
         "on.error",
-        "What happens to an event that cannot be delivered: `LOG` (the default), `STORE`, `STREAM` or `WAIT`.",
+        "Action for an event that cannot be delivered: `LOG` (the default), `STORE`, `STREAM` or `WAIT`.",
         "choice",
         default="LOG",
         values=("LOG", "WAIT", "STREAM", "STORE"),

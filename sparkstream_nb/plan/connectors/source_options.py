@@ -156,7 +156,7 @@ _HTTP = _table_of(
     ),
     OptionSpec(
         "socket.idle.timeout",
-        "How long a request may take to come in, in ms.",
+        "Longest time for a request to arrive, in ms.",
         "ms",
         default="120000",
         most=_DAY,

@@ -113,6 +113,6 @@ def _name(text: str, namespaces: Mapping[str, str]) -> Name:
         raise NotAPath(f"no namespace is given for '{prefix}:'")
     if local == "*":
         if prefix:
-            raise NotAPath("'*' stands without a prefix")
+            raise NotAPath("'*' has no prefix")
         return Name("", None)
     return Name(namespaces[prefix] if prefix else "", local)

@@ -39,7 +39,7 @@ def layer_of(plan: n.Plan) -> dict[str, DividedStream]:
             raise SiddhiBindError(
                 f"events of '{name}' are divided over nodes as they come in, and '{written[name].name}' writes to it",
                 found.span,
-                hint=f"Send or feed what that query makes to '{name}', or leave @distribution out.",
+                hint=f"Send or feed the outputs of that query to '{name}', or leave @distribution out.",
             )
         options = {e.key: e.value for e in found.elements}
         places = sum(a.name.lower() == "destination" for a in found.nested)

@@ -99,9 +99,9 @@ class _Audit:
     def _query(self, q: n.Query, advice: str) -> Finding:
         level: Level = "safe" if q.safety.level in ("stateless", "merged") else q.safety.level  # type: ignore[assignment]
         effect = {
-            "safe": "puts out what one node would",
-            "keyed": "puts out what one node would, if it is routed by its key",
-            "node-dependent": "what it puts out depends on the node that sees an event",
+            "safe": "gives the outputs of one node",
+            "keyed": "gives the outputs of one node, if it is routed by its key",
+            "node-dependent": "its outputs depend on the node that sees an event",
         }[level]
         reason = _acceptance_reason(q.annotations)
         return Finding(
@@ -162,7 +162,7 @@ class _Audit:
         safety = aggregation_safety(self.plan, a)
         if safety.level == "node-dependent":
             return self._of("aggregation", a.id, "node-dependent", "each node adds up something else", safety.reason,
-                            "repair what it reads from")  # fmt: skip
+                            "repair its inputs")  # fmt: skip
         if a.partitioned:
             level: Level = "keyed" if safety.keys else "safe"
             repair = f"route {routes(safety.keys)}" if safety.keys else "none is needed"
@@ -182,7 +182,7 @@ class _Audit:
         name = f"{sink.get('type') or 'sink'} of {stream}"
         if wrong:
             repair = "repair the query, or publish from one node"
-            return Finding("sink", name, line, "node-dependent", "publishes what its node makes", _depends(wrong),
+            return Finding("sink", name, line, "node-dependent", "publishes the outputs of its node", _depends(wrong),
                            repair, _accepted_by(wrong))  # fmt: skip
         if keys := _keys(writers):
             keyed = ", ".join(f"'{q.name}'" for q in writers if q.safety.keys)

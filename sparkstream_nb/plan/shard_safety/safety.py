@@ -268,7 +268,7 @@ def _in_conflict(keyed: Sequence[tuple[n.Query, n.Safety]], writer: n.Query, saf
     one, two = (
         f"query '{q.name}' by {', '.join(dict.fromkeys(a for _, a in s.keys))}" for q, s in (other, (writer, safety))
     )
-    return f"what it reads needs routing by different attributes: {one} and {two}"
+    return f"its inputs need routing by different attributes: {one} and {two}"
 
 
 def _worst(all_: list[n.Safety], id_: str) -> n.Safety:

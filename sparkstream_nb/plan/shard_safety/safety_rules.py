@@ -157,9 +157,9 @@ def partition_rule(p: n.Partition, q: n.Query, rules: SafetyRules) -> Own:
 def _timed_in_partition(q: n.Query, rules: SafetyRules) -> str | None:
     """Why instances on one node do not go their own ways (rule 7); None if they do."""
     if q.rate is not None and q.rate.unit != "events":
-        return "its output rate goes on in turns with those of other keys on the node"
+        return "its output rate takes turns with those of other keys on the node"
     if q.select.aggregates and any(s.id in rules.chunked_streams for s in sources(q)):
-        return "what comes to it at once is cut at other keys"
+        return "its chunks of events are cut at other keys"
     if isinstance(q.input, n.StateInput):
         if any(isinstance(s, n.AbsentState) for s in _below(q.input.state)):
             return "its waiting times end in turns with those of other keys on the node"
@@ -179,7 +179,7 @@ def _timed_in_partition(q: n.Query, rules: SafetyRules) -> str | None:
             return f"the timeouts of window '{window.function}' end in turns with those of other keys on the node"
         how = DECLARATIONS[window.function].in_partition
         if how == "shared":
-            return f"window '{window.function}' goes on in turns with those of other keys on the node"
+            return f"window '{window.function}' takes turns with those of other keys on the node"
         if how == "expired" and _puts_out_expired(q):
             return f"events leave window '{window.function}' in turns with those of other keys on the node"
     return None
@@ -277,7 +277,7 @@ def _own_selection(q: n.Query, own: Own, plan: n.Plan) -> Own | None:
     if not select.aggregates and not having:
         window = _window_of(q.input, plan) if isinstance(q.input, n.StreamInput) else None
         if select.group_by and window is not None and DECLARATIONS[window.function].processing_mode != "slide":
-            return _rule_for_groups(q, "of each batch it puts out the last event per")
+            return _rule_for_groups(q, "of each batch it emits the last event per")
         return None
     if not select.group_by:
         if own.level == "keyed":

@@ -30,7 +30,7 @@ class Difference:
 TOLD_START = Difference(
     "Spark tells a source in Python where a micro-batch begins, and how many rows it may take",
     (4, 2),
-    "the source goes on from the last offset that it named, or that the checkpoint has, and limits rows itself",
+    "the source continues from the last offset that it named, or that the checkpoint has, and limits rows itself",
 )
 MOVED_CHECKPOINTS = Difference(
     "the classes that write checkpoints are in the package streaming.checkpointing",

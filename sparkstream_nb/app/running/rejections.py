@@ -1,0 +1,61 @@
+"""Rows and events that an app could not take, and sending them once more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from ...engine.state.batch import InputBatch
+from ...errors import SparkStreamError
+from ...ingest.value_formats import ValueFormat
+from ..results.answers import Errors
+from ..results.rejected import ReplayContext, Replayed, errors_of, select_errors, to_events
+from .runtime import AppRuntime
+
+
+class Rejections:
+    """The errors of an app."""
+
+    def __init__(self, app: AppRuntime) -> None:
+        self._app = app
+
+    @property
+    def errors(self) -> Errors:
+        """Rows and events that the app could not take, each with its reason."""
+        app = self._app
+        app.check_open()
+        return replace(errors_of(app.name, app.store), dropped=app.progress.dropped_errors, away=app.away)
+
+    def replay(
+        self,
+        errors: pd.DataFrame | Sequence[int] | None = None,
+        *,
+        decimal: str | None = None,
+        missing: Sequence[str] | None = None,
+    ) -> Replayed:
+        """See `App.replay`."""
+        app = self._app
+        app.check_open()
+        written = ValueFormat.of(decimal, missing)
+        with app.lock:
+            wanted = select_errors(self.errors, errors, app.schemas)
+            sources = app.deployment.sources
+            messages_of = (lambda name: None) if sources is None else sources.messages_of
+            reached = app.inbox.position.clock if app.wall is None else None
+            now = app.now() if reached is None else reached
+            given_again = ReplayContext(now, app.latest_time(), app.deployment.limits, messages_of, written)
+            events: dict[int, InputBatch] = {}
+            left: dict[int, str] = {}
+            for error in wanted:
+                try:
+                    events[error.id] = to_events(error, app.schemas[error.stream], given_again)
+                except SparkStreamError as e:
+                    left[error.id] = str(e)
+            if events:
+                app.start()
+                app.append([app.inbox.batch(e, app.routing) for e in events.values()])
+                app.store.forget_errors(app.name, list(events))
+        timeless = sum(error.at is None for error in wanted if error.id in events)
+        return Replayed(app.name, len(events), left, timeless, now)

@@ -1,0 +1,221 @@
+"""Answers of an app to retrieval queries, over its store and its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from ... import argument_checks
+from ...engine.expressions import Context
+from ...engine.scripts import scripts_of
+from ...engine.state.batch import RetrievalAnswer
+from ...errors import Misuse, SiddhiRuntimeError, nearest, shown
+from ...journal.entries import Ask
+from ...journal.results import QueryFailed
+from ...nodes.distributed import Distributed
+from ...outputs.reach import cuts
+from ...outputs.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
+from ...plan import compile_retrieval
+from ...plan.nodes import AggDuration, AggregationDef, Ref, Retrieval
+from ..results import frontend
+from ..results.answers import SHARD, Result, frame_of
+from ..results.buckets import ALWAYS, AggregationReader, InputStream
+from ..results.frontend import View
+from ..results.hints import hint_of, what_is_cut
+from .runtime import AppRuntime
+
+
+class Retrievals:
+    """On-demand queries, aggregations and their views."""
+
+    def __init__(self, app: AppRuntime) -> None:
+        self._app = app
+
+    def query(self, text: str, *, limit: int | None = None, as_wso2: bool = False) -> Result:
+        """See `App.query`."""
+        app = self._app
+        app.check_open()
+        argument_checks.require_str("the query", text)
+        argument_checks.optional_int("limit", limit, 0)
+        retrieval = compile_retrieval(text, app.plan)
+        if app.deployment.groups is not None:
+            return self._of_groups(retrieval, text, limit)
+        if retrieval.source is not None and retrieval.source.kind == "aggregation" and retrieval.output is None:
+            app.flush()
+            now = app.now()
+            answer = _merge_answers(retrieve(app.plan, retrieval, app.store, now=now, as_wso2=as_wso2), limit)
+            return replace(answer, hint=hint_of(app.plan, retrieval, app.store, now=now, empty=not len(answer)))
+        if retrieval.shared:
+            app.flush()  # one node answers, and the others may take their turn with the table later
+        among = self._holders(retrieval)
+        if len(among) == 1 or retrieval.output is not None or retrieval.shared:
+            first = next(iter(self._ask(text, among).values()))
+            return Result(first.columns, first.rows, limit=limit)
+        answers = {app.life.shards[n]: a for n, a in self._ask(rows_wanted(text), among).items()}
+        context = self._context()
+        return _merge_answers(merge_nodes(retrieval, answers, context, app.now()), limit)
+
+    def _context(self) -> Context:
+        """The context for evaluating a select over several nodes' rows."""
+        app = self._app
+        return Context(scripts=scripts_of(app.plan, app.deployment.allow_scripts), limits=app.deployment.limits)
+
+    def _holders(self, retrieval: Retrieval) -> Sequence[int]:
+        """The numbers of the nodes that have the sources of a retrieval: all, or the leader alone."""
+        app = self._app
+        asked = {retrieval.source.id} if retrieval.source is not None else set()
+        if retrieval.output is not None:
+            asked.add(retrieval.output.target.id)
+        leader = app.life.leader
+        return app.life.over if leader is None or asked.isdisjoint(app.parts.state) else (leader,)
+
+    def _ask(self, text: str, among: Sequence[int]) -> dict[int, RetrievalAnswer]:
+        """Puts a query to all nodes in its place among the events; the answers of those `among` them, by node."""
+        answers = self._ask_nodes(text)
+        out: dict[int, RetrievalAnswer] = {}
+        for node in among:
+            answer = answers[node]
+            if isinstance(answer, QueryFailed):
+                raise SiddhiRuntimeError(answer.message)
+            out[node] = answer
+        return out
+
+    def _ask_nodes(self, text: str) -> dict[int, RetrievalAnswer | QueryFailed]:
+        app = self._app
+        with app.lock:
+            app.start()
+            seq = app.inbox.append([Ask(text=text)])
+        with app.cancel_on_interrupt():
+            app.stream.wait(seq)
+        with app.progress.changed:
+            return app.progress.answers.pop(seq)
+
+    def _of_groups(self, retrieval: Retrieval, text: str, limit: int | None) -> Result:
+        """The answer of the active node; of several groups, the select over the rows of all of their active nodes."""
+        if not self._is_divided(retrieval) or retrieval.output is not None:
+            first = next(iter(self._active(text).values()))
+            return Result(first.columns, first.rows, limit=limit, hint=self._cut_in_groups(retrieval))
+        found = merge_nodes(retrieval, self._active(rows_wanted(text)), self._context(), self._app.now())
+        return replace(_merge_answers(found, limit), hint=self._cut_in_groups(retrieval))
+
+    def _cut_in_groups(self, retrieval: Retrieval) -> str | None:
+        """The hint about an aggregation that active nodes have in their memory."""
+        source = retrieval.source
+        if source is None or source.kind != "aggregation" or retrieval.output is not None:
+            return None
+
+        def holds(per: AggDuration, start: int, end: int) -> bool:
+            asked = f"from {source.id} within {start}L, {end}L per '{per}' select * limit 1"
+            return any(answer.rows for answer in self._active(asked).values())
+
+        return "; ".join(map(what_is_cut, cuts(self._app.plan, retrieval, holds, now=self._app.now()))) or None
+
+    def _is_divided(self, retrieval: Retrieval) -> bool:
+        """True if several nodes of groups each have a part of a retrieval's source."""
+        groups = self._app.deployment.groups
+        if isinstance(groups, Distributed):
+            asked = None if retrieval.source is None else retrieval.source.id
+            return any(asked in g.elements and g.parallel > 1 for g in groups.split.groups)
+        return groups is not None and len(groups.pairs) > 1
+
+    def _active(self, text: str) -> dict[str, RetrievalAnswer]:
+        """The answer of each group's active node, the first one where two take themselves for it, by node. Raises
+        SiddhiRuntimeError if a group has none."""
+        app = self._app
+        groups = app.deployment.groups
+        assert groups is not None
+        if isinstance(groups, Distributed):
+            found = {app.life.shards[n]: a for n, a in self._ask_nodes(text).items()}
+            failed = next((a.message for a in found.values() if isinstance(a, QueryFailed)), None)
+            if failed is not None:
+                raise SiddhiRuntimeError(failed)
+            return {n: a for n, a in found.items() if isinstance(a, RetrievalAnswer)}
+        answers = {app.life.shards[n]: a for n, a in self._ask_nodes(text).items() if n in app.life.over}
+        out: dict[str, RetrievalAnswer] = {}
+        for pair in groups.pairs:
+            own = [(n, answers[n]) for n in pair.nodes]
+            active = next(((n, a) for n, a in own if isinstance(a, RetrievalAnswer)), None)
+            if active is None:
+                said = [a.message for _, a in own if isinstance(a, QueryFailed)]
+                raise SiddhiRuntimeError("; ".join(dict.fromkeys(said)))
+            out[active[0]] = active[1]
+        return out
+
+    def aggregation(
+        self, name: str, per: str = "sec", within: Sequence[Any] | str | None = None
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """See `App.aggregation`."""
+        app = self._app
+        app.check_open()
+        self._aggregation(name)
+        app.flush()
+        if not (within is None or isinstance(within, str) or (isinstance(within, Sequence) and len(within) == 2)):
+            raise Misuse(f"within is one text or two bounds, not {shown(within)}")
+        bounds = ALWAYS if within is None else (within,) if isinstance(within, str) else tuple(within)
+        if app.deployment.groups is not None:
+            return self._in_memory(name, per, bounds)
+        wanted = select_all(app.plan, name, per, bounds)  # type: ignore[arg-type]
+        found = _merge_answers(retrieve(app.plan, wanted, app.store, now=app.now()))
+        frame = found.frame
+        if found.by_shard is not None:
+            return frame, found.by_shard
+        alone = frame.copy()
+        alone.insert(0, SHARD, app.writers(name)[0])
+        return frame, alone
+
+    def _in_memory(self, name: str, per: str, bounds: Sequence[Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """An aggregation of groups, which their active nodes have."""
+        within = ", ".join(f"{b}L" if isinstance(b, int) else f"'{b}'" for b in bounds)
+        found = self._active(f"from {name} within {within} per '{per}' select *")
+        frames = {shard: frame_of(answer) for shard, answer in found.items()}
+        by_shard = [frame.assign(**{SHARD: shard})[[SHARD, *frame.columns]] for shard, frame in frames.items()]
+        return pd.concat(frames.values(), ignore_index=True), pd.concat(by_shard, ignore_index=True)
+
+    def view(self, name: str | None = None, *, per: str | None = None, measure: str | None = None) -> View:
+        """See `App.view`."""
+        app = self._app
+        if app.deployment.groups is not None:
+            raise Misuse(f"{app.name} has mode {app.mode}, where a node has all of an aggregation: query it instead")
+        known = list(app.plan.aggregations)
+        if name is None:
+            if len(known) != 1:
+                raise Misuse(nearest(f"{app.name} has {len(known)} aggregations: name one", "", known))
+            name = known[0]
+        self._aggregation(name)
+        definition = app.plan.aggregations[name]
+        reader = AggregationReader(
+            definition,
+            self._input_of(definition),
+            lambda: app.writers(name),
+            app.store,
+            zone=app.plan.aggregation_zone,
+            follow=app.on_commit,
+            settle=app.settle_briefly,
+            state=app.view_state,
+        )
+        return frontend.current().view(reader, per=per, measure=measure)
+
+    def _input_of(self, aggregation: AggregationDef) -> InputStream:
+        """The stream that an aggregation reads; for a derived one, the app's first defined stream."""
+        app = self._app
+        defined = [s for s, d in app.plan.streams.items() if d.kind == "defined"]
+        own = aggregation.input.source.id
+        stream = own if own in defined or not defined else defined[0]
+        by = aggregation.by
+        time = by.name if isinstance(by, Ref) and by.name in app.schemas[stream].names else None
+        return InputStream(app.name, stream, app.schemas[stream], time)
+
+    def _aggregation(self, name: str) -> None:
+        app = self._app
+        argument_checks.require_str("name", name)
+        if name not in app.plan.aggregations:
+            raise Misuse(nearest(f"{app.name} has no aggregation '{name}'", name, app.plan.aggregations))
+
+
+def _merge_answers(found: Retrieved, limit: int | None = None) -> Result:
+    read = found.read_by_shard
+    by_shard = None if read is None else (lambda: frame_of(read()))
+    return Result(found.merged.columns, found.merged.rows, by_shard, limit)

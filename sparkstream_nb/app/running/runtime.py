@@ -1,0 +1,686 @@
+"""A deployed app at work: its files, its stream of micro-batches, its clock, and waiting for committed effects."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import threading
+import time as clock
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from ... import argument_checks
+from ...engine.state.batch import InputBatch
+from ...errors import Misuse, SparkStreamError, nearest, shown
+from ...interrupts import deferred, interruptible
+from ...journal.entries import Entry
+from ...journal.inbox import Inbox, Ticket
+from ...journal.kept import JournalRetention, clear_unnamed, list_missing
+from ...journal.marks import Marks
+from ...journal.mirror import Mirror
+from ...journal.planning import ROWS_PER_TRIGGER
+from ...journal.private import private_folder
+from ...journal.results import error_lines, errors_of
+from ...journal.routing import Route
+from ...nodes.distributed import Distributed
+from ...outputs.commit import AfterCommit, Commit, ErrorLimit, Progress
+from ...outputs.last_reports import LastReports
+from ...outputs.merging import Merging
+from ...outputs.outputs import OutputFiles
+from ...plan.arrival_time import ByArrival
+from ...plan.distributed import placement
+from ...plan.distributed.leader import LEADER, Parts
+from ...plan.nodes import Plan
+from ...plan.state_units import state_tokens
+from ...runners.database_tables import pack_tables
+from ...runners.node_spec import NodeSpec
+from ...runners.protocol import Job, Session
+from ...runners.spark.handover import left
+from ...runners.stream import Stream
+from ...sinks.delivery import DeliverySource
+from ...sinks.target import OutputPlace
+from ...sources.intake import Entrance, Intakes
+from ...stores import Store, shard_warnings
+from ...stores.address import MEMORY
+from ...stores.patience import Patience
+from ...stores.protocol import ErrorRow
+from ...types import Schema
+from ..config.conf import node_files
+from ..config.idle import IdleTicker
+from ..connectors.sinks import Deliveries
+from ..connectors.stores import open_store, prepare_tables
+from ..deployment.changing import purge_dropped
+from ..deployment.deployment import Deployment, milliseconds
+from ..deployment.emptied import outside_stores
+from ..deployment.folder import AppRun
+from ..deployment.owner import Ownership
+from ..deployment.scaling import scale_deployment, wanted_ids
+from ..deployment.whole import Found, check_whole
+from ..results.listeners import CommitListeners, OnCommit
+from . import feeding
+from .feeding import Feed
+from .undelivered import FaultStreams
+from .wall import WALL, TickSink, WallClock, WallTicker
+
+_LOOK_SECONDS = 0.1
+_TRIED_SECONDS = 0.5
+"""The longest wait of a deployment for its sources (s)."""
+_DRAIN_SECONDS = 5.0
+"""The time that sinks get to send their backlog when an app ends (s)."""
+_SETTLE_SECONDS = 10.0
+"""The longest wait of a view for events that were sent (s)."""
+
+
+class AppRuntime:
+    """A deployed app at work: its open files, its stream of micro-batches, its sources and sinks, and its clock."""
+
+    owner: Ownership | None = None
+    """The ownership of the app's folder, which `close` gives up."""
+    emptied: Sequence[str] = ()
+    """Removals of `fresh` from stores outside the app's folder, a sentence for each."""
+    sinks: Deliveries | None = None
+    intakes: Intakes | None = None
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        plans: Sequence[Plan],
+        life: AppRun,
+        session: Session,
+        redeployed: str | None = None,
+    ) -> None:
+        """`plans`: one for each node. `redeployed`: a sentence about the state of an earlier deployment."""
+        self.redeployed = redeployed
+        self.session = session
+        self.lock = threading.RLock()
+        self._closed = False
+        self.progress = Progress()
+        self.wall = WallClock() if deployment.clock == WALL else None
+        self.listeners = CommitListeners(deployment.name, self.progress)
+        self._open(deployment, plans, life)
+        clear_unnamed(self.inbox.folder)  # here: nothing feeds the app yet
+
+    def _open(self, deployment: Deployment, plans: Sequence[Plan], life: AppRun) -> None:
+        """Opens the app's files, with the nodes that it has from now on."""
+        self.deployment, self._plans, self.plan, self.life = deployment, list(plans), plans[0], life
+        self.parts = Parts(plans[0], deployment.led)
+        self.schemas: dict[str, Schema] = {s: d.source.schema for s, d in self.plan.streams.items()}
+        self.stopped = False
+        purge_dropped(self.home, self.name, self.life, own_store=deployment.store is None)
+        self.store = self._open_store()
+        prepare_tables(deployment.tables, Patience(tell=self.progress.say))
+        tables = pack_tables(deployment.tables.items()) if deployment.tables else b""
+        tokens = state_tokens(self.plan, life.units) if life.units else None
+        self.warnings = [
+            *self.emptied,
+            *(
+                w
+                for a in self.plan.aggregations.values()
+                if a.partitioned
+                for w in shard_warnings(self.store, a.id, self.writers(a.id))
+            ),
+        ]
+        folder = life.folder(self.home)
+        try:
+            self.inbox = Inbox(folder / "inbox", over=life.over)
+        except SparkStreamError:
+            self.store.close()
+            raise
+        self._mirror = self._open_mirror(deployment, life)
+        self.outputs = OutputFiles(folder / "outputs", life.shards)
+        by_shard = dict(zip(self.shard_ids, plans, strict=True))
+        # A node that was removed still has to process events that were sent before.
+        specs = [
+            NodeSpec(
+                i, s, pickle.dumps(self.parts.own(by_shard.get(s, plans[0]), leads=i == life.leader)),
+                scripts=deployment.allow_scripts, index=i, count=life.began, start=deployment.start, tables=tables,
+                duty=self.parts.duty if i == life.leader else None, groups=deployment.groups, limits=deployment.limits,
+                tokens=tokens,
+            )
+            for i, s in enumerate(life.shards)
+        ]  # fmt: skip
+        merging = Merging(self.outputs, deployment.retention)
+        self.reports = None if deployment.groups is None else LastReports(folder / "nodes.json")
+        self._error_limit = ErrorLimit(self.store, self.name, deployment.retention.errors, self.progress)
+        after = AfterCommit(merging, self.reports, self._error_limit, self.inbox.folder, self.inbox.arrived)
+        commit = Commit(
+            self.name, life.run, life.shards, self.store, self.outputs, self.progress, self.plan, after,
+            shared=None if self._mirror is None else self._mirror.shared,
+        )  # fmt: skip
+        try:
+            job = Job(
+                self.name, folder, life.run, specs, self.schemas, commit,
+                deployment.rows_per_micro_batch or ROWS_PER_TRIGGER, deployment.retention, self._mirror,
+                life.partitions,
+            )  # fmt: skip
+            self.stream = Stream(job, self.session.runner(job))
+        except SparkStreamError:
+            self.inbox.close()
+            self.store.close()
+            raise
+        self.inbox.tell = self.stream.runner.notify_arrival
+        self._check_whole(folder)
+        self.progress.batch, self.progress.last = self.stream.last_commit()
+        if not self.progress.rows:  # figures of an earlier process
+            self.progress.rows = self.outputs.totals()
+            self.progress.faulty = Counter(self.store.errors(self.name)["stream"].to_pylist())
+            self.progress.errors = self.progress.faulty.total()
+        arrived = self.inbox.arrived
+        self.progress.throughput.begin(arrived.total, arrived.through(self.progress.last))
+        self.sinks = self._deliveries(folder)
+        self.target = feeding.FeedTarget(
+            self.name, self.nodes, self.inbox, self.stream, self.session, self.lock,
+            self.start, self.append, self.now,
+            self._marks(), spacing_ms=1 if self.wall is None else 0, by_arrival=ByArrival.of(self.plan),
+        )  # fmt: skip
+        self.intakes = self._sources()
+        self.ticker = self._ticks()
+
+    def _open_mirror(self, deployment: Deployment, life: AppRun) -> Mirror | None:
+        """The mirror of the inbox at a shared address, if there is one."""
+        shared = life.shared_folder
+        if shared is None:
+            return None
+        retention, progress = deployment.retention, self.progress
+        kept = JournalRetention(self.inbox.folder, retention.recording, retention.days)
+        return Mirror(self.inbox.folder, shared, kept, lambda: progress.last, progress.say)
+
+    def _ticks(self) -> IdleTicker | WallTicker | None:
+        """The ticker that moves the app's clock besides events."""
+        if self.wall is not None:
+            nodes = self.life.over if self.life.leader is None else (*self.life.over, self.life.leader)
+            return WallTicker(
+                self.wall,
+                self.progress,
+                TickSink(
+                    lock=self.lock,
+                    running=lambda: self.stream.active and not self.stopped,
+                    append=lambda clocks: self.inbox.append([self.tick_entry(*clocks)]),
+                    reached=lambda: self.inbox.position.clock,
+                    nodes=nodes,
+                ),
+            )
+        idle = self.plan.idle_clock
+        return None if idle is None else IdleTicker(idle, self._advance)
+
+    def _deliveries(self, folder: Path) -> Deliveries | None:
+        """The sinks of the app, which continue where they were. New ones begin with the next micro-batch."""
+        if not self.deployment.sinks:
+            return None
+        run = self.life.run
+        begin = max(self.progress.batch, self.store.last_committed(self.name, run)) + 1
+        fault = FaultStreams(self.lock, self.inbox, self.life, self.routing)
+        source = DeliverySource(self.outputs, self.progress, self._keep_errors, fault, folder / "sinks")
+        try:
+            return Deliveries(self.deployment.sinks.setups(run), source, begin)
+        except SparkStreamError:
+            self._close_files()
+            raise
+
+    def _sources(self) -> Intakes | None:
+        """The sources of the app, which continue from their positions in the inbox."""
+        if not self.deployment.sources:
+            return None
+        entrance = Entrance(
+            self.inbox, self.progress, self.lock, self.routing,
+            lambda: not (self.stopped or self._closed), self.append, self.now, self.latest_time,
+        )  # fmt: skip
+        return Intakes(self.deployment.sources.setups(self.latest_time), entrance)
+
+    def _keep_errors(self, sink: str, place: OutputPlace, errors: Sequence[Sequence[Any]]) -> None:
+        """Keep the events that a sink could not deliver. The ledger names those that were kept before a crash."""
+        rows = [ErrorRow(*found) for found in errors_of(error_lines(errors))]
+        if self.store.commit(self.name, f"{self.life.run}/{sink}", place.batch << 32 | place.row, {}, rows):
+            with self.progress.changed:
+                self.progress.errors += len(rows)
+                self.progress.faulty.update(r.stream for r in rows)
+            self._error_limit.count_added(len(rows))
+
+    def _marks(self) -> Marks:
+        """The progress of nodes and tasks within a micro-batch."""
+        if self.deployment.groups is not None:  # its nodes do all of it themselves
+            working = 1 if isinstance(self.deployment.groups, Distributed) else self.nodes
+            return Marks(self.inbox.folder, working, tasks=False)
+        ahead, rest = placement.split(self.parts.own(self.plan, leads=False))
+        return Marks(self.inbox.folder, 0 if placement.idle(rest) else self.nodes, tasks=ahead is not None)
+
+    def _check_whole(self, folder: Path) -> None:
+        """Raise SparkStreamError if parts of the app's folder are missing. Open files are closed then."""
+        try:
+            check_whole(self.home, self._found(folder))
+        except SparkStreamError:
+            self._close_files()
+            raise
+
+    def _found(self, folder: Path) -> Found:
+        """The contents of the app's folder. Raises SparkStreamError if the checkpoint or the journal cannot be
+        read."""
+        checkpoint, entries = self.stream.checkpoint, self.inbox.position.seq
+        spark = checkpoint.read_progress()
+        # A Connect server is ahead of the store until the owner has committed the batches handed over.
+        known = self.deployment.store != MEMORY and self.stream.runner.commits_here
+        ledger = self.store.last_committed(self.name, self.life.run) if known else None
+        outputs = folder / "outputs"
+        if spark.done < 0:
+            private_folder(outputs)
+        whole = entries >= spark.reached
+        gone = list_missing(self.inbox.folder, checkpoint.done_offset()) if whole else ()
+        handed = ledger is not None and ledger < spark.done and bool(left(folder, self.life.shared_folder))
+        return Found(entries, spark, ledger, outputs.is_dir(), gone, handed, self.outputs.describe_lacking())
+
+    def _open_store(self) -> Store:
+        """The store of the aggregations; emptied where one that is not in the app's folder is to be fresh."""
+        d, aggregations = self.deployment, self.plan.aggregations
+        patience = Patience(tell=self.progress.say)
+        trash = self.home / "trash" / self.life.run
+        outside = outside_stores(d, aggregations.values(), trash) if d.fresh else ()
+        for place in outside:
+            place.copy_to_trash()
+        threads = 1 if self.session.cores == 1 else None  # for work on one core a second thread only costs
+        store = open_store(self.home / "store.duckdb" if d.store is None else d.store, d.databases, patience, threads)
+        self.emptied = [said for place in outside if (said := place.empty(store, self.writers)) is not None]
+        store.prepare(aggregations.values())
+        return store
+
+    def writers(self, aggregation: str) -> tuple[str, ...]:
+        """The shard ids under which an aggregation is stored."""
+        duty = self.parts.duty
+        return self.shard_ids if duty is None or aggregation not in duty.aggregations else (LEADER,)
+
+    @property
+    def name(self) -> str:
+        """The name under which it was deployed."""
+        return self.deployment.name
+
+    @property
+    def mode(self) -> str:
+        """ "single", "active-active", "ha", "scalable" or "distributed"."""
+        return self.deployment.mode
+
+    @property
+    def routing(self) -> str:
+        """The rule that gives an event its node: "round_robin", "hash:ATTRIBUTE", "node:K", "random:SEED" or
+        "sticky"."""
+        return self.deployment.routing
+
+    @property
+    def shard_ids(self) -> tuple[str, ...]:
+        """The shard id of each node, in order."""
+        return self.deployment.shard_ids
+
+    @property
+    def nodes(self) -> int:
+        """The number of nodes."""
+        return self.deployment.nodes
+
+    @property
+    def home(self) -> Path:
+        """The app's folder."""
+        return self.deployment.home
+
+    @property
+    def closed(self) -> bool:
+        """True if it can no longer be used, because it was deployed again or all apps were stopped."""
+        return self._closed
+
+    @property
+    def state(self) -> str:
+        """ "running", "stopped" (by `stop` or `interrupt`) or "failed"."""
+        if self.stopped:
+            return "stopped"
+        if self.stream.active:
+            return "running"
+        return "failed" if self.stream.failure() else "stopped"
+
+    def view_state(self) -> str:
+        return "closed" if self.closed else self.state
+
+    @deferred()
+    def start(self) -> None:
+        """Starts the app, or starts it again where it left off. Raises SparkStreamError if that cannot be."""
+        with self.lock:
+            self.check_open()
+            if self.stopped:
+                self.stream.wait_for_end()  # it may still be busy ending the stopped query
+            if not self.stream.active:
+                self.target.marks.clear()
+            self.stream.start()
+            if self._mirror is not None:
+                self._mirror.start()
+            if self.sinks is not None:
+                self.sinks.start()
+            self.stopped = False
+            if self.intakes is not None:
+                self.intakes.start()
+            if self.ticker is not None:
+                self.ticker.start()
+
+    @deferred()
+    def stop(self) -> None:
+        """Cancels the app's work, within 2 s, and stops its feeds in the background.
+
+        State, outputs and aggregations stay; an event or a query starts it again.
+        """
+        with self.lock:
+            self._stop_clock()
+            self._end_feeds()
+            self.stopped = True
+            self._stop_sources()
+            self.stream.stop()
+            if self.sinks is not None:
+                self.sinks.stop()
+
+    @deferred()
+    def interrupt(self) -> dict[str, int]:
+        """Stops the app as `stop` does, and takes back events of feeds and queries that it had not begun to process;
+        returns their number by stream, which is also in `logs`. Events that were sent stay.
+
+        The app starts again with the next event or query; a micro-batch that was under way is then carried through.
+        """
+        with self.lock:
+            self._stop_clock()
+            ended = self._end_feeds()
+            self.session.interrupt(self.target.tag)
+            self.stopped = True
+            self._stop_sources()
+            if self.sinks is not None:
+                self.sinks.stop()
+            if not self.stream.stop():
+                return {}
+            seq = max(self.stream.next_unplanned(), self.progress.last + 1)
+            with contextlib.nullcontext() if self._mirror is None else self._mirror.taking_back(seq):
+                retracted = self.inbox.take_back(seq)
+            for feed in ended:
+                feed.withdraw(seq)
+            if retracted:
+                self.progress.say(retraction(retracted))
+            return retracted
+
+    def _stop_sources(self) -> None:
+        if self.intakes is not None:
+            self.intakes.stop()
+
+    def _end_feeds(self) -> list[Feed]:
+        """Stops the feeds in the background; those that were running."""
+        running = [f for f in self.feeds.values() if f.active]
+        for feed in running:
+            feed.end()
+        return running
+
+    def wait_tried(self) -> None:
+        """Waits a little until it is known which sources are away."""
+        if self.intakes is not None:
+            self.intakes.wait_tried(_TRIED_SECONDS)
+
+    @property
+    def away(self) -> list[str]:
+        """The sources that cannot be read and the sinks that could not deliver last, each with the reason."""
+        sources = () if self.intakes is None else self.intakes.figures()
+        sinks = () if self.sinks is None else self.sinks.figures()
+        found = [f"Source {s.name} ({s.origin}) is away: {s.last_error}." for s in sources if s.last_error]
+        return found + [f"Sink {s.name} ({s.target}): {s.last_error}." for s in sinks if s.last_error]
+
+    @property
+    def feeds(self) -> feeding.Feeds:
+        """The feeds in the background since the app was deployed, by their numbers."""
+        return feeding.feeds_of(self.target)
+
+    @deferred()
+    def close(self) -> None:
+        """Close the files of a stopped app. It cannot be used afterwards; calls raise an error."""
+        self._closed = True
+        self.stream.wait_for_end()
+        for feed in self.feeds.values():
+            feed.join()
+        self.listeners.clear()
+        self._close_files()
+        if self.owner is not None:
+            self.owner.release()
+
+    def _close_files(self) -> None:
+        self._stop_sources()
+        if self.sinks is not None:
+            self.sinks.close()
+        if self._mirror is not None:
+            self._mirror.stop()
+        self.inbox.close()
+        self.store.close()
+
+    def scale(
+        self,
+        nodes: int | None = None,
+        *,
+        shard_ids: Sequence[str] | None = None,
+        conf: str | Path | Sequence[str | Path] | None = None,
+    ) -> Self:
+        """Changes the number of nodes of a running active-active deployment, and returns the app.
+
+        `nodes`: the number from now on; the last ones go, new ones get the next shard ids. Or `shard_ids`, or the
+        deployment files `conf` of all nodes. Events that were sent before are committed with the former nodes. Nodes
+        that stay keep their state; rows that removed nodes stored are kept, and a node that comes back under its shard
+        id continues where it left off. Raises `Misuse` for an app on a single node, or ids that do not differ.
+        """
+        if self.mode != "active-active":
+            raise Misuse(f"{self.name} has mode {self.mode}; deploy it with mode='active-active' to scale it")
+        argument_checks.optional_str_list("shard_ids", shard_ids)
+        files = () if conf is None else tuple(node_files(conf, references=self.deployment.references))
+        ids = [f.shard_id for f in files] if files else shard_ids
+        wanted = wanted_ids(self.shard_ids, self.life.shards, nodes, ids)
+        if self.life.leader is not None and LEADER in wanted:
+            raise Misuse(f"'{LEADER}' is the shard id of the leader: give the shard another")
+        if wanted == self.shard_ids:
+            return self
+        if any(feed.active for feed in self.feeds.values()):
+            raise Misuse(f"{self.name} has feeds in the background: stop them, or wait for them, before it is scaled")
+        deployment, plans = scale_deployment(self.deployment, self._plans, wanted, files)
+        Route.parse(deployment.routing, len(wanted))
+        with self.lock, deferred():
+            with interruptible():
+                self.flush()
+            self.stop()
+            self.stream.wait_for_end()
+            self._close_files()
+            life = self.life.with_nodes(wanted)
+            if life.deployed is not None:
+                life = replace(life, deployed=life.deployed.with_nodes(wanted, conf))
+            life.write(self.home)
+            self._open(replace(deployment, fresh=False), plans, life)
+            self.start()
+        return self
+
+    def check_open(self) -> None:
+        """Raises `Misuse` if this app was closed: a variable may still hold it after a new deployment."""
+        if self._closed:
+            raise Misuse(
+                f"this app '{self.name}' is closed, as it was deployed again or all apps were stopped. "
+                f"sparkstream_nb.get('{self.name}') is the one that runs"
+            )
+
+    def on_commit(self, callback: OnCommit) -> Callable[[], None]:
+        """Calls `callback(n)` after each committed micro-batch, where `n` of the app are; returns a function that ends
+        that.
+
+        It is called on a thread of its own, outside all locks, so it may ask the app and takes the time it needs:
+        commits meanwhile are reported in one call. Its exceptions are logged. It ends with `close`, thus when the app
+        is deployed again.
+        """
+        if not callable(callback):
+            raise Misuse(f"callback is a function, not {shown(callback)}")
+        return self.listeners.add(callback)
+
+    def flush(self) -> None:
+        """Waits until everything sent is committed. Raises SparkStreamError if the app failed."""
+        with self.cancel_on_interrupt():
+            self.settle(None)
+
+    def drain(self, seconds: float = 30.0) -> int:
+        """Waits as `flush` does, and then until the sinks have delivered all outputs, for `seconds` at most; returns
+        the number still to be sent. They are sent later, also after the app was stopped and started again.
+        """
+        argument_checks.check_number("seconds", seconds)
+        self.flush()
+        with self.cancel_on_interrupt():
+            return 0 if self.sinks is None else self.sinks.drain(seconds)
+
+    def catch_up(self, seconds: float = 60.0) -> bool:
+        """Wait until the sources have read everything available, and all of it is committed, for `seconds` at most;
+        returns whether they have. Raises SparkStreamError if the app failed.
+        """
+        argument_checks.check_number("seconds", seconds)
+        self.start()
+        began = clock.monotonic()
+        while not (self.intakes is None or self.intakes.caught_up(began)):
+            left = began + seconds - clock.monotonic()
+            if left <= 0:
+                return False
+            with self.progress.changed:
+                self.progress.changed.wait(min(left, _LOOK_SECONDS))
+        with self.cancel_on_interrupt():
+            last, left = self.inbox.position.seq - 1, began + seconds - clock.monotonic()
+            return self.stream.wait(last, timeout=max(left, 0.0))
+
+    def settle(self, tell: Callable[[], None] | None) -> None:
+        last = self.inbox.position.seq - 1
+        if self.progress.last < last:
+            self.start()
+            self.stream.wait(last, tell=tell)
+
+    def settle_briefly(self) -> None:
+        """Wait until sent events are committed. A feed is not waited for: it continues after a micro-batch."""
+        last, batch = self.inbox.position.seq - 1, self.progress.batch
+        if self.progress.last >= last:
+            return
+        self.start()
+        end = clock.monotonic() + _SETTLE_SECONDS
+        with self.cancel_on_interrupt():
+            while not self.stream.wait(last, timeout=1.0):
+                if self.progress.batch > batch or clock.monotonic() > end:
+                    return
+
+    @contextlib.contextmanager
+    def cancel_on_interrupt(self) -> Iterator[None]:
+        """Ctrl-C and a notebook's Stop button inside cancel the app's work; events that were sent stay.
+
+        If feeds run in the background, only the waiting ends.
+        """
+        try:
+            yield
+        except KeyboardInterrupt as stop:
+            if not any(f.active for f in self.feeds.values()):
+                self.stop_and_report(stop)
+            raise
+
+    def stop_and_report(self, stop: KeyboardInterrupt) -> None:
+        """Stop the app, and name the events that were taken back in the interrupt."""
+        retracted = self.interrupt()
+        if retracted:
+            stop.add_note(retraction(retracted))
+
+    def finish(self, seconds: float = 60.0) -> None:
+        """Takes nothing more in, and waits until all that came in is committed and Spark is done with it, and a while
+        for the sinks; then stops.
+
+        Raises SparkStreamError if that fails, or takes Spark longer than `seconds` after the last commit."""
+        with self.lock:
+            self._stop_clock()
+            self._end_feeds()
+            self._stop_sources()
+            if not self._is_finished() and not self.stream.active:
+                self.stream.wait_for_end()
+                self.stream.start()
+        self._commit_all()
+        if self.sinks is not None:  # outputs of a stream whose attributes change are not sent later
+            self.sinks.start()
+            self.sinks.drain(_DRAIN_SECONDS)
+            self._commit_all()  # events that a sink could not deliver may come in again
+        end = clock.monotonic() + seconds
+        while not self._is_finished():  # Spark notes a batch as done after its commit
+            if clock.monotonic() > end or not self.stream.active:
+                raise SparkStreamError(f"{self.name}: Spark did not finish its last micro-batch")
+            clock.sleep(0.02)
+        self.stop()
+
+    def _is_finished(self) -> bool:
+        """True if Spark is done with all that came in."""
+        spark = self.stream.checkpoint.read_progress()
+        return spark.planned == spark.done and spark.reached == self.inbox.position.seq
+
+    def _commit_all(self) -> None:
+        last = self.inbox.position.seq - 1
+        if self.progress.last < last:
+            with self.cancel_on_interrupt():
+                self.stream.wait(last)
+
+    def tick(self, ms: int) -> None:
+        """Moves the app's clock to `ms` with no event, so that windows and timers run."""
+        to = milliseconds(ms, "ms")
+        with self.lock:
+            self.start()
+            self.append([self.tick_entry(to)])
+
+    def tick_entry(self, *clocks: int) -> Entry:
+        return self.inbox.batch(InputBatch(np.array(clocks, np.int64)), self.routing)
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Put a user's events into the inbox, and wait until they are on the disk."""
+        self.inbox.settle(self.put(entries))
+
+    def put(self, entries: Sequence[Entry]) -> Ticket:
+        """`_append` without waiting for the disk."""
+        ticket = self.inbox.put(entries)
+        if self.ticker is not None:
+            self.ticker.sent()
+        return ticket
+
+    def _advance(self, increment: int) -> None:
+        """Moves the clock on by `increment` ms, if the app runs and has a clock by now."""
+        with self.lock:
+            now = self.inbox.position.clock
+            if self.stream.active and not self.stopped and now is not None:
+                self.inbox.append([self.tick_entry(now + increment)])
+
+    def _stop_clock(self) -> None:
+        if self.ticker is not None:
+            self.ticker.stop()
+
+    def now(self) -> int:
+        """This machine's time (ms), or the app's clock if it is ahead."""
+        if self.wall is not None:
+            return self.wall.now(self.inbox.position.clock)
+        return max(int(clock.time() * 1000), self.inbox.position.clock or 0)
+
+    def latest_time(self) -> int | None:
+        """The last time (ms) at which an event is taken; None if all are."""
+        most = self.deployment.max_ahead
+        return None if most is None else int(clock.time() * 1000) + most
+
+    def schema_of(self, stream: str) -> Schema:
+        argument_checks.require_str("stream", stream)
+        if stream not in self.schemas:
+            raise Misuse(nearest(f"{self.name} has no stream '{stream}'", stream, self.schemas))
+        return self.schemas[stream]
+
+    def remember(self, *, variable: str | None, lines_before: int) -> None:
+        """Keeps which variable of the notebook holds the app, and the lines above its text, for `attach`."""
+        with self.lock:
+            record = self.life.deployed
+            if record is not None:
+                changed = replace(record, variable=variable, lines_before=lines_before)
+                self.life = replace(self.life, deployed=changed)
+                self.life.write(self.home)
+
+    @property
+    def remembered_variable(self) -> str | None:
+        """The variable of the notebook that held the app, from its folder."""
+        return None if self.life.deployed is None else self.life.deployed.variable
+
+
+def retraction(events: Mapping[str, int]) -> str:
+    """The line that says which events, counted by stream, an interrupt took back."""
+    counted = ", ".join(f"{n:,} of {stream}" for stream, n in events.items())
+    return f"Interrupted: events of feeds that were not begun with were taken back: {counted}. Feed them again."
