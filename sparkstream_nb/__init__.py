@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         App,
         Coordination,
         Cut,
+        Disorder,
         Kill,
         Limits,
         Pair,
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
     )  # fmt: skip
 
 __all__ = [
-    "App", "Coordination", "Cut", "Kill", "Limits", "Pair", "Pause", "Reading", "Restart", "Retention", "Slow",
-    "__version__", "apps", "attach", "attachable", "changes", "check", "deploy", "explain", "get", "split",
+    "App", "Coordination", "Cut", "Disorder", "Kill", "Limits", "Pair", "Pause", "Reading", "Restart", "Retention",
+    "Slow", "__version__", "apps", "attach", "attachable", "changes", "check", "deploy", "explain", "get", "split",
 ]  # fmt: skip
 
 

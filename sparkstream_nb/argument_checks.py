@@ -80,6 +80,12 @@ def check_number(name: str, value: Any) -> None:
         raise Misuse(f"{name} is a number from 0, not {shown(value)}")
 
 
+def check_bool(name: str, value: Any) -> None:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise Misuse(f"{name} is True or False, not {shown(value)}")
+
+
 def check_path(name: str, value: Any) -> None:
     """A path that a file can have."""
     if value is None:

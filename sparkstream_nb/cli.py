@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TextIO
@@ -29,8 +29,10 @@ from .options import (
     Options,
     add,
     add_deployment,
+    add_pace,
     add_reading,
     deployment_of,
+    play_of,
     read_text,
     reading_of,
     write_text,
@@ -168,9 +170,11 @@ def parser() -> Options:
         default=[],
         type=stream_and_file,
         metavar="STREAM=FILE",
-        help="feed a stream with a .csv or .parquet file; may be given several times",
+        help="feed a stream with a .csv or .parquet file; several, of one stream or of many, are merged by --time",
     )
     add_reading(c)
+    add_pace(c)
+    add(c, "--disorder")
     add_deployment(c)
     c.add_argument(
         "--query",
@@ -556,18 +560,19 @@ def _answer(case: Case, run_case: Callable[[Case], Any]) -> Case:
 def run_app(options: Any) -> int:
     """`sparkstream run`. Errors of app, feeds and options that can be found before Spark starts are reported before."""
     plan = _compile_plan(options)
-    from .app import Reading, check_feed, deploy
+    from .app import check_feed, deploy
     from .app.deployment.folder import document_home, document_name
-    from .app.running.sent import columns_of_streams
+    from .app.running.source_reading import AS_IT_IS, readings_of
     from .lab import connect
     from .lab.card import warnings_of
     from .plan import compile_retrieval
 
     connect()
-    columns = columns_of_streams({s: plan.schema(s) for s, _ in options.feed if s in plan.streams}, dict(options.map))
-    reading = {s: {**reading_of(options), "columns": columns.get(s)} for s, _ in options.feed}
+    readings = readings_of(
+        {s: plan.schema(s) for s, _ in options.feed if s in plan.streams}, **reading_of(options)
+    )
     for stream, path in options.feed:
-        check_feed(plan, stream, Path(path), Reading(**reading[stream]))
+        check_feed(plan, stream, Path(path), readings.get(stream, AS_IT_IS))
     for query in options.query:
         compile_retrieval(query, plan)
     how = deployment_of(options)
@@ -578,13 +583,14 @@ def run_app(options: Any) -> int:
     app = deploy(plan.text, name=name, **how)
     notes = [f"{app.redeployed} --fresh starts without it."] if app.redeployed and not options.fresh else []
     notes += [*app.emptied, *warnings_of(app)]
-    if len(options.feed) > 1:
+    merged = len(options.feed) > 1 and options.time is not None
+    if len(options.feed) > 1 and not merged:
         notes.append(_one_after_the_other(options.feed))
     for note in notes:
         print(f"{name}: {note}", file=sys.stderr)
     try:
-        for stream, path in options.feed:
-            _feed_file(app, stream, Path(path), reading[stream])
+        for files in [options.feed] if merged else [[feed] for feed in options.feed]:
+            _feed_files(app, [(stream, Path(path)) for stream, path in files], options)
         if app.deployment.sources or options.seconds:
             _follow(app, options.seconds)
         app.flush()
@@ -595,16 +601,20 @@ def run_app(options: Any) -> int:
     return 0
 
 
-def _feed_file(app: App, stream: str, path: Path, reading: Mapping[str, Any]) -> None:
-    """Feeds a file, and prints the report."""
+def _feed_files(app: App, files: Sequence[tuple[str, Path]], options: Any) -> None:
+    """Feeds files, merged by event time if there are several, and prints the report."""
     from .app.deployment.fed import FedBefore
 
     fed = FedBefore()
-    again = fed.has(app.home, stream, path)
-    report = app.feed(stream, path, **reading)
+    again = [f for f in files if fed.has(app.home, *f)]
+    sources: dict[str, list[Path]] = {}
+    for stream, path in files:
+        sources.setdefault(stream, []).append(path)
+    report = app.feed(sources, **reading_of(options), **play_of(options))
     if report.events:
-        fed.add(app.home, stream, path)
-    if again and report.events:
+        for stream, path in files:
+            fed.add(app.home, stream, path)
+    for stream, path in again if report.events else ():
         twice = "its events are counted twice. --fresh starts from scratch."
         print(f"{app.name}: {path} was fed to {stream} before: {twice}", file=sys.stderr)
     print(_format_feed_report(report))
@@ -638,8 +648,8 @@ def _one_after_the_other(feeds: Sequence[tuple[str, str]]) -> str:
     named = ", then ".join(f"{stream} from {path}" for stream, path in feeds)
     return (
         f"the feeds are not merged by time: {named}, each to its end. Patterns, joins, windows, and "
-        "aggregations without `aggregate by`, do not see events of several files in the order of their times; where "
-        "that matters, feed one file in that order."
+        "aggregations without `aggregate by`, do not see events of several files in the order of their times. --time "
+        "names the column of event times (STREAM=COLUMN for each stream), and merges them."
     )
 
 

@@ -189,7 +189,6 @@ def audit(options: Any) -> int:
     from .app.audit.auditing import AppAudit, AuditReport, as_json, as_sarif, audit_text
     from .app.config.conf import node_files
     from .app.config.secrets import References
-    from .app.running.source_reading import Reading
     from .lab import connect
     from .lab.plans_shown import page
 
@@ -197,9 +196,7 @@ def audit(options: Any) -> int:
     conf = [*options.deployment, *(options.conf or [])]
     references = References(dict(options.param), tuple(options.allow_env))
     files = node_files(conf, references=references) if conf else []
-    reading = reading_of(options)
-    columns = reading.pop("columns")
-    feeds = FeedFiles(options.feed, Reading(**reading), columns)
+    feeds = FeedFiles(options.feed, reading_of(options))
     apps = []
     for path in options.apps:
         try:

@@ -6,8 +6,10 @@ Loads little but the standard library, so that `sparkstream check` starts at onc
 from __future__ import annotations
 
 import argparse
+import re
 from keyword import iskeyword
 
+from .errors import Misuse
 from .limits import Limits
 from .retention import Retention
 
@@ -26,6 +28,14 @@ def stream_and_file(text: str) -> tuple[str, str]:
     if not equals or not stream or not file:
         raise argparse.ArgumentTypeError(f"'{text}' is not STREAM=FILE")
     return stream, file
+
+
+def stream_and_source(text: str) -> tuple[str, str]:
+    """`STREAM=SOURCE` as a pair, for `--from`."""
+    stream, equals, source = text.partition("=")
+    if not equals or not stream or not source:
+        raise argparse.ArgumentTypeError(f"'{text}' is not STREAM=SOURCE")
+    return stream, source
 
 
 def attribute_and_column(text: str) -> tuple[str, str]:
@@ -63,6 +73,46 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
     return int(text)
+
+
+def number(text: str) -> float:
+    """A number above 0."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
+    return found
+
+
+_UNITS = {
+    "": 1, "ms": 1, "millisecond": 1, "s": 1_000, "sec": 1_000, "second": 1_000, "min": 60_000, "minute": 60_000,
+    "h": 3_600_000, "hour": 3_600_000, "day": 86_400_000,
+}  # fmt: skip
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
+
+
+def duration_ms(text: str, what: str) -> int:
+    """A duration such as `500`, `3 sec`, `3s` or `1.5 min`, in ms. Raises `Misuse`, which names `what`, for another."""
+    found = _DURATION.fullmatch(text.strip())
+    unit = "?" if found is None else found[2].lower()
+    factor = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
+    if found is None or factor is None:
+        raise Misuse(f"{what} is a duration such as 500 ms, 3 sec or 1.5 min, not '{text}'")
+    return round(float(found[1]) * factor)
+
+
+def share(text: str, what: str) -> float:
+    """A share such as `5%` or `0.05`. Raises `Misuse`, which names `what`, for another."""
+    number, percent, rest = text.strip().partition("%")
+    try:
+        value = float(number) / (100 if percent else 1)
+    except ValueError:
+        value = -1.0
+    if rest or not 0 <= value <= 1:
+        raise Misuse(f"{what} is a share such as 5% or 0.05, not '{text}'")
+    return value
 
 
 def whole(text: str) -> int:

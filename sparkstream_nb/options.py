@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .errors import Misuse, SparkStreamError, did_you_mean, nearest
-from .option_values import attribute_and_column, decimal_separator, names, positive
+from .option_values import attribute_and_column, decimal_separator, names, number, positive
 from .request import ROUTES, parameters
 
 WIDTH = 88
@@ -43,6 +43,24 @@ class CannotRead(SparkStreamError):
 class _HelpFormatter(argparse.HelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28, width=WIDTH)
+
+
+class TimeColumns(argparse.Action):
+    """`--time COLUMN`, or `--time STREAM=COLUMN` for each of several streams: a text, or a dict by stream."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        stream, equals, column = values.partition("=")
+        former = getattr(namespace, self.dest)
+        if not equals or not stream.isidentifier():
+            if former is not None:
+                parser.error("--time names one column, or several as STREAM=COLUMN")
+            setattr(namespace, self.dest, values)
+            return
+        if isinstance(former, str):
+            parser.error("--time names one column, or several as STREAM=COLUMN")
+        setattr(namespace, self.dest, {**(former or {}), stream: column})
 
 
 class Options(argparse.ArgumentParser):
@@ -156,9 +174,22 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--route": {"metavar": "HOW", "help": f"the routing of this feed: {ROUTES} (default: the app's)"},
     "--name": {"metavar": "NAME", "help": "the app's name (default: @app:name, else the file's name)"},
     "--time": {
+        "action": TimeColumns,
         "metavar": "COLUMN",
-        "help": "the column of event times: ms since 1970, times, or text (default: events are 1 ms apart)",
+        "help": "the column of event times: ms since 1970, times, or text; STREAM=COLUMN where streams have columns of "
+        "their own (default: events are 1 ms apart)",
     },
+    "--speed": {
+        "type": number,
+        "metavar": "X",
+        "help": "event time relative to this machine's: 60 plays a minute in a second (default: as fast as possible)",
+    },
+    "--disorder": {
+        "metavar": "HOW",
+        "help": "changes by a seed, such as late=5%%,delay=3 sec,swapped=1%%,duplicated=1%%,dropped=1%%,node-2=+3 sec,"
+        "seed=7: events come late, swapped, twice, not at all, or with a clock that is off",
+    },
+    "--rate": {"type": number, "metavar": "N", "help": "events a second (default: as fast as possible)"},
     "--time-format": {
         "metavar": "FORMAT",
         "help": "how event times are written, such as '%%d.%%m.%%Y %%H:%%M:%%S' (as Python's strptime takes it), or "
@@ -211,6 +242,21 @@ def add_deployment(p: argparse.ArgumentParser) -> None:
 def add_reading(p: argparse.ArgumentParser) -> None:
     """Adds the options that say how a feed is read."""
     add(p, "--time", "--time-format", "--time-zone", "--map", "--decimal", "--missing")
+
+
+def add_pace(p: argparse.ArgumentParser) -> None:
+    """Adds the options that say how fast a feed is."""
+    add(p, "--speed", "--rate")
+
+
+def play_of(o: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `App.feed` that the options of `add_pace` and `--disorder` stand for. Raises `Misuse` for a
+    disorder that is none."""
+    if o.disorder is None:
+        return {"speed": o.speed, "rate": o.rate}
+    from .sources.disorder import Disorder
+
+    return {"speed": o.speed, "rate": o.rate, "disorder": Disorder.parse(o.disorder)}
 
 
 def reading_of(o: argparse.Namespace) -> dict[str, Any]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..simulation.faults import Cut, Kill, Pause, Restart, Slow
     from ..simulation.resources import ResourceCluster, ResourceNode
     from ..simulation.topology import Coordination, Pair
+    from ..sources.disorder import Disorder
     from .attaching import Attachable, FoundApp, attach, attachable
     from .audit.auditing import AppAudit, AuditReport
     from .audit.checking import check, explain, graph, repair
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from .results.stream_tail import Tail, TailSnapshot
     from .results.text_answers import AppGraph, Check, PlanText, RepairList
     from .running.app import App, check_feed
-    from .running.feeding import Feed, Feeds, all_feeds, feed_of
+    from .running.background import Feed, Feeds, all_feeds, feed_of
     from .running.source_reading import Reading
     from .running.study import Study
     from .views.cluster_view import ClusterSnapshot
@@ -58,6 +59,7 @@ __all__ = [
     "Coordination",
     "Cut",
     "Deployment",
+    "Disorder",
     "Displayed",
     "DistributedFailover",
     "Divergence",
@@ -120,6 +122,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             "..simulation.faults": ["Cut", "Kill", "Pause", "Restart", "Slow"],
             "..simulation.resources": ["ResourceCluster", "ResourceNode"],
             "..simulation.topology": ["Coordination", "Pair"],
+            "..sources.disorder": ["Disorder"],
             ".results.answers": ["Apps", "Errors", "Events", "FeedReport", "Result", "Sent", "Stats"],
             ".running.app": ["App", "check_feed"],
             ".attaching": ["Attachable", "FoundApp", "attach", "attachable"],
@@ -133,7 +136,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             ".results.divergence": ["Divergence"],
             ".results.failover": ["Failover"],
             ".results.failover_study": ["FailoverStudy"],
-            ".running.feeding": ["Feed", "Feeds", "all_feeds", "feed_of"],
+            ".running.background": ["Feed", "Feeds", "all_feeds", "feed_of"],
             ".results.frontend": ["Displayed"],
             ".results.progress": ["FeedProgress", "ProgressLine"],
             ".removal": ["AppFolders", "Removed", "app_folders", "empty_trash_of", "remove_app"],

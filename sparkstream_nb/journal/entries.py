@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any, ClassVar
 
 from ..errors import SparkStreamError
@@ -43,6 +43,11 @@ class Entry:
     over: tuple[int, ...] = ()
     source: str | None = None
     reached: Mapping[str, Any] | None = None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files of the inbox that the entry needs."""
+        return () if self.file is None else (self.file,)
 
     @property
     def events_by_stream(self) -> Mapping[str, int]:
@@ -91,23 +96,46 @@ class StepsEntry(EventsEntry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowsEntry(EventsEntry):
-    """Rows of a feed for `stream`, each a step, from the inbox's file `file`.
+class FileRows:
+    """`rows` rows for `stream` in a file of the inbox, from row `first` on.
 
-    The file is in Arrow's IPC format, or, with `groups`, in parquet: the entry has these row groups,
-    `columns` are the source columns by attribute, and `time` is the column of the event times. With `start` (ms),
-    events are `apart` ms apart from there.
+    The file is in Arrow's IPC format, or, with `groups`, in parquet: rows are counted through these row groups,
+    `columns` are the source columns by attribute, and `time` is the column of the event times.
+    """
+
+    file: str
+    stream: str
+    rows: int
+    first: int = 0
+    groups: tuple[int, ...] = ()
+    columns: tuple[str, ...] = ()
+    time: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsEntry(EventsEntry):
+    """Rows of a feed for `stream`, each a step: `steps` of the inbox's file `file`, from row `first` on (see
+    `FileRows`). With `start` (ms), events are `apart` ms apart from there.
     """
 
     kind = "rows"
 
     file: str
     stream: str
+    first: int = 0
     groups: tuple[int, ...] = ()
     columns: tuple[str, ...] = ()
     time: str | None = None
     start: int | None = None
     apart: int = 1
+
+    @property
+    def file_rows(self) -> FileRows:
+        """The rows in the file."""
+        return FileRows(
+            file=self.file, stream=self.stream, rows=self.steps, first=self.first, groups=self.groups,
+            columns=self.columns, time=self.time,
+        )  # fmt: skip
 
     @property
     def events_by_stream(self) -> Mapping[str, int]:
@@ -116,6 +144,32 @@ class RowsEntry(EventsEntry):
     @property
     def retractable(self) -> bool:
         return self.source is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedEntry(EventsEntry):
+    """Rows of several sources, merged by event time: each a step. Of equal times, rows of an earlier one of the `parts`
+    come first; the rows of a part are in order of event time.
+    """
+
+    kind = "merged"
+
+    parts: tuple[FileRows, ...]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(p.file for p in self.parts))
+
+    @property
+    def events_by_stream(self) -> Mapping[str, int]:
+        found: dict[str, int] = {}
+        for p in self.parts:
+            found[p.stream] = found.get(p.stream, 0) + p.rows
+        return found
+
+    @property
+    def retractable(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +216,9 @@ class FaultEntry(Entry):
     fault: Mapping[str, Any]
 
 
-KINDS: dict[str, type[Entry]] = {c.kind: c for c in (StepsEntry, RowsEntry, Ask, Reject, SourceEntry, FaultEntry)}
+KINDS: dict[str, type[Entry]] = {
+    c.kind: c for c in (StepsEntry, RowsEntry, MergedEntry, Ask, Reject, SourceEntry, FaultEntry)
+}
 
 _ALWAYS = ("app", "steps", "requests", "clock")
 """Members that are always written, so that people who read the journal see them."""
@@ -181,12 +237,12 @@ def from_json(text: bytes | str) -> list[Entry]:
 def _members(entry: Entry) -> dict[str, Any]:
     if type(entry) not in KINDS.values():
         raise TypeError(f"{type(entry).__name__} is not among the kinds of entries")
-    out = {"seq": entry.seq, "step": entry.step, "request": entry.request, "before": entry.before, "kind": entry.kind}
+    out: dict[str, Any] = {name: getattr(entry, name) for name in ("seq", "step", "request", "before", "kind")}
     out |= {name: getattr(entry, name) for name in _ALWAYS}
     for field in fields(entry):
         value = getattr(entry, field.name)
         if field.name not in out and (field.default is MISSING or value != field.default):
-            out[field.name] = value
+            out[field.name] = [asdict(p) for p in value] if field.name == "parts" else value
     return out
 
 
@@ -197,5 +253,11 @@ def _entry(members: dict[str, Any]) -> Entry:
             f"The journal has an entry of kind '{kind}', which this version does not know: a later version wrote it. "
             "Update sparkstream_nb, or deploy the app with fresh."
         )
-    known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in members.items()}
+    known = _tuples(members)
+    if "parts" in known:
+        known["parts"] = tuple(FileRows(**_tuples(p)) for p in known["parts"])
     return KINDS[kind](**known)
+
+
+def _tuples(members: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in members.items()}

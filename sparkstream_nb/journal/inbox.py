@@ -240,7 +240,7 @@ class Inbox:
     @deferred()
     def put(self, entries: Sequence[Entry]) -> Ticket:
         """`append`, except that the entries need not be on the disk before they are `settled`. Files are."""
-        files = dict.fromkeys(self.folder / e.file for e in entries if e.file is not None)
+        files = dict.fromkeys(self.folder / name for e in entries for name in e.files)
         with self._undo_failed_write():
             if files:
                 to_disk(*files, self.folder)

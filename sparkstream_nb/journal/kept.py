@@ -76,7 +76,7 @@ class JournalRetention:
 
 def list_missing(folder: Path, begin: Offset | None) -> list[str]:
     """The files that entries from offset `begin` on name and that are not there."""
-    named = dict.fromkeys(e.file for e, _ in entries_from(folder, begin) if e.file is not None)
+    named = dict.fromkeys(name for e, _ in entries_from(folder, begin) for name in e.files)
     return [name for name in named if not (folder / name).exists()]
 
 
@@ -106,10 +106,10 @@ def list_passed(folder: Path, begin: Offset | None, end: Offset) -> Iterator[tup
     named: dict[str, int] = {}
     needed: set[str] = set()
     for entry, after in entries_from(folder, begin):
-        if entry.file is not None:
-            named[entry.file] = after["at"]
+        for name in entry.files:
+            named[name] = after["at"]
             if entry.seq >= end["seq"]:
-                needed.add(entry.file)
+                needed.add(name)
     found: list[tuple[int, int, int | None, Path]] = [
         (at, 0, None, folder / name) for name, at in named.items() if name not in needed
     ]

@@ -160,7 +160,7 @@ class Mirror:
             found.append(line)
             end = at + len(line)
             entries = entries_of(self.folder, at, line)
-            for name in dict.fromkeys(e.file for e in entries if e.file is not None):
+            for name in dict.fromkeys(name for e in entries for name in e.files):
                 if name not in there.files:
                     self.shared.put_file(f"inbox/{name}", self.folder / name)
                     there.files.add(name)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import contextlib
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +18,11 @@ import pyarrow.parquet as pq
 from ..engine.columnar.columns import Array, nearly_distinct
 from ..engine.state.batch import InputBatch, StreamRows, UnreadAttribute
 from ..ingest import ingest
-from ..nodes.batches import concat_columns
+from ..nodes.batches import concat_columns, rows_in_order
 from ..nodes.partitioning import part, parts
 from ..types import Schema, Type
 from . import routing
-from .entries import EventsEntry, RowsEntry, StepsEntry
+from .entries import EventsEntry, FileRows, MergedEntry, RowsEntry, StepsEntry
 
 T = TypeVar("T")
 Needed = Mapping[str, Collection[int]]
@@ -111,9 +113,16 @@ def load(
     """
     match entry:
         case RowsEntry():
-            schema = schemas[entry.stream]
-            wanted = range(len(schema)) if needed is None else needed[entry.stream]
-            return _rows(folder / entry.file, entry, schema, wanted)
+            rows = read_rows(folder, entry.file_rows, schemas[entry.stream], _wanted(entry.stream, schemas, needed))
+            ts = rows.ts
+            if entry.start is not None:
+                ts = rows.ts = entry.start + entry.apart * np.arange(entry.steps, dtype=np.int64)
+            return InputBatch(ts, {entry.stream: rows})
+        case MergedEntry():
+            return merge(
+                (p.stream, read_rows(folder, p, schemas[p.stream], _wanted(p.stream, schemas, needed)))
+                for p in entry.parts
+            )
         case StepsEntry(data=str(data)):
             return InputBatch.from_bytes(base64.b64decode(data))
         case StepsEntry(file=str(file)):
@@ -129,22 +138,45 @@ def _also(needed: Needed | None, attribute: str | None, schemas: Mapping[str, Sc
     return {s: attrs if (p := places[s]) is None else {*attrs, p} for s, attrs in needed.items()}
 
 
-def _rows(file: Path, entry: RowsEntry, schema: Schema, wanted: Collection[int]) -> InputBatch:
-    """Rows of a feed's file, each a step; with `start`, `apart` ms apart from there."""
+def _wanted(stream: str, schemas: Mapping[str, Schema], needed: Needed | None) -> Collection[int]:
+    return range(len(schemas[stream])) if needed is None else needed[stream]
+
+
+def read_rows(folder: Path, part: FileRows, schema: Schema, wanted: Collection[int]) -> StreamRows:
+    """Rows of a feed's file in the inbox's `folder`, each a step, with the attributes that are `wanted`. Times are 0 if
+    the feed has none."""
     ts: Any
-    columns: list[Any]
-    if entry.groups:
-        ts, columns = _parquet(file, entry, schema, wanted)
+    columns: Sequence[Any]
+    if part.groups:
+        ts, columns = _part_of_parquet(folder / part.file, part, schema, wanted)
     else:
-        with pa.memory_map(str(file)) as source:
+        with pa.memory_map(str(folder / part.file)) as source:
             table = pa.ipc.open_file(source).read_all()
+        table = table.slice(part.first, part.rows)
         ts = ingest.one(table.column(0)).to_numpy(zero_copy_only=False)
         columns = [ingest.one(c) if i in wanted else None for i, c in enumerate(table.columns[1:])]
-    if entry.start is not None:
-        ts = entry.start + entry.apart * np.arange(entry.steps, dtype=np.int64)
-    ts = np.asarray(ts, np.int64)
+    ts = np.zeros(part.rows, np.int64) if ts is None else np.asarray(ts, np.int64)
     coded = [UnreadAttribute(len(ts)) if c is None else _dictionary_encode(c) for c in columns]
-    return InputBatch(ts, {entry.stream: StreamRows(np.arange(len(ts), dtype=np.int64), ts, coded)})
+    return StreamRows(np.arange(len(ts), dtype=np.int64), ts, coded)
+
+
+def merge(parts: Iterable[tuple[str, StreamRows]], ranks: Sequence[Array] = ()) -> InputBatch:
+    """Rows of several parts, each in order of event time, as one run of steps in that order; with `ranks`, an array for
+    each part, in the order of these. Of equal times, those of an earlier part come first.
+    """
+    found = [*parts]
+    times = np.concatenate([np.empty(0, np.int64), *(rows.ts for _, rows in found)])
+    # Linear for runs that are in order.
+    order = np.argsort(np.concatenate([times[:0], *ranks]) if ranks else times, kind="stable")
+    steps = np.empty(len(order), np.int64)
+    steps[order] = np.arange(len(order))
+    by_stream: dict[str, list[StreamRows]] = {}
+    at = 0
+    for stream, rows in found:
+        own = steps[at : at + len(rows.ts)]
+        at += len(own)
+        by_stream.setdefault(stream, []).append(StreamRows(own, rows.ts, rows.columns))
+    return InputBatch(times[order], {stream: rows_in_order(own) for stream, own in by_stream.items()})
 
 
 def _dictionary_encode(column: pa.Array) -> pa.Array:
@@ -152,19 +184,47 @@ def _dictionary_encode(column: pa.Array) -> pa.Array:
     return column.dictionary_encode() if column.type == pa.string() and not nearly_distinct(column) else column
 
 
+_Decoded = tuple[int, Any, list[pa.Array | None]]
+"""Row groups of a parquet file: the number of rows, their times, and the columns that are wanted."""
+_decoded: OrderedDict[tuple[Any, ...], _Decoded] = OrderedDict()
+"""The row groups that were read last and have rows for entries to come."""
+
+
+def _part_of_parquet(
+    file: Path, part: FileRows, schema: Schema, wanted: Collection[int]
+) -> tuple[Any, list[pa.Array | None]]:
+    """Rows of row groups. Groups are decoded as a whole, and kept for the entries that have the rest of their rows."""
+    stat = file.stat()
+    key = (stat.st_ino, stat.st_size, stat.st_mtime_ns, part.groups, tuple(sorted(wanted)))
+    found = _decoded.pop(key, None) or _parquet(file, part, schema, wanted)
+    rows, ts, columns = found
+    end = part.first + part.rows
+    if end < rows:
+        _decoded[key] = found
+        while len(_decoded) > _GROUPS_KEPT:
+            with contextlib.suppress(KeyError):  # another thread was faster
+                _decoded.popitem(last=False)
+    if part.rows == rows:
+        return ts, columns
+    own = slice(part.first, end)
+    return None if ts is None else ts[own], [None if c is None else c[own] for c in columns]
+
+
+_GROUPS_KEPT = 4
+
+
 def _parquet(
-    file: Path, entry: RowsEntry, schema: Schema, wanted: Collection[int]
-) -> tuple[Any, list[pa.Array | None]]:  # fmt: skip
-    """Row groups of a parquet file whose columns fit the schema as they are (`ingest.fits`): times, and the columns
-    that are wanted."""
-    named = {i: name for i, name in enumerate(entry.columns) if i in wanted}
+    file: Path, part: FileRows, schema: Schema, wanted: Collection[int]
+) -> _Decoded:  # fmt: skip
+    """Row groups of a parquet file whose columns fit the schema as they are (`ingest.fits`)."""
+    named = {i: name for i, name in enumerate(part.columns) if i in wanted}
     texts = {name for i, name in named.items() if schema[i].type is Type.STRING}
     with pa.memory_map(str(file)) as source:
         metadata = pq.read_metadata(source)
-        coded = [n for n, size in _sizes(metadata, entry.groups).items() if n in texts and size < _PLAIN]
+        coded = [n for n, size in _sizes(metadata, part.groups).items() if n in texts and size < _PLAIN]
         parquet = pq.ParquetFile(source, metadata=metadata, read_dictionary=coded)
-        read = list(dict.fromkeys([*named.values(), *([entry.time] if entry.time else [])]))
-        table = parquet.read_row_groups(list(entry.groups), columns=read)
+        read = list(dict.fromkeys([*named.values(), *([part.time] if part.time else [])]))
+        table = parquet.read_row_groups(list(part.groups), columns=read)
     columns: list[pa.Array | None] = []
     for i, attribute in enumerate(schema):
         if i not in named:
@@ -176,7 +236,8 @@ def _parquet(
             columns.append(array.cast(pa.dictionary(pa.int32(), pa.string())))
         else:
             columns.append(ingest.convert(ingest.one(column), attribute.type)[0])
-    return ingest.times(ingest.one(table.column(entry.time)))[0] if entry.time else None, columns
+    ts = ingest.times(ingest.one(table.column(part.time)))[0] if part.time else None
+    return table.num_rows, ts, columns
 
 
 _PLAIN = 4

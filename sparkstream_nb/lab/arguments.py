@@ -10,8 +10,8 @@ import re
 import textwrap
 
 from ..errors import Misuse
-from ..option_values import counts, error_ids, positive, variable
-from ..options import WIDTH, Options, add, add_deployment, add_reading
+from ..option_values import counts, error_ids, positive, stream_and_source, variable
+from ..options import WIDTH, Options, add, add_deployment, add_pace, add_reading
 from ..request import ROUTES
 
 STUDIED = {
@@ -125,17 +125,37 @@ def line_options() -> dict[str, Options]:
         return out[name]
 
     p = command("feed", "Feeds a stream with a data frame or a file, and waits until all of it is committed.")
-    p.add_argument("stream", metavar="NAME.Stream")
-    p.add_argument("source", metavar="SOURCE", help="a variable that holds a data frame, or a .csv or .parquet file")
+    p.add_argument("stream", metavar="NAME.Stream", help="the stream; with --from the app, NAME")
+    p.add_argument(
+        "source", nargs="?", metavar="SOURCE", help="a variable that holds a data frame, or a .csv or .parquet file"
+    )
+    p.add_argument(
+        "--from", action="append", default=[], type=stream_and_source, metavar="STREAM=SOURCE", dest="sources",
+        help="feed several streams, merged by event time (--time); may be given several times",
+    )  # fmt: skip
     add_reading(p)
     add(p, "--route")
-    add(p, "--limit", help="only the first N rows")
+    add(p, "--limit", help="only the first N rows of each source")
+    add_pace(p)
+    add(p, "--disorder")
     p.add_argument("--background", action="store_true", help="do not wait: other cells run meanwhile (%%siddhi feeds)")
+    p.add_argument("--paused", action="store_true", help="in the background, paused: %%siddhi feeds step ID")
+    p.add_argument(
+        "--together", action="store_true", help="merge with the app's feed in the background, by event time"
+    )
     _add_out(p, "store the report (or the feed) in this variable")
 
-    p = command("feeds", "Lists the feeds in the background, or pauses, resumes or stops one of them.")
-    p.add_argument("action", nargs="?", choices=("pause", "resume", "stop"), metavar="pause|resume|stop")
+    p = command("feeds", "Lists the feeds in the background, or controls one of them.")
+    p.add_argument(
+        "action",
+        nargs="?",
+        choices=("pause", "resume", "step", "pace", "restart", "stop"),
+        metavar="pause|resume|step|pace|restart|stop",
+    )
     p.add_argument("feed", nargs="?", type=int, metavar="ID", help="the feed's number in the list")
+    p.add_argument("--events", type=positive, metavar="N", help="step: feed the next N events (default: 1)")
+    p.add_argument("--until", metavar="TIME", help="step: feed the events up to this event time")
+    add_pace(p)
 
     p = command("send", "Sends one event, or a list of them, to a stream.")
     p.add_argument("stream", metavar="NAME.Stream")

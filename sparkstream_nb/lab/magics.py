@@ -19,12 +19,12 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from traitlets import Int, List, Unicode, observe
 
 from .. import app as api
-from ..app import App, Errors, Events
+from ..app import App, Errors, Events, Feed
 from ..app.deployment.deployment import milliseconds
 from ..app.deployment.fed import FedBefore
 from ..errors import Misuse, SiddhiError, did_you_mean, nearest
 from ..lang.format import format_text
-from ..options import HelpAsked, Options, deployment_of, read_text, reading_of, write_text
+from ..options import HelpAsked, Options, deployment_of, play_of, read_text, reading_of, write_text
 from . import display
 from .arguments import STUDIED, deploy_options, line_options, overview, split, split_query
 from .attachable import removed_text
@@ -131,29 +131,59 @@ class SiddhiMagic(Magics):
 
     def _do_feed(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        app, stream = self._part_of(o.stream, "a stream")
-        source = self._source(o.source)
-        how = {**reading_of(o), "route": o.route, "limit": o.limit}
-        again = self._fed.has(app.home, stream, source)
-        if o.background:
-            fed: Any = app.feed(stream, source, **how, background=True)
+        app, named = self._feed_sources(o)
+        sources: dict[str, list[Any]] = {}
+        for stream, name in named:
+            sources.setdefault(stream, []).append(self._source(name))
+        how = {**reading_of(o), "route": o.route, "limit": o.limit, **play_of(o)}
+        again = [(s, name) for s, name in named if self._fed.has(app.home, s, self._source(name))]
+        background = o.background or o.paused or o.together
+        if background:
+            fed: Any = app.feed(sources, **how, background=True, paused=o.paused, together=o.together)
         else:
-            fed = self._interruptible(lambda: app.feed(stream, source, **how), app)
-        if o.background or fed.events:
-            self._fed.add(app.home, stream, source)
-            if again:
+            fed = self._interruptible(lambda: app.feed(sources, **how), app)
+        if background or fed.events:
+            for stream, name in named:
+                self._fed.add(app.home, stream, self._source(name))
+            for stream, name in again:
                 twice = "its events are counted twice. %%siddhi --fresh starts from scratch."
-                print(f"{o.source} was fed to {o.stream} before: {twice}")
+                print(f"{name} was fed to {app.name}.{stream} before: {twice}")
         self._keep(o, fed)
         return fed
+
+    def _feed_sources(self, o: Any) -> tuple[App, list[tuple[str, str]]]:
+        """The app that is fed, and (stream, name of a source) pairs."""
+        if not o.sources:
+            if o.source is None:
+                raise Misuse(f"%siddhi feed {o.stream} SOURCE: the variable or file to feed is missing")
+            app, stream = self._part_of(o.stream, "a stream")
+            return app, [(stream, o.source)]
+        if o.source is not None:
+            raise Misuse(f"%siddhi feed NAME --from STREAM=SOURCE: '{o.source}' is one word too many")
+        return api.get(o.stream), o.sources
 
     def _do_feeds(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         if o.action:
             if o.feed is None:
                 raise Misuse(f"%siddhi feeds {o.action} ID: the feed's number is missing. %siddhi feeds lists them")
-            getattr(api.feed_of(o.feed), o.action)()
+            self._control(api.feed_of(o.feed), o)
         return api.all_feeds()
+
+    def _control(self, feed: Feed, o: Any) -> None:
+        """Carries out an action of `%siddhi feeds`. Raises `Misuse` for options that it does not have."""
+        if (o.events or o.until) and o.action != "step":
+            raise Misuse("--events and --until are for %siddhi feeds step ID")
+        if (o.speed or o.rate) and o.action != "pace":
+            raise Misuse("--speed and --rate are for %siddhi feeds pace ID")
+        if o.action == "step" and o.until is not None:
+            feed.step_until(o.until)
+        elif o.action == "step":
+            feed.step(o.events or 1)
+        elif o.action == "pace":
+            feed.set_pace(o.speed, o.rate)
+        else:
+            getattr(feed, o.action)()
 
     def _do_send(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))

@@ -50,6 +50,16 @@ def events_by_step(batch: InputBatch) -> Array:
     return counts
 
 
+def rows_in_order(parts: Sequence[StreamRows]) -> StreamRows:
+    """Rows of one stream in order of their steps; those of an equal step in the order of the parts."""
+    if len(parts) == 1:
+        return parts[0]
+    step = np.concatenate([p.step for p in parts])
+    ts = np.concatenate([p.ts for p in parts])
+    columns = [concat_columns(cs) for cs in zip(*(p.columns for p in parts), strict=True)]
+    return StreamRows(step, ts, columns).taken(np.argsort(step, kind="stable"))
+
+
 def concat_columns(columns: Sequence[Any]) -> Any:
     """Columns of `StreamRows` one after the other: arrays as an array; lists of objects, and arrays of different types,
     as a list. An attribute left out of one of them is left out.

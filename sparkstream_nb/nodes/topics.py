@@ -16,7 +16,7 @@ import numpy as np
 
 from ..engine.columnar.columns import Array
 from ..engine.state.batch import Chunks, Emitted, InputBatch, StreamRows, taken
-from .batches import concat_columns
+from .batches import concat_columns, rows_in_order
 
 
 @dataclass(frozen=True)
@@ -95,14 +95,7 @@ def with_arrivals(batch: InputBatch, before: int, writers: Sequence[TopicLog]) -
     for w in writers:
         parts.setdefault(w.stream, []).append(StreamRows(step[at : at + len(w.place)], w.ts, w.columns))
         at += len(w.place)
-    out.rows = {stream: _in_order(found) for stream, found in parts.items()}
+    out.rows = {stream: rows_in_order(found) for stream, found in parts.items()}
     return out, place[firsts]
 
 
-def _in_order(parts: Sequence[StreamRows]) -> StreamRows:
-    if len(parts) == 1:
-        return parts[0]
-    step = np.concatenate([p.step for p in parts])
-    order = np.argsort(step, kind="stable")
-    columns = [taken(concat_columns(cs), order) for cs in zip(*(p.columns for p in parts), strict=True)]
-    return StreamRows(step[order], np.concatenate([p.ts for p in parts])[order], columns)

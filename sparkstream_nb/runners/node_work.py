@@ -160,7 +160,7 @@ class _NodeInput:
     def files(self) -> list[str]:
         """The files of the inbox that it needs."""
         divided = bool(self.parts)
-        own = [e.file for e in self.entries if e.file is not None and not (divided and isinstance(e, EventsEntry))]
+        own = [n for e in self.entries if not (divided and isinstance(e, EventsEntry)) for n in e.files]
         return [*own, *files_of(self.parts.values())]
 
 

@@ -150,7 +150,7 @@ def rows_at(shared: Shared, digest: str, share: TaskShare) -> Iterator[pa.Record
         _apps_seen[digest] = pickle.loads(apps_at(shared, digest))
     apps = _apps_seen[digest]
     worked = [e for e in share.entries if (app := apps[e.app]) is not None and app.works]
-    with shared.at_hand(e.file for e in worked if e.file is not None) as folder:
+    with shared.at_hand(name for e in worked for name in e.files) as folder:
         own = [None if app is None else _elsewhere(app, folder) for app in apps]
         for found in _rows(folder / "inbox", own, share):
             for row in (row for _, row in found):
@@ -246,7 +246,7 @@ def _may_leave_out(app: SourceApp, run: Sequence[EventsEntry]) -> bool:
     """True if columns of these entries may be left out: no error contains their values, and if a node needs all columns
     after all, it can read the files, as events in entries do not go to it.
     """
-    return not app.care.shows(run) and not (app.divides and any(e.file is None for e in run))
+    return not app.care.shows(run) and not (app.divides and any(not e.files for e in run))
 
 
 def _without_events(entry: Entry) -> Entry:

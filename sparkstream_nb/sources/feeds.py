@@ -11,7 +11,6 @@ the inbox, and its row groups are the chunks.
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import sys
 import uuid
@@ -34,8 +33,7 @@ from ..ingest.ingest import check_object, fits, fits_time, one, times, type_rows
 from ..ingest.time_formats import BY_DEFAULT, DoubtCounts, TimeFormat
 from ..ingest.value_formats import AS_WRITTEN, ValueFormat
 from ..journal import results
-from ..journal.entries import Entry, Reject, RowsEntry
-from ..journal.inbox import Inbox, unwritten
+from ..journal.inbox import unwritten
 from ..journal.private import private_file, write_private
 from ..journal.shared import Shared
 from ..journal.tasks import TaskFailed, Tasks
@@ -43,8 +41,6 @@ from ..limits import Limits
 from ..types import Schema, Type
 
 CHUNK_ROWS = 250_000
-FINE_ROWS = 50_000
-"""Rows of an entry of a feed that can be paused and stopped: a micro-batch takes whole entries."""
 """Rows of an entry: small enough that a feed of a few seconds has several, so that one sees how far it is."""
 MOST_GROUP_ROWS = 4_000_000
 """Rows of the largest row group that is taken as it is; it is in memory at once."""
@@ -62,8 +58,8 @@ class Shape:
     times.
 
     `written` is the format of these times, `values` the format of other texts. `offered` are all columns of the source,
-    for hints. Events after `latest` (ms) are rejected. `limits`: bounds on what one event may use. `fine`: it can be
-    paused and stopped between its rows. `kept`: maximum number of rejected rows that are kept (None: all).
+    for hints. Events after `latest` (ms) are rejected. `limits`: bounds on what one event may use. `kept`:
+    maximum number of rejected rows that are kept (None: all).
     """
 
     stream: str
@@ -75,13 +71,7 @@ class Shape:
     limits: Limits = field(default_factory=Limits)
     written: TimeFormat = BY_DEFAULT
     values: ValueFormat = AS_WRITTEN
-    fine: bool = False
     kept: int | None = REJECTS_KEPT
-
-    @property
-    def chunk_rows(self) -> int:
-        """Rows of an entry."""
-        return min(CHUNK_ROWS, FINE_ROWS) if self.fine else CHUNK_ROWS
 
     @property
     def names(self) -> list[str]:
@@ -125,11 +115,11 @@ def read_feed(
     tasks: Tasks,
     limit: int | None,
     *,
-    nodes: int = 1,
+    as_it_is: bool = True,
     shared: Shared | None = None,
 ) -> FeedOnDisk:
-    """Read a feed into typed chunks in the folder `inbox`, for `nodes` nodes. If Spark's tasks do not see the folder,
-    they leave chunks at a `shared` address, and files are read here.
+    """Read a feed into typed chunks in the folder `inbox`; a parquet file may stay `as_it_is`. If Spark's tasks do not
+    see the folder, they leave chunks at a `shared` address, and files are read here.
 
     `source` is a pandas or Arrow frame, a Spark frame, or the path of a `.csv` or `.parquet` file; the last two kinds
     are read by `tasks`. `limit`: maximum number of rows, from the first. Raises SparkStreamError for any other source,
@@ -148,9 +138,7 @@ def read_feed(
         if isinstance(source, pa.Table):
             return _read_arrow(source if limit is None else source.slice(0, limit), shape, inbox, feed)
         if isinstance(source, str | Path):
-            # Every node reads all chunks, and parquet is slower to read than what Spark would make of it.
-            whole = limit is None and nodes == 1
-            found = _take_parquet(Path(source), shape, inbox, feed) if whole else None
+            found = _take_parquet(Path(source), shape, inbox, feed) if as_it_is and limit is None else None
             if found is not None:
                 return found
             return _read_file(Path(source), shape, inbox, feed, None if shared else tasks, limit)
@@ -232,8 +220,8 @@ def _each_value(name: str, column: pd.Series, malformed: list[str | None], limit
 
 def _read_arrow(table: pa.Table, shape: Shape, inbox: Path, feed: str) -> FeedOnDisk:
     writer = _ChunkWriter(inbox, feed, 0, shape)
-    for at in range(0, table.num_rows, shape.chunk_rows):
-        writer.take(table.slice(at, shape.chunk_rows))
+    for at in range(0, table.num_rows, CHUNK_ROWS):
+        writer.take(table.slice(at, CHUNK_ROWS))
     return _gather(writer.close())
 
 
@@ -253,7 +241,7 @@ def _take_parquet(path: Path, shape: Shape, inbox: Path, feed: str) -> FeedOnDis
         place = found.get_field_index(shape.time)
         if place < 0 or not fits_time(found.field(place).type):
             return None
-    with _checked_write(inbox):
+    with checked_write(inbox):
         shutil.copyfile(path, private_file(inbox / feed))
     texts = [n for n in shape.names if n != shape.time and _is_text(found.field(n).type)]
     out = _row_groups(inbox / feed, shape, texts)
@@ -298,7 +286,7 @@ def _row_groups(file: Path, shape: Shape, texts: list[str]) -> FeedOnDisk | None
     for i, size in enumerate(sizes):
         groups.append(i)
         rows += size
-        if i + 1 == len(sizes) or rows + sizes[i + 1] > shape.chunk_rows:
+        if i + 1 == len(sizes) or rows + sizes[i + 1] > CHUNK_ROWS:
             if rows:
                 out.chunks.append(Chunk(file.name, rows, tuple(groups), highest[i]))
             groups, rows = [], 0
@@ -472,7 +460,7 @@ class _ChunkWriter:
             pa.record_batch([pa.array(ts), *typed.columns], schema=chunk_schema(self.shape.schema, typed.columns))
         )
         self.rows += n
-        if self.rows >= self.shape.chunk_rows:
+        if self.rows >= CHUNK_ROWS:
             self._flush()
 
     @property
@@ -496,7 +484,7 @@ class _ChunkWriter:
             self.errors.append([self.shape.stream, None, {NOT_KEPT: gone}, f"{said} not kept: feed them again"])
         if self.rejected:
             name = f"{self.feed}-{self.part:05d}-rejected"
-            with _checked_write(self.folder):
+            with checked_write(self.folder):
                 write_private(self.folder / name, results.error_lines(self.errors))
             self.info.append((self.part, len(self.info), name, 0, self.rejected, 0, 0))
         return self.info
@@ -513,7 +501,7 @@ def write_chunk(path: Path, table: pa.Table) -> None:
     it cannot be written."""
     table = table.combine_chunks()
     with (
-        _checked_write(path.parent),
+        checked_write(path.parent),
         pa.OSFile(str(private_file(path)), "wb") as sink,
         pa.ipc.new_file(sink, table.schema) as writer,
     ):
@@ -521,7 +509,7 @@ def write_chunk(path: Path, table: pa.Table) -> None:
 
 
 @contextlib.contextmanager
-def _checked_write(folder: Path) -> Iterator[None]:
+def checked_write(folder: Path) -> Iterator[None]:
     """Turn a failed write, as on a full disk, into an error of one line."""
     try:
         yield
@@ -538,11 +526,10 @@ def discard(feed: FeedOnDisk, inbox: Path) -> None:
 # ---------------------------------------------------------------------------------------------------------- ordering
 
 
-def in_order(feed: FeedOnDisk, inbox: Path, chunk_rows: int | None = None) -> tuple[FeedOnDisk, Array]:
-    """The feed with its chunks in order of event time (stable), and the highest time (ms) of each chunk. Chunks that
-    are rewritten have `chunk_rows`. Raises SparkStreamError if they cannot be written.
+def in_order(feed: FeedOnDisk, inbox: Path) -> tuple[FeedOnDisk, Array]:
+    """The feed with its chunks in order of event time (stable), and the highest time (ms) of each chunk. Raises
+    SparkStreamError if chunks that are rewritten cannot be written.
     """
-    size = chunk_rows or CHUNK_ROWS
     if any(c.groups for c in feed.chunks):
         return feed, np.array([c.highest for c in feed.chunks])
     found = []
@@ -555,23 +542,28 @@ def in_order(feed: FeedOnDisk, inbox: Path, chunk_rows: int | None = None) -> tu
     if (whole[1:] >= whole[:-1]).all():
         return feed, np.array([t.max() for t in found])
     order = np.argsort(whole, kind="stable")
+    ends = [*range(CHUNK_ROWS, len(order), CHUNK_ROWS), len(order)]
+    return rewrite(feed, inbox, order), whole[order[np.array(ends) - 1]]
+
+
+def rewrite(feed: FeedOnDisk, inbox: Path, index: Array) -> FeedOnDisk:
+    """The feed with these of its rows (numbers, in this order), in chunks of its own. Raises SparkStreamError if they
+    cannot be written."""
     starts = np.cumsum([0, *(c.rows for c in feed.chunks)])
     maps = [pa.memory_map(str(inbox / c.file)) for c in feed.chunks]
     tables = [pa.ipc.open_file(m).read_all() for m in maps]
     out = replace(feed, chunks=[])
-    highest = []
     stem = f"feed-{uuid.uuid4().hex[:12]}-ordered"
     with _whole(inbox, stem):
-        for at in range(0, len(order), size):
-            index = order[at : at + size]
+        for at in range(0, len(index), CHUNK_ROWS):
+            part = index[at : at + CHUNK_ROWS]
             name = f"{stem}-{len(out.chunks):05d}"
-            write_chunk(inbox / name, _pick(tables, starts, index))
-            out.chunks.append(Chunk(name, len(index)))
-            highest.append(int(whole[index[-1]]))
+            write_chunk(inbox / name, _pick(tables, starts, part))
+            out.chunks.append(Chunk(name, len(part)))
     for m, chunk in zip(maps, feed.chunks, strict=True):
         m.close()
         (inbox / chunk.file).unlink()
-    return out, np.array(highest)
+    return out
 
 
 def rows_before(feed: FeedOnDisk, inbox: Path, highest: Array, time: int) -> int:
@@ -603,52 +595,6 @@ def _pick(tables: Sequence[pa.Table], starts: Array, index: Array) -> pa.Table:
     back = np.empty(len(index), np.int64)
     back[np.concatenate(places)] = np.arange(len(index))
     return joined.take(pa.array(back))
-
-
-# ---------------------------------------------------------------------------------------------------------- entering
-
-
-def entries(
-    feed: FeedOnDisk, shape: Shape, inbox: Inbox, route: str, highest: Array, now: int, apart: int = 1
-) -> list[Entry]:
-    """The journal entries of a feed. Without event times events are `apart` ms apart, from `now` (ms) or the clock."""
-    out: list[Entry] = []
-    start = now if inbox.position.clock is None else max(now, inbox.position.clock + apart)
-    columns = tuple(shape.columns.get(a.name, a.name) for a in shape.schema)
-    given = shape.time is not None
-    for k, chunk in enumerate(feed.chunks):
-        out.append(
-            RowsEntry(
-                steps=chunk.rows,
-                requests=chunk.rows,
-                clock=int(highest[k]) if given else start + apart * (chunk.rows - 1),
-                route=route,
-                file=chunk.file,
-                stream=shape.stream,
-                groups=chunk.groups,
-                columns=columns if chunk.groups else (),
-                time=shape.time if chunk.groups else None,
-                start=None if given else start,
-                apart=apart,
-            )
-        )
-        start += 0 if given else apart * chunk.rows
-    return [*out, *(Reject(file=file) for file in feed.rejects)]
-
-
-def with_own_files(feed: FeedOnDisk, inbox: Path) -> FeedOnDisk:
-    """The feed with a file of its own for every chunk: one that enters the journal later must find it."""
-    chunks = []
-    for k, chunk in enumerate(feed.chunks):
-        if chunk.groups:
-            own = f"{chunk.file}-{k:05d}"
-            with _checked_write(inbox):
-                os.link(inbox / chunk.file, inbox / own)
-            chunk = replace(chunk, file=own)
-        chunks.append(chunk)
-    for name in {c.file for c in feed.chunks} - {c.file for c in chunks}:
-        (inbox / name).unlink()
-    return replace(feed, chunks=chunks)
 
 
 def reasons(feed: FeedOnDisk, inbox: Path) -> dict[str, int]:

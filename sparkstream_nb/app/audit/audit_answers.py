@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 from ...plan.nodes import Plan
-from ..running.sent import columns_of_streams
-from ..running.source_reading import AS_IT_IS, Reading
+from ..running.source_reading import Reading, readings_of
 
 
 @dataclass(frozen=True)
@@ -36,17 +36,15 @@ class Measured:
 
 @dataclass(frozen=True)
 class FeedFiles:
-    """Files to replay, as (stream, path), and how they are read. `columns` are for all streams."""
+    """Files to replay, as (stream, path), and how they are read: arguments of `readings_of`."""
 
     files: Sequence[tuple[str, str]]
-    reading: Reading = AS_IT_IS
-    columns: Mapping[str, str] | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
 
     def by_stream(self, plan: Plan) -> dict[str, Reading]:
         """By stream, how its files are read. Raises `Misuse` for an attribute that none has."""
         schemas = {s: plan.schema(s) for s, _ in self.files if s in plan.streams}
-        found = columns_of_streams(schemas, self.columns)
-        return {s: replace(self.reading, columns=columns) for s, columns in found.items()}
+        return readings_of(schemas, **self.reading)
 
 
 @dataclass(frozen=True)

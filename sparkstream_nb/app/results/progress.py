@@ -14,7 +14,8 @@ class FeedProgress:
     """The app has processed `done` of `total` events, with `micro_batches` of it committed so far, after `seconds`.
 
     Events that are done and not committed yet are part of the micro-batch under way. `total` is None while the feed is
-    read, which took `reading` seconds; `rejected` rows did not fit the stream.
+    read, which took `reading` seconds; `rejected` rows did not fit the stream. `reached` is the event time (ms) of the
+    last event that was put in, if it has one.
     """
 
     stream: str
@@ -24,6 +25,7 @@ class FeedProgress:
     micro_batches: int
     seconds: float
     reading: float = 0.0
+    reached: int | None = None
 
     @property
     def fraction(self) -> float:

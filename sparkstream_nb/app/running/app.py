@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, Self, Unpack, overload
 
 import pandas as pd
 
@@ -35,14 +35,14 @@ from ..results.rescheduling import DistributedFailover
 from ..results.stream_tail import Tail
 from ..results.text_answers import AppGraph, PlanText, RepairList
 from ..views.controls import Cluster
-from . import feeding
-from .feeding import Feed
-from .inputs import FeedOptions, Inputs
+from .background import Feed, Feeds
+from .inputs import FeedOptions, FeedPlay, Inputs
 from .rejections import Rejections
 from .replays import Replays
 from .retrievals import Retrievals
 from .runtime import AppRuntime
-from .source_reading import AS_IT_IS, Reading
+from .sent import sources_of
+from .source_reading import AS_IT_IS, Reading, readings_of
 from .stream_reader import StreamReader
 from .study import Study
 from .wall import WALL
@@ -152,7 +152,7 @@ class App(Displayed):
         return self.runtime.away
 
     @property
-    def feeds(self) -> feeding.Feeds:
+    def feeds(self) -> Feeds:
         """The feeds in the background since the app was deployed, by their numbers."""
         return self.runtime.feeds
 
@@ -276,10 +276,10 @@ class App(Displayed):
     @overload
     def feed(
         self,
-        stream: str,
-        source: Any,
+        stream: str | Mapping[str, Any],
+        source: Any = None,
         *,
-        time: str | None = None,
+        time: str | Mapping[str, str] | None = None,
         time_format: str | None = None,
         time_zone: str | None = None,
         route: str | None = None,
@@ -289,15 +289,16 @@ class App(Displayed):
         missing: Sequence[str] | None = None,
         progress: OnProgress | None = None,
         background: Literal[False] = False,
+        **play: Unpack[FeedPlay],
     ) -> FeedReport: ...
 
     @overload
     def feed(
         self,
-        stream: str,
-        source: Any,
+        stream: str | Mapping[str, Any],
+        source: Any = None,
         *,
-        time: str | None = None,
+        time: str | Mapping[str, str] | None = None,
         time_format: str | None = None,
         time_zone: str | None = None,
         route: str | None = None,
@@ -307,14 +308,15 @@ class App(Displayed):
         missing: Sequence[str] | None = None,
         progress: OnProgress | None = None,
         background: Literal[True],
+        **play: Unpack[FeedPlay],
     ) -> Feed: ...
 
     def feed(
         self,
-        stream: str,
-        source: Any,
+        stream: str | Mapping[str, Any],
+        source: Any = None,
         *,
-        time: str | None = None,
+        time: str | Mapping[str, str] | None = None,
         time_format: str | None = None,
         time_zone: str | None = None,
         route: str | None = None,
@@ -324,24 +326,39 @@ class App(Displayed):
         missing: Sequence[str] | None = None,
         progress: OnProgress | None = None,
         background: bool = False,
+        **play: Unpack[FeedPlay],
     ) -> FeedReport | Feed:
         """Feeds `stream` from a frame (pandas, Arrow, Spark) or a `.csv` or `.parquet` file, until all is committed.
 
-        `time` names the column of event times (ms, datetime, or text): events are put in their order, ties in the
-        feed's. Without it events keep the feed's order, 1 ms apart. `time_format`: how these times are written, as
-        Python's `strptime` takes it, or "s", "ms", "us" or "ns" for numbers since 1970 (default: ms, or ISO 8601).
-        `time_zone`: that of times that name none (default: UTC). Of a time that its clocks showed twice the first is
-        taken; one that they left out is as much later as they went forward. `route` overrides the routing. `limit`:
-        only this many rows, the first ones. `columns` maps attributes to source columns, or lists these in the
-        attributes' order. Of texts, `decimal=","` reads numbers such as 1.234,5, and `missing` are those that mean
-        null, besides an empty cell. Rows that do not fit are counted, and as many as `retention` says are kept in
-        `errors`. `progress` is called when the reading begins, and then several times a second until all is committed;
-        by default the front end shows how far the feed is. With `background` the call returns at once: a `Feed`, which
-        can be paused, stopped and waited for. Raises `Misuse` for an unknown stream, SparkStreamError for a source that
-        is no feed.
+        Several sources are merged by event time: `feed({"Lamp": lamps, "Key": keys}, time="at")`, where a stream may
+        have a list of sources; of equal times, events of an earlier source come first.
+
+        `time` names the column of event times (ms, datetime, or text), for all sources or by stream: events are put in
+        their order, ties in the feed's. Without it events keep the feed's order, 1 ms apart. `time_format`: how these
+        times are written, as Python's `strptime` takes it, or "s", "ms", "us" or "ns" for numbers since 1970 (default:
+        ms, or ISO 8601). `time_zone`: that of times that name none (default: UTC). Of a time that its clocks showed
+        twice the first is taken; one that they left out is as much later as they went forward. `route` overrides the
+        routing. `limit`: only this many rows of each source, the first ones. `columns` maps attributes to source
+        columns, or lists these in the attributes' order. Of texts, `decimal=","` reads numbers such as 1.234,5, and
+        `missing` are those that mean null, besides an empty cell. Rows that do not fit are counted, and as many as
+        `retention` says are kept in `errors`. `progress` is called when the reading begins, and then several times a
+        second until all is committed; by default the front end shows how far the feed is.
+
+        With `background` the call returns at once: a `Feed`, which can be paused, stepped, stopped and waited for;
+        `paused` begins one that waits for its first step, and `together` merges the sources with a feed of the app that
+        is under way, which is returned. `speed`: ms of event time in a ms of this machine's time; or `rate`: events a
+        second; by default as fast as the app takes them. `disorder`: a `Disorder`, by which events come late, twice,
+        not at all, or with a clock that is off.
+
+        Raises `Misuse` for an unknown stream, SparkStreamError for a source that is no feed.
         """
-        reading = Reading(time, time_format, time_zone, columns, decimal, missing)
-        return self._inputs.feed(stream, source, reading, FeedOptions(route, limit, progress, background))
+        sources = sources_of(stream, source)
+        readings = readings_of(
+            {s: self.runtime.schema_of(s) for s, _ in sources}, time, columns, time_format=time_format,
+            time_zone=time_zone, decimal=decimal, missing=missing,
+        )  # fmt: skip
+        options = FeedOptions(route, limit, progress, background, play)
+        return self._inputs.feed(sources, readings, options)
 
     @property
     def errors(self) -> Errors:

@@ -1,26 +1,23 @@
-"""Feeds: reads a source, puts its entries into the app's inbox, and follows them until they are committed.
+"""Feeds: reads sources, puts their entries into the app's inbox, and follows them until they are committed.
 
-A feed in the foreground goes into the inbox all at once. One in the background goes in slices, the next when the
-last one is committed: so it can be paused and stopped, other events and queries come in between, and several feeds
-share the app.
+A feed of several sources is merged by event time. It goes into the inbox all at once, or where commits are watched
+chunk by chunk; feeds in the background are in `background.py`.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import itertools
-import logging
 import threading
 import time as clock
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from ...engine.columnar.columns import Array
-from ...errors import Misuse, SparkStreamError
+from ...errors import Misuse, SparkStreamError, nearest
 from ...ingest.time_formats import looks_wrong
 from ...journal.entries import Entry
 from ...journal.inbox import Inbox
@@ -29,22 +26,15 @@ from ...plan.arrival_time import NOTHING, ByArrival
 from ...runners.protocol import Session
 from ...runners.stream import Stream
 from ...sources import feeds
+from ...sources.disorder import Disorder, DisorderCounts, disarrange
+from ...sources.feed_cursor import FeedCursor, Skew, Spacing, rejects_of, times_of
 from ..deployment.deployment import utc
 from ..results.answers import FeedReport
-from ..results.frontend import Displayed
 from ..results.progress import FeedProgress, OnProgress
+from .pace import Pace
 
-SLICE_SECONDS = 0.8
-"""Seconds for a slice of a background feed: a pause takes effect after it."""
-WATCH_SECONDS = 0.25
-"""The shortest interval between two reports of a feed (s)."""
-_JOIN_SECONDS = 2.0
 _MOST_NAMED = 3
 """Elements of an app that a note names."""
-
-FeedState = Literal["reading", "running", "paused", "stopping", "done", "stopped", "failed"]
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +42,7 @@ class FeedTarget:
     """The interface of an app, as a feed uses it. `start` starts the app if it does not run, `append` puts entries into
     the inbox, and `now` is the time (ms) of the next event without one; these three are called with `lock` held. Such
     events of a feed are `spacing_ms` ms apart. `by_arrival`: the elements of the app for which the time of arrival
-    matters."""
+    matters. `shards`: the ids of its nodes."""
 
     name: str
     nodes: int
@@ -66,6 +56,16 @@ class FeedTarget:
     marks: Marks
     spacing_ms: int = 1
     by_arrival: ByArrival = NOTHING
+    shards: Sequence[str] = ()
+
+    def skew(self, disorder: Disorder | None) -> Skew | None:
+        """The clocks that are off. Raises `Misuse` for a node that the app does not have."""
+        if disorder is None or not disorder.skew:
+            return None
+        for name in disorder.skew:
+            if name not in self.shards:
+                raise Misuse(nearest(f"skew: {self.name} has no node '{name}'", name, self.shards))
+        return Skew({self.shards.index(n): ms for n, ms in disorder.skew.items()}, len(self.shards))
 
     def after(self, now: int, events: int) -> int | None:
         """The time (ms) that follows a number of events without one, the first at `now`; None: the time of the clock
@@ -82,58 +82,71 @@ class FeedTarget:
 
 
 @dataclass(frozen=True)
-class FeedRequest:
-    """A request for a feed: `limit` is the number of rows, `route` overrides the app's routing. `followed`: it is
-    committed in slices, as someone watches the app's commits. `stopped`: the app was, and runs again by this.
-    """
+class FeedSource:
+    """A source of a feed, and how it is read."""
 
     source: Any
     shape: feeds.Shape
+
+
+@dataclass(frozen=True)
+class FeedRequest:
+    """A request for a feed of one or several sources: `limit` is the number of rows of each, `route` overrides the
+    app's routing. `followed`: it is committed in slices, as someone watches the app's commits. `stopped`: the app was,
+    and runs again by this. A feed in the background has a `pace`, and may begin `paused`. `beside` names feeds of the
+    app that are under way and not merged with it.
+    """
+
+    sources: Sequence[FeedSource]
     route: str
     limit: int | None = None
     followed: bool = False
     stopped: bool = False
+    pace: Pace = field(default_factory=Pace)
+    paused: bool = False
+    beside: Sequence[int] = ()
+    disorder: Disorder | None = None
+
+    @property
+    def streams(self) -> str:
+        """The names of the streams that are fed."""
+        return ", ".join(dict.fromkeys(s.shape.stream for s in self.sources))
 
 
 @dataclass
 class Loaded:
-    """A feed that was read: its chunks in the inbox's folder, the highest time of each, and reasons of rejections, of
+    """A source that was read: its chunks in the inbox's folder in order of event time, and reasons of rejections, of
     those rows that are `kept` at most. `notes` are warnings for the user, and `expected` is an example of a time.
     """
 
     typed: feeds.FeedOnDisk
-    highest: Array
+    shape: feeds.Shape
     reasons: dict[str, int]
     notes: Sequence[str] = ()
-    expected: str | None = None
-    kept: int | None = None
 
-    def part(self, at: int, most: int) -> Loaded:
-        """`most` chunks from number `at` on; the rejected rows go with the first."""
-        typed = replace(self.typed, chunks=self.typed.chunks[at : at + most])
-        if at:
-            typed = replace(typed, rejects=[], rejected=0)
-        return replace(self, typed=typed, highest=self.highest[at:])
+    @property
+    def expected(self) -> str | None:
+        return self.shape.written.example()
 
 
-def load(target: FeedTarget, request: FeedRequest) -> Loaded:
-    """Reads a feed and puts it in order of event time. Raises SparkStreamError for a source that is no feed."""
-    folder, shape, mirror = target.inbox.folder, request.shape, target.stream.job.mirror
+def load(target: FeedTarget, request: FeedRequest, given: FeedSource) -> Loaded:
+    """Reads a source and puts it in order of event time. Raises SparkStreamError for a source that is no feed."""
+    folder, shape, mirror = target.inbox.folder, given.shape, target.stream.job.mirror
     with target.tag_tasks():
         typed = feeds.read_feed(
-            request.source, shape, folder, target.session, request.limit, nodes=target.nodes,
+            given.source, shape, folder, target.session, request.limit,
+            # Every node reads all chunks, and parquet is slower to read than what Spark would make of it.
+            as_it_is=target.nodes == 1 and request.disorder is None,
             shared=None if mirror is None else mirror.shared,
         )  # fmt: skip
     highest = np.empty(0, np.int64)
     try:
         if shape.time is not None:
-            typed, highest = feeds.in_order(typed, folder, shape.chunk_rows)
+            typed, highest = feeds.in_order(typed, folder)
         odd = looks_wrong(highest) if shape.time is not None else None
         notes = [odd] if odd is not None else _of_times(target, shape, typed, highest)
         notes = [*notes, *typed.doubts.words(shape.written.zone)]
-        if request.stopped:
-            notes.append(f"{target.name} was stopped, and runs again.")
-        return Loaded(typed, highest, feeds.reasons(typed, folder), notes, shape.written.example(), shape.kept)
+        return Loaded(typed, shape, feeds.reasons(typed, folder), notes)
     except SparkStreamError:
         feeds.discard(typed, folder)
         raise
@@ -166,383 +179,161 @@ def _list_names(names: Sequence[str]) -> str:
 
 
 class Account:
-    """Figures of one feed: its entries in the inbox, and their progress."""
+    """Figures of one feed: its rows on disk, its entries in the inbox, and their progress."""
 
-    def __init__(self, target: FeedTarget, stream: str) -> None:
-        self.target, self.stream = target, stream
+    def __init__(self, target: FeedTarget, request: FeedRequest) -> None:
+        self.target, self.request = target, request
+        self.streams = request.streams
+        self.cursor = FeedCursor(target.inbox.folder, target.skew(request.disorder))
+        self.disordered: DisorderCounts | None = None
         self.began = clock.perf_counter()
         self.reading = 0.0
-        self.loaded: Loaded | None = None
-        self.entries: list[Entry] = []
+        self.loaded: list[Loaded] = []
         self.before = dict(target.stream.progress.rows)
+        self.entries: list[Entry] = []
+        """Those that are not committed."""
+        self._committed = 0
+        """Steps of those that are."""
+        self._rejects: list[Entry] = []
 
-    def read(self, loaded: Loaded) -> None:
-        """The feed is read."""
-        self.loaded, self.reading = loaded, clock.perf_counter() - self.began
+    def read(self, sources: Sequence[FeedSource]) -> None:
+        """Reads sources to feed. Raises SparkStreamError if one is no feed; its files are removed then."""
+        began = clock.perf_counter()
+        found = [load(self.target, self.request, source) for source in sources]
+        disorder = self.request.disorder
+        if disorder is None:
+            for x in found:
+                self.cursor.add(x.typed, x.shape)
+        else:
+            folder = self.target.inbox.folder
+            times = [times_of(x.typed, x.shape, folder) for x in found]
+            ranked, self.disordered = disarrange([(x.typed, x.shape) for x in found], times, folder, disorder)
+            for own in ranked:
+                self.cursor.add_ranked(own)
+        self._rejects += [reject for x in found for reject in rejects_of(x.typed)]
+        self.loaded += found
+        self.streams = ", ".join(dict.fromkeys(x.shape.stream for x in self.loaded))
+        self.reading += clock.perf_counter() - began
 
-    def append(self, entries: Sequence[Entry]) -> int:
-        """Puts entries into the inbox, with the app's lock held; the number of the last of them."""
-        inbox = self.target.inbox
-        first = inbox.position.seq
-        self.target.append(entries)
-        self.entries += [replace(e, seq=first + i) for i, e in enumerate(entries)]
-        return inbox.position.seq - 1
+    def put(self, now: int, most: int | None = None, until: int | None = None) -> int:
+        """Puts the next rows into the inbox, with the app's lock held: `most` of them, up to event time `until` (ms),
+        those without a time from `now` (ms) on. Returns how many there were.
+        """
+        inbox, done = self.target.inbox, self.cursor.done
+        rows = self.cursor.take(inbox, self.request.route, Spacing(now, self.target.spacing_ms), most, until)
+        entries = [*rows, *self._rejects]
+        if entries:
+            first = inbox.position.seq
+            try:
+                self.target.append(entries)
+            except SparkStreamError:
+                for name in (n for e in rows for n in e.files):
+                    (inbox.folder / name).unlink(missing_ok=True)
+                raise
+            self._rejects = []
+            self._settle()
+            self.entries += [replace(e, seq=first + i) for i, e in enumerate(entries)]
+        return self.cursor.done - done
+
+    def rewind(self) -> None:
+        """The feed begins again."""
+        self.cursor.rewind()
+        self.entries, self._committed = [], 0
+
+    @property
+    def last(self) -> int:
+        """The number of the last entry."""
+        return self.entries[-1].seq if self.entries else -1
+
+    def _settle(self) -> None:
+        """Counts committed entries, and forgets them."""
+        last = self.target.stream.progress.last
+        self._committed += sum(e.steps for e in self.entries if e.seq <= last)
+        self.entries = [e for e in self.entries if e.seq > last]
 
     def withdraw(self, seq: int) -> None:
         """The entries from number `seq` on were taken back."""
         self.entries = [e for e in self.entries if e.seq < seq]
 
+    def close(self) -> None:
+        """Removes the files of rows, which entries have under names of their own, and rejects that are not in."""
+        self.cursor.discard()
+        for reject in self._rejects:
+            for name in reject.files:
+                (self.target.inbox.folder / name).unlink(missing_ok=True)
+
+    @property
+    def rejected(self) -> int:
+        return sum(x.typed.rejected for x in self.loaded)
+
     def progress(self) -> FeedProgress:
         """The feed's progress now."""
         p, took = self.target.stream.progress, clock.perf_counter() - self.began
-        if self.loaded is None:
-            return FeedProgress(self.stream, 0, None, 0, p.batch + 1, took)
-        typed = self.loaded.typed
-        done = self.target.marks.steps(self.entries, p.last)
-        return FeedProgress(self.stream, done, typed.rows, typed.rejected, p.batch + 1, took, self.reading)
+        if not self.loaded:
+            return FeedProgress(self.streams, 0, None, 0, p.batch + 1, took)
+        done = self._committed + self.target.marks.steps(self.entries, p.last)
+        total, reached = self.cursor.rows, self.cursor.reached
+        return FeedProgress(self.streams, done, total, self.rejected, p.batch + 1, took, self.reading, reached)
 
     def report(self) -> FeedReport:
         """The feed's report, when it is over."""
-        assert self.loaded is not None
-        typed, after = self.loaded.typed, self.target.stream.progress.rows
-        outputs = {s: n - self.before.get(s, 0) for s, n in after.items() if n > self.before.get(s, 0)}
+        after = self.target.stream.progress.rows
+        reasons: Counter[str] = Counter()
+        for found in self.loaded:
+            reasons.update(found.reasons)
+        rows, rejected = self.cursor.rows, self.rejected
+        shapes = [x.shape for x in self.loaded]
         return FeedReport(
             self.target.name,
-            self.stream,
-            typed.rows + typed.rejected,
-            typed.rejected,
+            self.streams,
+            rows + rejected,
+            rejected,
             clock.perf_counter() - self.began,
-            outputs,
-            self.loaded.reasons,
-            not_fed=typed.rows - sum(e.steps for e in self.entries),
-            notes=self.loaded.notes,
-            time=self.loaded.expected,
-            kept=self.loaded.kept,
+            {s: n - self.before.get(s, 0) for s, n in after.items() if n > self.before.get(s, 0)},
+            dict(sorted(reasons.items(), key=lambda kv: (-kv[1], kv[0]))),
+            not_fed=rows - self._committed - sum(e.steps for e in self.entries),
+            notes=[*dict.fromkeys([n for x in self.loaded for n in x.notes] + self._notes())],
+            time=self.loaded[0].expected if self.loaded else None,
+            kept=shapes[0].kept if shapes else None,
         )
+
+    def _notes(self) -> list[str]:
+        found = []
+        if self.disordered is not None and self.request.disorder is not None:
+            found.append(f"Disorder of seed {self.request.disorder.seed}: {self.disordered}.")
+        if self.request.beside:
+            others = " and ".join(f"feed {n}" for n in self.request.beside)
+            found.append(
+                f"Events of {others} come in besides, and are not merged with these by time: together=True "
+                "(--together) merges a feed with one that is under way."
+            )
+        if self.request.stopped:
+            found.append(f"{self.target.name} was stopped, and runs again.")
+        return found
 
 
 def feed(
     target: FeedTarget, request: FeedRequest, settle: Callable[[Callable[[], None]], None], progress: OnProgress
 ) -> FeedReport:
-    """Feed all of a source at once, or chunk by chunk if it is followed. `settle(tell)` waits until the app is
-    through, and calls `tell` meanwhile.
+    """Feeds all of the sources at once, or chunk by chunk if commits are followed. `settle(tell)` waits until the app
+    is through, and calls `tell` meanwhile.
     """
-    account = Account(target, request.shape.stream)
+    account = Account(target, request)
     progress(account.progress())
     with target.lock:
         target.start()
-    loaded = load(target, request)
-    if request.followed:
-        loaded.typed = feeds.with_own_files(loaded.typed, target.inbox.folder)
-    account.read(loaded)
-    most = 1 if request.followed else max(1, len(loaded.typed.chunks))
-    start, at = None, 0
-    while at == 0 or at < len(loaded.typed.chunks):
-        part = loaded.part(at, most)
-        with target.lock:
-            now = target.now() if start is None else start
-            entries = feeds.entries(
-                part.typed, request.shape, target.inbox, request.route, part.highest, now, target.spacing_ms
-            )
-            if entries:
-                try:
-                    account.append(entries)
-                except SparkStreamError:
-                    feeds.discard(loaded.part(at, len(loaded.typed.chunks)).typed, target.inbox.folder)
-                    raise
-        settle(lambda: progress(account.progress()))
-        progress(account.progress())
-        start, at = target.after(now, part.typed.rows), at + most
+    try:
+        account.read(request.sources)
+        most = feeds.CHUNK_ROWS if request.followed else None
+        start: int | None = None
+        while True:
+            with target.lock:
+                now = target.now() if start is None else start
+                start = target.after(now, account.put(now, most))
+            settle(lambda: progress(account.progress()))
+            progress(account.progress())
+            if not account.cursor.left:
+                break
+    finally:
+        account.close()
     return account.report()
-
-
-# ------------------------------------------------------------------------------------------------- in the background
-
-
-class Feed(Displayed):
-    """A feed in the background. Made by `App.feed(..., background=True)`; a notebook shows it as a line that moves.
-
-    `id` numbers the feeds of this process from 1. `state` is "reading", "running", "paused", "stopping", "done",
-    "stopped" or "failed"; `error` is the error of a failed one.
-    """
-
-    def __init__(self, target: FeedTarget, request: FeedRequest) -> None:
-        self.id = 0
-        self.error: SparkStreamError | None = None
-        self._target, self._request = target, request
-        self._account = Account(target, request.shape.stream)
-        self._changed = threading.Condition()
-        self._state: FeedState = "reading"
-        self._pausing = self._stopping = self._leaving = False
-        self._report: FeedReport | None = None
-        self._final: FeedProgress | None = None
-        self._watching: dict[object, Callable[[], None]] = {}
-        self._told = 0.0
-        self._thread = threading.Thread(target=self._run, name=f"sparkstream-feed-{target.name}", daemon=True)
-
-    @property
-    def app(self) -> str:
-        """The app's name."""
-        return self._target.name
-
-    @property
-    def stream(self) -> str:
-        """The stream that is fed."""
-        return self._request.shape.stream
-
-    @property
-    def state(self) -> FeedState:
-        """The feed's state: see the class."""
-        if self._state == "running":
-            return "stopping" if self._stopping else "paused" if self._pausing else "running"
-        return self._state
-
-    @property
-    def under_way(self) -> int:
-        """Events that are in the app and not committed: a feed that was paused or asked to stop finishes these first.
-        """
-        last = self._target.stream.progress.last
-        return sum(entry.steps for entry in list(self._account.entries) if entry.seq > last)
-
-    @property
-    def active(self) -> bool:
-        """True if it may still put events into its app."""
-        return self._state in ("reading", "running")
-
-    @property
-    def progress(self) -> FeedProgress:
-        """The progress, also after the end."""
-        return self._final or self._account.progress()
-
-    @property
-    def report(self) -> FeedReport | None:
-        """The report; None while it runs, and if it failed."""
-        return self._report
-
-    def summary(self) -> str:
-        return f"<Feed {self.id} of {self.app}: {self.state}, {self.progress}>"
-
-    def pause(self) -> None:
-        """Begins no further micro-batch of this feed until `resume`. The one under way is carried through."""
-        self._order(pausing=True)
-
-    def resume(self) -> None:
-        """Continue after `pause`."""
-        self._order(pausing=False)
-
-    def stop(self) -> None:
-        """Stop feeding. Events that are in the app stay, and the micro-batch under way is carried through: see `wait`.
-        """
-        self._order(stopping=True)
-
-    def wait(self, timeout: float | None = None) -> FeedReport:
-        """The report, when the feed is done or stopped. Raises SparkStreamError if it failed, and TimeoutError after
-        `timeout` seconds. Ctrl-C ends the waiting alone."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: not self.active, timeout):
-                raise TimeoutError(f"Feed {self.id} of {self.app} is not over after {timeout:g} s.")
-        if self._report is None:
-            raise self.error or SparkStreamError(f"Feed {self.id} of {self.app} has no report.")
-        return self._report
-
-    def watch(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Calls `callback` about four times a second while the feed runs, and once when it is over; returns a function
-        that ends that. Exceptions of the callback are logged, and end it too.
-        """
-        key = object()
-        with self._changed:
-            over = not self.active
-            if not over:
-                self._watching[key] = callback
-        if over:
-            callback()
-        return lambda: self._unwatch(key)
-
-    # The app's side ----------------------------------------------------------------------------------------------
-
-    def begin(self) -> None:
-        """Starts to feed."""
-        self._thread.start()
-
-    def end(self) -> None:
-        """The app is being stopped, and its lock is held: nothing more of this feed enters it."""
-        with self._changed:
-            self._leaving = self._stopping = True
-            self._changed.notify_all()
-
-    def withdraw(self, seq: int) -> None:
-        """The inbox's entries from number `seq` on were taken back."""
-        self._account.withdraw(seq)
-
-    def join(self) -> None:
-        """Waits a little for the feed's thread."""
-        self._thread.join(_JOIN_SECONDS)
-
-    # The thread --------------------------------------------------------------------------------------------------
-
-    def _order(self, *, pausing: bool | None = None, stopping: bool | None = None) -> None:
-        with self._changed:
-            self._pausing = self._pausing if pausing is None else pausing
-            self._stopping = self._stopping if stopping is None else stopping
-            self._changed.notify_all()
-        self._tell(now=True)
-
-    def _run(self) -> None:
-        state: FeedState = "failed"
-        try:
-            state = "done" if self._run_slices() else "stopped"
-        except SparkStreamError as error:
-            if self._stopping:
-                state = "stopped"
-            else:
-                self.error = error
-        except Exception as error:
-            if self._leaving:
-                state = "stopped"
-            else:
-                _log.exception("Feed %d of %s failed", self.id, self.app)
-                self.error = SparkStreamError(f"{type(error).__name__}: {error}")
-        if state != "done":
-            self._drop_rest()
-        final = self._account.progress()
-        with self._changed:
-            self._final = final
-            if state != "failed":
-                self._report = self._account.report() if self._account.loaded else self._empty_report(final)
-            self._state = state
-            self._changed.notify_all()
-        self._tell(now=True)
-        self._watching.clear()
-
-    def _empty_report(self, final: FeedProgress) -> FeedReport:
-        return FeedReport(self.app, self.stream, 0, 0, final.seconds)
-
-    def _run_slices(self) -> bool:
-        """Puts slice after slice into the app; False if it was stopped before the last one."""
-        loaded = load(self._target, self._request)
-        loaded.typed = feeds.with_own_files(loaded.typed, self._target.inbox.folder)
-        with self._changed:
-            self._account.read(loaded)
-            self._state = "running"
-        chunks, at, most = loaded.typed.chunks, 0, 1
-        start = None
-        while at < len(chunks) or at == 0:
-            if not self._may_go_on():
-                return False
-            part = loaded.part(at, most)
-            began = clock.perf_counter()
-            with self._target.lock:
-                if self._leaving:
-                    continue
-                now = self._target.now() if start is None else start
-                entries = feeds.entries(
-                    part.typed, self._request.shape, self._target.inbox, self._request.route, part.highest, now,
-                    self._target.spacing_ms,
-                )  # fmt: skip
-                if not entries:
-                    return True
-                self._target.start()
-                last = self._account.append(entries)
-            start = self._target.after(now, part.typed.rows)
-            self._target.stream.wait(last, tell=self._tell_running)
-            at += most
-            took = clock.perf_counter() - began
-            most = max(1, min(2 * most, int(most * SLICE_SECONDS / took)))
-        return True
-
-    def _may_go_on(self) -> bool:
-        """Wait as long as the feed is paused; False if it is to end."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._stopping or not self._pausing)
-            return not self._stopping
-
-    def _drop_rest(self) -> None:
-        """Remove the files of rows that are not fed."""
-        typed = self._account.loaded.typed if self._account.loaded else feeds.FeedOnDisk()
-        for name in {c.file for c in typed.chunks} - {e.file for e in self._account.entries}:
-            (self._target.inbox.folder / name).unlink(missing_ok=True)
-
-    def _tell_running(self) -> None:
-        if self._leaving:
-            raise SparkStreamError("stopped")
-        self._tell()
-
-    def _tell(self, *, now: bool = False) -> None:
-        moment = clock.monotonic()
-        if not now and moment - self._told < WATCH_SECONDS:
-            return
-        self._told = moment
-        for key, callback in list(self._watching.items()):
-            try:
-                callback()
-            except Exception:
-                _log.exception("What watches feed %d of %s failed", self.id, self.app)
-                self._unwatch(key)
-
-    def _unwatch(self, key: object) -> None:
-        self._watching.pop(key, None)
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Feeds(Displayed, Mapping[int, Feed]):
-    """The feeds in the background of this process, by their numbers; those that are over too."""
-
-    feeds: dict[int, Feed] = field(default_factory=dict)
-
-    def __getitem__(self, number: int) -> Feed:
-        return self.feeds[number]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.feeds)
-
-    def __len__(self) -> int:
-        return len(self.feeds)
-
-    def summary(self) -> str:
-        return f"<Feeds: {', '.join(f.summary() for f in self.feeds.values()) or 'none'}>"
-
-
-_feeds: dict[int, Feed] = {}
-_numbers = itertools.count(1)
-
-
-def start_feed(target: FeedTarget, request: FeedRequest) -> Feed:
-    """A feed that runs in the background."""
-    if not _feeds:
-        atexit.register(_end_feeds)
-    made = Feed(target, replace(request, shape=replace(request.shape, fine=True)))
-    made.id = next(_numbers)
-    _feeds[made.id] = made
-    made.begin()
-    return made
-
-
-def feeds_of(target: FeedTarget) -> Feeds:
-    """The feeds of one app."""
-    return Feeds({n: f for n, f in _feeds.items() if f._target is target})
-
-
-def all_feeds() -> Feeds:
-    """The feeds in the background of this process, by their numbers; those that are over too."""
-    return Feeds(dict(_feeds))
-
-
-def feed_of(number: int) -> Feed:
-    """The feed of this number. Raises `Misuse` if there is none."""
-    if number not in _feeds:
-        known = ", ".join(map(str, _feeds)) or "none"
-        raise Misuse(f"there is no feed {number}. Feeds: {known}")
-    return _feeds[number]
-
-
-def _end_feeds() -> None:
-    """End the feeds when the process ends: their threads, and those that commit their events, must be over before
-    Python is.
-    """
-    running = [f for f in _feeds.values() if f.active]
-    for f in running:
-        f.end()
-    for stream in {f._target.stream for f in running}:
-        stream.stop()
-    for f in running:
-        f.join()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -19,16 +20,29 @@ from ...journal.entries import Reject
 from ...journal.results import error_lines
 from ...journal.routing import Route, assign
 from ...request import DAY
+from ...sources.disorder import Disorder
 from ...sources.feed_check import check_source
 from ..deployment.deployment import milliseconds
 from ..results import frontend
 from ..results.answers import FeedReport, Sent
 from ..results.progress import OnProgress
+from . import background as background_feeds
 from . import feeding
-from .feeding import Feed
+from .background import Feed
+from .pace import Pace
 from .runtime import AppRuntime
 from .sent import row_of
 from .source_reading import Reading
+
+
+class FeedPlay(TypedDict, total=False):
+    """The arguments of `App.feed` that say how a feed goes on; that method describes each."""
+
+    speed: float | None
+    rate: float | None
+    paused: bool
+    together: bool
+    disorder: Disorder | None
 
 
 @dataclass(frozen=True)
@@ -39,6 +53,7 @@ class FeedOptions:
     limit: int | None = None
     progress: OnProgress | None = None
     background: bool = False
+    play: FeedPlay = field(default_factory=FeedPlay)
 
 
 class Inputs:
@@ -111,38 +126,75 @@ class Inputs:
 
     def feed(
         self,
-        stream: str,
-        source: Any,
-        reading: Reading,
+        sources: Sequence[tuple[str, Any]],
+        reading: Reading | Mapping[str, Reading],
         options: FeedOptions,
     ) -> FeedReport | Feed:
-        """See `App.feed`."""
-        app = self._app
-        schema = app.schema_of(stream)
-        route, limit, progress = options.route, options.limit, options.progress
-        argument_checks.optional_int("limit", limit, 0)
+        """See `App.feed`. `sources`: (stream, source) pairs, in the order in which events of equal times come;
+        `reading`: one for all, or one for each stream."""
+        app, play = self._app, options.play
+        route, progress = options.route, options.progress
+        argument_checks.optional_int("limit", options.limit, 0)
+        for name in ("paused", "together"):
+            argument_checks.check_bool(name, play.get(name, False))
         if progress is not None and not callable(progress):
             raise Misuse(f"progress is a function, not {shown(progress)}")
+        pace = Pace.of(play.get("speed"), play.get("rate"))
+        background = options.background or play.get("together", False) or play.get("paused", False)
+        read = [self._feed_source(s, x, reading[s] if isinstance(reading, Mapping) else reading) for s, x in sources]
+        schemas = {s.shape.stream: s.shape.schema for s in read}
+        Route.parse(route or app.routing, app.nodes, schemas if route else None)
+        for given in read:
+            check_source(given.source, given.shape)
+        disorder = play.get("disorder")
+        if disorder is not None and not isinstance(disorder, Disorder):
+            raise Misuse(f"disorder is a Disorder, not {shown(disorder)}: Disorder(late=0.05, seed=7)")
+        app.target.skew(disorder)
+        timeless = [s.shape.stream for s in read if s.shape.time is None]
+        if disorder is not None and (timeless or play.get("together")):
+            raise Misuse("disorder goes by event time: name its column with time=, and feed all sources in one call")
+        if timeless and (len(read) > 1 or play.get("together")):
+            raise Misuse(f"feeds are merged by event time: name its column for {', '.join(timeless)}, with time=")
+        if timeless and pace.speed is not None:
+            raise Misuse("speed goes by event time, and this feed has none: name its column with time=, or give a rate")
+        request = feeding.FeedRequest(
+            read, route or app.routing, options.limit, len(app.listeners) > 0, app.stopped, pace,
+            play.get("paused", False), () if play.get("together") else [n for n, f in app.feeds.items() if f.active],
+            disorder,
+        )  # fmt: skip
+        if background:
+            return background_feeds.start_feed(app.target, request, together=play.get("together", False))
+        if progress is not None:
+            return self._wait_for(request, progress)
+        with contextlib.closing(frontend.current().progress()) as display:
+            return self._wait_for(request, display)
+
+    def _feed_source(self, stream: str, source: Any, reading: Reading) -> feeding.FeedSource:
+        app = self._app
+        schema = app.schema_of(stream)
         if isinstance(source, str | Path):
             argument_checks.check_path("the feed", source)
-        d = app.deployment
         shape = reading.shape(stream, schema)
-        shape = replace(shape, latest=app.latest_time(), limits=d.limits, kept=d.retention.errors)
-        Route.parse(route or app.routing, app.nodes, {stream: schema} if route else None)
-        check_source(source, shape)
-        followed = len(app.listeners) > 0
-        request = feeding.FeedRequest(source, shape, route or app.routing, limit, followed, app.stopped)
-        if options.background:
-            return feeding.start_feed(app.target, request)
-        if progress is not None:
-            return self._feed_request(request, progress)
-        with contextlib.closing(frontend.current().progress()) as display:
-            return self._feed_request(request, display)
+        d = app.deployment
+        return feeding.FeedSource(
+            source, replace(shape, latest=app.latest_time(), limits=d.limits, kept=d.retention.errors)
+        )
 
-    def _feed_request(self, request: feeding.FeedRequest, progress: OnProgress) -> FeedReport:
+    def _wait_for(self, request: feeding.FeedRequest, progress: OnProgress) -> FeedReport:
+        """Feeds in the foreground, and waits until all is committed."""
         app = self._app
         try:
-            return feeding.feed(app.target, request, app.settle, progress)
+            if not request.pace:
+                return feeding.feed(app.target, request, app.settle, progress)
+            running = background_feeds.start_feed(app.target, request)
+            end = running.watch(lambda: progress(running.progress))
+            try:
+                return running.wait()
+            except KeyboardInterrupt:
+                running.stop()
+                raise
+            finally:
+                end()
         except KeyboardInterrupt as stop:
             app.stop_and_report(stop)
             raise

@@ -62,8 +62,8 @@ from ..deployment.owner import Ownership
 from ..deployment.scaling import scale_deployment, wanted_ids
 from ..deployment.whole import Found, check_whole
 from ..results.listeners import CommitListeners, OnCommit
-from . import feeding
-from .feeding import Feed
+from .background import Feed, Feeds, feeds_of
+from .feeding import FeedTarget
 from .undelivered import FaultStreams
 from .wall import WALL, TickSink, WallClock, WallTicker
 
@@ -173,10 +173,11 @@ class AppRuntime:
         arrived = self.inbox.arrived
         self.progress.throughput.begin(arrived.total, arrived.through(self.progress.last))
         self.sinks = self._deliveries(folder)
-        self.target = feeding.FeedTarget(
+        self.target = FeedTarget(
             self.name, self.nodes, self.inbox, self.stream, self.session, self.lock,
             self.start, self.append, self.now,
             self._marks(), spacing_ms=1 if self.wall is None else 0, by_arrival=ByArrival.of(self.plan),
+            shards=self.shard_ids,
         )  # fmt: skip
         self.intakes = self._sources()
         self.ticker = self._ticks()
@@ -426,9 +427,9 @@ class AppRuntime:
         return found + [f"Sink {s.name} ({s.target}): {s.last_error}." for s in sinks if s.last_error]
 
     @property
-    def feeds(self) -> feeding.Feeds:
+    def feeds(self) -> Feeds:
         """The feeds in the background since the app was deployed, by their numbers."""
-        return feeding.feeds_of(self.target)
+        return feeds_of(self.target)
 
     @deferred()
     def close(self) -> None:

@@ -26,8 +26,20 @@ def columns_of_streams(streams: Mapping[str, Schema], columns: Mapping[str, str]
     names = dict.fromkeys(name for schema in streams.values() for name in schema.names)
     for name in columns or {}:
         if name not in names:
-            raise Misuse(nearest(f"--map: no stream that is fed has an attribute '{name}'", name, names))
+            raise Misuse(nearest(f"--map (columns=): no stream that is fed has an attribute '{name}'", name, names))
     return {s: {n: c for n, c in (columns or {}).items() if n in schema.names} for s, schema in streams.items()}
+
+
+def sources_of(stream: str | Mapping[str, Any], source: Any) -> list[tuple[str, Any]]:
+    """(stream, source) pairs of the first two arguments of `App.feed`. Raises `Misuse` if they are none."""
+    if isinstance(stream, Mapping):
+        if source is not None:
+            raise Misuse("feed takes a stream and its source, or a dict of sources by stream, not both")
+        pairs = [(s, x) for s, given in stream.items() for x in (given if isinstance(given, list | tuple) else [given])]
+        if not pairs:
+            raise Misuse("there is nothing to feed: the dict of sources by stream is empty")
+        return pairs
+    return [(stream, x) for x in (source if isinstance(source, list | tuple) else [source])]
 
 
 def row_of(stream: str, schema: Schema, values: Any) -> list[Any]:

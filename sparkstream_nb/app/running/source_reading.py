@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ... import argument_checks
+from ...errors import Misuse, nearest
 from ...types import Schema
-from .sent import source_columns
+from .sent import columns_of_streams, source_columns
 
 if TYPE_CHECKING:
     from ...sources.feeds import Shape
@@ -46,6 +47,27 @@ class Reading:
             written=TimeFormat.of(self.time_format, self.time_zone),
             values=ValueFormat.of(self.decimal, self.missing),
         )
+
+
+def readings_of(
+    schemas: Mapping[str, Schema],
+    time: str | Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | Sequence[str] | None = None,
+    **formats: Any,
+) -> dict[str, Reading]:
+    """The reading of a source of each stream: `time` names the column of event times, for all or by stream, `columns`
+    are those of the attributes that a stream has, and `formats` are other fields of `Reading`. Raises `Misuse` for a
+    stream that is not fed, and an attribute that none has."""
+    if isinstance(time, Mapping):
+        for name in time:
+            if name not in schemas:
+                raise Misuse(nearest(f"time: no stream '{name}' is fed", name, schemas))
+    own: Mapping[str, Any] = dict.fromkeys(schemas, columns)
+    if isinstance(columns, Mapping) and len(schemas) > 1:
+        own = columns_of_streams(schemas, columns)
+    return {
+        s: Reading(time=time.get(s) if isinstance(time, Mapping) else time, columns=own[s], **formats) for s in schemas
+    }
 
 
 AS_IT_IS = Reading()

@@ -20,8 +20,8 @@ from ...nodes.tallies import Tally
 from ...plan.nodes import Plan
 from ...replay.replay import Nodes, Way
 from ...replay.study_tasks import Input, RoutingOutcome, run_study
-from ...sources import feeds
 from ...sources.feed_check import check_source
+from ...sources.feed_cursor import FeedCursor, Spacing
 from ...types import Schema, Type
 from ..results.frontend import Displayed
 from . import feeding
@@ -180,7 +180,7 @@ class Material:
 def material(
     target: feeding.FeedTarget, sources: Mapping[str, Any], reading: Reading, schemas: Mapping[str, Schema]
 ) -> Material:
-    """A recording of feeds, by stream, one after the other.
+    """A recording of feeds by stream, merged by event time; those without one come one after the other.
 
     Raises SparkStreamError for a source that is no feed.
     """
@@ -193,14 +193,21 @@ def material(
     folder = Path(tempfile.mkdtemp(prefix="study-", dir=target.inbox.folder.parent))
     inbox = Inbox(folder)
     kept = Material(Input(str(folder), schemas, 1, -1), str(folder), folder)
+    shapes = {stream: readings[stream].shape(stream, schemas[stream]) for stream in sources}
     for stream, source in sources.items():
-        shape = readings[stream].shape(stream, schemas[stream])
-        check_source(source, shape)
-        loaded = feeding.load(replace(target, inbox=inbox), feeding.FeedRequest(source, shape, "round_robin"))
-        now = inbox.position.clock or 0
-        entries = feeds.entries(loaded.typed, shape, inbox, "round_robin", loaded.highest, now)
+        check_source(source, shapes[stream])
+    given = [feeding.FeedSource(source, shapes[stream]) for stream, source in sources.items()]
+    timed = [s for s in given if s.shape.time is not None]
+    for together in (timed, *([s] for s in given if s.shape.time is None)):
+        cursor = FeedCursor(folder)
+        request = feeding.FeedRequest(together, "round_robin")
+        for one in together:
+            loaded = feeding.load(replace(target, inbox=inbox), request, one)
+            cursor.add(loaded.typed, loaded.shape)
+        entries = cursor.take(inbox, "round_robin", Spacing(inbox.position.clock or 0))
         if entries:
             inbox.append(entries)
+        cursor.discard()
     inbox.close()
     kept.source = replace(kept.source, last=inbox.position.seq - 1)
     return kept
