@@ -108,7 +108,7 @@ class Model:
     """Seconds of each part of a feed, in CPU (`cpu`) and on the clock (`wall`).
 
     `feed`: any feed. `event`: a million events, in what is done once for all nodes. `engine`: times what the engine
-    alone takes. `task`: a partition, of which there are as many as cores, and no more than nodes. `node`: a node.
+    alone takes. `divided`: a million events that are divided over nodes. `task`: a partition, of which there are as many as cores, and no more than nodes. `node`: a node.
     `part`: a node and an entry of the journal. On the clock, engines, nodes and parts are divided by the partitions.
     """
 
@@ -137,6 +137,7 @@ def _parts(p: Setting, count: int, which: str) -> dict[str, float]:
     return {
         "feed": 1.0,
         "event": millions,
+        "divided": millions / side_by_side if p.nodes > 1 else 0.0,
         "engine": millions * p.engine / side_by_side,
         "task": tasks,
         "node": p.nodes / side_by_side,

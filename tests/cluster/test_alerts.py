@@ -24,7 +24,7 @@ end;
 """
 
 
-OFF = "Switched off, as what they put out depends on which node sees which event"
+OFF = "Switched off, as their outputs depend on which node sees which event"
 
 
 def outputs(app: App) -> dict[str, int]:

@@ -437,7 +437,7 @@ def test_wrong_events_are_refused_and_the_app_goes_on(run: Run) -> None:
     for stream, values, said in [
         ("Trade", ["a", 1.0, 1], "Did you mean 'Trades'"),
         ("Trades", ["a", 1.0, 1, 2], r"takes 3 values \(symbol string, price double, qty int\), not 4"),
-        ("Trades", ["a", 1.0], "not 2: null stands for one that is missing"),
+        ("Trades", ["a", 1.0], "not 2: write null for a missing value"),
         ("Trades", [["a", 1.0, 1], []], "not 0"),
         ("Trades", ["a", "x", 1], "'x' is not a double"),
         ("Trades", {"symbol": "a", "price": 1.0}, "lacks qty"),

@@ -244,7 +244,7 @@ def test_a_folder_whose_life_is_gone_is_refused(tmp_path: Path) -> None:
     life, _ = open_folder(deployment, plan)
     life.folder(tmp_path).rmdir()
     with pytest.raises(
-        Misuse, match=f"is not whole: its life-{life.run} is gone, .*Put it back from a copy; fresh=True"
+        Misuse, match=f"is not whole: its life-{life.run} is missing, .*Put it back from a copy; fresh=True"
     ):
         open_folder(deployment, plan)
     open_folder(replace(deployment, fresh=True), plan)

@@ -225,7 +225,7 @@ def test_the_state_does_not_go_to_another_runner(run: Run, tmp_path: Path) -> No
     app.send("S", ["a", 1])
     app.flush()
     app.stop()
-    assert "goes on with all of its state" in str(changes(APP, name="app", home=tmp_path / "home", master="inline"))
+    assert "continues with all of its state" in str(changes(APP, name="app", home=tmp_path / "home", master="inline"))
     foreseen = str(changes(APP, name="app", home=tmp_path / "home"))
     assert "it runs on Spark now, and ran in one process (master='inline')" in foreseen
 

@@ -46,7 +46,7 @@ def test_files_are_the_owners_alone(run: Callable[..., App], tmp_path: Path) -> 
 def test_a_folder_that_others_can_write_is_not_trusted(tmp_path: Path) -> None:
     check_private(tmp_path)
     tmp_path.chmod(0o770)
-    with pytest.raises(SparkStreamError, match=r"can be written to by other users: .* chmod go-w"):
+    with pytest.raises(SparkStreamError, match=r"can be written to by other users, .* chmod go-w"):
         check_private(tmp_path)
     tmp_path.chmod(0o1777)
     check_private(tmp_path)  # a folder such as /tmp, where nobody can replace what is another's

@@ -34,7 +34,7 @@ def test_what_is_too_much_goes_and_the_app_goes_on(run: Run, monkeypatch: pytest
     came: Any = app.output("S").came
     assert came.total == 30
     assert came.gone > 0
-    with pytest.raises(SparkStreamError, match=r"beginning .* not kept any more: deploy .* larger retention"):
+    with pytest.raises(SparkStreamError, match=r"beginning .* no longer kept: deploy .* larger retention"):
         app.divergence()
     disk = app.stats().disk
     assert 0 < disk.recording < 20_000

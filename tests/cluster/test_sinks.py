@@ -250,7 +250,7 @@ def test_every_mode_publishes_each_output_once(run: Callable[..., App], out: Pat
     text = app_with(file_sink(out / "alerts.csv"), window)
     both = f"{file_sink(out / 'in.csv')}\n{text}"
     if how["mode" if "mode" in how else "nodes"] == "distributed":
-        with pytest.raises(SparkStreamError, match="mode distributed has no sinks on streams that come in"):
+        with pytest.raises(SparkStreamError, match="mode distributed has no sinks on input streams"):
             run(both, allow=[f"file={out}"], **how)
         both = text
     app = run(both, allow=[f"file={out}"], **how)

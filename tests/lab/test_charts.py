@@ -138,7 +138,7 @@ def test_notes() -> None:
     assert series("hour", [HOUR], [[1], [2]]).note == "1 hour · the shards' bars add up to the merged value"
     latest = series("sec", [HOUR, HOUR + 1000], [[1, 2]], total=3)
     assert latest.note == "showing 2 to 3 of 3 seconds"
-    assert "does not add up" in series("hour", [HOUR], [[1], [2]], AVERAGE).note
+    assert "cannot be added" in series("hour", [HOUR], [[1], [2]], AVERAGE).note
 
 
 def test_ticks_are_round_and_cover() -> None:
@@ -450,7 +450,7 @@ def test_a_view_of_an_app_that_does_not_go_on_keeps_its_picture_and_says_so(app:
     for message in ({"do": "here", "width": 700}, {"do": "choose", "per": "hour"}, {"do": "refresh"}, {"do": "all"}):
         view._handle_message(message)
         state = view._state()
-        assert state["standing"].startswith("Trades is stopped or was deployed again: this is what was shown last.")
+        assert state["standing"].startswith("Trades is stopped or was deployed again: these are the last values shown.")
         assert (state["picture"], state["failed"]) == (picture, "")
 
 

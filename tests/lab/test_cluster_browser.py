@@ -119,7 +119,7 @@ def test_errors_are_one_line_in_the_view(lab: Lab, page: Any) -> None:
     failed = page.locator(f"{CLUSTER} .failed", has_text="this app 'Rooms' is closed")
     failed.wait_for()
     assert "\n" not in failed.text_content()
-    page.locator(NOTICE, has_text="Rooms is stopped or was deployed again: this is what was shown last.").wait_for()
+    page.locator(NOTICE, has_text="Rooms is stopped or was deployed again: these are the last values shown.").wait_for()
     assert page.locator(f"{CLUSTER} .map svg").count() == 1
     lab.picture(page, "cluster-closed")
 

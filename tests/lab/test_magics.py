@@ -219,7 +219,7 @@ def test_the_display_limit_is_a_setting(shell: Any, app: StandIn) -> None:
 
 def test_stop_button_is_one_line(shell: Any, app: StandIn) -> None:
     app.wait_forever = True
-    with pytest.raises(Interrupted, match=r"stays\. Trades is running"):
+    with pytest.raises(Interrupted, match=r"stay\. Trades is running"):
         line(shell, 'query Trades "from X select *"')
     app.stop()
     with pytest.raises(Interrupted, match="Trades is stopped, and starts again with its next event or query"):

@@ -492,7 +492,7 @@ class App(Displayed):
         they are read (`Reading(time="at", decimal=",")`). An app of any mode can be studied. Raises `Misuse` for
         impossible figures, SparkStreamError as `failover` and `feed` do.
         """
-        return self._replays.failover_study(seeds, faults, feed=feed, time=time, reading=reading)
+        return self._replays.failover_study(seeds, faults, feed=feed, time=time, reading=reading, **figures)
 
     def study(
         self,
