@@ -113,7 +113,8 @@ def load(
     """
     match entry:
         case RowsEntry():
-            rows = read_rows(folder, entry.file_rows, schemas[entry.stream], _wanted_attributes(entry.stream, schemas, needed))
+            wanted = _wanted_attributes(entry.stream, schemas, needed)
+            rows = read_rows(folder, entry.file_rows, schemas[entry.stream], wanted)
             ts = rows.ts
             if entry.start is not None:
                 ts = rows.ts = entry.start + entry.apart * np.arange(entry.steps, dtype=np.int64)
