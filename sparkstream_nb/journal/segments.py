@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..engine.columnar.columns import Array, nearly_distinct
-from ..engine.state.batch import InputBatch, StreamRows, UnreadAttribute
+from ..engine.state.batch import InputBatch, StreamRows, UnreadAttribute, taken
 from ..ingest import ingest
-from ..nodes.batches import concat_columns, rows_in_order
+from ..nodes.batches import concat_coded, concat_columns, rows_in_order
 from ..nodes.partitioning import part, parts
 from ..types import Schema, Type
 from . import routing
@@ -176,6 +176,10 @@ def merge(
     if chunked:
         rank = np.concatenate(ranks)[order]
         number = np.cumsum(np.concatenate([[True], rank[1:] != rank[:-1]])) - 1 if len(rank) else number
+    if len({stream for stream, _ in found}) == 1 < len(found) and not chunked:
+        clock = times[order]
+        columns = [concat_coded(cs) for cs in zip(*(rows.columns for _, rows in found), strict=True)]
+        return InputBatch(clock, {found[0][0]: StreamRows(number, clock, [taken(c, order) for c in columns])})
     steps = np.empty(len(order), np.int64)
     steps[order] = number
     by_stream: dict[str, list[StreamRows]] = {}

@@ -56,8 +56,15 @@ def rows_in_order(parts: Sequence[StreamRows]) -> StreamRows:
         return parts[0]
     step = np.concatenate([p.step for p in parts])
     ts = np.concatenate([p.ts for p in parts])
-    columns = [concat_columns(cs) for cs in zip(*(p.columns for p in parts), strict=True)]
+    columns = [concat_coded(cs) for cs in zip(*(p.columns for p in parts), strict=True)]
     return StreamRows(step, ts, columns).taken(np.argsort(step, kind="stable"))
+
+
+def concat_coded(columns: Sequence[Any]) -> Any:
+    """Columns one after the other, with one dictionary where each has one: to reorder codes costs less than texts."""
+    if all(isinstance(c, pa.DictionaryArray) for c in columns) and len({c.type for c in columns}) == 1:
+        return pa.concat_arrays(pa.chunked_array(columns).unify_dictionaries().chunks)
+    return concat_columns(columns)
 
 
 def concat_columns(columns: Sequence[Any]) -> Any:

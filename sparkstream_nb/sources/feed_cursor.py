@@ -23,6 +23,7 @@ from ..journal.entries import Entry, EventsEntry, FileRows, MergedEntry, Reject,
 from ..journal.inbox import Inbox
 from ..journal.routing import Route, assign
 from ..journal.segments import merge, read_rows
+from . import feeds
 from .disorder import Ranked
 from .feeds import Chunk, FeedOnDisk, Shape, checked_write
 
@@ -94,6 +95,26 @@ class _Source:
         self.chunk, self.row, self._times = 0, 0, None
 
 
+@dataclass(frozen=True)
+class _Part:
+    """Rows of a source for an entry: their latest event time (ms), if they have one, their ranks, if the source is
+    ranked, and whether they are all of a chunk."""
+
+    source: _Source
+    rows: FileRows
+    latest: int | None
+    ranks: Array | None
+    whole: bool
+
+
+@dataclass(frozen=True)
+class _Routing:
+    """The route of an entry, and the number of its first request."""
+
+    route: str
+    request: int
+
+
 class FeedCursor:
     """The place in a feed whose files are in the inbox's `folder`. Sources whose rows have event times are merged; of
     equal times, rows of an earlier source come first. A source without event times is alone. `skew` changes event
@@ -161,11 +182,10 @@ class FeedCursor:
         apart = spacing.apart
         now = spacing.now if inbox.position.clock is None else max(spacing.now, inbox.position.clock + apart)
         try:
-            while left and (parts := self._next_parts(left, until)):
-                rows = sum(p.rows for _, p in parts)
-                out.append(self._entry(parts, inbox, route, Spacing(now, apart)))
-                for source, part in parts:
-                    source.pass_rows(part.rows)
+            while left and (parts := self._parts_of_entry(left, until)):
+                rows = sum(p.rows.rows for p in parts)
+                request = inbox.position.request + sum(e.requests for e in out)
+                out.append(self._entry(parts, inbox, _Routing(route, request), Spacing(now, apart)))
                 self.done, left, now = self.done + rows, left - rows, now + apart * rows
                 self.reached = out[-1].clock
         except BaseException:
@@ -178,7 +198,21 @@ class FeedCursor:
             raise
         return out
 
-    def _next_parts(self, most: int, until: int | None) -> list[tuple[_Source, FileRows]]:
+    def _parts_of_entry(self, most: int, until: int | None) -> list[_Part]:
+        """The next rows, as parts of an entry, and passes them. Sources whose chunks end at other rows are put together
+        until there are enough."""
+        parts: list[_Part] = []
+        rows = 0
+        while rows < min(most, feeds.CHUNK_ROWS) and (found := self._next_parts(most - rows, until)):
+            parts += found
+            rows += sum(p.rows.rows for p in found)
+            for part in found:
+                part.source.pass_rows(part.rows.rows)
+            if len(parts) == 1 and len(self._sources) == 1:
+                break
+        return parts
+
+    def _next_parts(self, most: int, until: int | None) -> list[_Part]:
         """The next rows that no row of a later chunk comes before, as parts of an entry.
 
         The chunk that ends first bounds them: of the sources before it, rows with the same time as its last one come
@@ -186,7 +220,7 @@ class FeedCursor:
         """
         here = [s for s in self._sources if s.here is not None]
         if not self.has_times or (len(here) == 1 and until is None):
-            return [(s, _rows_of(s, min(s.left(), most))) for s in here[:1]]
+            return [self._part(s, min(s.left(), most)) for s in here[:1]]
         ranks = [s.ranks(self.folder) for s in here]
         ending = min(range(len(here)), key=lambda i: (int(ranks[i][-1]), i), default=0)
         counts = []
@@ -198,27 +232,31 @@ class FeedCursor:
             counts.append(min(count, most))
         if sum(counts) > most:
             counts = _first_of(most, [own[:n] for own, n in zip(ranks, counts, strict=True)])
-        return [(s, _rows_of(s, n)) for s, n in zip(here, counts, strict=True) if n]
+        return [self._part(s, n) for s, n in zip(here, counts, strict=True) if n]
 
-    def _entry(
-        self, parts: Sequence[tuple[_Source, FileRows]], inbox: Inbox, route: str, spacing: Spacing
-    ) -> EventsEntry:
-        rows = sum(p.rows for _, p in parts)
-        small = rows < SMALL_ROWS and any(p.rows < s.typed.chunks[s.chunk].rows for s, p in parts)
-        ranked = parts[0][0].ranked
+    def _part(self, source: _Source, rows: int) -> _Part:
+        whole = source.here is not None and rows == source.here.rows
+        if source.shape.time is None:
+            return _Part(source, _rows_of(source, rows), None, None, whole)
+        ranks = None if source.ranked is None else source.ranks(self.folder)[:rows]
+        return _Part(source, _rows_of(source, rows), int(source.times(self.folder)[:rows].max()), ranks, whole)
+
+    def _entry(self, parts: Sequence[_Part], inbox: Inbox, routing: _Routing, spacing: Spacing) -> EventsEntry:
+        rows, route = sum(p.rows.rows for p in parts), routing.route
+        small = rows < SMALL_ROWS and not all(p.whole for p in parts)
+        ranked = parts[0].source.ranked
         if small or self.skew is not None or (ranked is not None and (len(parts) > 1 or ranked.chunked)):
             batch = self._batch(parts, spacing)
-            return inbox.batch(batch if self.skew is None else self._skew_times(batch, inbox, route), route)
-        own = [self._with_own_name(p) for _, p in parts]
+            return inbox.batch(batch if self.skew is None else self._skew_times(batch, routing), route)
+        own = [self._with_own_name(p.rows) for p in parts]
         if len(own) > 1:
-            clock = max(int(s.times(self.folder)[p.rows - 1]) for s, p in parts)
+            clock = max(p.latest or 0 for p in parts)
             return MergedEntry(steps=rows, requests=rows, clock=clock, route=route, parts=tuple(own))
-        (source, _), (part,) = parts[0], own
-        given = source.shape.time is not None
+        (latest, part), given = (parts[0].latest, own[0]), parts[0].source.shape.time is not None
         return RowsEntry(
             steps=rows,
             requests=rows,
-            clock=int(source.times(self.folder)[:rows].max()) if given else spacing.now + spacing.apart * (rows - 1),
+            clock=spacing.now + spacing.apart * (rows - 1) if latest is None else latest,
             route=route,
             file=part.file,
             stream=part.stream,
@@ -230,26 +268,26 @@ class FeedCursor:
             apart=spacing.apart,
         )
 
-    def _batch(self, parts: Sequence[tuple[_Source, FileRows]], spacing: Spacing) -> InputBatch:
+    def _batch(self, parts: Sequence[_Part], spacing: Spacing) -> InputBatch:
         found = []
-        for source, part in parts:
-            schema = source.shape.schema
-            rows = read_rows(self.folder, part, schema, range(len(schema)))
-            if source.shape.time is None:
-                ts = spacing.now + spacing.apart * np.arange(part.rows, dtype=np.int64)
-                return InputBatch(ts, {part.stream: StreamRows(rows.step, ts, rows.columns)})
-            found.append((part.stream, rows))
-        if parts[0][0].ranked is None:
+        for part in parts:
+            schema, stream = part.source.shape.schema, part.rows.stream
+            rows = read_rows(self.folder, part.rows, schema, range(len(schema)))
+            if part.source.shape.time is None:
+                ts = spacing.now + spacing.apart * np.arange(part.rows.rows, dtype=np.int64)
+                return InputBatch(ts, {stream: StreamRows(rows.step, ts, rows.columns)})
+            found.append((stream, rows))
+        ranked = parts[0].source.ranked
+        if ranked is None:
             return merge(found)
-        ranks = [s.ranks(self.folder)[: p.rows] for s, p in parts]
-        return merge(found, ranks, chunked=parts[0][0].ranked.chunked)
+        return merge(found, [p.ranks for p in parts if p.ranks is not None], chunked=ranked.chunked)
 
-    def _skew_times(self, batch: InputBatch, inbox: Inbox, route: str) -> InputBatch:
+    def _skew_times(self, batch: InputBatch, routing: _Routing) -> InputBatch:
         """The batch with the event times of those whose node's clock is off."""
         assert self.skew is not None
         schemas = {s.shape.stream: s.shape.schema for s in self._sources}
-        parsed = Route.parse(route, self.skew.nodes)
-        places = assign(batch, parsed, schemas, self.skew.nodes, inbox.position.request)
+        parsed = Route.parse(routing.route, self.skew.nodes)
+        places = assign(batch, parsed, schemas, self.skew.nodes, routing.request)
         shifts = np.array([self.skew.by_node.get(k, 0) for k in range(self.skew.nodes)], np.int64)
         clock = batch.clock.copy()
         for stream, rows in batch.rows.items():
