@@ -15,7 +15,7 @@ from sparkstream_nb.engine import warm
 from sparkstream_nb.engine.columnar.columns import Array, Column, StringPool
 from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, RESET, ROOT_BITS, Clock, Rows, event_order
 from sparkstream_nb.engine.expressions import Context
-from sparkstream_nb.engine.select.steps import make_window
+from sparkstream_nb.engine.select.steps import WindowNeeds, make_window
 from sparkstream_nb.engine.state.services import Services
 from sparkstream_nb.engine.windows import WINDOWS
 from sparkstream_nb.plan import compile_app
@@ -99,8 +99,8 @@ def put_out(text: str, events: Events, *, expired: bool = True, resets: bool = T
     assert isinstance(step, WindowStep)
     types = (*source.schema.types, Type.LONG)
     window = make_window(
-        step, types, 0, expired, False, range(4), schema=source.schema, services=Services(events.strings, Context()),
-        query="q", stream="S", anew=not resets,
+        step, types, 0, WindowNeeds(expired, resets_per_chunk=not resets), range(4), schema=source.schema,
+        services=Services(events.strings, Context()), query="q", stream="S",
     )  # fmt: skip
     return window.run(events.rows(other=other), events.clock(), 1, None)
 

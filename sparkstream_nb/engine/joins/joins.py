@@ -24,7 +24,7 @@ from ..columnar.timers import earliest
 from ..expressions import Env, Evaluator, compile_expr
 from ..expressions.arithmetic import common_type
 from ..select.selector import Selected
-from ..select.steps import InputSteps, select_exprs, slot_attrs
+from ..select.steps import InputSteps, WindowNeeds, select_exprs, slot_attrs
 from ..state.saving import Form, by_change, plain
 from ..state.services import Services
 from ..windows import entering_rows
@@ -111,10 +111,10 @@ class JoinOp:
             if s in self.lookups:
                 self.steps.append(None)
                 continue
+            selected = tuple(dict.fromkeys(e.attr for e in plain if e.slot == s and e.attr < until[s]))
             steps = InputSteps(
                 side, set(self._attrs[s]), services, query=query, slot=s, scheduler=scheduler + self.schedulers,
-                wants_expired=wants_expired, findable=True, serial=True,
-                selected=tuple(dict.fromkeys(e.attr for e in plain if e.slot == s and e.attr < until[s])) or None,
+                window=WindowNeeds(wants_expired, findable=True, selected=selected or None), serial=True,
             )  # fmt: skip
             self.schedulers += steps.schedulers
             self.steps.append(steps)

@@ -11,7 +11,7 @@ from ...types import Type
 from ..columnar.columns import Column
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
 from ..joins.join_contents import Contents
-from ..select.steps import make_window
+from ..select.steps import WindowNeeds, make_window
 from ..state.saving import Form, by_change, plain
 from ..state.services import Services
 from ..windows import entering_rows, for_joins, rows_held
@@ -32,7 +32,7 @@ class NamedWindow:
         self.published = {"current": (CURRENT,), "expired": (EXPIRED,), "all": (CURRENT, EXPIRED)}[definition.output]
         attrs = list(range(len(self.types)))
         self.window = make_window(
-            definition.window, (*self.types, Type.LONG), scheduler, expired, True, attrs,
+            definition.window, (*self.types, Type.LONG), scheduler, WindowNeeds(expired, findable=True), attrs,
             schema=definition.source.schema, services=services, query=self.id, stream=self.id,
         )  # fmt: skip
         self.serial = 0

@@ -19,7 +19,7 @@ from ..columnar.timers import earliest
 from ..joins.joins import JoinOp, Lookup
 from ..ratelimit import limiter, waits
 from ..select.selector import Selected, Selector
-from ..select.steps import InputSteps, begins_anew, can_number_groups, select_exprs, slot_attrs
+from ..select.steps import InputSteps, WindowNeeds, begins_anew, can_number_groups, select_exprs, slot_attrs
 from ..state.saving import Form, by_change, plain
 from ..state.services import Services
 
@@ -79,11 +79,15 @@ class QueryOp:
             if origin is not None:
                 needed |= set(range(len(origin.schema)))
             anew = self.selector.resets_per_chunk and begins_anew(source)
-            self._steps = InputSteps(
-                source, needed, services, query=self.name, scheduler=scheduler, wants_expired=expired,
+            window = WindowNeeds(
+                expired=expired,
                 selected=[i.expr.attr if isinstance(i.expr, nodes.Ref) else None for i in query.select.items],
+                ops_only=in_window and current and not expired and self.selector.plain,
+                resets_per_chunk=anew,
+            )
+            self._steps = InputSteps(
+                source, needed, services, query=self.name, scheduler=scheduler, window=window,
                 group=self.selector.number if self.selector.numbers and not anew else None,
-                apart=in_window and current and not expired and self.selector.plain, anew=anew,
             )  # fmt: skip
             self.inputs: tuple[str, ...] = (source.source.id,)
             self.schedulers = self._steps.schedulers

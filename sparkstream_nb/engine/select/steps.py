@@ -132,6 +132,19 @@ class _WindowOp:
     window: Window
 
 
+@dataclass(frozen=True)
+class WindowNeeds:
+    """A query's needs of its window: expired rows, contents that a condition can look for (`findable`), the attributes
+    that it selects as they are (`selected`; None for computed ones), and for a window that is the last step `ops_only`
+    and `resets_per_chunk` of `WindowSetup`."""
+
+    expired: bool = False
+    findable: bool = False
+    selected: Sequence[int | None] | None = None
+    ops_only: bool = False
+    resets_per_chunk: bool = False
+
+
 class InputSteps:
     """The steps of one input. `needed` are the attributes (after the last step) that are read later.
 
@@ -148,19 +161,14 @@ class InputSteps:
         query: str,
         slot: int = 0,
         scheduler: int = 0,
-        wants_expired: bool = False,
-        findable: bool = False,
+        window: WindowNeeds | None = None,
         serial: bool = False,
-        selected: Sequence[int | None] | None = None,
         group: Callable[[LazyRows], Array] | None = None,
-        apart: bool = False,
-        anew: bool = False,
     ) -> None:
-        """`selected` are the attributes that the query selects as they are, None for computed ones. With `serial`,
-        `run` takes a column of serial numbers, which becomes the last column and goes through the window; so do the
-        results of `group` for the events that enter it (`GROUP` among `places`). The last two flags are `ops_only` and
-        `resets_per_chunk` of `WindowSetup`, for a window that is the last step.
+        """With `serial`, `run` takes a column of serial numbers, which becomes the last column and goes through the
+        window; so do the results of `group` for the events that enter it (`GROUP` among `places`).
         """
+        needs = window or WindowNeeds()
         self.query, self.source, self.services, self.slot = query, input.source.id, services, slot
         self.rank = 0  # the query's place among those that use a table
         self.window: Window | None = None
@@ -181,7 +189,7 @@ class InputSteps:
         for step in reversed(input.steps):
             later = later | slot_attrs(iter(step_exprs(step)), slot)
             if isinstance(step, WindowStep):
-                later |= window_attrs(step, widths[len(input.steps) - len(keeps)], selected is not None)
+                later |= window_attrs(step, widths[len(input.steps) - len(keeps)], needs.selected is not None)
             if isinstance(step, FunctionStep):
                 before = widths[len(input.steps) - len(keeps)]
                 later = {a for a in later if a < before}
@@ -213,13 +221,14 @@ class InputSteps:
                 if group is not None:
                     types = (*types, Type.INT)
                 phase = scheduler + self.schedulers
+                last = step is input.steps[-1]
+                own = needs if last else replace(needs, ops_only=False, resets_per_chunk=False)
                 self.window = make_window(
-                    step, types, phase, wants_expired, findable, self._keep[i], schema=input.schema,
-                    services=services, query=query, stream=self.source, selected=selected,
-                    apart=apart and step is input.steps[-1], anew=anew and step is input.steps[-1],
+                    step, types, phase, own, self._keep[i], schema=input.schema, services=services, query=query,
+                    stream=self.source,
                 )  # fmt: skip
                 self._steps.append(_WindowOp(self.window))
-                self._leaves_unseen = not wants_expired and DECLARATIONS[step.function].timers_emit == "expired"
+                self._leaves_unseen = not needs.expired and DECLARATIONS[step.function].timers_emit == "expired"
                 self.schedulers += 1
         self._widths, self._types, self._schema = widths, schema, input.source.schema
         self.places = {a: i for i, a in enumerate(self._keep[-1])}
@@ -419,17 +428,13 @@ def make_window(
     step: WindowStep,
     types: tuple[Any, ...],
     scheduler: int,
-    wants_expired: bool,
-    findable: bool,
+    needs: WindowNeeds,
     attrs: Sequence[int] = (),
     *,
     schema: Schema,
     services: Services,
     query: str,
     stream: str,
-    selected: Sequence[int | None] | None = None,
-    apart: bool = False,
-    anew: bool = False,
 ) -> Window:
     """The window of a step, over the attributes `attrs` of `schema`.
 
@@ -448,10 +453,11 @@ def make_window(
         raise NotImplementedError(
             f"window '{step.function}' is declared and has no factory in engine/windows/__init__.py"
         )
+    selected = needs.selected
     return WINDOWS[step.function](
         WindowSetup(
-            args, types, scheduler, wants_expired, findable, condition, tuple(schema.names[a] for a in attrs),
+            args, types, scheduler, needs.expired, needs.findable, condition, tuple(schema.names[a] for a in attrs),
             tuple(range(len(attrs))) if selected is None else tuple(None if a is None else places[a] for a in selected),
-            services.strings, services.context, services.partitioned, apart, anew, refuse,
+            services.strings, services.context, services.partitioned, needs.ops_only, needs.resets_per_chunk, refuse,
         )
     )  # fmt: skip
