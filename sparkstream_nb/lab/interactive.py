@@ -15,11 +15,19 @@ from .progress import show_live
 def register_interactive(shell: Any) -> None:
     """Makes `shell`, one of a kernel, show these results so. Again without effect."""
     formatter = shell.display_formatter.ipython_display_formatter
-    formatter.for_type(Feed, show_live)
+    formatter.for_type(Feed, _show_feed)
     formatter.for_type(Divergence, _show_timeline)
     formatter.for_type(Cluster, _show_cluster)
     formatter.for_type(Stats, _show_stats)
     formatter.for_type(Tail, _show_tail)
+
+
+def _show_feed(shown: Feed) -> None:
+    view = _widget("feed", "FeedView")
+    if view is None:
+        show_live(shown)
+    else:
+        view(shown).display()
 
 
 def _show_timeline(shown: Divergence) -> None:

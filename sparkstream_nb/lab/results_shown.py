@@ -159,6 +159,19 @@ def _(shown: Feed) -> str:
 
 @html.register
 def _(shown: Feed) -> str:
+    return feed_bar(shown)
+
+
+def position_words(feed: Feed) -> str:
+    """`200 events fed, at 2024-06-01 10:00:00 UTC, 200 remaining · 60 times event time`."""
+    if feed.state == "reading":
+        return "being read"
+    pace = f" · {feed.pace}" if feed.active else ""
+    return f"{feed.position}{pace}"
+
+
+def feed_bar(shown: Feed) -> str:
+    """A feed's bar, report or error as HTML."""
     if shown.report:
         return html(shown.report)
     if shown.error:

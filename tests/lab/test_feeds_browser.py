@@ -151,3 +151,53 @@ def feed(lab: Lab, n: Cells) -> None:
     assert "starts again with its next event" in json.dumps(saved[LONG])
     assert [list(o.get("data", {})) for o in saved[FRONT]] == [[], ["text/html", "text/plain"]]
     assert not any("widget" in json.dumps(o) for o in saved[FRONT] + saved[BACK])
+
+
+PLAYED = """
+import pandas as pd
+import sparkstream_nb
+
+text = "define stream Lamp (id int); from Lamp#window.length(2) select id, count() as n insert into Lit;"
+app = sparkstream_nb.deploy(text, name="Lit", fresh=True, master="inline")
+lamps = pd.DataFrame({"id": range(600), "at": [1_717_236_000_000 + 1000 * i for i in range(600)]})
+app.feed("Lamp", lamps, time="at", paused=True, speed=60)
+"""
+PLAY = ".sparkstream-play"
+
+
+def position(page: Any, text: str) -> None:
+    """Waits until the feed's position begins so."""
+    page.locator(f"{PLAY} .position", has_text=text).wait_for(timeout=60_000)
+
+
+def test_a_feed_is_played_paused_and_stepped(lab: Lab) -> None:
+    with lab.notebook("played.ipynb", [LOAD, PLAYED, "len(app.output('Lit'))"], height=1200) as page:
+        page.wait_for_selector(f"{PLAY} button.play", timeout=240_000)
+        lab.idle(page)
+        view = page.locator(PLAY)
+        position(page, "0 events fed, 600 remaining")
+        view.locator("button.step").click()
+        position(page, "1 event fed, at 2024-06-01 10:00:00 UTC, 599 remaining")
+        view.locator("input.events").fill("9")
+        view.locator("button.step").click()
+        position(page, "10 events fed, at 2024-06-01 10:00:09 UTC")
+        assert view.locator("button.play").text_content() == "Play"
+        lab.picture(page, "stepped")
+        view.locator("button.play").click()
+        page.wait_for_function(
+            f"() => parseInt(document.querySelector('{PLAY} .position').textContent) > 70", timeout=60_000
+        )
+        assert view.locator("button.play").text_content() == "Pause"
+        view.locator("button.play").click()
+        page.wait_for_function(f"() => document.querySelector('{PLAY} button.play').textContent === 'Play'")
+        view.locator("select.pace").select_option("3600")
+        position(page, "3600 times event time")
+        view.locator("button.play").click()
+        view.get_by_text("600 events in").wait_for(timeout=60_000)
+        lab.picture(page, "played")
+        assert view.locator("button.stop").is_hidden()
+        view.locator("button.restart").click()
+        view.locator("button.step").wait_for(timeout=60_000)
+        lab.save(page)
+        saved = json.dumps(lab.saved("played.ipynb"))
+        assert "widget" not in saved

@@ -53,7 +53,7 @@ class FeedPosition:
 
     def __str__(self) -> str:
         at = "" if self.time is None else f", at {utc(self.time)}"
-        return f"{self.events:,} events fed{at}, {self.remaining:,} remaining"
+        return f"{self.events:,} {'event' if self.events == 1 else 'events'} fed{at}, {self.remaining:,} remaining"
 
 
 class Feed(Displayed):
@@ -111,6 +111,11 @@ class Feed(Displayed):
     def pace(self) -> Pace:
         """The pace: `speed`, `rate`, or neither."""
         return self._pacer.pace
+
+    @property
+    def has_times(self) -> bool:
+        """True if events have event times, so that `speed` and `step_until` can be used."""
+        return self._request.recording is not None or all(s.shape.time for s in self._request.sources)
 
     @property
     def position(self) -> FeedPosition:
@@ -221,14 +226,13 @@ class Feed(Displayed):
         return self._report
 
     def watch(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Calls `callback` about four times a second while the feed runs, and once when it is over; returns a function
-        that ends that. Exceptions of the callback are logged, and end it too.
+        """Calls `callback` about four times a second while the feed runs, and when it is over, also after `restart`;
+        returns a function that ends that. Exceptions of the callback are logged, and end it too.
         """
         key = object()
         with self._changed:
             over = not self.active
-            if not over:
-                self._watching[key] = callback
+            self._watching[key] = callback
         if over:
             callback()
         return lambda: self._unwatch(key)
@@ -267,7 +271,7 @@ class Feed(Displayed):
     # The thread --------------------------------------------------------------------------------------------------
 
     def _require_times(self, what: str) -> None:
-        if not all(s.shape.time for s in self._request.sources):
+        if not self.has_times:
             raise Misuse(f"{what} goes by event time, and this feed has none: name its column with time=")
 
     def _order(self, *, pausing: bool | None = None, stopping: bool | None = None) -> None:
@@ -302,7 +306,6 @@ class Feed(Displayed):
             self._state = state
             self._changed.notify_all()
         self._tell(now=True)
-        self._watching.clear()
 
     def _run_slices(self) -> bool:
         """Puts slice after slice into the app; False if it was stopped before the last one."""
@@ -324,6 +327,7 @@ class Feed(Displayed):
                 self._steps = max(0, self._steps - rows)
             start, first = target.after(now, rows), False
             target.stream.wait(account.last, tell=self._tell_running)
+            self._tell(now=self._pausing)
             took = clock.perf_counter() - began
             if rows == most:
                 most = max(least, min(2 * most, int(most * SLICE_SECONDS / took)))
