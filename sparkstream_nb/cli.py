@@ -12,9 +12,11 @@ import os
 import shlex
 import signal
 import sys
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TextIO
@@ -22,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from ._version import __version__
 from .cli_checks import audit, check, describe_error, explain, graph, many, text_of
 from .errors import Misuse, SparkStreamError, nearest
-from .option_values import port, positive, stream_and_file
+from .option_values import attribute_and_share, port, positive, stream_and_file
 from .options import (
     CannotRead,
     HelpAsked,
@@ -170,7 +172,8 @@ def parser() -> Options:
         default=[],
         type=stream_and_file,
         metavar="STREAM=FILE",
-        help="feed a stream with a .csv or .parquet file; several, of one stream or of many, are merged by --time",
+        help="feed a stream with a .csv or .parquet file; several, of one stream or of many, are merged by --time; a "
+        "recording needs no STREAM=",
     )
     add_reading(c)
     add_pace(c)
@@ -191,6 +194,27 @@ def parser() -> Options:
         metavar="N",
         help="how long the app runs (default: one with sources until Ctrl-C or SIGTERM, others until their feeds end)",
     )
+
+    c = command("record", record_app, "Record what an app's sources read into a file, without computing anything.")
+    c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
+    c.add_argument("--into", metavar="FOLDER", required=True, help="the folder for the recording")
+    c.add_argument(
+        "--sample",
+        action="append",
+        default=[],
+        type=attribute_and_share,
+        metavar="ATTRIBUTE=SHARE",
+        help="only a share of an attribute's values, each with all of its events, such as card=1%%",
+    )
+    c.add_argument(
+        "--mask",
+        action="append",
+        default=[],
+        metavar="ATTRIBUTE",
+        help="replace an attribute's values by a hash under a key that is made and forgotten; equal ones stay equal",
+    )
+    c.add_argument("--seconds", type=positive, metavar="N", help="how long (default: until Ctrl-C or SIGTERM)")
+    add(c, "--name", "--param", "--allow", "--allow-env")
 
     c = command("split", split_app, "Split an app by @dist into apps of their own, with Kafka topics between them.")
     c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
@@ -249,6 +273,7 @@ _EXAMPLES = {
     "fmt": "trades.siddhi",
     "replay": "cases.jsonl --out results.jsonl",
     "run": "trades.siddhi --nodes 3 --feed Prices=prices.csv --time timestamp",
+    "record": "trades.siddhi --into recordings --mask card --allow kafka=localhost:9092 --seconds 3600",
     "split": "trades.siddhi --kafka localhost:9092 --into apps",
     "query": """t.siddhi "from Totals within '2024-**-**' per 'days' select *\"""",
     "store": "shards trades.siddhi",
@@ -566,13 +591,18 @@ def run_app(options: Any) -> int:
     from .lab import connect
     from .lab.card import warnings_of
     from .plan import compile_retrieval
+    from .sources.recordings import RecordingFile
 
     connect()
     readings = readings_of(
         {s: plan.schema(s) for s, _ in options.feed if s in plan.streams}, **reading_of(options)
     )
+    recordings = [path for stream, path in options.feed if not stream]
     for stream, path in options.feed:
-        check_feed(plan, stream, Path(path), readings.get(stream, AS_IT_IS))
+        if stream:
+            check_feed(plan, stream, Path(path), readings.get(stream, AS_IT_IS))
+    for path in recordings:
+        RecordingFile.open(Path(path)).match({s: d.source.schema for s, d in plan.streams.items()})
     for query in options.query:
         compile_retrieval(query, plan)
     how = deployment_of(options)
@@ -583,14 +613,17 @@ def run_app(options: Any) -> int:
     app = deploy(plan.text, name=name, **how)
     notes = [f"{app.redeployed} --fresh starts without it."] if app.redeployed and not options.fresh else []
     notes += [*app.emptied, *warnings_of(app)]
-    merged = len(options.feed) > 1 and options.time is not None
-    if len(options.feed) > 1 and not merged:
-        notes.append(_one_after_the_other(options.feed))
+    files = [feed for feed in options.feed if feed[0]]
+    merged = len(files) > 1 and options.time is not None
+    if len(options.feed) > 1 and not (merged and not recordings):
+        notes.append(_one_after_the_other([(stream or "all streams", path) for stream, path in options.feed]))
     for note in notes:
         print(f"{name}: {note}", file=sys.stderr)
     try:
-        for files in [options.feed] if merged else [[feed] for feed in options.feed]:
-            _feed_files(app, [(stream, Path(path)) for stream, path in files], options)
+        for path in recordings:
+            _report_feed(app, app.feed(Path(path), **play_of(options)))
+        for group in [files] if merged else [[feed] for feed in files]:
+            _feed_files(app, [(stream, Path(path)) for stream, path in group], options)
         if app.deployment.sources or options.seconds:
             _follow(app, options.seconds)
         app.flush()
@@ -617,6 +650,42 @@ def _feed_files(app: App, files: Sequence[tuple[str, Path]], options: Any) -> No
     for stream, path in again if report.events else ():
         twice = "its events are counted twice. --fresh starts from scratch."
         print(f"{app.name}: {path} was fed to {stream} before: {twice}", file=sys.stderr)
+    _report_feed(app, report)
+
+
+def record_app(options: Any) -> int:
+    """`sparkstream record`. The recording is written at the end, with the time in its name."""
+    from .app import deploy
+    from .app.running.recorder import sources_only
+    from .lab import connect
+
+    connect()
+    file = Path("app" if options.app == "-" else options.app)
+    text = read_text(options.app)
+    name = options.name or _compile_plan(options, text).name or file.stem
+    folder = Path(options.into)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="sparkstream-record-") as home:
+        app = deploy(
+            sources_only(text, dict(options.param)), name=name, home=home, master="inline",
+            retention="recording=1TB", allow=options.allow, allow_env=options.allow_env,
+        )  # fmt: skip
+        try:
+            _follow(app, options.seconds)
+            app.flush()
+            moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+            path = folder / f"{name}-{moment}.parquet"
+            events = app.recording.save(path, sample=dict(options.sample), mask=options.mask)
+            for source in app.stats().sources:
+                print(_read(source))
+        finally:
+            app.stop()
+            app.close()
+    print(f"{path}: {many(events, 'event')}")
+    return 0
+
+
+def _report_feed(app: App, report: FeedReport) -> None:
     print(_format_feed_report(report))
     for note in report.notes:
         print(f"{app.name}: {note}", file=sys.stderr)

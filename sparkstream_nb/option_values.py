@@ -23,8 +23,10 @@ def name_and_value(text: str) -> tuple[str, str]:
 
 
 def stream_and_file(text: str) -> tuple[str, str]:
-    """`STREAM=FILE` as a pair, for `--feed`."""
+    """`STREAM=FILE` as a pair, for `--feed`; a recording `FILE.parquet` has no stream."""
     stream, equals, file = text.partition("=")
+    if not equals and text.endswith(".parquet"):
+        return "", text
     if not equals or not stream or not file:
         raise argparse.ArgumentTypeError(f"'{text}' is not STREAM=FILE")
     return stream, file
@@ -113,6 +115,17 @@ def share(text: str, what: str) -> float:
     if rest or not 0 <= value <= 1:
         raise Misuse(f"{what} is a share such as 5% or 0.05, not '{text}'")
     return value
+
+
+def attribute_and_share(text: str) -> tuple[str, float]:
+    """`ATTRIBUTE=SHARE` as a pair, for `--sample`."""
+    attribute, equals, value = text.partition("=")
+    if not equals or not attribute:
+        raise argparse.ArgumentTypeError(f"'{text}' is not ATTRIBUTE=SHARE, such as card=1%")
+    try:
+        return attribute, share(value, attribute)
+    except Misuse as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def whole(text: str) -> int:

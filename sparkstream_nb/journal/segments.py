@@ -160,22 +160,31 @@ def read_rows(folder: Path, part: FileRows, schema: Schema, wanted: Collection[i
     return StreamRows(np.arange(len(ts), dtype=np.int64), ts, coded)
 
 
-def merge(parts: Iterable[tuple[str, StreamRows]], ranks: Sequence[Array] = ()) -> InputBatch:
+def merge(
+    parts: Iterable[tuple[str, StreamRows]], ranks: Sequence[Array] = (), *, chunked: bool = False
+) -> InputBatch:
     """Rows of several parts, each in order of event time, as one run of steps in that order; with `ranks`, an array for
-    each part, in the order of these. Of equal times, those of an earlier part come first.
+    each part, in the order of these. Of equal times, those of an earlier part come first. `chunked`: rows of equal
+    ranks are one step.
     """
     found = [*parts]
     times = np.concatenate([np.empty(0, np.int64), *(rows.ts for _, rows in found)])
     # Linear for runs that are in order.
     order = np.argsort(np.concatenate([times[:0], *ranks]) if ranks else times, kind="stable")
+    number = np.arange(len(order))
+    if chunked:
+        rank = np.concatenate(ranks)[order]
+        number = np.cumsum(np.concatenate([[True], rank[1:] != rank[:-1]])) - 1 if len(rank) else number
     steps = np.empty(len(order), np.int64)
-    steps[order] = np.arange(len(order))
+    steps[order] = number
     by_stream: dict[str, list[StreamRows]] = {}
     at = 0
     for stream, rows in found:
         own = steps[at : at + len(rows.ts)]
         at += len(own)
         by_stream.setdefault(stream, []).append(StreamRows(own, rows.ts, rows.columns))
+    if chunked and len(order):  # the clock of a chunk is that of its last event
+        order = order[np.flatnonzero(np.concatenate([number[1:] != number[:-1], [True]]))]
     return InputBatch(times[order], {stream: rows_in_order(own) for stream, own in by_stream.items()})
 
 

@@ -122,12 +122,13 @@ class DisorderCounts:
 @dataclass(frozen=True)
 class Ranked:
     """A source in the order in which its events come: `ranks` are their places among those of all sources, `clocks` the
-    times (ms) at which they come, neither decreasing."""
+    times (ms) at which they come, neither decreasing. `chunked`: rows of equal rank come at once, as one chunk."""
 
     typed: FeedOnDisk
     shape: Shape
     ranks: Array
     clocks: Array
+    chunked: bool = False
 
 
 def disarrange(

@@ -205,7 +205,8 @@ class FeedCursor:
     ) -> EventsEntry:
         rows = sum(p.rows for _, p in parts)
         small = rows < SMALL_ROWS and any(p.rows < s.typed.chunks[s.chunk].rows for s, p in parts)
-        if small or self.skew is not None or (len(parts) > 1 and parts[0][0].ranked is not None):
+        ranked = parts[0][0].ranked
+        if small or self.skew is not None or (ranked is not None and (len(parts) > 1 or ranked.chunked)):
             batch = self._batch(parts, spacing)
             return inbox.batch(batch if self.skew is None else self._skewed(batch, inbox, route), route)
         own = [self._with_own_name(p) for _, p in parts]
@@ -240,7 +241,8 @@ class FeedCursor:
             found.append((part.stream, rows))
         if parts[0][0].ranked is None:
             return merge(found)
-        return merge(found, [s.ranks(self.folder)[: p.rows] for s, p in parts])
+        ranks = [s.ranks(self.folder)[: p.rows] for s, p in parts]
+        return merge(found, ranks, chunked=parts[0][0].ranked.chunked)
 
     def _skewed(self, batch: InputBatch, inbox: Inbox, route: str) -> InputBatch:
         """The batch with the event times of those whose node's clock is off."""

@@ -108,6 +108,11 @@ class FeedOnDisk:
 # ----------------------------------------------------------------------------------------------------------- reading
 
 
+def new_stem() -> str:
+    """A beginning for the names of a feed's files."""
+    return f"feed-{uuid.uuid4().hex[:12]}"
+
+
 def read_feed(
     source: Any,
     shape: Shape,
@@ -125,7 +130,7 @@ def read_feed(
     are read by `tasks`. `limit`: maximum number of rows, from the first. Raises SparkStreamError for any other source,
     for a missing file, and if the chunks cannot be written; none of them is left then.
     """
-    feed = f"feed-{uuid.uuid4().hex[:12]}"
+    feed = new_stem()
     with _whole(inbox, feed):
         if hasattr(source, "columns"):
             names = source.column_names if isinstance(source, pa.Table) else source.columns
@@ -553,7 +558,7 @@ def rewrite(feed: FeedOnDisk, inbox: Path, index: Array) -> FeedOnDisk:
     maps = [pa.memory_map(str(inbox / c.file)) for c in feed.chunks]
     tables = [pa.ipc.open_file(m).read_all() for m in maps]
     out = replace(feed, chunks=[])
-    stem = f"feed-{uuid.uuid4().hex[:12]}-ordered"
+    stem = f"{new_stem()}-ordered"
     with _whole(inbox, stem):
         for at in range(0, len(index), CHUNK_ROWS):
             part = index[at : at + CHUNK_ROWS]

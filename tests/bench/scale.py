@@ -108,8 +108,9 @@ class Model:
     """Seconds of each part of a feed, in CPU (`cpu`) and on the clock (`wall`).
 
     `feed`: any feed. `event`: a million events, in what is done once for all nodes. `engine`: times what the engine
-    alone takes. `divided`: a million events that are divided over nodes. `task`: a partition, of which there are as many as cores, and no more than nodes. `node`: a node.
-    `part`: a node and an entry of the journal. On the clock, engines, nodes and parts are divided by the partitions.
+    alone takes. `divided`: a million events that are divided over nodes. `task`: a partition, of which there are as
+    many as cores, and no more than nodes. `node`: a node. `part`: a node and an entry of the journal. On the clock,
+    engines, divisions, nodes and parts are divided by the partitions.
     """
 
     cpu: dict[str, float]

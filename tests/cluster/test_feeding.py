@@ -411,8 +411,8 @@ def test_events_that_come_late_or_have_no_times_are_pointed_out(run: Callable[..
     earlier = pd.DataFrame({"at": [1717495199000, 1717495200500, 1717495202000], "k": ["x", "x", "x"]})
     (said,) = app.feed("S", earlier, time="at").notes
     assert said == (
-        "2 events are earlier than the app's clock, which is at 2024-06-04 10:00:01 UTC. A counts them at the clock's time; an "
-        "aggregation with `aggregate by` counts them where they belong."
+        "2 events are earlier than the app's clock, which is at 2024-06-04 10:00:01 UTC. A counts them at the clock's "
+        "time; an aggregation with `aggregate by` counts them where they belong."
     )
     ask = "from {} within '2024-**-** **:**:**' per 'seconds' select AGG_TIMESTAMP, n"
     assert sorted(app.query(ask.format("A")).frame["n"]) == [1, 1, 3]

@@ -98,7 +98,8 @@ def test_of_equal_times_an_earlier_source_comes_first(run: Run) -> None:
     followed=st.booleans(),
 )
 def test_any_split_of_a_feed_gives_the_result_of_one(
-    run: Run, monkeypatch: pytest.MonkeyPatch, events: Sequence[tuple[str, int, int, int]], chunk: int, followed: bool
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: Sequence[tuple[str, int, int, int]], chunk: int,
+    followed: bool,
 ) -> None:
     """Events (stream, value, time in 100 ms, file) in files by stream, in chunks, against the same sent one by one."""
     monkeypatch.setattr(reading, "CHUNK_ROWS", chunk)
@@ -106,14 +107,14 @@ def test_any_split_of_a_feed_gives_the_result_of_one(
     for stream, n, time, file in sorted(events, key=lambda e: (e[0], e[3])):
         files.setdefault((stream, file), []).append((n, 1_000_000 + 100 * time))
     ordered = sorted(((at, s, n) for (s, _), own in files.items() for n, at in own), key=lambda e: e[0])
-    one = run(EXACT, fresh=True, name="one")
+    one = run(EXACT, fresh=True, name="one", home=tmp_path / "one")
     for at, stream, n in ordered:
         one.send(stream, [n, at], at=at)
     one.flush()
     sources: dict[str, list[pd.DataFrame]] = {}
     for (stream, _), own in files.items():
         sources.setdefault(stream, []).append(pd.DataFrame(own, columns=["n", "at"]))
-    split = run(EXACT, fresh=True, name="split")
+    split = run(EXACT, fresh=True, name="split", home=tmp_path / "split")
     end = split.on_commit(lambda n: None) if followed else None
     if sources:
         split.feed(sources, time="at")
@@ -189,7 +190,7 @@ def test_steps_through_a_merged_feed(run: Run) -> None:
     feed.step(2)
     assert feed.position.events == 2
     assert feed.state == "paused"
-    assert str(feed.position) == "2 events fed, at 1970-01-01 00:00:02, 2 remaining"
+    assert str(feed.position) == "2 events fed, at 1970-01-01 00:00:02 UTC, 2 remaining"
     assert matches(app) == [(1, 10)]
     feed.step_until(3000)
     assert feed.position.events == 3

@@ -20,7 +20,8 @@ from sparkstream_nb.app import App, Deployment, Errors, Events, Feed, FeedReport
 from sparkstream_nb.app.deploying import _apps
 from sparkstream_nb.app.results.answers import DiskStats, NodeStats, PartStats
 from sparkstream_nb.app.results.listeners import CommitListeners
-from sparkstream_nb.app.running.feeding import FeedRequest, Feeds, FeedTarget
+from sparkstream_nb.app.running.background import Feeds
+from sparkstream_nb.app.running.feeding import FeedRequest, FeedSource, FeedTarget
 from sparkstream_nb.app.running.runtime import AppRuntime
 from sparkstream_nb.lab import connect
 from sparkstream_nb.outputs.commit import Progress
@@ -57,10 +58,11 @@ def unbegun_feed(app: str = "Trades", stream: str = "TradeStream") -> Feed:
     """A feed in the background whose thread was not started."""
     standing: Any = SimpleNamespace(progress=Progress(), run="run")
     nothing: Any = None
+    inbox: Any = SimpleNamespace(folder=Path())
     target = FeedTarget(
-        app, 1, nothing, standing, nothing, RLock(), lambda: None, lambda entries: None, lambda: 0, nothing
+        app, 1, inbox, standing, nothing, RLock(), lambda: None, lambda entries: None, lambda: 0, nothing
     )  # fmt: skip
-    made = Feed(target, FeedRequest(None, Shape(stream, Schema.of(), None, {}), "round_robin"))
+    made = Feed(target, FeedRequest([FeedSource(None, Shape(stream, Schema.of(), None, {}))], "round_robin"))
     made.id = 7
     return made
 

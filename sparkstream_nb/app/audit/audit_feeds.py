@@ -3,6 +3,7 @@ started."""
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...engine.state.batch import InputBatch, StreamRows
-from ...errors import SparkStreamError
+from ...errors import Misuse, SparkStreamError
 from ...ingest.feed_files import tables_of
 from ...ingest.ingest import TypedRows, type_rows
 from ...journal.inbox import Inbox
@@ -24,6 +25,9 @@ from ...plan.query_parts import connector_type
 from ...plan.reports.repair import repairs
 from ...replay.replay import Nodes, Way
 from ...replay.study_tasks import Input
+from ...sources.feed_cursor import FeedCursor, Spacing
+from ...sources.feeds import new_stem
+from ...sources.recordings import RecordingFile
 from ..results.divergence import VERDICTS, Truth
 from ..running.app import check_feed
 from ..running.source_reading import AS_IT_IS
@@ -37,21 +41,37 @@ def measure(name: str, plan: Plan, feeds: FeedFiles, variables: Mapping[str, str
     """Replays the feeds whose streams the app has, on `NODES` under round robin, and the repaired app under the routing
     that most of its queries ask for. Raises SparkStreamError for a feed that cannot be read."""
     readings = feeds.by_stream(plan)
+    recordings = [RecordingFile.open(Path(path)) for stream, path in feeds.files if not stream]
+    if recordings and len(feeds.files) > 1:
+        raise Misuse("--feed: a recording is replayed alone")
     for stream, path in feeds.files:
-        check_feed(plan, stream, Path(path), readings.get(stream, AS_IT_IS))
-    batch, rejected = _batch(plan, feeds)
-    if not len(batch.clock):
-        return Measurement(failure="no row of the feeds fits its stream", rejected=rejected)
+        if stream:
+            check_feed(plan, stream, Path(path), readings.get(stream, AS_IT_IS))
+    batch, rejected = (InputBatch(np.empty(0, np.int64)), 0) if recordings else _batch(plan, feeds)
     with tempfile.TemporaryDirectory(prefix="sparkstream-audit-") as folder:
         inbox = Inbox(Path(folder) / "inbox")
-        inbox.append([inbox.batch(batch, "round_robin")])
+        for recording in recordings:
+            _take_recording(recording, plan, inbox)
+        if len(batch.clock):
+            inbox.append([inbox.batch(batch, "round_robin")])
         inbox.close()
+        if not inbox.position.step:
+            return Measurement(failure="no row of the feeds fits its stream", rejected=rejected)
         try:
             ways = _replays(name, plan, [Way(n, "round_robin") for n in NODES], folder, repaired=False)
             ways += _measure_repair(name, plan, folder, variables)
         except SparkStreamError as e:
             return Measurement(failure=str(e), rejected=rejected)
     return Measurement(ways, rejected=rejected)
+
+
+def _take_recording(recording: RecordingFile, plan: Plan, inbox: Inbox) -> None:
+    """Puts a recording's events into an inbox. Raises SparkStreamError if it is one of other streams."""
+    cursor = FeedCursor(inbox.folder)
+    for own in recording.read({s: d.source.schema for s, d in plan.streams.items()}, inbox.folder, new_stem()):
+        cursor.add_ranked(own)
+    inbox.append(cursor.take(inbox, "round_robin", Spacing(0)))
+    cursor.discard()
 
 
 def _offline(plan: Plan) -> Plan:
@@ -77,7 +97,7 @@ def _measure_repair(name: str, plan: Plan, folder: str, variables: Mapping[str, 
 
 def _replays(name: str, plan: Plan, ways: Sequence[Way], folder: str, *, repaired: bool) -> list[Measured]:
     schemas = {s: d.source.schema for s, d in plan.streams.items()}
-    source = Input(str(Path(folder) / "inbox"), schemas, 1, 1)
+    source = Input(str(Path(folder) / "inbox"), schemas, 1, sys.maxsize)
     truth = Truth(name, source, Nodes(_offline(plan)), ["node-1"])
     found = []
     for way in ways:

@@ -95,7 +95,7 @@ def audit_text(
         return AppAudit(path, error=e)
     values = taken(variables or {}, open_)
     plan = _as_deployed(plan, text, files, values)
-    own = [] if feeds is None else [(s, p) for s, p in feeds.files if s in plan.streams]
+    own = [] if feeds is None else [(s, p) for s, p in feeds.files if not s or s in plan.streams]
     measured = None
     if feeds is not None and own:
         from .audit_feeds import measure  # it loads the engine

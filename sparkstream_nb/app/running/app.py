@@ -37,11 +37,12 @@ from ..results.text_answers import AppGraph, PlanText, RepairList
 from ..views.controls import Cluster
 from .background import Feed, Feeds
 from .inputs import FeedOptions, FeedPlay, Inputs
+from .recording import AppRecording
 from .rejections import Rejections
 from .replays import Replays
 from .retrievals import Retrievals
 from .runtime import AppRuntime
-from .sent import sources_of
+from .sent import recording_path, sources_of
 from .source_reading import AS_IT_IS, Reading, readings_of
 from .stream_reader import StreamReader
 from .study import Study
@@ -276,7 +277,7 @@ class App(Displayed):
     @overload
     def feed(
         self,
-        stream: str | Mapping[str, Any],
+        stream: str | Path | Mapping[str, Any],
         source: Any = None,
         *,
         time: str | Mapping[str, str] | None = None,
@@ -295,7 +296,7 @@ class App(Displayed):
     @overload
     def feed(
         self,
-        stream: str | Mapping[str, Any],
+        stream: str | Path | Mapping[str, Any],
         source: Any = None,
         *,
         time: str | Mapping[str, str] | None = None,
@@ -313,7 +314,7 @@ class App(Displayed):
 
     def feed(
         self,
-        stream: str | Mapping[str, Any],
+        stream: str | Path | Mapping[str, Any],
         source: Any = None,
         *,
         time: str | Mapping[str, str] | None = None,
@@ -332,6 +333,8 @@ class App(Displayed):
 
         Several sources are merged by event time: `feed({"Lamp": lamps, "Key": keys}, time="at")`, where a stream may
         have a list of sources; of equal times, events of an earlier source come first.
+
+        A recording (`App.recording`) is fed by its path alone: `feed("week.parquet")`.
 
         `time` names the column of event times (ms, datetime, or text), for all sources or by stream: events are put in
         their order, ties in the feed's. Without it events keep the feed's order, 1 ms apart. `time_format`: how these
@@ -352,13 +355,23 @@ class App(Displayed):
 
         Raises `Misuse` for an unknown stream, SparkStreamError for a source that is no feed.
         """
+        options = FeedOptions(route, limit, progress, background, play)
+        if source is None and (path := recording_path(stream)) is not None:
+            return self._inputs.feed_recording(path, options)
+        if isinstance(stream, Path):
+            raise Misuse(f"feed takes a stream's name and its source; a path alone is a recording: {stream}")
         sources = sources_of(stream, source)
         readings = readings_of(
             {s: self.runtime.schema_of(s) for s, _ in sources}, time, columns, time_format=time_format,
             time_zone=time_zone, decimal=decimal, missing=missing,
         )  # fmt: skip
-        options = FeedOptions(route, limit, progress, background, play)
         return self._inputs.feed(sources, readings, options)
+
+    @property
+    def recording(self) -> AppRecording:
+        """The recorded input, to be saved as a file that `feed`, `study`, `divergence`, `failover` and `sparkstream
+        audit` take. Raises `Misuse` if the app is closed."""
+        return AppRecording.of(self.runtime)
 
     @property
     def errors(self) -> Errors:
@@ -442,15 +455,17 @@ class App(Displayed):
 
     # ------------------------------------------------------------------------------------------------------ the past
 
-    def divergence(self, nodes: int | None = None, routing: str | None = None) -> Divergence:
+    def divergence(
+        self, nodes: int | None = None, routing: str | None = None, *, feed: str | Path | None = None
+    ) -> Divergence:
         """The nodes' outputs, compared with one node that takes the same events in the same order.
 
         With `nodes` or `routing`: the outputs that this number of nodes would have had under that routing. Every output
         is the same, lost, spurious, late or duplicated, and one that is not the same has its cause: the events that it
-        was computed from, and the nodes that they went to. The input is replayed here, without Spark. Raises
-        SparkStreamError if its beginning is no longer kept, or a table is in a database.
+        was computed from, and the nodes that they went to. The input is replayed here, or a recording (`feed`), without
+        Spark. Raises SparkStreamError if its beginning is no longer kept, or a table is in a database.
         """
-        return self._replays.divergence(nodes, routing)
+        return self._replays.divergence(nodes, routing, feed=feed)
 
     @property
     def cluster(self) -> Cluster:
@@ -463,22 +478,22 @@ class App(Displayed):
         """The nodes that run each partial app of mode distributed, at the app's clock; empty in other modes."""
         return self._replays.placement
 
-    def failover(self) -> Failover | DistributedFailover:
+    def failover(self, *, feed: str | Path | None = None) -> Failover | DistributedFailover:
         """The outputs of mode ha, scalable or distributed, compared with one node that takes every event and never
         fails: who took over when, which events were lost or processed twice, which outputs are lost, spurious or
         duplicated.
 
-        The input is replayed here, without Spark. Raises `Misuse` in other modes, SparkStreamError where the beginning
-        of the input is not kept any more.
+        The input is replayed here, or a recording (`feed`), without Spark. Raises `Misuse` in other modes,
+        SparkStreamError where the beginning of the input is not kept any more.
         """
-        return self._replays.failover()
+        return self._replays.failover(feed=feed)
 
     def failover_study(
         self,
         seeds: int | Iterable[int] = 1_000,
         faults: str | Sequence[Fault] = "kill",
         *,
-        feed: Mapping[str, Any] | None = None,
+        feed: Mapping[str, Any] | str | Path | None = None,
         time: str | None = None,
         reading: Reading | None = None,
         **figures: Any,
@@ -488,9 +503,9 @@ class App(Displayed):
         `seeds`: how many, or which. `faults`: "kill" (the active node dies at a moment that the seed chooses), or as in
         `deploy`. `figures`: values to try for the fields of a `Pair`: heartbeat, retries, poll, persist (ms),
         revisions, queue, balancer; others are taken from the app's pair, or the servers' own. The input so far is
-        replayed; or `feed`, frames or files by stream, put in order by `time` as in `feed`; `reading` says more of how
-        they are read (`Reading(time="at", decimal=",")`). An app of any mode can be studied. Raises `Misuse` for
-        impossible figures, SparkStreamError as `failover` and `feed` do.
+        replayed; or `feed`, a recording, or frames or files by stream, put in order by `time` as in `feed`; `reading`
+        says more of how they are read (`Reading(time="at", decimal=",")`). An app of any mode can be studied. Raises
+        `Misuse` for impossible figures, SparkStreamError as `failover` and `feed` do.
         """
         return self._replays.failover_study(seeds, faults, feed=feed, time=time, reading=reading, **figures)
 
@@ -499,7 +514,7 @@ class App(Displayed):
         nodes: int | Iterable[int] = range(1, 17),
         routings: Sequence[str] | None = None,
         *,
-        feed: Mapping[str, Any] | None = None,
+        feed: Mapping[str, Any] | str | Path | None = None,
         time: str | None = None,
         reading: Reading | None = None,
     ) -> Study:
@@ -507,8 +522,8 @@ class App(Displayed):
         against one node's, for every combination, computed by one Spark job.
 
         `routings`: by default round robin, random, each input stream to one node, and by each attribute that could be a
-        key. The input so far is replayed; or `feed`, frames or files by stream, put in order by `time` as in `feed`;
-        `reading` says more of how they are read (`Reading(time="at", decimal=",")`).
+        key. The input so far is replayed; or `feed`, a recording, or frames or files by stream, put in order by `time`
+        as in `feed`; `reading` says more of how they are read (`Reading(time="at", decimal=",")`).
         A study is without a leader: it shows which queries need one. Raises `Misuse` for an impossible combination,
         SparkStreamError as `divergence` and `feed` do.
         """

@@ -10,7 +10,7 @@ import contextlib
 import threading
 import time as clock
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,6 +28,8 @@ from ...runners.stream import Stream
 from ...sources import feeds
 from ...sources.disorder import Disorder, DisorderCounts, disarrange
 from ...sources.feed_cursor import FeedCursor, Skew, Spacing, rejects_of, times_of
+from ...sources.recordings import RecordingFile
+from ...types import Schema
 from ..deployment.deployment import utc
 from ..results.answers import FeedReport
 from ..results.progress import FeedProgress, OnProgress
@@ -42,7 +44,8 @@ class FeedTarget:
     """The interface of an app, as a feed uses it. `start` starts the app if it does not run, `append` puts entries into
     the inbox, and `now` is the time (ms) of the next event without one; these three are called with `lock` held. Such
     events of a feed are `spacing_ms` ms apart. `by_arrival`: the elements of the app for which the time of arrival
-    matters. `shards`: the ids of its nodes."""
+    matters. `shards`: the ids of its nodes.
+    `schemas`: those of its streams, `inputs` the ones that no query writes."""
 
     name: str
     nodes: int
@@ -57,6 +60,8 @@ class FeedTarget:
     spacing_ms: int = 1
     by_arrival: ByArrival = NOTHING
     shards: Sequence[str] = ()
+    schemas: Mapping[str, Schema] = field(default_factory=dict)
+    inputs: Sequence[str] = ()
 
     def skew(self, disorder: Disorder | None) -> Skew | None:
         """The clocks that are off. Raises `Misuse` for a node that the app does not have."""
@@ -106,10 +111,14 @@ class FeedRequest:
     paused: bool = False
     beside: Sequence[int] = ()
     disorder: Disorder | None = None
+    recording: RecordingFile | None = None
+    """A recording in place of sources."""
 
     @property
     def streams(self) -> str:
         """The names of the streams that are fed."""
+        if self.recording is not None:
+            return ", ".join(self.recording.schemas)
         return ", ".join(dict.fromkeys(s.shape.stream for s in self.sources))
 
 
@@ -194,11 +203,15 @@ class Account:
         """Those that are not committed."""
         self._committed = 0
         """Steps of those that are."""
+        self._fed = 0
+        """Events of those that are."""
         self._rejects: list[Entry] = []
 
     def read(self, sources: Sequence[FeedSource]) -> None:
         """Reads sources to feed. Raises SparkStreamError if one is no feed; its files are removed then."""
         began = clock.perf_counter()
+        if self.request.recording is not None and not self.loaded:
+            self._read_recording(self.request.recording)
         found = [load(self.target, self.request, source) for source in sources]
         disorder = self.request.disorder
         if disorder is None:
@@ -214,6 +227,14 @@ class Account:
         self.loaded += found
         self.streams = ", ".join(dict.fromkeys(x.shape.stream for x in self.loaded))
         self.reading += clock.perf_counter() - began
+
+    def _read_recording(self, recording: RecordingFile) -> None:
+        schemas = self.target.schemas
+        found = recording.read(schemas, self.target.inbox.folder, feeds.new_stem())
+        for own in found:
+            self.cursor.add_ranked(own)
+        notes = recording.notes(schemas, self.target.inputs)
+        self.loaded += [Loaded(own.typed, own.shape, {}, notes) for own in found]
 
     def put(self, now: int, most: int | None = None, until: int | None = None) -> int:
         """Puts the next rows into the inbox, with the app's lock held: `most` of them, up to event time `until` (ms),
@@ -238,7 +259,7 @@ class Account:
     def rewind(self) -> None:
         """The feed begins again."""
         self.cursor.rewind()
-        self.entries, self._committed = [], 0
+        self.entries, self._committed, self._fed = [], 0, 0
 
     @property
     def last(self) -> int:
@@ -248,7 +269,9 @@ class Account:
     def _settle(self) -> None:
         """Counts committed entries, and forgets them."""
         last = self.target.stream.progress.last
-        self._committed += sum(e.steps for e in self.entries if e.seq <= last)
+        done = [e for e in self.entries if e.seq <= last]
+        self._committed += sum(e.steps for e in done)
+        self._fed += _events_of(done)
         self.entries = [e for e in self.entries if e.seq > last]
 
     def withdraw(self, seq: int) -> None:
@@ -291,7 +314,7 @@ class Account:
             clock.perf_counter() - self.began,
             {s: n - self.before.get(s, 0) for s, n in after.items() if n > self.before.get(s, 0)},
             dict(sorted(reasons.items(), key=lambda kv: (-kv[1], kv[0]))),
-            not_fed=rows - self._committed - sum(e.steps for e in self.entries),
+            not_fed=rows - self._fed - _events_of(self.entries),
             notes=[*dict.fromkeys([n for x in self.loaded for n in x.notes] + self._notes())],
             time=self.loaded[0].expected if self.loaded else None,
             kept=shapes[0].kept if shapes else None,
@@ -310,6 +333,10 @@ class Account:
         if self.request.stopped:
             found.append(f"{self.target.name} was stopped, and runs again.")
         return found
+
+
+def _events_of(entries: Sequence[Entry]) -> int:
+    return sum(n for e in entries for n in e.events_by_stream.values())
 
 
 def feed(

@@ -22,6 +22,7 @@ from ...journal.routing import Route, assign
 from ...request import DAY
 from ...sources.disorder import Disorder
 from ...sources.feed_check import check_source
+from ...sources.recordings import RecordingFile
 from ..deployment.deployment import milliseconds
 from ..results import frontend
 from ..results.answers import FeedReport, Sent
@@ -140,7 +141,6 @@ class Inputs:
         if progress is not None and not callable(progress):
             raise Misuse(f"progress is a function, not {shown(progress)}")
         pace = Pace.of(play.get("speed"), play.get("rate"))
-        background = options.background or play.get("together", False) or play.get("paused", False)
         read = [self._feed_source(s, x, reading[s] if isinstance(reading, Mapping) else reading) for s, x in sources]
         schemas = {s.shape.stream: s.shape.schema for s in read}
         Route.parse(route or app.routing, app.nodes, schemas if route else None)
@@ -162,12 +162,35 @@ class Inputs:
             play.get("paused", False), () if play.get("together") else [n for n, f in app.feeds.items() if f.active],
             disorder,
         )  # fmt: skip
-        if background:
-            return background_feeds.start_feed(app.target, request, together=play.get("together", False))
-        if progress is not None:
-            return self._wait_for(request, progress)
+        return self._begin(request, options)
+
+    def _begin(self, request: feeding.FeedRequest, options: FeedOptions) -> FeedReport | Feed:
+        together = options.play.get("together", False)
+        if options.background or together or request.paused:
+            return background_feeds.start_feed(self._app.target, request, together=together)
+        if options.progress is not None:
+            return self._wait_for(request, options.progress)
         with contextlib.closing(frontend.current().progress()) as display:
             return self._wait_for(request, display)
+
+    def feed_recording(self, path: Path, options: FeedOptions) -> FeedReport | Feed:
+        """Feeds a recording: its events come in the order, and in the chunks, in which they came in before. Raises
+        SparkStreamError if the file is no recording, or one of other streams."""
+        app, play = self._app, options.play
+        for name, value in (("limit", options.limit), ("disorder", play.get("disorder"))):
+            if value is not None:
+                raise Misuse(f"a recording is fed as it is: {name} is for other feeds")
+        if play.get("together"):
+            raise Misuse("a recording is fed as it is: together is for other feeds")
+        recording = RecordingFile.open(path)
+        recording.match(app.schemas)
+        pace = Pace.of(play.get("speed"), play.get("rate"))
+        Route.parse(options.route or app.routing, app.nodes, app.schemas if options.route else None)
+        request = feeding.FeedRequest(
+            (), options.route or app.routing, None, len(app.listeners) > 0, app.stopped, pace,
+            play.get("paused", False), recording=recording,
+        )  # fmt: skip
+        return self._begin(request, options)
 
     def _feed_source(self, stream: str, source: Any, reading: Reading) -> feeding.FeedSource:
         app = self._app

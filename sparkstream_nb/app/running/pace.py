@@ -38,7 +38,7 @@ class Pace:
         """`60 times event time`, `1,000 events/s`, or `as fast as possible`."""
         if self.speed is not None:
             return f"{self.speed:g} times event time"
-        return "as fast as possible" if self.rate is None else f"{self.rate:,g} events/s"
+        return "as fast as possible" if self.rate is None else f"{self.rate:,.10g} events/s"
 
 
 @dataclass(frozen=True)

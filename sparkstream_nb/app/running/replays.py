@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from ... import argument_checks
@@ -22,6 +23,7 @@ from ...simulation.groups import NodeGroups
 from ...simulation.placements import run_spans
 from ...simulation.resource_manager import simulate_resources
 from ...simulation.topology import Pair
+from ...sources.recordings import RecordingFile
 from ..deployment.deployment import HA, MOST_NODES
 from ..results.divergence import Divergence, Truth
 from ..results.failover import Failover
@@ -32,8 +34,9 @@ from ..views.controls import Cluster, FaultJournal, FaultStatus
 from ..views.pair_view import PairAdapter
 from ..views.resource_view import ResourceAdapter
 from .runtime import AppRuntime
+from .sent import recording_path
 from .source_reading import Reading
-from .study import Material, Study, material, study
+from .study import Material, Study, material, recorded_material, study
 
 
 class Replays:
@@ -43,13 +46,19 @@ class Replays:
         self._app = app
         self._known_truth: Truth | None = None
 
-    def divergence(self, nodes: int | None = None, routing: str | None = None) -> Divergence:
+    def divergence(
+        self, nodes: int | None = None, routing: str | None = None, *, feed: str | Path | None = None
+    ) -> Divergence:
         """See `App.divergence`."""
         app = self._app
         if app.deployment.groups is not None and nodes is None and routing is None:
             said = "failover() compares the outputs of its nodes with those of one node"
             raise Misuse(f"{app.name} has mode {app.mode}: {said}")
-        return self._truth().against(self._way(nodes, routing))
+        if feed is None:
+            return self._truth().against(self._way(nodes, routing))
+        given = self._material(feed)
+        truth = Truth(app.name, given.source, self._replayed_nodes(), app.life.shards)
+        return truth.against(self._way(nodes or app.nodes, routing or app.routing))
 
     @property
     def cluster(self) -> Cluster:
@@ -104,12 +113,14 @@ class Replays:
         spans = [s for s in run_spans(happenings, now + 1) if s.end > now]
         return {a.name: [s.node for s in spans if s.app == a.name] for a in groups.scenario.apps}
 
-    def failover(self) -> Failover | DistributedFailover:
+    def failover(self, *, feed: str | Path | None = None) -> Failover | DistributedFailover:
         """See `App.failover`."""
         app = self._app
         groups, nodes = self._groups(), self._replayed_nodes()
-        app.flush()
-        items = items_of(self._read_input().read(), app.plan)
+        if feed is None:
+            app.flush()
+        material = None if feed is None else self._material(feed)  # its files go with it
+        items = items_of((self._read_input() if material is None else material.source).read(), app.plan)
         if isinstance(groups, Distributed):
             found = distributed_outcome(items, groups, nodes, truth_of(items, nodes))
             return DistributedFailover(app.name, self._writers_of_streams(), groups, found)
@@ -121,7 +132,7 @@ class Replays:
         seeds: int | Iterable[int] = 1_000,
         faults: str | Sequence[Fault] = "kill",
         *,
-        feed: Mapping[str, Any] | None = None,
+        feed: Mapping[str, Any] | str | Path | None = None,
         time: str | None = None,
         reading: Reading | None = None,
         **figures: Any,
@@ -198,7 +209,7 @@ class Replays:
         nodes: int | Iterable[int] = range(1, 17),
         routings: Sequence[str] | None = None,
         *,
-        feed: Mapping[str, Any] | None = None,
+        feed: Mapping[str, Any] | str | Path | None = None,
         time: str | None = None,
         reading: Reading | None = None,
     ) -> Study:
@@ -209,9 +220,11 @@ class Replays:
         replayed = replace(self._replayed_nodes(), led=None)
         return study(self._app.target, replayed, self._material(feed, time, reading), nodes, routings)
 
-    def _material(self, feed: Mapping[str, Any] | None, time: str | None, reading: Reading | None) -> Material:
-        """The input so far, or a feed that is never committed. Raises `Misuse` if both `time` and `reading` say
-        which column has the event times."""
+    def _material(
+        self, feed: Mapping[str, Any] | str | Path | None, time: str | None = None, reading: Reading | None = None
+    ) -> Material:
+        """The input so far, or a feed or a recording that is never committed. Raises `Misuse` if both `time` and
+        `reading` say which column has the event times."""
         app = self._app
         app.check_open()
         if reading is not None and not isinstance(reading, Reading):
@@ -226,6 +239,11 @@ class Replays:
         if feed is None:
             app.flush()
             return Material(self._read_input(), f"{app.life.run} {app.inbox.position.seq}")
+        if (path := recording_path(feed)) is not None:
+            if time is not None or reading is not None:
+                raise Misuse("a recording has its own times: leave out time and reading")
+            app.start()
+            return recorded_material(app.target, RecordingFile.open(path), app.schemas)
         if not isinstance(feed, Mapping):
             raise Misuse(f"feed is a dict of frames or files by stream, not {shown(feed)}")
         for stream in feed:

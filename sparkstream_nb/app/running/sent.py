@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ...errors import Misuse, SparkStreamError, did_you_mean, nearest
@@ -28,6 +29,13 @@ def columns_of_streams(streams: Mapping[str, Schema], columns: Mapping[str, str]
         if name not in names:
             raise Misuse(nearest(f"--map (columns=): no stream that is fed has an attribute '{name}'", name, names))
     return {s: {n: c for n, c in (columns or {}).items() if n in schema.names} for s, schema in streams.items()}
+
+
+def recording_path(given: Any) -> Path | None:
+    """The path of a recording, where one is given in place of a stream; None for anything else."""
+    if isinstance(given, Path) or (isinstance(given, str) and given.endswith(".parquet")):
+        return Path(given)
+    return None
 
 
 def sources_of(stream: str | Mapping[str, Any], source: Any) -> list[tuple[str, Any]]:

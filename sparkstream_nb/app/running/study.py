@@ -20,8 +20,10 @@ from ...nodes.tallies import Tally
 from ...plan.nodes import Plan
 from ...replay.replay import Nodes, Way
 from ...replay.study_tasks import Input, RoutingOutcome, run_study
+from ...sources import feeds
 from ...sources.feed_check import check_source
 from ...sources.feed_cursor import FeedCursor, Spacing
+from ...sources.recordings import RecordingFile
 from ...types import Schema, Type
 from ..results.frontend import Displayed
 from . import feeding
@@ -208,6 +210,25 @@ def material(
         if entries:
             inbox.append(entries)
         cursor.discard()
+    inbox.close()
+    kept.source = replace(kept.source, last=inbox.position.seq - 1)
+    return kept
+
+
+def recorded_material(
+    target: feeding.FeedTarget, recording: RecordingFile, schemas: Mapping[str, Schema]
+) -> Material:
+    """The input that a recording has. Raises SparkStreamError if it is one of other streams."""
+    folder = Path(tempfile.mkdtemp(prefix="study-", dir=target.inbox.folder.parent))
+    inbox = Inbox(folder)
+    kept = Material(Input(str(folder), schemas, 1, -1), str(folder), folder)
+    cursor = FeedCursor(folder)
+    for own in recording.read(schemas, folder, feeds.new_stem()):
+        cursor.add_ranked(own)
+    entries = cursor.take(inbox, "round_robin", Spacing(0))
+    if entries:
+        inbox.append(entries)
+    cursor.discard()
     inbox.close()
     kept.source = replace(kept.source, last=inbox.position.seq - 1)
     return kept

@@ -1,0 +1,305 @@
+"""Recordings: the input of an app in one parquet file, with streams, times, nodes and order, and back.
+
+A row is an event, in the order in which events came in. Columns: `stream`, `timestamp` (event time, ms), `clock` (the
+app's clock after it, ms), `step` (events that were sent at once have the same), `node` (shard id of the node that took
+it), then `STREAM.ATTRIBUTE` for each attribute of each stream, null for events of others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ..engine.columnar.columns import ARROW, Array
+from ..engine.state.batch import InputBatch
+from ..errors import Misuse, SparkStreamError, nearest, shown
+from ..ingest import ingest
+from ..journal.entries import EventsEntry
+from ..journal.journal import entries_from
+from ..journal.routing import Route, assign
+from ..journal.segments import load
+from ..types import Attribute, Schema, Type
+from .disorder import Ranked
+from .feeds import CHUNK_ROWS, Chunk, FeedOnDisk, Shape, chunk_schema, write_chunk
+
+_METADATA = b"sparkstream"
+_VERSION = 1
+_OWN = ("stream", "timestamp", "clock", "step", "node")
+_SHARES = 1 << 32
+
+
+@dataclass(frozen=True)
+class RecordedApp:
+    """An app whose inbox in `folder` is recorded: the `schemas` of its streams, those of the recorded ones
+    (`recorded`), the `shards` of all nodes that there ever were, and how many it `began` with."""
+
+    name: str
+    folder: Path
+    schemas: Mapping[str, Schema]
+    recorded: Mapping[str, Schema]
+    shards: Sequence[str]
+    began: int
+
+
+@dataclass(frozen=True)
+class Anonymizing:
+    """Events that are left out and values that are replaced. Of each attribute in `samples`, by name, a share of the
+    values is kept, with all of their events (`card` 0.01: the events of 1 % of the cards). Values of the attributes in
+    `masks` are replaced by a hash under `key`: equal ones stay equal, and others cannot be computed back.
+    """
+
+    key: bytes
+    samples: Mapping[str, float] = field(default_factory=dict)
+    masks: Sequence[str] = ()
+
+    def check(self, schemas: Mapping[str, Schema]) -> None:
+        """Raises `Misuse` for attributes that no stream has, shares that are none, and values that cannot be masked."""
+        names = dict.fromkeys(a.name for schema in schemas.values() for a in schema)
+        for what, given in (("sample", self.samples), ("mask", self.masks)):
+            for name in given:
+                if name not in names:
+                    raise Misuse(nearest(f"{what}: no stream has an attribute '{name}'", name, names))
+        for name, value in self.samples.items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+                raise Misuse(f"sample: {name} is a share above 0, up to 1, not {shown(value)}")
+        for schema in schemas.values():
+            for a in schema:
+                if a.name in self.masks and a.type not in (Type.STRING, Type.INT, Type.LONG):
+                    raise Misuse(f"mask: '{a.name}' is a {a.type}; texts, ints and longs can be masked")
+
+    def keep(self, name: str, column: pa.Array) -> Array:
+        """True for values that are kept, bool[n]; null is."""
+        if name not in self.samples:
+            return np.ones(len(column), bool)
+        limit = int(self.samples[name] * _SHARES)
+        kept = [v is None or self._hash(b"sample", v) % _SHARES < limit for v in _values(column)]
+        return np.array(kept, bool)[_codes(column)]
+
+    def mask(self, name: str, column: pa.Array, type: Type) -> pa.Array:
+        """The column, with masked values if it is among the masks."""
+        if name not in self.masks:
+            return column
+        masked: list[Any] = []
+        for v in _values(column):
+            if v is None:
+                masked.append(None)
+            elif type is Type.STRING:
+                masked.append(f"{self._hash(b'mask', v):016x}")
+            else:
+                masked.append(self._hash(b"mask", v) % (1 << (31 if type is Type.INT else 63)))
+        return pa.array(masked, ARROW[type]).take(pa.array(_codes(column)))
+
+    def _hash(self, purpose: bytes, value: Any) -> int:
+        text = repr(value).encode()
+        return int.from_bytes(hashlib.blake2b(text, digest_size=8, key=self.key[:64], person=purpose).digest(), "big")
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """The distinct values of a column, null among them."""
+    found: list[Any] = column.dictionary_encode(null_encoding="encode").dictionary.to_pylist()
+    return found
+
+
+def _codes(column: pa.Array) -> Array:
+    """The place of each value among the distinct ones."""
+    return np.asarray(column.dictionary_encode(null_encoding="encode").indices)
+
+
+def write_recording(app: RecordedApp, path: Path, hidden: Anonymizing | None = None) -> int:
+    """Writes an app's recorded input into a parquet file; returns the number of events. Raises SparkStreamError if its
+    beginning is no longer kept, a stream has attributes of type object, or the file cannot be written."""
+    for stream, schema in app.recorded.items():
+        if objects := [a.name for a in schema if a.type is Type.OBJECT]:
+            raise SparkStreamError(f"{app.name} cannot be recorded: '{objects[0]}' of stream {stream} is an object.")
+    schema = _file_schema(app)
+    count = 0
+    new = path.with_name(f"{path.name}.new")
+    try:
+        with pq.ParquetWriter(new, schema, compression="zstd") as out:
+            for table in _tables(app, schema, hidden):
+                out.write_table(table)
+                count += len(table)
+        new.replace(path)
+    except FileNotFoundError:
+        raise SparkStreamError(
+            f"{app.name} cannot be recorded: the beginning of its input is no longer kept. Deploy it with fresh=True "
+            "and a larger retention, such as retention='recording=10GB'."
+        ) from None
+    except OSError as error:
+        raise SparkStreamError(f"{path} cannot be written: {error.strerror or error}.") from error
+    finally:
+        new.unlink(missing_ok=True)
+    return count
+
+
+def _file_schema(app: RecordedApp) -> pa.Schema:
+    told = {"version": _VERSION, "app": app.name, "streams": {s: _types(x) for s, x in app.recorded.items()}}
+    text = pa.dictionary(pa.int32(), pa.string())
+    own = [("stream", text), ("timestamp", pa.int64()), ("clock", pa.int64()), ("step", pa.int64()), ("node", text)]
+    columns = [(f"{s}.{a.name}", ARROW[a.type]) for s, x in app.recorded.items() for a in x]
+    return pa.schema([*own, *columns], metadata={_METADATA: json.dumps(told).encode()})
+
+
+def _types(schema: Schema) -> list[list[str]]:
+    return [[a.name, a.type.value] for a in schema]
+
+
+def _tables(app: RecordedApp, schema: pa.Schema, hidden: Anonymizing | None) -> Iterator[pa.Table]:
+    clock: int | None = None
+    for entry, _ in entries_from(app.folder, {"seq": 0, "at": 0, "skip": 0}):
+        if not isinstance(entry, EventsEntry):
+            continue
+        batch = load(app.folder, entry, app.schemas)
+        clocks = np.maximum.accumulate(batch.clock) if clock is None else np.maximum(
+            np.maximum.accumulate(batch.clock), clock
+        )  # fmt: skip
+        clock = int(clocks[-1]) if len(clocks) else clock
+        over = entry.over or tuple(range(app.began))
+        places = assign(batch, Route.parse(entry.route, len(over)), app.schemas, len(over), entry.request)
+        shards = np.array([app.shards[k] for k in over], object)
+        parts = [
+            _rows(app, schema, stream, batch, _Came(clocks, entry.step, shards[places[stream]]), hidden)
+            for stream in batch.rows
+            if stream in app.recorded
+        ]
+        if parts:
+            table = pa.concat_tables(parts)
+            yield table.take(pa.array(np.argsort(table["step"].to_numpy(), kind="stable")))
+
+
+@dataclass(frozen=True)
+class _Came:
+    clocks: Array
+    step: int
+    nodes: Any
+
+
+def _rows(
+    app: RecordedApp, schema: pa.Schema, stream: str, batch: InputBatch, came: _Came, hidden: Anonymizing | None
+) -> pa.Table:
+    rows = batch.rows[stream]
+    n = len(rows.ts)
+    columns: dict[str, Any] = {
+        "stream": pa.array([stream] * n, pa.string()).dictionary_encode(),
+        "timestamp": pa.array(rows.ts, pa.int64()),
+        "clock": pa.array(came.clocks[rows.step], pa.int64()),
+        "step": pa.array(rows.step + came.step, pa.int64()),
+        "node": pa.array(came.nodes.tolist(), pa.string()).dictionary_encode(),
+    }
+    kept = np.ones(n, bool)
+    for attribute, column in zip(app.schemas[stream], rows.columns, strict=True):
+        plain = pa.array(column, ARROW[attribute.type]) if isinstance(column, list) else column
+        plain = plain.cast(ARROW[attribute.type]) if pa.types.is_dictionary(plain.type) else plain
+        if hidden is not None:
+            kept &= hidden.keep(attribute.name, plain)
+            plain = hidden.mask(attribute.name, plain, attribute.type)
+        columns[f"{stream}.{attribute.name}"] = plain
+    found = pa.table([columns.get(f.name, pa.nulls(n, f.type)) for f in schema], schema=schema)
+    return found if kept.all() else found.filter(pa.array(kept))
+
+
+# ----------------------------------------------------------------------------------------------------------- reading
+
+
+@dataclass(frozen=True)
+class RecordingFile:
+    """A recording on disk, of the app `app`, with the streams that it has."""
+
+    path: Path
+    app: str
+    schemas: Mapping[str, Schema]
+    events: int
+
+    @staticmethod
+    def open(path: Path) -> RecordingFile:
+        """Raises SparkStreamError if there is no such file, or it is no recording."""
+        try:
+            found = pq.read_metadata(path)
+        except (OSError, pa.ArrowInvalid):
+            reason = "is no parquet file" if path.exists() else "does not exist"
+            raise SparkStreamError(f"{path} {reason}: a recording is made by app.recording.save('{path}').") from None
+        told = (found.metadata or {}).get(_METADATA)
+        if told is None:
+            raise SparkStreamError(
+                f"{path} is no recording: to feed a parquet file, name its stream, as in STREAM={path.name}."
+            )
+        members = json.loads(told)
+        if members["version"] > _VERSION:
+            raise SparkStreamError(f"{path} was recorded by a later version: update sparkstream_nb.")
+        schemas = {s: Schema(tuple(Attribute(n, Type(t)) for n, t in own)) for s, own in members["streams"].items()}
+        return RecordingFile(path, members["app"], schemas, found.num_rows)
+
+    def match(self, schemas: Mapping[str, Schema]) -> list[str]:
+        """The recorded streams that an app of these `schemas` takes. Raises SparkStreamError if there is none, or an
+        attribute is missing or of another type."""
+        here = [s for s in self.schemas if s in schemas]
+        if not here:
+            raise SparkStreamError(
+                f"{self.path} has streams {', '.join(self.schemas) or 'none'} of app {self.app}, and the app has none "
+                f"of these: {', '.join(schemas)}."
+            )
+        for s in here:
+            recorded = {a.name: a.type for a in self.schemas[s]}
+            for a in schemas[s]:
+                if a.name not in recorded:
+                    raise SparkStreamError(f"{self.path}: stream {s} was recorded without attribute '{a.name}'.")
+                if recorded[a.name] is not a.type:
+                    types = f"was recorded as {recorded[a.name]}, and is a {a.type} here"
+                    raise SparkStreamError(f"{self.path}: '{a.name}' of stream {s} {types}.")
+        return here
+
+    def notes(self, schemas: Mapping[str, Schema], inputs: Iterable[str]) -> list[str]:
+        """Sentences about streams that only one of the recording and an app has; `inputs` are the app's."""
+        extra = [s for s in self.schemas if s not in schemas]
+        missing = [s for s in inputs if s not in self.schemas]
+        out = [f"The recording's {', '.join(extra)} was left out: the app has no such stream."] if extra else []
+        return out + ([f"The recording has no events for {', '.join(missing)}."] if missing else [])
+
+    def read(self, schemas: Mapping[str, Schema], folder: Path, stem: str) -> list[Ranked]:
+        """The events of each stream that the app has, in chunks in `folder`, whose names begin with `stem`. Raises
+        SparkStreamError as `match` does, and if the disk is full."""
+        streams = self.match(schemas)
+        writers = {s: _StreamChunks(folder, f"{stem}-{i:05d}", s, schemas[s]) for i, s in enumerate(streams)}
+        with pq.ParquetFile(self.path) as file:
+            for batch in file.iter_batches(CHUNK_ROWS):
+                for stream in streams:
+                    own = batch.filter(pc.equal(batch["stream"].cast(pa.string()), stream))
+                    if own.num_rows:
+                        writers[stream].take(own)
+        return [writers[s].close() for s in streams]
+
+
+class _StreamChunks:
+    """Writes the events of one stream into chunks."""
+
+    def __init__(self, folder: Path, stem: str, stream: str, schema: Schema) -> None:
+        self.folder, self.stem, self.stream, self.schema = folder, stem, stream, schema
+        self.chunks: list[Chunk] = []
+        self.steps: list[Array] = []
+        self.clocks: list[Array] = []
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        columns = [batch[f"{self.stream}.{a.name}"] for a in self.schema]
+        table = pa.Table.from_arrays(
+            [batch["timestamp"], *columns], schema=chunk_schema(self.schema, [ingest.one(c) for c in columns])
+        )
+        name = f"{self.stem}-{len(self.chunks):05d}"
+        write_chunk(self.folder / name, table)
+        self.chunks.append(Chunk(name, len(table)))
+        self.steps.append(batch["step"].to_numpy())
+        self.clocks.append(batch["clock"].to_numpy())
+
+    def close(self) -> Ranked:
+        shape = Shape(self.stream, self.schema, "timestamp", {})
+        steps = np.concatenate([np.empty(0, np.int64), *self.steps])
+        clocks = np.concatenate([np.empty(0, np.int64), *self.clocks])
+        return Ranked(FeedOnDisk(self.chunks), shape, steps, clocks, chunked=True)
