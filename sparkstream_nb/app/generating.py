@@ -90,28 +90,34 @@ def schema_of_stream(source: Any, stream: str | None = None) -> Schema:
             raise Misuse("stream names a stream of an app, and a schema is that of one already: leave it out")
         return source
     if isinstance(source, App):
-        return schema_in_plan(source.plan, stream)
+        return schema_in_app(source, stream)
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], App):
-        return schema_in_plan(source[0].plan, source[1])
+        return schema_in_app(*source)
     if not isinstance(source, str):
         raise Misuse(f"a stream is 'App.Stream', (app, 'Stream'), the text of an app or a schema, not {shown(source)}")
     if len(source.split()) > 1:
         plan, _ = compile_open(source, _ONE_NODE, {})
         return schema_in_plan(plan, stream)
     if source in apps():
-        return schema_in_plan(get(source).plan, stream)
+        return schema_in_app(get(source), stream)
     owner = max((name for name in apps() if source.startswith(f"{name}.")), key=len, default=None)
     name, _, part = source.partition(".")
     if owner is not None:
         name, part = owner, source[len(owner) + 1 :]
     if not part:
         raise Misuse(f"'{source}' is not a stream of an app: write App.{source}, the app's name first")
-    return schema_in_plan(get(name).plan, part)
+    return schema_in_app(get(name), part)
 
 
-def schema_in_plan(plan: Plan, stream: str | None) -> Schema:
-    """The schema of a stream of an app; without a name that of its only stream with a definition."""
-    name = plan.name or "the app"
+def schema_in_app(app: App, stream: str | None) -> Schema:
+    """The schema of a stream of a deployed app; without a name that of its only stream with a definition."""
+    return schema_in_plan(app.plan, stream, app.name)
+
+
+def schema_in_plan(plan: Plan, stream: str | None, name: str | None = None) -> Schema:
+    """The schema of a stream of an app; without `stream` that of its only one with a definition. `name` is the app's,
+    for messages."""
+    name = name or plan.name or "the app"
     if stream is not None:
         if stream not in plan.streams:
             raise Misuse(nearest(f"{name} has no stream {shown(stream)}", str(stream), plan.streams))

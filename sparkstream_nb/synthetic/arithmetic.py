@@ -122,25 +122,26 @@ def _polynomial(coefficients: Sequence[float], x: Array) -> Array:
 
 def scale_words(words: Array, span: int) -> Array:
     """Whole numbers from 0 to below `span` (at most 2**64), of words of 64 bits: the upper half of their product."""
-    scaled = words
     if span == 2**64:
-        return scaled
+        return words
     low_bits, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
+    scaled: Array
     if span <= 2**32:
         scaled = ((words >> shift) * np.uint64(span)) >> shift
-        return scaled
-    a, b = words >> shift, words & low_bits
-    c, d = np.uint64(span >> 32), np.uint64(span & 0xFFFFFFFF)
-    middle = a * d + ((b * d) >> shift)
-    other = b * c + (middle & low_bits)
-    scaled = a * c + (middle >> shift) + (other >> shift)
+    else:
+        a, b = words >> shift, words & low_bits
+        c, d = np.uint64(span >> 32), np.uint64(span & 0xFFFFFFFF)
+        middle = a * d + ((b * d) >> shift)
+        other = b * c + (middle & low_bits)
+        scaled = a * c + (middle >> shift) + (other >> shift)
     return scaled
 
 
 def cumulate_weights(weights: Array) -> Array:
     """Thresholds of words of 32 bits, uint64[k], for `pick_weighted`. Weights are from 0, and not all 0."""
     cumulative = np.cumsum(weights)  # one after the other: the order of a sum is part of its bits
-    return np.rint(cumulative / cumulative[-1] * 2.0**32).astype(np.uint64)
+    thresholds: Array = np.rint(cumulative / cumulative[-1] * 2.0**32).astype(np.uint64)
+    return thresholds
 
 
 def pick_weighted(words: Array, thresholds: Array) -> Array:
@@ -153,7 +154,7 @@ def pick_weighted(words: Array, thresholds: Array) -> Array:
     first = np.searchsorted(thresholds, edges[:-1], side="right")
     last = np.searchsorted(thresholds, edges[1:] - np.uint64(1), side="right")
     bucket = (drawn >> np.uint64(16)).astype(np.int64)
-    found = first[bucket]
+    found: Array = first[bucket]
     open_ = np.flatnonzero((first != last)[bucket])
     found[open_] = np.searchsorted(thresholds, drawn[open_], side="right")
     return found

@@ -84,9 +84,9 @@ USUAL = (
     _give("percent percentage pct battery load", NUMBERS, "uniform, from 0 to 100", Uniform(0, 100, 1)),
     _give("score probability ratio share", frozenset({Type.FLOAT, Type.DOUBLE}), "uniform, from 0 to 1",
            Uniform(0, 1, 3)),
-    _give("amount total value cost balance power", frozenset({Type.FLOAT, Type.DOUBLE}),
+    _give("amount total cost balance power", frozenset({Type.FLOAT, Type.DOUBLE}),
            "exponential with the mean 50, from 0.01", Exponential(50.0, 0.01, 2)),
-    _give("amount total value cost balance power", _WHOLE, "exponential with the mean 50, from 1",
+    _give("amount total cost balance power", _WHOLE, "exponential with the mean 50, from 1",
            Exponential(50.0, 1.0)),
     _give("quantity qty volume count units items pieces", NUMBERS, "1 to 100, small ones often", Zipf(100)),
     _give("duration latency delay elapsed millis ms size bytes length", NUMBERS,
@@ -120,7 +120,8 @@ USUAL = (
     _give("active enabled valid ok online success", _BOOL, "true for 95 in a hundred", Chance(0.95)),
     _give(" ".join(sorted(TIME_NAMES)), _TEXT | _LONG, "the event time: ms, or a text in ISO 8601", EventTime()),
 )  # fmt: skip
-"""Usual values by words of the name. The last word of a name counts first, and of two rows the upper one."""
+"""Usual values by words of the name. The last word of a name counts first, though `id`, `key`, `name`, `code` and
+`number` after the others; of two rows the upper one."""
 
 OTHERS = (
     _row("", _TEXT, "ten keys with the name before them, the first ones often", _number_keys(10)),
@@ -134,8 +135,9 @@ OTHERS = (
 
 def usual_values(attribute: Attribute) -> UsualValues:
     """The row of the table that is for an attribute."""
-    words = split_name(attribute.name)
-    rows = (r for word in reversed(words) for r in USUAL if word in r.words and attribute.type in r.types)
+    # The last word says most, but for those such as `id` and `name`: `orderId` is an order, `cityName` a city.
+    words = sorted(split_name(attribute.name), key=lambda word: word in _NO_PREFIX)
+    rows = (r for word in words for r in USUAL if word in r.words and attribute.type in r.types)
     return next(rows, next(r for r in OTHERS if attribute.type in r.types))
 
 

@@ -356,7 +356,7 @@ class Keys(Column):
     prefix: str = ""
     first: int = 1
 
-    label = "zipf"
+    label = "like"
     types = NUMBERS | {Type.STRING}
 
     def check(self, attribute: Attribute) -> None:
@@ -399,7 +399,9 @@ class Zipf(Column):
         check_prefix("zipf", self.prefix)
 
     def check(self, attribute: Attribute) -> None:
-        Keys(self.distinct, (), prefix=self.prefix, first=self.first).check(attribute)
+        super().check(attribute)
+        refuse_prefix(self.label, self.prefix, attribute)
+        check_within_type(self.label, attribute, self.first, self.first + self.distinct - 1)
 
     def draw(self, draw: Draw) -> Drawn:
         weights = power(np.arange(1.0, self.distinct + 1.0), -self.exponent)
