@@ -269,11 +269,12 @@ RANDOM_RATE = (
 def play_of(o: argparse.Namespace) -> dict[str, Any]:
     """The arguments of `App.feed` that the options of `add_pace` and `--disorder` stand for. Raises `Misuse` for a
     disorder that is none."""
+    given = {name: getattr(o, name) for name in ("speed", "rate") if getattr(o, name) is not None}
     if o.disorder is None:
-        return {"speed": o.speed, "rate": o.rate}
+        return given
     from .sources.disorder import Disorder
 
-    return {"speed": o.speed, "rate": o.rate, "disorder": Disorder.parse(o.disorder)}
+    return {**given, "disorder": Disorder.parse(o.disorder)}
 
 
 def reading_of(o: argparse.Namespace) -> dict[str, Any]:

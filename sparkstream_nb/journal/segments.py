@@ -113,14 +113,15 @@ def load(
     """
     match entry:
         case RowsEntry():
-            rows = read_rows(folder, entry.file_rows, schemas[entry.stream], _wanted(entry.stream, schemas, needed))
+            wanted = _wanted_attributes(entry.stream, schemas, needed)
+            rows = read_rows(folder, entry.file_rows, schemas[entry.stream], wanted)
             ts = rows.ts
             if entry.start is not None:
                 ts = rows.ts = entry.start + entry.apart * np.arange(entry.steps, dtype=np.int64)
             return InputBatch(ts, {entry.stream: rows})
         case MergedEntry():
             return merge(
-                (p.stream, read_rows(folder, p, schemas[p.stream], _wanted(p.stream, schemas, needed)))
+                (p.stream, read_rows(folder, p, schemas[p.stream], _wanted_attributes(p.stream, schemas, needed)))
                 for p in entry.parts
             )
         case StepsEntry(data=str(data)):
@@ -138,7 +139,7 @@ def _also(needed: Needed | None, attribute: str | None, schemas: Mapping[str, Sc
     return {s: attrs if (p := places[s]) is None else {*attrs, p} for s, attrs in needed.items()}
 
 
-def _wanted(stream: str, schemas: Mapping[str, Schema], needed: Needed | None) -> Collection[int]:
+def _wanted_attributes(stream: str, schemas: Mapping[str, Schema], needed: Needed | None) -> Collection[int]:
     return range(len(schemas[stream])) if needed is None else needed[stream]
 
 

@@ -133,9 +133,10 @@ class SiddhiMagic(Magics):
     def _do_feed(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         app, named = self._feed_sources(o)
-        sources: dict[str, list[Any]] = {}
+        sources: Any = {}
         for stream, name in named:
             sources.setdefault(stream, []).append(self._source(name))
+        fed_with = (named[0][0], self._source(named[0][1])) if not o.sources else (sources,)
         how = {**reading_of(o), "route": o.route, "limit": o.limit, **play_of(o)}
         if o.random is not None:
             stream = self._part_of(o.stream, "a stream")[1]
@@ -145,9 +146,10 @@ class SiddhiMagic(Magics):
         again = [(s, name) for s, name in named if self._fed.has(app.home, s, self._source(name))]
         background = o.background or o.paused or o.together
         if background:
-            fed: Any = app.feed(sources, **how, background=True, paused=o.paused, together=o.together)
+            how |= {name: True for name in ("paused", "together") if getattr(o, name)}
+            fed: Any = app.feed(*fed_with, **how, background=True)
         else:
-            fed = self._interruptible(lambda: app.feed(sources, **how), app)
+            fed = self._interruptible(lambda: app.feed(*fed_with, **how), app)
         if background or fed.events:
             for stream, name in named:
                 self._fed.add(app.home, stream, self._source(name))

@@ -119,7 +119,7 @@ class FeedCursor:
         self.rows += source.typed.rows
 
     @property
-    def timed(self) -> bool:
+    def has_times(self) -> bool:
         """True if rows have event times."""
         return all(s.shape.time is not None for s in self._sources)
 
@@ -131,7 +131,7 @@ class FeedCursor:
     def next_time(self) -> int | None:
         """The time (ms) at which the next row comes: its event time, if rows come in that order. None if there is no
         row, or rows have no times."""
-        if not self.timed:
+        if not self.has_times:
             return None
         return min((int(s.clocks(self.folder)[0]) for s in self._sources if s.here is not None), default=None)
 
@@ -185,7 +185,7 @@ class FeedCursor:
         earlier, of the sources after it later.
         """
         here = [s for s in self._sources if s.here is not None]
-        if not self.timed or (len(here) == 1 and until is None):
+        if not self.has_times or (len(here) == 1 and until is None):
             return [(s, _rows_of(s, min(s.left(), most))) for s in here[:1]]
         ranks = [s.ranks(self.folder) for s in here]
         ending = min(range(len(here)), key=lambda i: (int(ranks[i][-1]), i), default=0)
@@ -208,7 +208,7 @@ class FeedCursor:
         ranked = parts[0][0].ranked
         if small or self.skew is not None or (ranked is not None and (len(parts) > 1 or ranked.chunked)):
             batch = self._batch(parts, spacing)
-            return inbox.batch(batch if self.skew is None else self._skewed(batch, inbox, route), route)
+            return inbox.batch(batch if self.skew is None else self._skew_times(batch, inbox, route), route)
         own = [self._with_own_name(p) for _, p in parts]
         if len(own) > 1:
             clock = max(int(s.times(self.folder)[p.rows - 1]) for s, p in parts)
@@ -244,7 +244,7 @@ class FeedCursor:
         ranks = [s.ranks(self.folder)[: p.rows] for s, p in parts]
         return merge(found, ranks, chunked=parts[0][0].ranked.chunked)
 
-    def _skewed(self, batch: InputBatch, inbox: Inbox, route: str) -> InputBatch:
+    def _skew_times(self, batch: InputBatch, inbox: Inbox, route: str) -> InputBatch:
         """The batch with the event times of those whose node's clock is off."""
         assert self.skew is not None
         schemas = {s.shape.stream: s.shape.schema for s in self._sources}
@@ -295,7 +295,7 @@ def _rows_of(source: _Source, rows: int) -> FileRows:
 
 
 def _first_of(most: int, times: Sequence[Array]) -> list[int]:
-    """How many of the first `most` rows in merged order each source has."""
+    """Numbers of rows that each source has among the first `most` in merged order."""
     order = np.argsort(np.concatenate(times), kind="stable")[:most]
     ends = np.cumsum([len(own) for own in times])
     return np.bincount(np.searchsorted(ends, order, side="right"), minlength=len(times)).tolist()

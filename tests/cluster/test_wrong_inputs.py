@@ -236,7 +236,7 @@ WRONG: list[Wrong] = [
     (
         "feed list",
         lambda app, folder: app.feed("S", [1]),
-        "An object of type list cannot be fed: give a pandas, Arrow or Spark fr",
+        "An object of type int cannot be fed: give a pandas, Arrow or Spark fra",
     ),
     (
         "feed dict",

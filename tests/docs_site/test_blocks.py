@@ -45,15 +45,15 @@ def test_python_parses(place: str, text: str) -> None:
     ast.parse(text)
 
 
-@pytest.mark.parametrize("page", ["test-data", "testing"])
+@pytest.mark.parametrize("page", ["replay", "test-data", "testing"])
 def test_examples_run_in_this_process(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a guide that deploy an app without Spark."""
     monkeypatch.setenv("SPARKSTREAM_HOME", str(tmp_path / "apps"))
     ran = 0
+    names: dict[str, object] = {}  # a block goes on where the one before it ended
     for place, text in blocks("python"):
         if f"guides/{page}.md" not in place:
             continue
-        names: dict[str, object] = {}
         exec(compile(text, place, "exec"), names)
         for name, test in list(names.items()):
             if name.startswith("test_") and callable(test):

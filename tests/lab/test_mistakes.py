@@ -81,7 +81,7 @@ BEFORE_SPARK = [
     ("%siddhi deploy", "a cell deploys an app: write %%siddhi as its first line and the app's text below"),
     ("%siddhi deploy T --nodes 2", "write %%siddhi T --nodes 2 as its first line and the app's text below"),
     ("%siddhi --nodes 3", "the command comes first"),
-    ("%siddhi feed", "NAME.Stream and SOURCE are missing. Write %siddhi feed NAME.Stream SOURCE"),
+    ("%siddhi feed", "NAME.Stream is missing. Write %siddhi feed NAME.Stream [SOURCE]"),
     ("%siddhi feed T.S x", "none is deployed yet"),
     ("%siddhi send S [1]", "'S' is not a stream of an app: write NAME.S, the app's name first"),
     ("%siddhi send T.S ['a", "is not closed"),

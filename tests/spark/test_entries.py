@@ -14,6 +14,8 @@ from sparkstream_nb.journal.entries import (
     Ask,
     Entry,
     FaultEntry,
+    FileRows,
+    MergedEntry,
     Reject,
     RowsEntry,
     SourceEntry,
@@ -31,6 +33,13 @@ ENTRIES: list[Entry] = [
         groups=(0, 1), columns=("key", "v"), time="at", start=0, barrier=True,
     ),
     Ask(seq=4, step=19, request=9, before=9, text="from T select *"),
+    MergedEntry(
+        seq=10, step=19, request=9, steps=5, requests=5, clock=9, route="round_robin",
+        parts=(
+            FileRows(file="a", stream="S", rows=2, first=3),
+            FileRows(file="b", stream="T", rows=3, groups=(1,), columns=("k", "v"), time="at"),
+        ),
+    ),
     SourceEntry(seq=9, step=4, request=3, source="S-kafka-1", reached={"t:0": 12, "t:1": None}),
     Reject(seq=5, step=19, request=9, before=9, file="feed-rejected"),
     FaultEntry(seq=6, step=19, request=9, before=9, fault={"kind": "kill", "at": 7, "node": "node-1"}),

@@ -109,7 +109,7 @@ def test_names_of_files(tmp_path: Path) -> None:
         inbox = tmp_path / f"inbox {name}"
         inbox.mkdir()
         found = [
-            read_feed(tmp_path / f"{name}.{s}", SHAPE, inbox, InlineSession(), None, nodes=2)
+            read_feed(tmp_path / f"{name}.{s}", SHAPE, inbox, InlineSession(), None, as_it_is=False)
             for s in ("csv", "parquet")
         ]
         assert [(f.rows, f.rejected) for f in found] == [(1, 1), (1, 0)]
@@ -178,7 +178,7 @@ def test_types_of_columns_through_every_way_in(way: str, tmp_path: Path, request
         source = spark.read.parquet(str(tmp_path / "a.parquet").replace("[", r"\["))  # not a pattern
     inbox = tmp_path / "inbox"
     inbox.mkdir()
-    typed = read_feed(source, Shape("S", TYPED, None, {}), inbox, where, None, nodes=1 if "one" in way else 2)
+    typed = read_feed(source, Shape("S", TYPED, None, {}), inbox, where, None, as_it_is="one" in way)
     nested = "Row(x=[1])" if way == "spark-row" else "{'x': [1]}"
     ms = 1717236000123
     (row,) = values_of(typed, inbox)

@@ -547,8 +547,8 @@ PLACES: list[tuple[Database, dict[str, Any], list[int], str | None]] = [
     (replace(STAGING, user="you", pool=1), {**OLD, PLACE: str(STAGING)}, [8, 9], None),
     (STAGING, OLD, [8, 9], None),  # of an app that knew no databases
     (LIVE, {**OLD, PLACE: str(STAGING)}, [10],
-     f"it has read from {STAGING} until now: at {LIVE} it begins anew, behind id 9, and what is there up to that one "
-     "is not read"),
+     f"it has read from {STAGING} until now: at {LIVE} it begins anew, behind id 9, and the entries up to that one "
+     "are not read"),
 ]  # fmt: skip
 
 

@@ -29,7 +29,7 @@ from .pace import Due, Pace, Pacer
 SLICE_SECONDS = 0.8
 """Seconds for a slice of a feed that goes as fast as it can: a pause takes effect after it."""
 FIRST_SLICE = 50_000
-"""Rows of the first slice."""
+"""Rows of the first slice; a later one has no fewer, as a micro-batch takes its time whatever it has."""
 WATCH_SECONDS = 0.25
 """The shortest interval between two reports of a feed (s)."""
 _JOIN_SECONDS = 2.0
@@ -310,7 +310,8 @@ class Feed(Displayed):
         account.read(self._request.sources)
         with self._changed:
             self._state = "running"
-        most, start, first = min(FIRST_SLICE, feeds.CHUNK_ROWS), None, True
+        least = most = min(FIRST_SLICE, feeds.CHUNK_ROWS)
+        start, first = None, True
         while (due := self._next_due(first=first)) is not None:
             began = clock.perf_counter()
             with target.lock:
@@ -325,7 +326,7 @@ class Feed(Displayed):
             target.stream.wait(account.last, tell=self._tell_running)
             took = clock.perf_counter() - began
             if rows == most:
-                most = max(1, min(2 * most, int(most * SLICE_SECONDS / took)))
+                most = max(least, min(2 * most, int(most * SLICE_SECONDS / took)))
         return not self._stopping
 
     def _next_due(self, *, first: bool) -> Due | None:

@@ -125,7 +125,7 @@ class FeedRequest:
 @dataclass
 class Loaded:
     """A source that was read: its chunks in the inbox's folder in order of event time, and reasons of rejections, of
-    those rows that are `kept` at most. `notes` are warnings for the user, and `expected` is an example of a time.
+    those rows that are `kept` at most. `notes` are warnings for the user, and `time_example` is an example of a time.
     """
 
     typed: feeds.FeedOnDisk
@@ -134,7 +134,7 @@ class Loaded:
     notes: Sequence[str] = ()
 
     @property
-    def expected(self) -> str | None:
+    def time_example(self) -> str | None:
         return self.shape.written.example()
 
 
@@ -200,11 +200,11 @@ class Account:
         self.loaded: list[Loaded] = []
         self.before = dict(target.stream.progress.rows)
         self.entries: list[Entry] = []
-        """Those that are not committed."""
+        """Entries that are not committed."""
         self._committed = 0
-        """Steps of those that are."""
+        """Steps of committed entries."""
         self._fed = 0
-        """Events of those that are."""
+        """Events of committed entries."""
         self._rejects: list[Entry] = []
 
     def read(self, sources: Sequence[FeedSource]) -> None:
@@ -286,7 +286,7 @@ class Account:
                 (self.target.inbox.folder / name).unlink(missing_ok=True)
 
     @property
-    def rejected(self) -> int:
+    def rejected_rows(self) -> int:
         return sum(x.typed.rejected for x in self.loaded)
 
     def progress(self) -> FeedProgress:
@@ -296,7 +296,7 @@ class Account:
             return FeedProgress(self.streams, 0, None, 0, p.batch + 1, took)
         done = self._committed + self.target.marks.steps(self.entries, p.last)
         total, reached = self.cursor.rows, self.cursor.reached
-        return FeedProgress(self.streams, done, total, self.rejected, p.batch + 1, took, self.reading, reached)
+        return FeedProgress(self.streams, done, total, self.rejected_rows, p.batch + 1, took, self.reading, reached)
 
     def report(self) -> FeedReport:
         """The feed's report, when it is over."""
@@ -304,7 +304,7 @@ class Account:
         reasons: Counter[str] = Counter()
         for found in self.loaded:
             reasons.update(found.reasons)
-        rows, rejected = self.cursor.rows, self.rejected
+        rows, rejected = self.cursor.rows, self.rejected_rows
         shapes = [x.shape for x in self.loaded]
         return FeedReport(
             self.target.name,
@@ -316,7 +316,7 @@ class Account:
             dict(sorted(reasons.items(), key=lambda kv: (-kv[1], kv[0]))),
             not_fed=rows - self._fed - _events_of(self.entries),
             notes=[*dict.fromkeys([n for x in self.loaded for n in x.notes] + self._notes())],
-            time=self.loaded[0].expected if self.loaded else None,
+            time=self.loaded[0].time_example if self.loaded else None,
             kept=shapes[0].kept if shapes else None,
         )
 

@@ -47,7 +47,10 @@ def sources_of(stream: str | Mapping[str, Any], source: Any) -> list[tuple[str, 
         if not pairs:
             raise Misuse("there is nothing to feed: the dict of sources by stream is empty")
         return pairs
-    return [(stream, x) for x in (source if isinstance(source, list | tuple) else [source])]
+    pairs = [(stream, x) for x in (source if isinstance(source, list | tuple) else [source])]
+    if not pairs:
+        raise Misuse(f"there is nothing to feed {stream} with: the list of sources is empty")
+    return pairs
 
 
 def row_of(stream: str, schema: Schema, values: Any) -> list[Any]:
