@@ -136,13 +136,15 @@ class SiddhiMagic(Magics):
         sources: Any = {}
         for stream, name in named:
             sources.setdefault(stream, []).append(self._source(name))
-        fed_with = (named[0][0], self._source(named[0][1])) if not o.sources else (sources,)
         how = {**reading_of(o), "route": o.route, "limit": o.limit, **play_of(o)}
+        fed_with: tuple[Any, ...] = (sources,)
         if o.random is not None:
             stream = self._part_of(o.stream, "a stream")[1]
             events = generate_usual(schema_in_app(app, stream), o.random, o.seed, o.rate)
             # --rate was the rate of the event times, and is not the pace.
-            sources, how = {stream: [events.frame]}, {**how, "time": events.time, "rate": None}
+            fed_with, how = (stream, events.frame), {**how, "time": events.time, "rate": None}
+        elif not o.sources:
+            fed_with = (named[0][0], self._source(named[0][1]))
         again = [(s, name) for s, name in named if self._fed.has(app.home, s, self._source(name))]
         background = o.background or o.paused or o.together
         if background:

@@ -136,7 +136,8 @@ OTHERS = (
 def usual_values(attribute: Attribute) -> UsualValues:
     """The row of the table that is for an attribute."""
     # The last word says most, but for those such as `id` and `name`: `orderId` is an order, `cityName` a city.
-    words = sorted(split_name(attribute.name), key=lambda word: word in _NO_PREFIX)
+    split = split_name(attribute.name)
+    words = [*(w for w in reversed(split) if w not in _NO_PREFIX), *(w for w in split if w in _NO_PREFIX)]
     rows = (r for word in words for r in USUAL if word in r.words and attribute.type in r.types)
     return next(rows, next(r for r in OTHERS if attribute.type in r.types))
 
