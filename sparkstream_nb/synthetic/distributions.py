@@ -366,7 +366,7 @@ class Keys(Column):
 
     def draw(self, draw: Draw) -> Drawn:
         positions = pick_weighted(draw.draw_words(), self._thresholds)
-        numbers = np.arange(self.first, self.first + self.distinct)
+        numbers = np.arange(self.first, self.first + self.distinct, dtype=np.int64)
         return Drawn(positions, join_prefix(self.prefix, numbers) if draw.attribute.type is Type.STRING else numbers)
 
     @cached_property

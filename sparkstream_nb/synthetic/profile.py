@@ -98,9 +98,9 @@ class Profile:
         """The profile of a data frame.
 
         Columns are taken as keys if they are among `keys`, if their name says so (`id`, `card`, `user`, `email`, ...),
-        or if they have texts most of which differ. `time` names the column of event times (ms or datetimes), by default
-        the first column whose name says so; it gives the rate. Raises `Misuse` for an unknown column, and for values
-        that are neither numbers, texts nor booleans.
+        or if they have texts most of which differ, or each of which fewer than 5 rows have. `time` names the column of
+        event times (ms or datetimes), by default the first column whose name says so; it gives the rate. Raises
+        `Misuse` for an unknown column, and for values that are neither numbers, texts nor booleans.
         """
         if not isinstance(frame, pd.DataFrame):
             raise Misuse(f"a profile is that of a pandas data frame, not of {shown(type(frame).__name__)}")
@@ -144,7 +144,12 @@ class Profile:
 
 def _read_column(found: Mapping[str, Any]) -> ColumnProfile:
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in found.items() if k != "kind"}
-    return _KINDS[found["kind"]](**values)
+    read = _KINDS[found["kind"]](**values)
+    if isinstance(read, NumberProfile) and len(read.quantiles) < 2:
+        raise ValueError("quantiles are two or more")
+    if isinstance(read, ValueProfile) and len(read.values) != len(read.counts):
+        raise ValueError("each value has one count")
+    return read
 
 
 def is_key_name(name: str) -> bool:
@@ -164,10 +169,10 @@ def profile_column(column: pd.Series, name: str, is_key: bool) -> ColumnProfile 
         return _count_keys(name, present, False, nulls) if is_key else _profile_numbers(name, present, nulls)
     if not present.map(lambda v: isinstance(v, str)).all():
         raise Misuse(f"column '{name}' has values that are neither numbers, texts nor booleans: leave it out")
-    distinct = present.nunique()
-    if is_key or (distinct > MOST_VALUES and 2 * distinct > len(present)):
+    counts = present.value_counts()
+    if is_key or 2 * len(counts) > len(present) or counts.iloc[0] < RAREST:
         return _count_keys(name, present, True, nulls)
-    return _count_values(name, present, nulls, RAREST if distinct > MOST_VALUES else 1)
+    return _count_values(name, present, nulls, RAREST)
 
 
 def example_column(values: Any) -> Column:
@@ -183,9 +188,8 @@ def example_column(values: Any) -> Column:
 
 def _count_values(name: str, present: pd.Series, nulls: float, least: int = 1) -> ValueProfile:
     counts = present.value_counts()
-    kept = counts[counts >= least] if (counts >= least).any() else counts.iloc[:1]
     # Equal counts in the order of the values: the order of `value_counts` differs between versions of pandas.
-    pairs = sorted(((v, int(c)) for v, c in kept.items()), key=lambda p: (-p[1], str(p[0])))
+    pairs = sorted(((v, int(c)) for v, c in counts.items() if c >= least), key=lambda p: (-p[1], str(p[0])))
     values = tuple(v.item() if hasattr(v, "item") else v for v, _ in pairs)
     return ValueProfile(name, values, tuple(c for _, c in pairs), nulls)
 

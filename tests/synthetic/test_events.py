@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,12 +22,29 @@ from sparkstream_nb.types import Schema, Type
 
 from .every_kind import COLUMNS, DIGEST, digest_of, frame_of_every_kind
 
+ROOT = Path(__file__).parents[2]
 TRADES = "define stream Trades (symbol string, price double, quantity int, at long);"
 
 
 def test_every_kind_of_column_is_the_same_on_every_machine_and_python() -> None:
     assert digest_of(frame_of_every_kind()) == DIGEST
     assert digest_of(frame_of_every_kind(seed=8)) != DIGEST
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("version", ["3.12", "3.13", "3.14"])
+def test_other_pythons_make_the_same(version: str) -> None:
+    python = shutil.which(f"python{version}")
+    if (
+        python is None
+        or subprocess.run([python, "-c", "import numpy, pandas, pyarrow"], capture_output=True).returncode
+    ):
+        pytest.skip(f"no Python {version} with numpy, pandas and pyarrow")
+    told = subprocess.run(
+        [python, "-m", "tests.synthetic.every_kind"],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert told.stdout.strip() == DIGEST
 
 
 def test_fewer_events_are_the_first_ones_of_more() -> None:

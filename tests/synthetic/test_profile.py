@@ -75,6 +75,14 @@ def test_texts_that_differ_and_columns_that_are_named_are_keys(tmp_path: Path) -
     assert found["nr"].between(1, 100).all()
 
 
+def test_no_text_of_few_rows_is_kept() -> None:
+    few = c.Profile.of(pd.DataFrame({"remark": ["Ann", "Bob", "Ann", "Ann"]}))
+    assert "Ann" not in str(few)
+    many = c.Profile.of(pd.DataFrame({"remark": ["ok"] * 20 + ["Ann"] * 4}))
+    assert "ok" in str(many)
+    assert "Ann" not in str(many)
+
+
 def test_a_column_like_an_example() -> None:
     columns = {"a": c.like(np.linspace(0, 10, 1000)), "b": c.like(["x", "x", "x", "y"]), "d": c.like([1, 2, None, 2])}
     frame = generate("define stream S (a double, b string, d int)", n=5000, seed=2, columns=columns)
@@ -93,5 +101,10 @@ def test_mistakes(payments: pd.DataFrame, tmp_path: Path) -> None:
     (tmp_path / "no.json").write_text("{}", encoding="utf-8")
     with pytest.raises(SparkStreamError, match=r"no.json is no profile that Profile.save wrote"):
         generate(STREAM, n=1, like=tmp_path / "no.json")
+    c.Profile.of(payments).save(tmp_path / "payments.json")
+    text = (tmp_path / "payments.json").read_text(encoding="utf-8")
+    (tmp_path / "no.json").write_text(text.replace('"counts": [', '"counts": [1, '), encoding="utf-8")
+    with pytest.raises(SparkStreamError, match="is no profile that"):
+        c.Profile.load(tmp_path / "no.json")
     with pytest.raises(SparkStreamError, match="cannot be read: No such file"):
         c.Profile.load(tmp_path / "none.json")
