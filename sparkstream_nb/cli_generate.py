@@ -39,7 +39,7 @@ def add_generate_options(c: Options) -> None:
 
 def generate_file(options: Any) -> int:
     """`sparkstream generate`: writes a file of generated events."""
-    from .app.generating import generate, schema_in_plan
+    from .app.generating import generate, stream_in_plan
     from .plan.open_names import compile_open
 
     out = Path(options.out)
@@ -48,8 +48,9 @@ def generate_file(options: Any) -> int:
     with text_of(options.app) as text:
         plan, _ = compile_open(text, {"shardId": "node-1"}, dict(options.param))
     start = options.start
+    stream: Any = stream_in_plan(plan, options.stream)
     frame = generate(
-        schema_in_plan(plan, options.stream),
+        stream,
         n=options.rows,
         seed=options.seed or 0,
         rate=options.rate,
@@ -85,9 +86,9 @@ def generate_feeds(plan: Plan, options: Any) -> dict[str, GeneratedEvents]:
     _check_streams(plan, options.random, options.feed)
     if not options.random:
         return {}
-    from .app.generating import generate_usual
+    from .app.generating import generate_usual, stream_in_plan
 
-    return {s: generate_usual(plan.schema(s), n, options.seed, options.rate) for s, n in options.random}
+    return {s: generate_usual(stream_in_plan(plan, s), n, options.seed, options.rate) for s, n in options.random}
 
 
 def _check_streams(plan: Plan, random: Sequence[tuple[str, int]], feeds: Sequence[tuple[str, str]]) -> None:

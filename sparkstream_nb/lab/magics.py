@@ -22,7 +22,7 @@ from .. import app as api
 from ..app import App, Errors, Events, Feed
 from ..app.deployment.deployment import milliseconds
 from ..app.deployment.fed import FedBefore
-from ..app.generating import generate_usual, schema_in_app
+from ..app.generating import generate_usual, stream_in_app
 from ..errors import Misuse, SiddhiError, did_you_mean, nearest
 from ..lang.format import format_text
 from ..options import HelpAsked, Options, deployment_of, play_of, read_text, reading_of, write_text
@@ -140,7 +140,7 @@ class SiddhiMagic(Magics):
         fed_with: tuple[Any, ...] = (sources,)
         if o.random is not None:
             stream = self._part_of(o.stream, "a stream")[1]
-            events = generate_usual(schema_in_app(app, stream), o.random, o.seed, o.rate)
+            events = generate_usual(stream_in_app(app, stream), o.random, o.seed, o.rate)
             # --rate was the rate of the event times, and is not the pace.
             fed_with, how = (stream, events.frame), {**how, "time": events.time, "rate": None}
         elif not o.sources:

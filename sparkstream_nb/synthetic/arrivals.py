@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import seeded
 from ..errors import Misuse, nearest, shown
 from .arithmetic import Array, unit_exponentials
-from .column import is_number
+from .column import Seed, is_number
 
-_STREAM = "\0arrivals"
+_NAME = "\0arrivals"
 """The name of the random words of event times: no attribute has it."""
 
 
@@ -20,7 +19,7 @@ class Arrivals(ABC):
     """A way in which events arrive, at a rate on average."""
 
     @abstractmethod
-    def draw_offsets(self, seed: int, n: int, rate: float) -> Array:
+    def draw_offsets(self, seed: Seed, n: int, rate: float) -> Array:
         """Times since the first event in ms, float64[n], in order. `rate`: events a second."""
 
 
@@ -28,7 +27,7 @@ class Arrivals(ABC):
 class Steady(Arrivals):
     """Events that are all equally far apart."""
 
-    def draw_offsets(self, seed: int, n: int, rate: float) -> Array:
+    def draw_offsets(self, seed: Seed, n: int, rate: float) -> Array:
         return np.arange(n) * 1000.0 / rate
 
 
@@ -36,7 +35,7 @@ class Steady(Arrivals):
 class Poisson(Arrivals):
     """Events that are independent of each other: exponentially distributed gaps."""
 
-    def draw_offsets(self, seed: int, n: int, rate: float) -> Array:
+    def draw_offsets(self, seed: Seed, n: int, rate: float) -> Array:
         return _add_gaps(seed, n, np.full(n, 1000.0 / rate))
 
 
@@ -52,16 +51,16 @@ class Bursts(Arrivals):
             if not is_number(value) or value < 1:
                 raise Misuse(f"bursts: {name} is a number from 1, not {shown(value)}")
 
-    def draw_offsets(self, seed: int, n: int, rate: float) -> Array:
+    def draw_offsets(self, seed: Seed, n: int, rate: float) -> Array:
         mean = 1000.0 / rate
         within = mean / self.factor
         pause = self.size * mean - (self.size - 1.0) * within
-        begins = seeded.uniforms(seed, f"{_STREAM}/bursts", n) < 1.0 / self.size
+        begins = seed.draw_uniforms(f"{_NAME}/bursts", n) < 1.0 / self.size
         return _add_gaps(seed, n, np.where(begins, pause, within))
 
 
-def _add_gaps(seed: int, n: int, means: Array) -> Array:
-    gaps = unit_exponentials(seeded.uniforms(seed, _STREAM, n)) * means
+def _add_gaps(seed: Seed, n: int, means: Array) -> Array:
+    gaps = unit_exponentials(seed.draw_uniforms(_NAME, n)) * means
     gaps[:1] = 0.0
     return np.cumsum(gaps)
 

@@ -21,12 +21,28 @@ WHOLE = {Type.INT: (-(2**31), 2**31 - 1), Type.LONG: (-(2**63), 2**63 - 1)}
 
 
 @dataclass(frozen=True)
+class Seed:
+    """A seed for the events of a stream: streams with columns of the same names have other values, at other times."""
+
+    number: int
+    stream: str = ""
+
+    def draw_words(self, name: str, n: int) -> Array:
+        """Random words, uint64[n], by a name of their own within the stream."""
+        return seeded.words(self.number, f"{self.stream}\0{name}", n)
+
+    def draw_uniforms(self, name: str, n: int) -> Array:
+        """Random numbers from 0 to below 1, float64[n], by a name of their own within the stream."""
+        return seeded.uniforms(self.number, f"{self.stream}\0{name}", n)
+
+
+@dataclass(frozen=True)
 class Draw:
     """One column to be drawn: `n` values for the attribute, at the event times `times` (ms, int64[n]). `find_column`
     gives another column of the same events, which is drawn first; `key` names the stream's key column, if it has one.
     """
 
-    seed: int
+    seed: Seed
     attribute: Attribute
     times: Array
     find_column: Callable[[str], Drawn]
@@ -38,11 +54,11 @@ class Draw:
 
     def draw_words(self, part: str = "", n: int | None = None) -> Array:
         """Random words, uint64[n]. Each part of each column has a sequence of its own."""
-        return seeded.words(self.seed, f"{self.attribute.name}\0{part}", self.n if n is None else n)
+        return self.seed.draw_words(f"{self.attribute.name}\0{part}", self.n if n is None else n)
 
     def draw_uniforms(self, part: str = "", n: int | None = None) -> Array:
         """Random numbers from 0 to below 1, float64[n]."""
-        return seeded.uniforms(self.seed, f"{self.attribute.name}\0{part}", self.n if n is None else n)
+        return self.seed.draw_uniforms(f"{self.attribute.name}\0{part}", self.n if n is None else n)
 
 
 class Column(ABC):

@@ -13,7 +13,7 @@ from ..types import Schema, Type
 from .arithmetic import Array
 from .arrivals import Arrivals, Poisson
 from .attribute_names import find_event_time
-from .column import Column, Draw, describe_type, is_number
+from .column import Column, Draw, Seed, describe_type, is_number
 from .defaults import find_key, usual_column
 from .drawn import Drawn
 
@@ -48,7 +48,7 @@ class EventRequest:
     """
 
     n: int
-    seed: int = 0
+    seed: Seed = field(default_factory=lambda: Seed(0))
     rate: float = USUAL_RATE
     start: int = USUAL_START
     arrivals: Arrivals = field(default_factory=Poisson)
@@ -86,7 +86,7 @@ def generate_events(schema: Schema, request: EventRequest) -> GeneratedEvents:
 
 def check_request(request: EventRequest) -> None:
     """Raises `Misuse` for numbers that are none."""
-    for what, value in (("n", request.n), ("seed", request.seed)):
+    for what, value in (("n", request.n), ("seed", request.seed.number)):
         if not isinstance(value, int) or isinstance(value, bool):
             raise Misuse(f"{what} is a whole number, not {shown(value)}")
     if not 0 <= request.n <= MOST_ROWS:

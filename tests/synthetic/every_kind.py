@@ -11,11 +11,11 @@ import pandas as pd
 
 from sparkstream_nb import columns as c
 from sparkstream_nb.synthetic.arrivals import Arrivals
-from sparkstream_nb.synthetic.column import Column
+from sparkstream_nb.synthetic.column import Column, Seed
 from sparkstream_nb.synthetic.events import EventRequest, generate_events
 from sparkstream_nb.types import Schema, Type
 
-DIGEST = "291a3facb13ffb1cce7153cfba7c2b9285bb93eb7b850c9071335b64ef3c495a"
+DIGEST = "f654b41fd262f589d1f7944bdab2b2eb1b65afe24977dcd9a110e72a1c309570"
 ROWS = 3_000
 
 COLUMNS: dict[str, tuple[Type, Column]] = {
@@ -49,7 +49,7 @@ def frame_of_every_kind(n: int = ROWS, seed: int = 7, arrivals: Arrivals | None 
     """Events with all of `COLUMNS`, and the column `timestamp`."""
     schema = Schema.of(*((name, type) for name, (type, _) in COLUMNS.items()))
     columns = {name: column for name, (_, column) in COLUMNS.items()}
-    request = EventRequest(n, seed, columns=columns, arrivals=arrivals or c.bursts())
+    request = EventRequest(n, Seed(seed, "Every"), columns=columns, arrivals=arrivals or c.bursts())
     return generate_events(schema, request).frame
 
 

@@ -54,7 +54,7 @@ def test_fewer_events_are_the_first_ones_of_more() -> None:
 
 def test_every_column_is_drawn_by_itself() -> None:
     plain = generate(TRADES, n=200, seed=1)
-    wide = "define stream S (added double, quantity int, at long, symbol string, price double)"
+    wide = "define stream Trades (added double, quantity int, at long, symbol string, price double)"
     other = generate(wide, n=200, seed=1, columns={"added": c.normal(0, 1)})
     pd.testing.assert_frame_equal(plain, other[list(plain.columns)])
     changed = generate(TRADES, n=200, seed=1, columns={"quantity": [1, 2]})
@@ -66,6 +66,14 @@ def test_another_seed_gives_other_events() -> None:
     one, other = generate(TRADES, n=50, seed=1), generate(TRADES, n=50, seed=2)
     for name in one:
         assert not one[name].equals(other[name])
+
+
+def test_streams_of_other_names_have_other_events() -> None:
+    one, other = (generate(f"define stream {s} (room string, at long)", n=200, seed=7) for s in ("A", "B"))
+    assert len(set(one["at"]) & set(other["at"])) < 10
+    assert (one["room"] == other["room"]).mean() < 0.6
+    schema = Schema.of(("room", Type.STRING), ("at", Type.LONG))
+    assert generate(schema, n=5).equals(generate(schema, n=5, seed=0))
 
 
 def test_types_and_order_are_those_of_the_stream() -> None:
