@@ -6,7 +6,8 @@ In a notebook, `%load_ext sparkstream_nb` gives the magics `%siddhi` and `%%sidd
     app.feed("Trades", frame, time="timestamp")
     app.query("from TradeAggregation within '2013-**-** **:**:**' per 'hours' select *")
 
-These functions come from `sparkstream_nb.app`, which is loaded on their first use, so importing a lower layer, such
+`sparkstream_nb.columns` has generators of columns for `sparkstream_nb.generate`, a module that is loaded likewise. The
+functions come from `sparkstream_nb.app`, which is loaded on their first use, so importing a lower layer, such
 as `sparkstream_nb.plan`, loads neither Spark nor IPython. `sparkstream_nb.lab` is then the front end: it displays apps
 and their results.
 """
@@ -14,6 +15,7 @@ and their results.
 from __future__ import annotations
 
 import threading
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
@@ -39,13 +41,15 @@ if TYPE_CHECKING:
         check,
         deploy,
         explain,
+        generate,
         get,
         split,
     )  # fmt: skip
 
 __all__ = [
     "App", "Coordination", "Cut", "Disorder", "Kill", "Limits", "Pair", "Pause", "Reading", "Restart", "Retention",
-    "Slow", "__version__", "apps", "attach", "attachable", "changes", "check", "deploy", "explain", "get", "split",
+    "Slow", "__version__", "apps", "attach", "attachable", "changes", "check", "deploy", "explain", "generate", "get",
+    "split",
 ]  # fmt: skip
 
 
@@ -71,6 +75,8 @@ def unload_ipython_extension(shell: Any) -> None:
 if not TYPE_CHECKING:  # type checkers see only the imports above
 
     def __getattr__(name):
+        if name == "columns":
+            return import_module(".columns", __name__)
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from . import app as api
@@ -80,4 +86,4 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
         return getattr(api, name)
 
     def __dir__():
-        return sorted({*globals(), *__all__})
+        return sorted({*globals(), *__all__, "columns"})

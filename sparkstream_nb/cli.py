@@ -1,4 +1,4 @@
-"""The command `sparkstream`: check, explain, graph, audit, fmt, replay, run, split, query, store, manager, bench.
+"""The command `sparkstream`: check, explain, graph, audit, fmt, replay, run, generate, split, query, store, ...
 
 Exit codes: 0 success; 1 the app is wrong, or a case or run failed; 2 the command line is wrong; 130 interrupted.
 Results go to standard output, short error messages to standard error.
@@ -23,15 +23,16 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ._version import __version__
 from .cli_checks import audit, check, describe_error, explain, graph, many, text_of
+from .cli_generate import add_generate_options, deployment_seed, generate_feeds, generate_file, times_of
 from .errors import Misuse, SparkStreamError, nearest
-from .option_values import attribute_and_share, port, positive, stream_and_file
+from .option_values import attribute_and_share, port, positive, stream_and_count, stream_and_file
 from .options import (
+    RANDOM_RATE,
     CannotRead,
     HelpAsked,
     Options,
     add,
     add_deployment,
-    add_pace,
     add_reading,
     deployment_of,
     play_of,
@@ -176,9 +177,21 @@ def parser() -> Options:
         "recording needs no STREAM=",
     )
     add_reading(c)
-    add_pace(c)
+    add(c, "--speed")
+    add(c, "--rate", help=RANDOM_RATE)
     add(c, "--disorder")
-    add_deployment(c)
+    c.add_argument(
+        "--random",
+        action="append",
+        default=[],
+        type=stream_and_count,
+        metavar="STREAM=N",
+        help="feed a stream with N generated events, after the files; may be given for several streams, whose events "
+        "are merged by time",
+    )
+    add_deployment(
+        c, seed="a whole number: the seed of --random, and in mode ha of loops and random faults (default: 0)"
+    )
     c.add_argument(
         "--query",
         action="append",
@@ -194,6 +207,9 @@ def parser() -> Options:
         metavar="N",
         help="how long the app runs (default: one with sources until Ctrl-C or SIGTERM, others until their feeds end)",
     )
+
+    what = "Generate events of a stream by a seed, and write them into a file."
+    add_generate_options(command("generate", generate_file, what))
 
     c = command("record", record_app, "Record what an app's sources read into a file, without computing anything.")
     c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
@@ -273,6 +289,7 @@ _EXAMPLES = {
     "fmt": "trades.siddhi",
     "replay": "cases.jsonl --out results.jsonl",
     "run": "trades.siddhi --nodes 3 --feed Prices=prices.csv --time timestamp",
+    "generate": "t.siddhi --stream Prices --rows 10000 --seed 7 --out prices.csv",
     "record": "trades.siddhi --into recordings --mask card --allow kafka=localhost:9092 --seconds 3600",
     "split": "trades.siddhi --kafka localhost:9092 --into apps",
     "query": """t.siddhi "from Totals within '2024-**-**' per 'days' select *\"""",
@@ -603,9 +620,10 @@ def run_app(options: Any) -> int:
             check_feed(plan, stream, Path(path), readings.get(stream, AS_IT_IS))
     for path in recordings:
         RecordingFile.open(Path(path)).match({s: d.source.schema for s, d in plan.streams.items()})
+    generated = generate_feeds(plan, options)
     for query in options.query:
         compile_retrieval(query, plan)
-    how = deployment_of(options)
+    how = {**deployment_of(options), "seed": deployment_seed(options)}
     name = options.name or plan.name
     if name is None:
         file = Path("app" if options.app == "-" else options.app)
@@ -624,6 +642,11 @@ def run_app(options: Any) -> int:
             _report_feed(app, app.feed(Path(path), **play_of(options)))
         for group in [files] if merged else [[feed] for feed in files]:
             _feed_files(app, [(stream, Path(path)) for stream, path in group], options)
+        if generated:
+            # --rate was the rate of their event times, and is not their pace.
+            play = {**play_of(options), "rate": None}
+            frames = {stream: events.frame for stream, events in generated.items()}
+            _report_feed(app, app.feed(frames, time=times_of(generated), **play))
         if app.deployment.sources or options.seconds:
             _follow(app, options.seconds)
         app.flush()

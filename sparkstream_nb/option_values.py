@@ -32,6 +32,14 @@ def stream_and_file(text: str) -> tuple[str, str]:
     return stream, file
 
 
+def stream_and_count(text: str) -> tuple[str, int]:
+    """`STREAM=N` as a pair, for `--random`."""
+    stream, equals, count = text.partition("=")
+    if not equals or not stream or not count.isdecimal() or int(count) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not STREAM=N, a stream and a number of events")
+    return stream, int(count)
+
+
 def stream_and_source(text: str) -> tuple[str, str]:
     """`STREAM=SOURCE` as a pair, for `--from`."""
     stream, equals, source = text.partition("=")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .errors import Misuse, SparkStreamError, did_you_mean, nearest
-from .option_values import attribute_and_column, decimal_separator, names, number, positive
+from .option_values import attribute_and_column, decimal_separator, names, number, positive, whole
 from .request import ROUTES, parameters
 
 WIDTH = 88
@@ -234,9 +234,19 @@ def add(p: argparse.ArgumentParser, *names: str, **changed: Any) -> None:
         p.add_argument(name, **{**_SHARED[name], **changed})
 
 
-def add_deployment(p: argparse.ArgumentParser) -> None:
-    """Adds the options of a deployment."""
-    add(p, *_DEPLOYMENT)
+def add_deployment(p: argparse.ArgumentParser, **changed: str) -> None:
+    """Adds the options of a deployment. `changed` are other help texts for this use, by the option's name."""
+    for name in _DEPLOYMENT:
+        help_text = changed.get(name.removeprefix("--"))
+        add(p, name, **({} if help_text is None else {"help": help_text}))
+
+
+def add_seed(p: argparse.ArgumentParser) -> None:
+    """Adds the seed of generated events."""
+    p.add_argument(
+        "--seed", type=whole, metavar="N",
+        help="the seed of generated events: the same one gives the same events everywhere (default: 0)",
+    )  # fmt: skip
 
 
 def add_reading(p: argparse.ArgumentParser) -> None:
@@ -247,6 +257,13 @@ def add_reading(p: argparse.ArgumentParser) -> None:
 def add_pace(p: argparse.ArgumentParser) -> None:
     """Adds the options that say how fast a feed is."""
     add(p, "--speed", "--rate")
+
+
+RANDOM_RATE = (
+    "events a second (default: as fast as possible); with --random of event time (default: 10), which --speed 1 "
+    "plays at that rate"
+)
+"""The help of `--rate` where events can be generated."""
 
 
 def play_of(o: argparse.Namespace) -> dict[str, Any]:

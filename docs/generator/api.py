@@ -30,13 +30,13 @@ def python() -> str:
                                        [*functions, *classes, *more_functions, *further] if hasattr(api, n)]),
     ]  # fmt: skip
     for name in functions:
-        out += _function(name, getattr(sparkstream_nb, name), "##")
+        out += document_function(name, getattr(sparkstream_nb, name), "##")
     for name in classes:
-        out += _class(name, getattr(sparkstream_nb, name))
+        out += document_class(name, getattr(sparkstream_nb, name))
     for name in more_functions:
-        out += _function(name, getattr(api, name), "##")
+        out += document_function(name, getattr(api, name), "##")
     for name in further:
-        out += _class(name, getattr(api, name))
+        out += document_class(name, getattr(api, name))
     return "\n".join(out)
 
 
@@ -95,17 +95,17 @@ def _plain(text: str) -> str:
     return re.sub(r"\b(?:\w+\.)+(?=[A-Z])", "", text).replace("'", '"')
 
 
-def _function(name: str, thing: Any, level: str, called: str | None = None) -> list[str]:
+def document_function(name: str, thing: Any, level: str, called: str | None = None) -> list[str]:
     return [f"{level} {name} {{ #{(called or name).lower()} }}", "", fence(_signature(name, thing), "python"),
             _prose(_doc(thing)), ""]  # fmt: skip
 
 
-def _class(name: str, thing: Any) -> list[str]:
+def document_class(name: str, thing: Any) -> list[str]:
     out = [f"## {name} {{ #{name.lower()} }}", "", _prose(_doc(thing)), ""]
     fields = [(f, p) for f, p in _fields(thing)]
     out.append(table(["field or property", "meaning"], [(code(f), p) for f, p in fields]))
     for method, function in _methods(thing):
-        out += _function(f"{name}.{method}", function, "###")
+        out += document_function(f"{name}.{method}", function, "###")
     return out
 
 

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from . import api, commands, connectors, language, lists, notebooks
+from . import api, commands, connectors, generated, language, lists, notebooks
 from .markdown import for_site, relative, relink
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +41,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "reference/magics.md": commands.magics,
     "reference/command-line.md": commands.command_line,
     "reference/python.md": api.python,
+    "reference/generated-events.md": generated.generated_events,
     "reference/errors.md": lists.errors,
 }
 """The text of each page that is generated, by its place."""
@@ -56,6 +57,7 @@ SECTIONS = {
     "magics": "reference/magics.md",
     "command-line": "reference/command-line.md",
     "python": "reference/python.md",
+    "generated-events": "reference/generated-events.md",
     "errors": "reference/errors.md",
 }
 """The generated page behind each heading of `docs/reference/README.md`: links to a heading lead to the page."""

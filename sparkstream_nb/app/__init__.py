@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .deploying import apps, changes, deploy, get, stop_all
     from .deployment.changing import Changes
     from .deployment.deployment import Deployment
+    from .generating import generate
     from .removal import AppFolders, Removed, app_folders, empty_trash_of, remove_app
     from .results.answers import Apps, Errors, Events, FeedReport, Result, Sent, Stats
     from .results.divergence import Divergence
@@ -105,6 +106,7 @@ __all__ = [
     "empty_trash_of",
     "explain",
     "feed_of",
+    "generate",
     "get",
     "graph",
     "remove_app",
@@ -133,6 +135,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             ".views.controls": ["Cluster"],
             ".deploying": ["apps", "changes", "deploy", "get", "stop_all"],
             ".deployment.deployment": ["Deployment"],
+            ".generating": ["generate"],
             ".results.divergence": ["Divergence"],
             ".results.failover": ["Failover"],
             ".results.failover_study": ["FailoverStudy"],

@@ -11,7 +11,7 @@ import textwrap
 
 from ..errors import Misuse
 from ..option_values import counts, error_ids, positive, stream_and_source, variable
-from ..options import WIDTH, Options, add, add_deployment, add_pace, add_reading
+from ..options import RANDOM_RATE, WIDTH, Options, add, add_deployment, add_pace, add_reading, add_seed
 from ..request import ROUTES
 
 STUDIED = {
@@ -136,8 +136,14 @@ def line_options() -> dict[str, Options]:
     add_reading(p)
     add(p, "--route")
     add(p, "--limit", help="only the first N rows of each source")
-    add_pace(p)
+    add(p, "--speed")
+    add(p, "--rate", help=RANDOM_RATE)
     add(p, "--disorder")
+    p.add_argument(
+        "--random", type=positive, metavar="N",
+        help="feed N generated events in place of a SOURCE; Python's generate has more choices",
+    )  # fmt: skip
+    add_seed(p)
     p.add_argument("--background", action="store_true", help="do not wait: other cells run meanwhile (%%siddhi feeds)")
     p.add_argument("--paused", action="store_true", help="in the background, paused: %%siddhi feeds step ID")
     p.add_argument(

@@ -22,6 +22,7 @@ from .. import app as api
 from ..app import App, Errors, Events, Feed
 from ..app.deployment.deployment import milliseconds
 from ..app.deployment.fed import FedBefore
+from ..app.generating import generate_usual, stream_in_app
 from ..errors import Misuse, SiddhiError, did_you_mean, nearest
 from ..lang.format import format_text
 from ..options import HelpAsked, Options, deployment_of, play_of, read_text, reading_of, write_text
@@ -135,8 +136,15 @@ class SiddhiMagic(Magics):
         sources: Any = {}
         for stream, name in named:
             sources.setdefault(stream, []).append(self._source(name))
-        fed_with = (named[0][0], self._source(named[0][1])) if not o.sources else (sources,)
         how = {**reading_of(o), "route": o.route, "limit": o.limit, **play_of(o)}
+        fed_with: tuple[Any, ...] = (sources,)
+        if o.random is not None:
+            stream = self._part_of(o.stream, "a stream")[1]
+            events = generate_usual(stream_in_app(app, stream), o.random, o.seed, o.rate)
+            # --rate was the rate of the event times, and is not the pace.
+            fed_with, how = (stream, events.frame), {**how, "time": events.time, "rate": None}
+        elif not o.sources:
+            fed_with = (named[0][0], self._source(named[0][1]))
         again = [(s, name) for s, name in named if self._fed.has(app.home, s, self._source(name))]
         background = o.background or o.paused or o.together
         if background:
@@ -154,7 +162,12 @@ class SiddhiMagic(Magics):
         return fed
 
     def _feed_sources(self, o: Any) -> tuple[App, list[tuple[str, str]]]:
-        """The app that is fed, and (stream, name of a source) pairs."""
+        """The app that is fed, and (stream, name of a source) pairs; none of events that are generated."""
+        if o.random is not None:
+            self._check_random(o)
+            return self._part_of(o.stream, "a stream")[0], []
+        if o.seed is not None:
+            raise Misuse("%siddhi feed: --seed is the seed of generated events: add --random N")
         if not o.sources:
             if o.source is None:
                 raise Misuse(f"%siddhi feed {o.stream} SOURCE: the variable or file to feed is missing")
@@ -163,6 +176,18 @@ class SiddhiMagic(Magics):
         if o.source is not None:
             raise Misuse(f"%siddhi feed NAME --from STREAM=SOURCE: '{o.source}' is one word too many")
         return api.get(o.stream), o.sources
+
+    @staticmethod
+    def _check_random(o: Any) -> None:
+        """Raises `Misuse` for a source beside `--random`, and for options that say how one is read."""
+        if o.source is not None or o.sources:
+            source = o.source or "=".join(o.sources[0])
+            raise Misuse(f"%siddhi feed: --random generates the events, and {source} has some too: leave one out")
+        read = {"--time": o.time, "--time-format": o.time_format, "--time-zone": o.time_zone, "--map": o.map,
+                "--decimal": o.decimal, "--missing": o.missing}  # fmt: skip
+        for option, value in read.items():
+            if value:
+                raise Misuse(f"%siddhi feed: {option} says how a source is read, and --random has none: leave it out")
 
     def _do_feeds(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))

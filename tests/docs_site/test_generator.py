@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from docs.generator import api, commands, connectors, examples, language, lists, notebooks, recipes
+from docs.generator import api, commands, connectors, examples, generated, language, lists, notebooks, recipes
 from docs.generator.markdown import for_site, relink
 from docs.generator.pages import GENERATED, SECTIONS, sources
+from sparkstream_nb import columns
 from sparkstream_nb.lab.arguments import line_options
 from sparkstream_nb.plan.connectors.option_spec import End
 from sparkstream_nb.plan.connectors.options import FORMER_TYPES, TABLES
@@ -104,6 +105,13 @@ def test_the_api_has_the_public_names_and_methods() -> None:
     for heading in ("## deploy {", "## App {", "### App.feed {", "### App.replay {", "## Divergence {"):
         assert heading in page
     assert "<object" not in page
+
+
+def test_generators_of_columns_are_on_their_page() -> None:
+    page = generated.generated_events()
+    assert [n for n in columns.__all__ if n not in ("Column", "Profile") and f"### {n} {{" not in page] == []
+    assert "| currency | string | EUR, USD, GBP, JPY and CHF, the first ones often |" in page
+    assert "### Profile.save {" in page
 
 
 def test_errors_and_metrics() -> None:
