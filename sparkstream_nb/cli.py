@@ -138,7 +138,8 @@ def parser() -> Options:
 
     c = command("test", test, "Run the tests of apps in test files, without sources, sinks, databases, Spark and Java. "
                 "Exit code 1 where an output differs, 2 where a test file or an app is wrong.")  # fmt: skip
-    c.add_argument("paths", metavar="PATH", nargs="+", help=".siddhitest files, and folders with such files")
+    c.add_argument("paths", metavar="PATH", nargs="*", help=".siddhitest files, and folders with such files")
+    c.add_argument("--examples", metavar="FOLDER", help="write the example apps and their tests into this new folder")
     c.add_argument("-k", metavar="TEXT", help="only tests with this text in the file's, the test's or the run's name")
     c.add_argument("--quiet", action="store_true", help="print only what did not pass, and the numbers")
     c.add_argument("--junit", metavar="FILE", help="write the results into this file as JUnit XML")
@@ -413,8 +414,12 @@ def _compile_plan(options: Any, text: str | None = None) -> Plan:
 
 def test(options: Any) -> int:
     """`sparkstream test`."""
-    from .testing.command import run_test_command
+    from .testing.command import run_test_command, write_examples
 
+    if options.examples is not None:
+        print(f"{many(write_examples(options.examples), 'file')} written: sparkstream test {options.examples}")
+        if not options.paths:
+            return 0
     report = run_test_command(options)
     print("\n".join(report.lines()))
     return report.exit_code

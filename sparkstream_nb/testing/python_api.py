@@ -110,7 +110,8 @@ class TestedApp:
         found = self._app.take_errors()
         if found.rows:
             listed = "\n".join(f"  {row[0]}: {row[1]}" for row in found.rows[:10])
-            raise AssertionError(f"{self.name}: {len(found.rows)} events were not processed:\n{listed}")
+            count = f"{len(found.rows)} {'event was' if len(found.rows) == 1 else 'events were'}"
+            raise AssertionError(f"{self.name}: {count} not processed:\n{listed}")
 
     def close(self) -> None:
         """Stops the app and removes its folder."""

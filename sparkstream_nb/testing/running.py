@@ -46,8 +46,8 @@ def read_test_file(path: Path) -> AppTestFile:
 
 
 def is_wanted(file: AppTestFile, test: AppTest, run: Run, only: str) -> bool:
-    """True if the path, the test's name or the run's has `only` in it, in any case."""
-    return only.lower() in f"{file.path} {test.name} {run.name}".lower()
+    """True if the file's name, the test's or the run's has `only` in it, in any case."""
+    return only.lower() in f"{file.path.name} {test.name} {run.name}".lower()
 
 
 def run_file(file: AppTestFile, options: RunOptions) -> Iterator[TestedRun]:

@@ -107,4 +107,4 @@ def _without_nothing(text: str) -> str:
     at = comment_start(text)
     rule, comment = text[:at], text[at:]
     before, found, after = rule.rpartition(" nothing")
-    return (before + after if found else rule).rstrip() + (f"  {comment}" if comment else "")
+    return (before + after).rstrip() + (f"  {comment}" if comment else "") if found else text
