@@ -14,7 +14,7 @@ from .comparison import DiffRow, compare_rows, count_signs, has_differences
 from .errors import AppTestError
 from .model import Cell, Expect, OfErrors, OfQuery, OfStream, OfTable, Row
 from .results import DiffLine, Failure
-from .times import TIMES, At, SinceStart, Time, parse_time
+from .times import TIMES, AfterLast, At, SinceStart, Time, parse_time
 from .values import is_equal, read_value, write_value
 
 
@@ -128,7 +128,11 @@ def _find_column(cell: Cell, schema: Schema) -> Column:
 def _read_cell(cell: Cell, column: Column, app: AppUnderTest) -> Any:
     if not column.is_time:
         return read_value(cell, column.type)
-    return absolute_time(read_time(cell), app.begin)
+    time = read_time(cell)
+    if isinstance(time, AfterLast):
+        hint = "Write the whole time, or leave the column out."
+        raise AppTestError("a time with + is for events that are sent", cell.span, hint=hint)
+    return absolute_time(time, app.begin)
 
 
 def read_time(cell: Cell) -> Time:

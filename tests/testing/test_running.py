@@ -67,6 +67,7 @@ def test_outputs_count_from_the_last_expectation(tmp_path: Path) -> None:
         ("send S\nv\n1\nexpect O\nvw\n1", "8:1", "there is no column 'vw'"),
         ("send S\nv\n1\nexpect table T\nv\n1", "7:14", "the app has no table or window 'T'"),
         ('send S\nv\n1\nexpect query "from T select v"\nv\n1', "7:1", "'T'"),
+        ("send S\nv\n1\nexpect O\nat\n+5", "9:1", "a time with + is for events that are sent"),
         ("send S\nv | at\n1 | 5000\nwait until 4000\nexpect O nothing", "7:1", "does not go back"),
     ],
 )
