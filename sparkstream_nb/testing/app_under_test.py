@@ -227,7 +227,8 @@ def _folder_in_memory() -> str | None:
 def _deploy(setup: AppUnderTestSetup, folder: Path) -> App:
     database = folder / "tables.db"
     run = setup.run
-    several = (run.nodes or 1) > 1 or run.mode in ("ha", "scalable", "distributed")
+    # In other modes of several nodes, tables are in the nodes' memory.
+    several = (run.nodes or 1) > 1 and run.mode in (None, "active-active")
 
     def compile_offline(text: str, properties: Mapping[str, str], variables: Mapping[str, str] | None) -> Plan:
         shared = tuple(sorted((k, v) for k, v in properties.items() if k != "shardId"))
@@ -237,7 +238,7 @@ def _deploy(setup: AppUnderTestSetup, folder: Path) -> App:
 
     request = DeployRequest(
         text=setup.text,
-        name=f"test-{next(_numbers)}",
+        name=f"sparkstream-test-{next(_numbers)}",
         nodes=run.nodes,
         mode=run.mode,
         routing=run.routing or "round_robin",

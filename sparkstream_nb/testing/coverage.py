@@ -33,9 +33,11 @@ class _Counter:
 
 
 def measure_coverage(chosen: Sequence[tuple[AppTestFile, AppTest, Run]], options: RunOptions) -> Coverage:
-    """The coverage of the apps of these tests, each in its first run. Tests whose app is wrong count for nothing."""
+    """The coverage of the apps of these tests, each in its first run. Tests whose app or step is wrong
+    are listed."""
     counter = _Counter()
     seen: set[tuple[str, str]] = set()
+    uncounted: list[str] = []
     for file, test, run in chosen:
         if (str(file.path), test.name) in seen:
             continue
@@ -46,6 +48,8 @@ def measure_coverage(chosen: Sequence[tuple[AppTestFile, AppTest, Run]], options
         def watch(_: AppTest, running: AppUnderTest, name: str = name, before: int = app.lines_before) -> None:
             counter.count(running, name, before)
 
-        run_test(file, test, run, replace(options, instrument=counter.instrument, watch=watch))
+        tested = run_test(file, test, run, replace(options, instrument=counter.instrument, watch=watch))
+        if tested.result.error is not None:
+            uncounted.append(f"{file.path}: {test.name}")
     parts = [CoveredPart(app, line, name, reached) for (app, line, name), reached in counter.reached.items()]
-    return Coverage(tuple(sorted(parts, key=lambda p: (p.app, p.line))))
+    return Coverage(tuple(sorted(parts, key=lambda p: (p.app, p.line))), tuple(uncounted))

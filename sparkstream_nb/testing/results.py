@@ -107,9 +107,11 @@ class CoveredPart:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The parts of all apps that were tested, in the order of their texts."""
+    """The parts of all apps that were tested, in the order of their texts. `uncounted`: tests that cannot be counted,
+    as their app or a step is wrong."""
 
     parts: tuple[CoveredPart, ...]
+    uncounted: tuple[str, ...] = ()
 
     @property
     def unreached_parts(self) -> tuple[CoveredPart, ...]:
@@ -124,6 +126,7 @@ class Coverage:
             reached = sum(p.reached for p in own)
             out.append(f"{app}: {reached} of {len(own)} parts reached")
             out += [f"  {app}:{p.line}: not reached: {p.name}" for p in own if not p.reached]
+        out += [f"not counted, as it is wrong: {test}" for test in self.uncounted]
         return [printable(line) for line in out]
 
 

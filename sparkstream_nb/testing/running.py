@@ -132,13 +132,9 @@ def _run_steps(app: AppUnderTest, test: AppTest, run: Run, file: AppTestFile, ch
     if errors.rows:
         stream, reason = errors.rows[0][:2]
         more = f", and {len(errors.rows) - 1} more" if len(errors.rows) > 1 else ""
-        hint = "Where the app is to refuse an event, write expect errors and a table, such as stream | reason."
-        raise _with_place(
-            AppTestError(
-                f"an event that nothing expects to fail did, of {stream}: {reason}{more}", test.span, hint=hint
-            ),
-            file,
-        )
+        hint = "If that is right, write expect errors and a table, such as stream | reason."
+        message = f"the app could not process an event of {stream}: {reason}{more}"
+        raise _with_place(AppTestError(message, test.span, hint=hint), file)
 
 
 def _run_step(app: AppUnderTest, step: Step, run: Run, checked: list[CheckedExpect]) -> None:

@@ -143,9 +143,57 @@ def test_an_event_that_fails_unexpectedly_fails_the_test(tmp_path: Path) -> None
     app = "app:\n  define stream S (t string);\n  from S select math:parseInt(t) as v insert into O;\n"
     wrong = run(tmp_path, f"{app}send S\nt\nx\nexpect O nothing")
     assert wrong.exit_code == 2
-    assert "an event that nothing expects to fail did, of S: " in details(wrong)
+    assert "the app could not process an event of S: " in details(wrong)
     right = run(tmp_path, f'{app}send S\nt\nx\nexpect O nothing\nexpect errors\nstream | values\nS | "[\\"x\\"]"\n')
     assert right.exit_code == 0, details(right)
+
+
+def test_fault_streams_and_triggers_are_expected_like_other_streams(tmp_path: Path) -> None:
+    report = run(
+        tmp_path,
+        """app:
+  @OnError(action='STREAM') define stream S (t string);
+  define trigger T at every 5 sec;
+  from S select math:parseInt(t) as v insert into O;
+send S
+t
+x
+expect !S
+t
+x
+wait 10 sec
+expect T
+triggered_time
+5001
+10001
+""",
+    )
+    assert report.exit_code == 0, details(report)
+
+
+def test_runs_in_all_modes(tmp_path: Path) -> None:
+    report = run(
+        tmp_path,
+        """app:
+  define stream S (k string, v int);
+  @store(type='rdbms', datasource='X') @primaryKey('k') define table T (k string, v int);
+  @info(name='q') @dist(execGroup='g') from S#window.lengthBatch(2) select k, sum(v) as total insert into O;
+  @info(name='t') @dist(execGroup='g') from S select k, v update or insert into T on T.k == k;
+run ha: mode: ha
+run scalable: mode: scalable, nodes: 4, routing: hash:k
+run distributed: mode: distributed, nodes: 2
+run active: nodes: 2, routing: hash:k
+send S
+k | v
+a | 1
+a | 2
+expect O
+k | total
+a | 3
+""",
+    )
+    assert [r.run for r in report.results] == ["one", "ha", "scalable", "distributed", "active"]
+    assert report.exit_code == 0, details(report)
 
 
 def test_expectations_are_limited_to_runs(tmp_path: Path) -> None:
