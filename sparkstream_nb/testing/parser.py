@@ -120,10 +120,10 @@ class _Parser:
         self._path = path
         self._lines: list[_Line] = []
         offset = 0
-        for number, whole in enumerate(text.splitlines(keepends=True), 1):
-            plain = whole.rstrip("\r\n")
+        for number, whole in enumerate(text.split("\n"), 1):
+            plain = whole.rstrip("\r")
             self._lines.append(_Line(number, offset, plain[: comment_start(plain)], plain))
-            offset += len(whole)
+            offset += len(whole) + 1
         self._next = 0
 
     def parse(self) -> tuple[AppTest, ...]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 
-from ..errors import SparkStreamError
-from ..options import write_text
+from ..errors import Misuse, SparkStreamError
 from .model import AppTestFile
 from .results import AppTestReport, AppTestResult, FileError
 from .running import RunOptions, TestedRun, find_test_files, is_wanted, read_test_file, run_file
@@ -68,5 +67,9 @@ def _write_actual(file: AppTestFile, tested: Sequence[TestedRun]) -> bool:
     text = update_text(file.text, list(first.values()))
     if all(c.holds for c in first.values()):
         return False
-    write_text(str(file.path), text)
+    try:
+        newline = "\r\n" if b"\r\n" in file.path.read_bytes() else "\n"
+        file.path.write_text(text, encoding="utf-8", newline=newline)
+    except OSError as error:
+        raise Misuse(f"{file.path} cannot be written: {error.strerror or error}") from None
     return True

@@ -82,7 +82,7 @@ class AppTestResult:
 def describe_test_error(error: SparkStreamError, file: Path, line: int) -> list[str]:
     """An error as lines, which begin with FILE:LINE."""
     text = str(error)
-    named = getattr(error, "file", None) is not None
+    named = getattr(error, "file", None) is not None or text.startswith((str(file), f"file not found: {file}"))
     return (text if named else f"{file}:{line}: {text}").splitlines()
 
 

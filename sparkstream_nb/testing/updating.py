@@ -24,12 +24,11 @@ class _Edit:
 
 def update_text(text: str, checked: Sequence[CheckedExpect]) -> str:
     """The text of a test file with the actual rows of these expectations, each of which is checked once."""
-    lines = text.splitlines()
+    lines = text.removesuffix("\n").split("\n")
     edits = [edit for c in checked if not c.holds for edit in _edits_of(c, lines)]
     for edit in sorted(edits, key=lambda e: (e.first, e.last), reverse=True):
         lines[edit.first - 1 : edit.last] = edit.lines
-    ending = "\r\n" if "\r\n" in text else "\n"
-    return ending.join(lines) + ending
+    return "\n".join(lines) + "\n"
 
 
 def _edits_of(checked: CheckedExpect, lines: Sequence[str]) -> list[_Edit]:

@@ -139,7 +139,8 @@ def test_times(text: str, time: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "null", " a", "a|b", "# a", "a # b", 'a"b', "a\nb", "a\\b", "send x", "\ud800", "é"]
+    "text",
+    ["", "null", " a", "a|b", "# a", "a # b", 'a"b', "a\nb", "a\\b", "send x", "\ud800", "é", "a\u2028b", "a\x85b"],
 )
 def test_a_written_text_is_read_as_itself(text: str) -> None:
     (test,) = parse(f"app: x\nexpect O\na | b\n{write_text(text, first=True)} | {write_text(text)}").tests

@@ -235,6 +235,21 @@ def test_an_update_writes_new_tables_and_nothing(tmp_path: Path) -> None:
     assert again.updated == ()
 
 
+def test_an_update_keeps_the_ends_of_lines(tmp_path: Path) -> None:
+    path = tmp_path / "t.siddhitest"
+    path.write_bytes(f"{ECHO}send S\nv\n1\nexpect O\nv\n2\n".replace("\n", "\r\n").encode())
+    assert run_paths([path], ReportOptions(update=True)).exit_code == 0
+    assert path.read_bytes().endswith(b"expect O\r\nv\r\n1\r\n")
+
+
+def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "t.siddhitest"
+    path.write_bytes(b"\xff\xfe")
+    report = run_paths([path])
+    assert report.exit_code == 2
+    assert report.lines()[0] == f"{path} is not UTF-8 text (line 1): save it as UTF-8"
+
+
 def test_an_update_turns_nothing_into_rows(tmp_path: Path) -> None:
     text = f"{ECHO}send S\nv\n1\nexpect O nothing within 5 sec\n"
     assert run(tmp_path, text, ReportOptions(update=True)).exit_code == 0
