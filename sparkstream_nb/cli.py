@@ -1,4 +1,4 @@
-"""The command `sparkstream`: check, explain, graph, audit, fmt, replay, run, generate, split, query, store, ...
+"""The command `sparkstream`: check, explain, graph, audit, test, fmt, replay, run, record, generate, split, query, ...
 
 Exit codes: 0 success; 1 the app is wrong, or a case or run failed; 2 the command line is wrong; 130 interrupted.
 Results go to standard output, short error messages to standard error.
@@ -140,6 +140,24 @@ def parser() -> Options:
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--sarif", metavar="FILE", help="write SARIF 2.1.0 for code hosts into this file")
     c.add_argument("--html", metavar="FILE", help="write a page into this file")
+
+    c = command("test", test, "Run the tests of apps in test files, without sources, sinks, databases, Spark and Java. "
+                "Exit code 1 where an output differs, 2 where a test file or an app is wrong.")  # fmt: skip
+    c.add_argument("paths", metavar="PATH", nargs="*", help=".siddhitest files, and folders with such files")
+    c.add_argument("--examples", metavar="FOLDER", help="write the example apps and their tests into this new folder")
+    c.add_argument("-k", metavar="TEXT", help="only tests with this text in the file's, the test's or the run's name")
+    c.add_argument("--quiet", action="store_true", help="print only what did not pass, and the numbers")
+    c.add_argument("--junit", metavar="FILE", help="write the results into this file as JUnit XML")
+    c.add_argument("--update", action="store_true", help="write the actual results into the test files, for review")
+    c.add_argument(
+        "--coverage",
+        action="store_true",
+        help="report queries, pattern states and filter branches that no test reached",
+    )
+    c.add_argument(
+        "--on", choices=("inline", "spark"), default="inline", metavar="WHAT", help="inline (default), or spark"
+    )
+    add(c, "--allow-scripts")
 
     c = command("fmt", fmt, "Format apps in place: layout only, comments are kept.")
     c.add_argument("files", metavar="FILE", nargs="+", help="an app's text; - is standard input and output")
@@ -286,6 +304,7 @@ _EXAMPLES = {
     "explain": "trades.siddhi --repair",
     "graph": "trades.siddhi --svg trades.svg",
     "audit": "apps/*.siddhi --html audit.html",
+    "test": "tests --junit results.xml",
     "fmt": "trades.siddhi",
     "replay": "cases.jsonl --out results.jsonl",
     "run": "trades.siddhi --nodes 3 --feed Prices=prices.csv --time timestamp",
@@ -437,6 +456,19 @@ def _compile_plan(options: Any, text: str | None = None) -> Plan:
         return compile_app(text, properties, variables)
     with text_of(options.app) as read:
         return compile_app(read, properties, variables)
+
+
+def test(options: Any) -> int:
+    """`sparkstream test`."""
+    from .testing.command import run_test_command, write_examples
+
+    if options.examples is not None:
+        print(f"{many(write_examples(options.examples), 'file')} written: sparkstream test {options.examples}")
+        if not options.paths:
+            return 0
+    report = run_test_command(options)
+    print("\n".join(report.lines()))
+    return report.exit_code
 
 
 def apps(options: Any) -> int:

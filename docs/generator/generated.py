@@ -24,9 +24,8 @@ def generated_events() -> str:
         "`columns`, and `steady`, `poisson` and `bursts` for `arrivals`.",
         "",
         "The same seed gives the same events on every machine, with every version of Python, numpy and pandas; names, "
-        "which Faker makes, with the same version of Faker. A column depends on the seed, the "
-        "stream's name, its own name and the columns that it refers to alone. The first rows of more events are those of "
-        "fewer.",
+        "which Faker makes, with the same version of Faker. A column depends on the seed, the stream's name, its own "
+        "name and the columns that it refers to alone. The first rows of more events are those of fewer.",
         "",
         "## Usual values { #usual-values }",
         "",

@@ -28,7 +28,7 @@ from .deployment.changing import Changes, has_pending
 from .deployment.deployment import Deployment
 from .deployment.folder import default_home, foreseen, has_app, life_to_change, open_folder
 from .deployment.owner import own, same_folder
-from .planning import PlannedDeployment, plan_deployment
+from .planning import Compiler, PlannedDeployment, plan_deployment
 from .results.answers import Apps
 from .results.first_use import prepare
 from .running.app import App
@@ -158,6 +158,11 @@ def deploy_again(request: DeployRequest) -> App:
     """Deploys what `request` asks for, which continues with its state. Raises what `deploy` raises, and `Misuse` if
     the state does not fit."""
     return _start(plan_deployment(request, attached=True))
+
+
+def deploy_compiled(request: DeployRequest, compiler: Compiler) -> App:
+    """Deploys what `request` asks for, with the plans that `compiler` makes of its text. Raises as `deploy` does."""
+    return _start(plan_deployment(request, compiler=compiler))
 
 
 def _start(planned: PlannedDeployment) -> App:

@@ -6,6 +6,7 @@ its result (`deploying.py`), `changes` compares it with the present app.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -40,6 +41,9 @@ from .deployment.grouping import Layer, check_groups
 from .deployment.modes import ActiveActive, AskedNodes, Mode, NodesOfMode, check_clock, mode_of
 from .results import frontend
 
+Compiler = Callable[[str, Mapping[str, str], Mapping[str, str] | None], Plan]
+"""Makes an app's plan of its text, a node's properties and the values of `${NAME}`, as `compile_app` does."""
+
 
 @dataclass(frozen=True)
 class PlannedDeployment:
@@ -65,9 +69,11 @@ class _RoutedQueries:
     led: tuple[str, ...] | None
 
 
-def plan_deployment(request: DeployRequest, *, attached: bool = False) -> PlannedDeployment:
+def plan_deployment(
+    request: DeployRequest, *, attached: bool = False, compiler: Compiler = compile_app
+) -> PlannedDeployment:
     """The deployment that `request` asks for. `attached`: it continues with the state of the last one, or is refused
-    when it starts.
+    when it starts. `compiler` makes the plans.
 
     Raises SiddhiError for a wrong app, NotInThisBuild for a declared gap, and `Misuse` for arguments that do not fit
     together.
@@ -83,7 +89,7 @@ def plan_deployment(request: DeployRequest, *, attached: bool = False) -> Planne
     mode = mode_of(request, files)
     asked = AskedNodes(request, files, mode.layer(request, files))
     nodes = mode.nodes(asked)
-    plans = _compile_plans(request, mode, nodes, asked)
+    plans = _compile_plans(request, compiler, mode, nodes, asked)
     name, home = _name_and_home(request.name or plans[0].name, request)
     plans, groups = _plan_groups(plans, name, mode, nodes, asked)
     plans, routed = _apply_routing(plans, request, mode, nodes, asked.layer)
@@ -132,7 +138,9 @@ def plan_deployment(request: DeployRequest, *, attached: bool = False) -> Planne
     return PlannedDeployment(deployment, plans, request.master, notes)
 
 
-def _compile_plans(request: DeployRequest, mode: Mode, nodes: NodesOfMode, asked: AskedNodes) -> tuple[Plan, ...]:
+def _compile_plans(
+    request: DeployRequest, compiler: Compiler, mode: Mode, nodes: NodesOfMode, asked: AskedNodes
+) -> tuple[Plan, ...]:
     """The plan of each node: nodes with equal properties, except the shard id, are compiled once."""
     files, shards = asked.files, nodes.shard_ids
     given = [{**mode.refs(files), **f.properties} for f in files if f.shard_id in shards] or [{}] * len(shards)
@@ -143,7 +151,7 @@ def _compile_plans(request: DeployRequest, mode: Mode, nodes: NodesOfMode, asked
         key = tuple(sorted((k, v) for k, v in properties.items() if k != "shardId"))
         properties["shardId"] = shard
         if key not in compiled:
-            plan = compile_app(request.text, properties=properties, variables=request.variables)
+            plan = compiler(request.text, properties, request.variables)
             compiled[key] = behind_layer(plan, asked.layer.divided)
         plans.append(replace(compiled[key], properties=properties))
     return tuple(plans)

@@ -248,6 +248,15 @@ def line_options() -> dict[str, Options]:
     p.add_argument("source", metavar="SOURCE", help="a variable that holds a text, or a file")
     add(p, "--param", "--conf", "--allow-env")
 
+    p = command("test", "Runs the tests of apps in test files, without sources, sinks, databases and Spark.")
+    p.add_argument("paths", metavar="PATH", nargs="+", help=".siddhitest files, and folders with such files")
+    p.add_argument("-k", metavar="TEXT", help="only tests with this text in the file's, the test's or the run's name")
+    p.add_argument("--quiet", action="store_true", help="show only what did not pass, and the numbers")
+    p.add_argument("--update", action="store_true", help="write the actual results into the test files, for review")
+    p.add_argument("--coverage", action="store_true", help="show queries, states and filter branches not reached")
+    add(p, "--allow-scripts")
+    _add_out(p, "store the report in this variable")
+
     p = command("fmt", "Formats a .siddhi file in place, or prints the text in a variable, formatted.")
     p.add_argument("source", metavar="SOURCE", help="a variable that holds a text, or a file")
 
@@ -314,6 +323,7 @@ EXAMPLES = {
     "fault": "Trades kill node-1 --at '2024-06-01 10:05:00'",
     "graph": "Trades",
     "check": "trades.siddhi --param LIMIT=100",
+    "test": "fraud.siddhitest --coverage",
     "fmt": "trades.siddhi",
     "list": "",
     "attach": "Trades -o app",

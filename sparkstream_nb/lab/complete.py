@@ -14,6 +14,7 @@ from ..app.attaching import attachable_names
 from ..options import Options
 from ..plan.nodes import DURATIONS
 from ..request import MODES
+from ..testing.model import SUFFIX
 from .completion import CompletionQuery, at_cursor
 from .completion.names import CompletionNames, of_plan
 
@@ -118,8 +119,10 @@ class Completer:
         if command in ("feed", "send", "output", "tail"):
             parts = [f"{n}.{s}" for n, a in apps.items() for s in a.plan.streams]
             if command == "feed" and len(before) == 3:
-                return [*self._frames(), *_files(line), *options]
+                return [*self._frames(), *_files(line, (".csv", ".parquet")), *options]
             return [*parts, *options, *(self._frames() if command == "feed" else [])]
+        if command == "test":
+            return [*_files(line, (SUFFIX,)), *options]
         if command == "attach":
             return [*attachable_names(), *options]
         if command == "view":
@@ -152,12 +155,12 @@ class Completer:
         ]
 
 
-def _files(line: str) -> list[str]:
-    """The files that can be fed, and the folders, where the path that ends `line` leads."""
+def _files(line: str, suffixes: tuple[str, ...]) -> list[str]:
+    """The files with these suffixes, and the folders, where the path that ends `line` leads."""
     folder = Path((re.search(r"\S*$", line) or [""])[0].rpartition("/")[0] or ".")
     try:
         found = [p for p in folder.iterdir() if not p.name.startswith(".") and _PLAIN.fullmatch(p.name)]
-        return [f"{p.name}/" if p.is_dir() else p.name for p in found if p.is_dir() or p.suffix in (".csv", ".parquet")]
+        return [f"{p.name}/" if p.is_dir() else p.name for p in found if p.is_dir() or p.suffix in suffixes]
     except OSError:
         return []
 

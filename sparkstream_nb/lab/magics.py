@@ -329,6 +329,17 @@ class SiddhiMagic(Magics):
             write_text(o.source, formatted)
         print(f"{o.source}: {'was formatted already' if formatted == text else 'formatted'}")
 
+    def _do_test(self, options: Options, rest: str) -> Any:
+        from ..testing.reporting import ReportOptions, run_paths
+        from ..testing.running import RunOptions
+
+        o = options.parse(split(rest))
+        run = RunOptions(allow_scripts=o.allow_scripts, only=o.k or "")
+        how = ReportOptions(run, o.update, o.coverage, o.quiet)
+        report = self._interruptible(lambda: run_paths(o.paths, how))
+        self._keep(o, report)
+        return report
+
     def _do_list(self, options: Options, rest: str) -> Any:
         options.parse(split(rest))
         return api.apps()

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from docs.generator.recipes import ROOT
 from sparkstream_nb.plan import compile_app
+from sparkstream_nb.testing.command import EXAMPLES
+from sparkstream_nb.testing.parser import parse_test_file
+from sparkstream_nb.testing.python_api import AppFactory
+from sparkstream_nb.testing.running import RunOptions, run_file
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
@@ -45,7 +51,7 @@ def test_python_parses(place: str, text: str) -> None:
     ast.parse(text)
 
 
-@pytest.mark.parametrize("page", ["generate", "replay", "testing"])
+@pytest.mark.parametrize("page", ["generate", "replay", "test-your-apps"])
 def test_examples_run_in_this_process(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a guide that deploy an app without Spark."""
     monkeypatch.setenv("SPARKSTREAM_HOME", str(tmp_path / "apps"))
@@ -57,12 +63,29 @@ def test_examples_run_in_this_process(page: str, tmp_path: Path, monkeypatch: py
         exec(compile(text, place, "exec"), names)
         for name, test in list(names.items()):
             if name.startswith("test_") and callable(test):
-                test(tmp_path / name)
+                _call_test(test, tmp_path / name)
         ran += 1
         app = names.get("app")
         if app is not None:
             app.stop()  # type: ignore[attr-defined]
     assert ran
+
+
+def _call_test(test: Callable[..., None], folder: Path) -> None:
+    """Calls a test function with the fixtures that it names."""
+    apps = AppFactory(EXAMPLES)
+    fixtures = {"siddhi": apps, "tmp_path": folder}
+    try:
+        test(**{name: fixtures[name] for name in inspect.signature(test).parameters})
+    finally:
+        apps.close()
+
+
+@pytest.mark.parametrize(("place", "text"), blocks("siddhitest"), ids=lambda v: v if v[:4] == "docs" else "")
+def test_test_files_pass(place: str, text: str) -> None:
+    file = parse_test_file(EXAMPLES / "x.siddhitest", text)
+    for tested in run_file(file, RunOptions()):
+        assert tested.result.has_passed, "\n".join(tested.result.details())
 
 
 LONGEST = 120

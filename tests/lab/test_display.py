@@ -70,6 +70,7 @@ from sparkstream_nb.simulation.groups import NodeGroups
 from sparkstream_nb.simulation.placements import RunSpan
 from sparkstream_nb.simulation.resources import ResourceScenario
 from sparkstream_nb.sources.intake import SourceFigures
+from sparkstream_nb.testing.results import AppTestReport, AppTestResult
 
 from .clusters import fed
 from .conftest import HOUR, TRADES, StandIn, unbegun_feed
@@ -251,6 +252,11 @@ SHOWN: list[tuple[Displayed, str, str]] = [
         "by &lt;k&gt;",
     ),
     (replace(TAIL.snapshot(), rows=()), "App.<S>: no event yet", "no event yet"),
+    (
+        AppTestReport((AppTestResult(Path("<f>"), "<i>", "one", 1, 0.5, error=SparkStreamError("<A>")),)),
+        "<f>\n  WRONG <i>  500 ms\n    <f>:1: <A>\n0 passed, 1 wrong",
+        "&lt;f&gt;:1: &lt;A&gt;",
+    ),
     (check(TRADES), "no mistakes found (1 stream, 1 aggregation, 1 query)", "✓ "),
     (check("define stream S (a strin);"), "line 1, column", "✗ line 1, column"),
     (

@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +17,9 @@ from ...errors import Misuse, SparkStreamError
 from ...ingest.feed_files import tables_of
 from ...ingest.ingest import TypedRows, type_rows
 from ...journal.inbox import Inbox
-from ...lang.tree import Annotation
 from ...plan import compile_app
+from ...plan.connectors.offline import disconnect_streams
 from ...plan.nodes import Plan
-from ...plan.query_parts import connector_type
 from ...plan.reports.repair import repairs
 from ...replay.replay import Nodes, Way
 from ...replay.study_tasks import Input
@@ -74,16 +72,6 @@ def _take_recording(recording: RecordingFile, plan: Plan, inbox: Inbox) -> None:
     cursor.discard()
 
 
-def _offline(plan: Plan) -> Plan:
-    """Disconnects an app from other systems: the feed is its only input, and nothing is published."""
-
-    def kept(a: Annotation) -> bool:
-        return a.name.lower() not in ("source", "sink") or connector_type(a, plan.properties).lower() == "inmemory"
-
-    streams = {id_: replace(s, annotations=tuple(filter(kept, s.annotations))) for id_, s in plan.streams.items()}
-    return replace(plan, streams=streams)
-
-
 def _measure_repair(name: str, plan: Plan, folder: str, variables: Mapping[str, str]) -> list[Measured]:
     """The repaired app under the routing that most of its queries ask for, on the largest number of nodes."""
     text = repairs(plan, plan.text, variables).rewritten
@@ -98,7 +86,7 @@ def _measure_repair(name: str, plan: Plan, folder: str, variables: Mapping[str, 
 def _replays(name: str, plan: Plan, ways: Sequence[Way], folder: str, *, repaired: bool) -> list[Measured]:
     schemas = {s: d.source.schema for s, d in plan.streams.items()}
     source = Input(str(Path(folder) / "inbox"), schemas, 1, sys.maxsize)
-    truth = Truth(name, source, Nodes(_offline(plan)), ["node-1"])
+    truth = Truth(name, source, Nodes(disconnect_streams(plan)), ["node-1"])
     found = []
     for way in ways:
         divergence = truth.against(way)

@@ -1,0 +1,299 @@
+"""An app that a test runs, without its sources, sinks and databases: in a temporary folder, in virtual time."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..app.deploying import close_app, deploy_compiled
+from ..app.running.app import App
+from ..engine.state.batch import InputBatch, StreamRows
+from ..errors import Misuse, SiddhiBindError, nearest
+from ..ingest.ingest import columns_of
+from ..journal.entries import Entry
+from ..lang.source import variables_in
+from ..lang.tree import Annotation, AnnotationElement
+from ..outputs.outputs import frame_rows
+from ..plan.connectors.offline import disconnect_streams, move_stores_to_memory
+from ..plan.nodes import Plan, TableDef
+from ..plan.open_names import OpenName, compile_open
+from ..request import DeployRequest
+from ..runners.choice import INLINE
+from ..stores.address import MEMORY
+from ..types import Schema, Type
+from .model import Run
+
+Instrument = Callable[[Plan], Plan]
+"""Adds queries to a plan that count which parts of it events reach."""
+_numbers = itertools.count(1)
+_ROOM = 256 << 20
+"""Free bytes that a folder in memory must have."""
+
+
+@dataclass(frozen=True)
+class AppUnderTestSetup:
+    """The deployment of an app for a test: its text, run, clock and runner.
+
+    `start`: ms since 1970, or None: the first event. `master`: "inline", or a Spark master (None: local).
+    """
+
+    text: str
+    run: Run = field(default_factory=Run)
+    start: int | None = None
+    timezone: str = "UTC"
+    variables: Mapping[str, str] = field(default_factory=dict)
+    allow_scripts: bool = False
+    master: str | None = INLINE
+    instrument: Instrument | None = None
+
+
+@dataclass(frozen=True)
+class SentEvent:
+    """An event of a test: its time (ms), the shard id of the node that takes it (None: by the routing), its values."""
+
+    at: int
+    values: Sequence[Any]
+    node: str | None = None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that an app gave: the columns' schema, and for each row its values in that order."""
+
+    schema: Schema
+    rows: Sequence[Sequence[Any]]
+
+
+class AppUnderTest:
+    """A running app of a test. `now` is the latest time (ms) of an event or a wait. Close it in the end."""
+
+    def __init__(self, setup: AppUnderTestSetup) -> None:
+        """Raises SiddhiError for a wrong app, and what `deploy` raises."""
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="sparkstream-test-", dir=_folder_in_memory(), ignore_cleanup_errors=True
+        )
+        try:
+            self._app = _deploy(setup, Path(self._folder.name))
+        except BaseException:
+            self._folder.cleanup()
+            raise
+        self.begin = setup.start or 0
+        self.now = self.begin
+        self._moved = setup.start is not None
+        self._taken: dict[str, int] = {}
+        self._errors_taken = 0
+
+    @property
+    def app(self) -> App:
+        """The app."""
+        return self._app
+
+    def input_schema(self, stream: str) -> Schema:
+        """The schema of a stream that events are sent to. Raises `Misuse` for another name."""
+        streams = {s: d for s, d in self._app.plan.streams.items() if d.kind == "defined"}
+        if stream not in streams:
+            raise Misuse(nearest(f"the app defines no stream '{stream}'", stream, streams))
+        return streams[stream].source.schema
+
+    def output_schema(self, stream: str) -> Schema:
+        """The schema of a stream's outputs: its attributes, then the columns of time and node of `take`. Raises
+        `Misuse` for a stream that no query writes to."""
+        plan = self._app.plan
+        written = {q.output.target.id for q in plan.queries}
+        written |= {s for s, d in plan.streams.items() if d.kind != "defined"}
+        outer = sorted(s for s in written if s in plan.streams and "#" not in s)
+        if stream not in outer:
+            hidden = stream in plan.tables or stream in plan.windows or stream in plan.aggregations
+            if hidden:
+                how = f"table {stream}" if stream not in plan.aggregations else f'query "from {stream} within ..."'
+                raise Misuse(f"'{stream}' is not a stream: write expect {how}")
+            if stream in plan.streams:
+                raise Misuse(f"no query writes to the stream '{stream}': expect the output of another one")
+            raise Misuse(nearest(f"the app has no stream '{stream}'", stream, outer))
+        return with_stamps(plan.streams[stream].source.schema)
+
+    def send(self, stream: str, events: Sequence[SentEvent], *, together: bool = False) -> None:
+        """Sends events, one after the other or as one chunk, and waits for their effects.
+
+        Raises SparkStreamError for values that do not fit. Times may be earlier than `now`: late events.
+        """
+        schema = self.input_schema(stream)
+        app, entries = self._app.runtime, []
+        groups = [list(events)] if together else [[e] for e in events]
+        with app.lock:
+            app.start()
+            for group in groups:
+                columns = columns_of(schema, [e.values for e in group], stream, app.deployment.limits)
+                times = np.array([e.at for e in group], np.int64)
+                steps = StreamRows(np.zeros(len(group), np.int64), times, columns)
+                route = self._route_of(group[0].node)
+                entries.append(app.inbox.batch(InputBatch(times[-1:], {stream: steps}), route))
+            self._append(entries)
+        self.now = max(self.now, *(e.at for e in events))
+        self._moved = True
+
+    def _route_of(self, node: str | None) -> str:
+        app = self._app
+        if node is None:
+            return app.routing
+        if node not in app.shard_ids:
+            raise Misuse(nearest(f"there is no node '{node}'", node, app.shard_ids))
+        return f"node:{app.shard_ids.index(node) + 1}"
+
+    def _append(self, entries: Sequence[Entry]) -> None:
+        self._app.runtime.append(entries)
+        self._app.flush()
+
+    def move_clock(self, to: int) -> None:
+        """Moves the clock on to `to` (ms), so that windows and timers run. Raises `Misuse` for an earlier time."""
+        if to < self.now:
+            raise Misuse(f"the clock is at {self.now:,} ms and does not go back to {to:,} ms")
+        app, clocks = self._app.runtime, [to] if self._moved else [self.begin, to]
+        with app.lock:
+            app.start()
+            self._append([app.tick_entry(clock) for clock in clocks])
+        self.now, self._moved = to, True
+
+    def take_outputs(self, stream: str) -> Rows:
+        """The outputs of a stream since they were taken last, in order of time; of equal times in that of nodes."""
+        schema = self.output_schema(stream)
+        attributes = len(schema) - 2
+        rows = [(*row[2:], row[1], row[0]) for row in frame_rows(self._app.output(stream).frame)]
+        new, self._taken[stream] = rows[self._taken.get(stream, 0) :], len(rows)
+        if self._app.nodes > 1:
+            new.sort(key=lambda row: int(row[attributes]))
+        return Rows(schema, new)
+
+    def query(self, text: str) -> Rows:
+        """The answer to a retrieval query. Raises SiddhiError for a wrong one."""
+        found = self._app.query(text)
+        types = {t.value: t for t in Type}
+        schema = Schema.of(*((name, types.get(kind, Type.OBJECT)) for name, kind in found.columns))
+        return Rows(schema, found.rows)
+
+    def table(self, name: str) -> Rows:
+        """The rows of a table or named window. Raises `Misuse` for another name."""
+        plan = self._app.plan
+        if name not in plan.tables and name not in plan.windows:
+            raise Misuse(nearest(f"the app has no table or window '{name}'", name, [*plan.tables, *plan.windows]))
+        return self.query(f"from {name} select *")
+
+    def take_errors(self) -> Rows:
+        """The events that the app could not process since they were taken last: stream, reason, time, values."""
+        frame = self._app.errors.frame.iloc[self._errors_taken :]
+        self._errors_taken += len(frame)
+        times = [None if t is None or t != t else int(t) for t in frame["timestamp"].tolist()]
+        rows = zip(frame["stream"].tolist(), frame["reason"].tolist(), times, frame["values"].tolist(), strict=True)
+        return Rows(ERRORS, list(rows))
+
+    def close(self) -> None:
+        """Stops the app and removes its folder. Again without effect."""
+        if not self._app.closed:
+            close_app(self._app.name)
+        self._folder.cleanup()
+
+
+ERRORS = Schema.of(("stream", Type.STRING), ("reason", Type.STRING), ("at", Type.LONG), ("values", Type.OBJECT))
+"""The columns of an app's errors."""
+
+
+def with_stamps(schema: Schema) -> Schema:
+    """The attributes, then the columns of an event's time and node: `at` and `node`, or `@at` and `@node` beside an
+    attribute of that name."""
+    at, node = (f"@{name}" if name in schema.names else name for name in ("at", "node"))
+    return Schema.of(*((a.name, a.type) for a in schema), (at, Type.LONG), (node, Type.STRING))
+
+
+def _folder_in_memory() -> str | None:
+    """A folder whose files are in memory, where waiting for the disk takes no time; None if there is none, or it is
+    nearly full."""
+    folder = "/dev/shm"
+    try:
+        roomy = shutil.disk_usage(folder).free >= _ROOM and os.access(folder, os.W_OK)
+    except OSError:
+        return None
+    return folder if roomy else None
+
+
+def _deploy(setup: AppUnderTestSetup, folder: Path) -> App:
+    database = folder / "tables.db"
+    run = setup.run
+    # In other modes of several nodes, tables are in the nodes' memory.
+    several = (run.nodes or 1) > 1 and run.mode in (None, "active-active")
+
+    def compile_offline(text: str, properties: Mapping[str, str], variables: Mapping[str, str] | None) -> Plan:
+        shared = tuple(sorted((k, v) for k, v in properties.items() if k != "shardId"))
+        plan = _compile_offline(text, shared, tuple(sorted((variables or {}).items())), several)
+        plan = _share_tables(plan, database)
+        return plan if setup.instrument is None else setup.instrument(plan)
+
+    request = DeployRequest(
+        text=setup.text,
+        name=f"sparkstream-test-{next(_numbers)}",
+        nodes=run.nodes,
+        mode=run.mode,
+        routing=run.routing or "round_robin",
+        alerts=run.alerts or "on",
+        master=setup.master,
+        store=MEMORY,
+        fresh=True,
+        variables=dict(setup.variables),
+        allow_scripts=setup.allow_scripts,
+        allow=(f"file={folder}",),
+        home=folder / "app",
+        start=setup.start,
+        timezone=setup.timezone,
+        max_ahead=None,
+    )
+    return deploy_compiled(request, compile_offline)
+
+
+@lru_cache(maxsize=256)
+def _compile_offline(
+    text: str, properties: tuple[tuple[str, str], ...], variables: tuple[tuple[str, str], ...], several: bool
+) -> Plan:
+    """The plan without connections. `several`: there are several nodes, which share the tables with a `@store`."""
+    given = dict(variables)
+    plan, names = compile_open(text, {**dict(properties), "shardId": "node-1"}, given)
+    _check_variables(plan, names)
+    plan = move_stores_to_memory(disconnect_streams(plan), tables=not several)
+    return replace(plan, idle_clock=None)  # it would follow the machine's time
+
+
+def _check_variables(plan: Plan, names: Sequence[OpenName]) -> None:
+    """Raises SiddhiBindError for a `${NAME}` without a value outside of connectors, which a test does not need."""
+    unknown = {x.name for x in names if x.kind == "variable"}
+    if not unknown:
+        return
+    of_definitions = [
+        *(d.annotations for d in plan.streams.values()),
+        *(d.annotations for d in plan.tables.values()),
+        *(d.annotations for d in plan.aggregations.values()),
+    ]
+    spans = [a.span for found in of_definitions for a in found if a.name.lower() in ("source", "sink", "store")]
+    for name, span in variables_in(plan.text):
+        if name in unknown and not any(s.start <= span.start < s.end for s in spans):
+            hint = f"Write param {name}: VALUE in the test file."
+            raise SiddhiBindError(f"${{{name}}} has no value", span, hint=hint).with_source(plan.text)
+
+
+def _share_tables(plan: Plan, database: Path) -> Plan:
+    """The plan with its tables with a `@store`, which all nodes share, in a file of the test."""
+    elements = (AnnotationElement("type", "rdbms"), AnnotationElement("jdbc.url", f"jdbc:sqlite:{database}"))
+    store = Annotation("store", elements)
+
+    def share(table: TableDef) -> TableDef:
+        kept = tuple(a for a in table.annotations if a.name.lower() != "store")
+        return replace(table, annotations=(*kept, store)) if table.is_stored else table
+
+    tables = {id_: share(t) for id_, t in plan.tables.items()}
+    return replace(plan, tables=tables)
