@@ -25,8 +25,8 @@ def generated_events() -> str:
         "",
         "The same seed gives the same events on every machine, with every version of Python, numpy and pandas; names, "
         "which Faker makes, with the same version of Faker. A column depends on the seed, the "
-        "stream's name, its own name and the columns that it refers to alone. The first rows of more events are those of "
-        "fewer.",
+        "stream's name, its own name and the columns that it refers to alone. The first rows of more events are those "
+        "of fewer.",
         "",
         "## Usual values { #usual-values }",
         "",
