@@ -309,7 +309,7 @@ _EXAMPLES = {
     "replay": "cases.jsonl --out results.jsonl",
     "run": "trades.siddhi --nodes 3 --feed Prices=prices.csv --time timestamp",
     "generate": "t.siddhi --stream Prices --rows 10000 --seed 7 --out prices.csv",
-    "record": "trades.siddhi --into recordings --mask card --allow kafka=localhost:9092 --seconds 3600",
+    "record": "trades.siddhi --into kept --mask card --allow kafka=localhost:9092",
     "split": "trades.siddhi --kafka localhost:9092 --into apps",
     "query": """t.siddhi "from Totals within '2024-**-**' per 'days' select *\"""",
     "store": "shards trades.siddhi",
@@ -636,6 +636,7 @@ def run_app(options: Any) -> int:
     plan = _compile_plan(options)
     from .app import check_feed, deploy
     from .app.deployment.folder import document_home, document_name
+    from .app.running.sent import columns_of_streams
     from .app.running.source_reading import AS_IT_IS, readings_of
     from .lab import connect
     from .lab.card import warnings_of
@@ -643,9 +644,9 @@ def run_app(options: Any) -> int:
     from .sources.recordings import RecordingFile
 
     connect()
-    readings = readings_of(
-        {s: plan.schema(s) for s, _ in options.feed if s in plan.streams}, **reading_of(options)
-    )
+    fed = {s: plan.schema(s) for s, _ in options.feed if s in plan.streams}
+    columns_of_streams(fed, dict(options.map))  # its error names the option
+    readings = readings_of(fed, **reading_of(options))
     recordings = [path for stream, path in options.feed if not stream]
     for stream, path in options.feed:
         if stream:

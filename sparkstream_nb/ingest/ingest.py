@@ -158,7 +158,15 @@ class _RowFaults:
 
 def too_late(ts: int, latest: int) -> str:
     """Why an event of a time (ms) is not taken where `latest` is the last that is."""
-    return f"the time {ts} is too far ahead: after {latest} no event is taken (max_ahead)"
+    return f"the time {_readable(ts)} is too far ahead: after {_readable(latest)} no event is taken (--max-ahead)"
+
+
+def _readable(ms: int) -> str:
+    """A time (ms) for a person, in UTC; the number of ms if no calendar has it."""
+    try:
+        return f"{dt.datetime.fromtimestamp(ms / 1000, dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, OSError, ValueError):
+        return str(ms)
 
 
 SPOILT = "the text is not valid UTF-8"

@@ -118,7 +118,7 @@ def test_with_a_leader_three_nodes_answer_as_one(run: Callable[..., App], tmp_pa
         app.scale(shard_ids=["node-1", "leader"])
     app.stop()
     again = run(LED, shard_ids=["node-1", "node-2"], nodes=2, alerts="leader")
-    assert again.redeployed == "The state was kept: the change does not affect it."
+    assert again.redeployed == "The state was kept: no change affects it."
     for a in (one, again):
         feed_led(a, 24)
     assert of_one(again) == of_one(one)

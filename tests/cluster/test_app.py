@@ -286,7 +286,7 @@ def test_redeploying_keeps_the_state_of_what_means_the_same(run: Run) -> None:
     app.send("Trades", ["IBM", 1.0, 5], at=1000)
     app.flush()
     app = run(WINDOW + "-- only a comment")
-    assert app.redeployed == "The state was kept: the change does not affect it."
+    assert app.redeployed == "The state was kept: no change affects it."
     app.send("Trades", ["IBM", 1.0, 7], at=1010)
     app.flush()
     assert app.output("Totals").frame["total"].tolist() == [5, 12]

@@ -42,7 +42,7 @@ def test_an_app_whose_process_was_killed_goes_on(tmp_path: Path, master: str | N
     attaching.write_files(came, range(3, attaching.FILES))
     app = attach("attached", home)
     assert app.redeployed == (
-        "The state was kept: the change does not affect it. "
+        "The state was kept: no change affects it. "
         f"Granted again: file={came}, file={out}, environment variable SOMETHING."
     )
     with app.runtime.progress.changed:

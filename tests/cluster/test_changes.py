@@ -55,7 +55,7 @@ def test_what_is_unchanged_goes_on(run: Callable[..., App], tmp_path: Path, node
     assert app.aggregation("A", per="min")[0]["total"].sum() == 15
     stop_all()
     app = run(STREAM + TABLE + SUMS + ADDED + KEPT + INTO + OTHER.replace("length(2)", "length(4)"), **how)
-    assert app.redeployed == "The state was kept: the change does not affect it."
+    assert app.redeployed == "The state was kept: no change affects it."
     send(app, 16)
     assert totals(app, "Kept")[-1] == 28
     assert totals(app, "Added") == [8, 24]

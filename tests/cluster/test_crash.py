@@ -27,7 +27,7 @@ def test_killed_while(
     home = tmp_path / "home"
     killed(home, "crashing.py", home, master or "local[2]", place, 1)
     app = run(crashing.APP, home=home, **crashing.DEPLOYED)
-    assert app.redeployed == "The state was kept: the change does not affect it."
+    assert app.redeployed == "The state was kept: no change affects it."
     began = app.stats().events
     assert 0 < began < crashing.FEEDS * (crashing.EVENTS - 1)
     crashing.work(app)

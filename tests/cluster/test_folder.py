@@ -49,7 +49,7 @@ def test_a_folder_is_kept_or_emptied(tmp_path: Path) -> None:
     assert said is None
     (first.folder(tmp_path) / "inbox").mkdir(parents=True)
     again, said = open_folder(deployment, plan)
-    assert (again, said) == (first, "The state was kept: the change does not affect it.")
+    assert (again, said) == (first, "The state was kept: no change affects it.")
     assert again.folder(tmp_path).exists()
     other, said = open_folder(replace(deployment, shard_ids=("b",)), plan)
     assert other.run != first.run
@@ -87,7 +87,7 @@ def test_a_changed_app_goes_on_where_any_state_does(tmp_path: Path) -> None:
     assert (renamed.run, renamed.change, said) == (
         first.run,
         0,
-        "The state was kept: the change does not affect it.",
+        "The state was kept: no change affects it.",
     )
     assert "query renamed" in renamed.units
     life, said = opened(deployment, APP + other.replace("length(2)", "length(4)"))
@@ -143,7 +143,7 @@ def test_what_was_dropped_can_be_put_back(tmp_path: Path) -> None:
     for dropped in (tmp_path / "trash" / second.run).iterdir():
         dropped.replace(tmp_path / dropped.name)
     again, said = opened(deployment, APP)
-    assert (again, said) == (first, "The state was kept: the change does not affect it.")
+    assert (again, said) == (first, "The state was kept: no change affects it.")
     assert (again.folder(tmp_path) / "inbox").is_dir()
 
 

@@ -218,7 +218,7 @@ def test_a_sink_that_is_added_begins_with_the_next_outputs(run: Callable[..., Ap
     send(app, 1, 2)
     app.flush()
     app = run(app_with(file_sink(out / "a.csv")), allow=[f"file={out}"])
-    assert app.redeployed == "The state was kept: the change does not affect it."
+    assert app.redeployed == "The state was kept: no change affects it."
     send(app, 3, 2)
     assert app.drain() == 0
     assert (out / "a.csv").read_text().splitlines() == ["k3,3", "k4,4"]

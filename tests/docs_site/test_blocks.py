@@ -51,7 +51,7 @@ def test_python_parses(place: str, text: str) -> None:
     ast.parse(text)
 
 
-@pytest.mark.parametrize("page", ["generate", "replay", "test-your-apps"])
+@pytest.mark.parametrize("page", ["errors", "generate", "replay", "test-your-apps"])
 def test_examples_run_in_this_process(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a guide that deploy an app without Spark."""
     monkeypatch.setenv("SPARKSTREAM_HOME", str(tmp_path / "apps"))

@@ -100,10 +100,12 @@ class SinkPlans:
         elif sink.type == "prometheus":
             metrics = PrometheusGate(self._grants, what, sink.stream, schema)
             made = [metrics.target(options) for options in sink.destinations]
-        else:
+        elif sink.type == "http" or sink.type in CALLS:
             calls = self._calls(sink, schema) if sink.type in CALLS else None
             gate = HttpGate(self._grants, self._references, what, f"{run}-{name}", calls)
             made = [gate.target(options, writer.content_type) for options in sink.destinations]
+        else:
+            raise NotImplementedError(f"no target is made for sinks of type '{sink.type}': add it to `SinkPlans`")
         if sink.strategy == "roundRobin":
             made = [(", ".join(shown for shown, _ in made), Turns([target for _, target in made]))]
         several = len(made) > 1

@@ -284,7 +284,7 @@ def _fate(deployment: Deployment, former: AppRun, wanted: AppRun, plan: Plan) ->
 
 def _kept(home: Path, former: AppRun, shard_ids: Sequence[str]) -> tuple[AppRun, str]:
     """The former life, with nodes added and removed if need be."""
-    said = "The state was kept: the change does not affect it."
+    said = "The state was kept: no change affects it."
     before = [former.shards[i] for i in former.over]
     if list(shard_ids) == before:
         former.write(home)  # other parameters may have changed

@@ -23,7 +23,7 @@ from .progress import span
 
 _PACKAGE = __package__.partition(".")[0]
 _NOTICES = {
-    "engine.warm": "Compiling the engine's loops, once (one to three minutes on two cores) ...",
+    "engine.warm": "Compiling the engine's loops, once (some minutes on two busy cores) ...",
     "app.warm": "Starting Spark once, so that it starts in half the time from now on (under a minute) ...",
 }
 _DONE = re.compile(r"(\d+)/(\d+)")

@@ -573,7 +573,8 @@ class App(Displayed):
 
     @property
     def logs(self) -> list[str]:
-        """The last lines that `#log` and `log` sinks wrote, and notes on the deployment files."""
+        """The last lines that `#log` and `log` sinks wrote, and notes: on the deployment files, on events that were set
+        aside, and on queries that were started again."""
         return list(self.runtime.progress.logs)
 
 

@@ -27,7 +27,7 @@ def columns_of_streams(streams: Mapping[str, Schema], columns: Mapping[str, str]
     names = dict.fromkeys(name for schema in streams.values() for name in schema.names)
     for name in columns or {}:
         if name not in names:
-            raise Misuse(nearest(f"--map (columns=): no stream that is fed has an attribute '{name}'", name, names))
+            raise Misuse(nearest(f"--map: no stream that is fed has an attribute '{name}'", name, names))
     return {s: {n: c for n, c in (columns or {}).items() if n in schema.names} for s, schema in streams.items()}
 
 

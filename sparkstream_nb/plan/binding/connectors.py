@@ -19,8 +19,8 @@ from ..extensions import types
 from ..query_parts import configured_options, connector_options, connector_type, is_open, template_attributes
 from .annotations import single
 
-SOURCES = frozenset(types("source")) | {"inMemory"}
-SINKS = frozenset(types("sink")) | {"inMemory", "log"}
+SOURCES = frozenset(types("source")) | TABLES["source"].keys() | {"inMemory"}
+SINKS = frozenset(types("sink")) | TABLES["sink"].keys() | {"inMemory", "log"}
 STORES = frozenset(types("store"))
 MAPPINGS = frozenset(types("source-mapping")) | {"passThrough"}
 STRATEGIES = frozenset({"roundRobin", "partitioned", "broadcast"})
