@@ -491,9 +491,10 @@ def _(shown: FailoverStudy) -> str:
 
 
 def _study_grid(shown: Study) -> Grid:
+    named = [[r.disorder] if shown.disordered else [] for r in shown.frame.itertuples()]
     rows = [
-        [r.nodes, r.routing, *map(CountCell, (r.same, r.lost, r.spurious, n)), Figure(f"{r.skew:.2f}")]
-        for r, n in zip(shown.frame.itertuples(), shown.frame["duplicated"], strict=True)
+        [*name, r.nodes, r.routing, *map(CountCell, (r.same, r.lost, r.spurious, n)), Figure(f"{r.skew:.2f}")]
+        for name, r, n in zip(named, shown.frame.itertuples(), shown.frame["duplicated"], strict=True)
     ]
     return Grid(list(shown.frame.columns), rows[:limit_of()], total=len(rows), what="combination")
 

@@ -73,10 +73,12 @@ def outputs(replays: Iterable[NodeReplay], plan: Plan) -> dict[str, pa.Table]:
 
 
 @lru_cache(maxsize=1)
-def _prepare_worker(source: Hashed, nodes: Hashed) -> tuple[Recording, dict[str, pa.Table]]:
-    """The recording and its truth; kept by a worker for its next tasks."""
+def _prepare_worker(source: Hashed, nodes: Hashed, ideal: Hashed) -> tuple[Recording, dict[str, pa.Table]]:
+    """The recording and the truth, which are the outputs of one node that takes the ideal one; kept by a worker for its
+    next tasks."""
     came_in = source.value.read()
-    return came_in, outputs(replay_nodes(came_in, ONE, nodes.value), nodes.value.plan)
+    best = came_in if ideal == source else ideal.value.read()
+    return came_in, outputs(replay_nodes(best, ONE, nodes.value), nodes.value.plan)
 
 
 @dataclass(frozen=True)
@@ -101,11 +103,15 @@ class _StudyTask:
     source: Input
     nodes: Nodes
     key: str
+    ideal: Input
+    ideal_key: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for i in batch.column(0).to_pylist():
-                came_in, truth = _prepare_worker(Hashed(self.key, self.source), Hashed(self.key, self.nodes))
+                came_in, truth = _prepare_worker(
+                    Hashed(self.key, self.source), Hashed(self.key, self.nodes), Hashed(self.ideal_key, self.ideal)
+                )
                 found = outcome(came_in, self.ways[i], self.nodes, truth)
                 yield _rows(i, found)
 
@@ -134,12 +140,22 @@ def rows_of(tasks: Tasks, task: Task, count: int, schema: str, *, parts: int) ->
         raise SparkStreamError(f"the study failed: {e}") from e
 
 
-def run_study(tasks: Tasks, source: Input, nodes: Nodes, ways: Sequence[Way], key: str) -> list[RoutingOutcome]:
-    """The outcome of every way, each computed by a task. `key` names the recording and the plan for workers that have
-    them already. Raises SparkStreamError if a replay fails."""
+@dataclass(frozen=True)
+class StudyInput:
+    """A recording that is studied, with a name for it and the plan, for workers that have them already. The truth is
+    that of the recording `ideal`, by default its own."""
+
+    source: Input
+    key: str
+    ideal: StudyInput | None = None
+
+
+def run_study(tasks: Tasks, given: StudyInput, nodes: Nodes, ways: Sequence[Way]) -> list[RoutingOutcome]:
+    """The outcome of every way, each computed by a task. Raises SparkStreamError if a replay fails."""
+    best = given.ideal or given
     # Those with most nodes take longest: they begin first.
     ordered = sorted(ways, key=lambda w: -w.nodes)
-    task = _StudyTask(ordered, source, nodes, key)
+    task = _StudyTask(ordered, given.source, nodes, given.key, best.source, best.key)
     rows = rows_of(tasks, task, len(ordered), _SCHEMA, parts=len(ordered))
     tallies: dict[Way, dict[str, Tally]] = {w: {} for w in ordered}
     events: dict[Way, tuple[int, ...]] = {}

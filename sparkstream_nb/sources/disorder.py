@@ -61,6 +61,18 @@ class Disorder:
             if isinstance(ms, bool) or not isinstance(ms, int):
                 raise Misuse(f"skew['{node}'] is a number of ms, not {shown(ms)}")
 
+    def __str__(self) -> str:
+        """`late=5%, delay=3,000 ms, seed=7`: the fields that are not as they are by default."""
+        shares = {n: getattr(self, n) for n in ("late", "swapped", "duplicated", "dropped")}
+        words = [f"{name}={value:.4g}" for name, value in shares.items() if value]
+        if self.late or self.duplicated:
+            words.append(f"delay={self.delay:,} ms")
+            words += [] if self.distribution == "exponential" else [self.distribution]
+        if self.held_for:
+            words.append(f"held {self.held_for:,} of {self.held_every:,} ms")
+        words += [f"{node}={ms:+,} ms" for node, ms in self.skew.items()]
+        return ", ".join([*words, f"seed={self.seed}"])
+
     @staticmethod
     def parse(text: str) -> Disorder:
         """The disorder that a text describes, such as `late=5%,delay=3 sec,dropped=1%,node-2=+3 sec,seed=7`; other

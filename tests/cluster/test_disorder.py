@@ -12,6 +12,7 @@ import pytest
 
 from sparkstream_nb.app import App, Disorder
 from sparkstream_nb.errors import Misuse
+from sparkstream_nb.lab.display import text as text_of
 
 Run = Callable[..., App]
 TEXT = """define stream A (n int); define stream B (n int);
@@ -139,3 +140,22 @@ def test_wrong_arguments(run: Run) -> None:
         app.feed("A", frame(3), time="at", disorder=0.1)  # type: ignore[call-overload]
     with pytest.raises(Misuse, match="late is a share from 0 to 1"):
         Disorder(late=2)
+
+
+def test_a_study_of_lateness_and_nodes(run: Run) -> None:
+    """Outputs that lateness costs on one node, and what several nodes add; the truth is one node in order."""
+    text = """define stream A (n int); define stream B (n int);
+    from every a=A -> b=B[n == a.n] within 2 sec select a.n as n insert into Pairs;"""
+    app = run(text)
+    disorders = [Disorder(late=share, delay=4_000, seed=1) for share in (0.1, 0.5)]
+    found = app.study([1, 2], ["hash:n"], feed={"A": frame(200), "B": frame(200, 500)}, time="at", disorder=disorders)
+    lost = found.frame.set_index(["disorder", "nodes"])["lost"]
+    assert lost["in order", 1] == lost["in order", 2] == 0
+    few, many = (lost[str(d), 1] for d in disorders)
+    assert 0 < few < many
+    assert found.frame["disorder"].unique().tolist() == ["in order", *map(str, disorders)]
+    assert str(disorders[0]) in text_of(found)
+    with pytest.raises(Misuse, match="disorder changes a feed"):
+        app.study(disorder=disorders)
+    with pytest.raises(Misuse, match="a skew is for a feed"):
+        app.study(feed={"A": frame(3)}, time="at", disorder=Disorder(skew={"node-1": 1}))

@@ -18,6 +18,7 @@ from ...plan.reports.graph import graph_of
 from ...plan.reports.repair import repairs
 from ...plan.reports.split_graph import split_graph
 from ...simulation.faults import Fault
+from ...sources.disorder import Disorder
 from ...sources.feed_check import check_source
 from ...stores import Store
 from ...types import Schema
@@ -517,6 +518,7 @@ class App(Displayed):
         feed: Mapping[str, Any] | str | Path | None = None,
         time: str | None = None,
         reading: Reading | None = None,
+        disorder: Disorder | Sequence[Disorder] = (),
     ) -> Study:
         """Outputs on other numbers of nodes under other routings: the numbers of lost, spurious and duplicated ones
         against one node's, for every combination, computed by one Spark job.
@@ -524,10 +526,12 @@ class App(Displayed):
         `routings`: by default round robin, random, each input stream to one node, and by each attribute that could be a
         key. The input so far is replayed; or `feed`, a recording, or frames or files by stream, put in order by `time`
         as in `feed`; `reading` says more of how they are read (`Reading(time="at", decimal=",")`).
+        `disorder`: the same of the feed's events in one or several disorders, counted against one node that takes them
+        in order; the column `disorder` of the frame names them.
         A study is without a leader: it shows which queries need one. Raises `Misuse` for an impossible combination,
         SparkStreamError as `divergence` and `feed` do.
         """
-        return self._replays.study(nodes, routings, feed=feed, time=time, reading=reading)
+        return self._replays.study(nodes, routings, feed=feed, time=time, reading=reading, disorder=disorder)
 
     # ------------------------------------------------------------------------------------------------- about the app
 

@@ -161,6 +161,19 @@ def load(target: FeedTarget, request: FeedRequest, given: FeedSource) -> Loaded:
         raise
 
 
+def fill(cursor: FeedCursor, found: Sequence[Loaded], disorder: Disorder | None) -> DisorderCounts | None:
+    """Adds sources to a cursor, in order or in a disorder; the numbers of events that it changed."""
+    if disorder is None:
+        for x in found:
+            cursor.add(x.typed, x.shape)
+        return None
+    times = [times_of(x.typed, x.shape, cursor.folder) for x in found]
+    ranked, counts = disarrange([(x.typed, x.shape) for x in found], times, cursor.folder, disorder)
+    for own in ranked:
+        cursor.add_ranked(own)
+    return counts
+
+
 def _of_times(target: FeedTarget, shape: feeds.Shape, typed: feeds.FeedOnDisk, highest: Array) -> list[str]:
     """Notes on the times of a feed's events, where the time of their arrival matters and is another one."""
     concerned, reached = target.by_arrival, target.inbox.position.clock
@@ -213,16 +226,7 @@ class Account:
         if self.request.recording is not None and not self.loaded:
             self._read_recording(self.request.recording)
         found = [load(self.target, self.request, source) for source in sources]
-        disorder = self.request.disorder
-        if disorder is None:
-            for x in found:
-                self.cursor.add(x.typed, x.shape)
-        else:
-            folder = self.target.inbox.folder
-            times = [times_of(x.typed, x.shape, folder) for x in found]
-            ranked, self.disordered = disarrange([(x.typed, x.shape) for x in found], times, folder, disorder)
-            for own in ranked:
-                self.cursor.add_ranked(own)
+        self.disordered = fill(self.cursor, found, self.request.disorder)
         self._rejects += [reject for x in found for reject in rejects_of(x.typed)]
         self.loaded += found
         self.streams = ", ".join(dict.fromkeys(x.shape.stream for x in self.loaded))

@@ -23,6 +23,7 @@ from ...simulation.groups import NodeGroups
 from ...simulation.placements import run_spans
 from ...simulation.resource_manager import simulate_resources
 from ...simulation.topology import Pair
+from ...sources.disorder import Disorder
 from ...sources.recordings import RecordingFile
 from ..deployment.deployment import HA, MOST_NODES
 from ..results.divergence import Divergence, Truth
@@ -212,16 +213,31 @@ class Replays:
         feed: Mapping[str, Any] | str | Path | None = None,
         time: str | None = None,
         reading: Reading | None = None,
+        disorder: Disorder | Sequence[Disorder] = (),
     ) -> Study:
         """See `App.study`."""
         self._app.check_open()
         for count in [nodes] if isinstance(nodes, int | str) else (nodes := list(nodes)):
             argument_checks.optional_int("nodes", count, 1, MOST_NODES)
         replayed = replace(self._replayed_nodes(), led=None)
-        return study(self._app.target, replayed, self._material(feed, time, reading), nodes, routings)
+        disorders = [disorder] if isinstance(disorder, Disorder) else [*disorder]
+        for given in disorders:
+            if not isinstance(given, Disorder):
+                raise Misuse(f"disorder is a Disorder or several, not {shown(given)}")
+            if given.skew:
+                raise Misuse("a study has many numbers of nodes: a skew is for a feed")
+        if disorders and not isinstance(feed, Mapping):
+            raise Misuse("disorder changes a feed: give feed={stream: frame or file} and time=")
+        disordered = {str(d): self._material(feed, time, reading, d) for d in disorders}
+        own = self._material(feed, time, reading)
+        return study(self._app.target, replayed, own, nodes, routings, disordered)
 
     def _material(
-        self, feed: Mapping[str, Any] | str | Path | None, time: str | None = None, reading: Reading | None = None
+        self,
+        feed: Mapping[str, Any] | str | Path | None,
+        time: str | None = None,
+        reading: Reading | None = None,
+        disorder: Disorder | None = None,
     ) -> Material:
         """The input so far, or a feed or a recording that is never committed. Raises `Misuse` if both `time` and
         `reading` say which column has the event times."""
@@ -249,4 +265,4 @@ class Replays:
         for stream in feed:
             app.schema_of(stream)
         app.start()
-        return material(app.target, feed, reading or Reading(time), app.schemas)
+        return material(app.target, feed, reading or Reading(time), app.schemas, disorder)

@@ -19,8 +19,9 @@ from ...journal.routing import Route
 from ...nodes.tallies import Tally
 from ...plan.nodes import Plan
 from ...replay.replay import Nodes, Way
-from ...replay.study_tasks import Input, RoutingOutcome, run_study
+from ...replay.study_tasks import Input, RoutingOutcome, StudyInput, run_study
 from ...sources import feeds
+from ...sources.disorder import Disorder
 from ...sources.feed_check import check_source
 from ...sources.feed_cursor import FeedCursor, Spacing
 from ...sources.recordings import RecordingFile
@@ -30,6 +31,7 @@ from . import feeding
 from .sent import columns_of_streams
 from .source_reading import Reading
 
+IN_ORDER = "in order"
 _COUNTS = ("same", "lost", "spurious", "duplicated")
 _MOST_KEYS = 6
 _NEARLY_ALL = 0.9
@@ -46,13 +48,21 @@ class Study(Displayed):
     outcomes: Sequence[RoutingOutcome]
     queries: Mapping[str, str]
     """Derived streams, and the queries that write them."""
+    disordered: Mapping[str, Sequence[RoutingOutcome]] = field(default_factory=dict)
+    """By disorder, the outcomes of its events, counted against one node that takes them in order."""
 
     @cached_property
     def frame(self) -> pd.DataFrame:
         """A row for each combination: nodes, routing, same, lost, spurious, duplicated, and skew: how many events the
-        busiest node took, to the mean of all."""
+        busiest node took, to the mean of all. With disorders, their column is the first; `in order` is none."""
         rows = [[o.way.nodes, o.way.route, *_counts(o), _skew(o)] for o in self.outcomes]
-        return pd.DataFrame(rows, columns=["nodes", "routing", *_COUNTS, "skew"])
+        names = ["nodes", "routing", *_COUNTS, "skew"]
+        if not self.disordered:
+            return pd.DataFrame(rows, columns=names)
+        rows = [[IN_ORDER, *row] for row in rows]
+        for name, outcomes in self.disordered.items():
+            rows += [[name, o.way.nodes, o.way.route, *_counts(o), _skew(o)] for o in outcomes]
+        return pd.DataFrame(rows, columns=["disorder", *names])
 
     @cached_property
     def by_query(self) -> pd.DataFrame:
@@ -180,9 +190,14 @@ class Material:
 
 
 def material(
-    target: feeding.FeedTarget, sources: Mapping[str, Any], reading: Reading, schemas: Mapping[str, Schema]
+    target: feeding.FeedTarget,
+    sources: Mapping[str, Any],
+    reading: Reading,
+    schemas: Mapping[str, Schema],
+    disorder: Disorder | None = None,
 ) -> Material:
-    """A recording of feeds by stream, merged by event time; those without one come one after the other.
+    """A recording of feeds by stream, merged by event time; those without one come one after the other. A disorder
+    needs event times.
 
     Raises SparkStreamError for a source that is no feed.
     """
@@ -200,12 +215,13 @@ def material(
         check_source(source, shapes[stream])
     given = [feeding.FeedSource(source, shapes[stream]) for stream, source in sources.items()]
     timed = [s for s in given if s.shape.time is not None]
+    if disorder is not None and len(timed) < len(given):
+        raise Misuse("disorder goes by event time: name its column with time=")
     for together in (timed, *([s] for s in given if s.shape.time is None)):
         cursor = FeedCursor(folder)
-        request = feeding.FeedRequest(together, "round_robin")
-        for one in together:
-            loaded = feeding.load(replace(target, inbox=inbox), request, one)
-            cursor.add(loaded.typed, loaded.shape)
+        request = feeding.FeedRequest(together, "round_robin", disorder=disorder)
+        found = [feeding.load(replace(target, inbox=inbox), request, one) for one in together]
+        feeding.fill(cursor, found, disorder)
         entries = cursor.take(inbox, "round_robin", Spacing(inbox.position.clock or 0))
         if entries:
             inbox.append(entries)
@@ -240,8 +256,10 @@ def study(
     given: Material,
     counts: int | Iterable[int],
     routings: Sequence[str] | None,
+    disordered: Mapping[str, Material] | None = None,
 ) -> Study:
-    """Replays a recording through every combination of a number of nodes and a routing."""
+    """Replays a recording through every combination of a number of nodes and a routing, and of it `disordered` ones by
+    name."""
     numbers = [counts] if isinstance(counts, int) else list(counts)
     if not numbers or min(numbers) < 1:
         raise Misuse("nodes= is a number of nodes, or several, from 1 up")
@@ -251,14 +269,20 @@ def study(
     for r in tried:
         Route.parse(r, min(numbers), given.source.schemas)
     ways = [Way(n, r) for n in numbers for r in dict.fromkeys(tried)]
+    ideal = StudyInput(given.source, given.key)
     with target.tag_tasks():
-        outcomes = run_study(target.session, given.source, nodes, ways, given.key)
-    streams = {s for o in outcomes for s in o.tallies}
+        outcomes = run_study(target.session, ideal, nodes, ways)
+        others = {
+            name: run_study(target.session, StudyInput(x.source, x.key, ideal), nodes, ways)
+            for name, x in (disordered or {}).items()
+        }
+    streams = {s for own in (outcomes, *others.values()) for o in own for s in o.tallies}
     writers = {
         s: ", ".join(q.name for q in nodes.plan.queries if q.output.target.id == s) for s in nodes.plan.streams
         if s in streams
     }  # fmt: skip
-    return Study(target.name, [_whole(o, writers) for o in outcomes], writers)
+    whole = {name: [_whole(o, writers) for o in own] for name, own in others.items()}
+    return Study(target.name, [_whole(o, writers) for o in outcomes], writers, whole)
 
 
 def _whole(o: RoutingOutcome, streams: Mapping[str, str]) -> RoutingOutcome:
