@@ -142,8 +142,8 @@ def rows_of(tasks: Tasks, task: Task, count: int, schema: str, *, parts: int) ->
 
 @dataclass(frozen=True)
 class StudyInput:
-    """A recording that is studied, with a name for it and the plan, for workers that have them already. The truth is
-    that of the recording `ideal`, by default its own."""
+    """A recording that is studied, with a name for it and the plan, for workers that have them already. The
+    recording `ideal` gives the truth (default: itself)."""
 
     source: Input
     key: str
