@@ -19,11 +19,11 @@ from typing import Any
 
 from .errors import Misuse, shown
 from .synthetic.arrivals import Bursts, Poisson, Steady
-from .synthetic.column import Column
+from .synthetic.column import GeneratedColumn
 from .synthetic.distributions import (
     Chance,
     Choice,
-    EventTime,
+    EventTimes,
     Exponential,
     Normal,
     Numbering,
@@ -39,12 +39,12 @@ from .synthetic.profile import Profile, example_column
 from .synthetic.regular import Regex
 
 __all__ = [
-    "Column", "Profile", "bursts", "chance", "choice", "event_time", "exponential", "like", "names", "normal",
+    "GeneratedColumn", "Profile", "bursts", "chance", "choice", "event_time", "exponential", "like", "names", "normal",
     "per_key", "poisson", "regex", "sequence", "steady", "uniform", "usual", "walk", "zipf",
 ]  # fmt: skip
 
 
-def choice(values: Sequence[Any], weights: Sequence[float] | None = None) -> Column:
+def choice(values: Sequence[Any], weights: Sequence[float] | None = None) -> GeneratedColumn:
     """One of several values, each in proportion to its weight; without weights all are equally likely.
 
     None among the values is null. Raises `Misuse` for weights that are not one number from 0 for each value.
@@ -55,24 +55,24 @@ def choice(values: Sequence[Any], weights: Sequence[float] | None = None) -> Col
     return Choice(tuple(values), None if weights is None else tuple(weights))
 
 
-def chance(probability: float) -> Column:
+def chance(probability: float) -> GeneratedColumn:
     """True with a probability from 0 to 1, else false."""
     return Chance(probability)
 
 
-def uniform(low: float, high: float, decimals: int | None = None) -> Column:
+def uniform(low: float, high: float, decimals: int | None = None) -> GeneratedColumn:
     """Numbers from `low` to `high`, all equally likely, rounded to `decimals` places; whole ones include `high`."""
     return Uniform(low, high, decimals)
 
 
 def normal(
     mean: float, deviation: float, low: float | None = None, high: float | None = None, decimals: int | None = None
-) -> Column:
+) -> GeneratedColumn:
     """Normally distributed numbers with a standard deviation; those beyond `low` or `high` are mirrored there."""
     return Normal(mean, deviation, low, high, decimals)
 
 
-def exponential(mean: float, low: float = 0.0, decimals: int | None = None) -> Column:
+def exponential(mean: float, low: float = 0.0, decimals: int | None = None) -> GeneratedColumn:
     """Exponentially distributed numbers from `low` on: many small ones and a few large ones."""
     return Exponential(mean, low, decimals)
 
@@ -86,7 +86,7 @@ def walk(
     key: str | None = None,
     spread: float = 0.0,
     decimals: int | None = None,
-) -> Column:
+) -> GeneratedColumn:
     """A random walk: each number differs from the one before by a normally distributed step of deviation `step`.
 
     With `key`, the name of another column, each of its values has a walk of its own, and begins within a share `spread`
@@ -95,12 +95,12 @@ def walk(
     return Walk(start, step, low, high, key, spread, decimals)
 
 
-def sequence(start: int = 1, step: int = 1, prefix: str = "") -> Column:
+def sequence(start: int = 1, step: int = 1, prefix: str = "") -> GeneratedColumn:
     """Numbers in order; for texts with a prefix: `order-1`, `order-2`, ..."""
     return Numbering(start, step, prefix)
 
 
-def zipf(distinct: int, exponent: float = 1.0, prefix: str = "", first: int = 1) -> Column:
+def zipf(distinct: int, exponent: float = 1.0, prefix: str = "", first: int = 1) -> GeneratedColumn:
     """Keys of which the k-th is drawn in proportion to 1 / k**exponent: `card-1`, `card-2`, ..., or numbers.
 
     The exponent 0 makes all keys alike; numbers begin with `first`.
@@ -108,7 +108,7 @@ def zipf(distinct: int, exponent: float = 1.0, prefix: str = "", first: int = 1)
     return Zipf(distinct, exponent, prefix, first)
 
 
-def regex(pattern: str) -> Column:
+def regex(pattern: str) -> GeneratedColumn:
     r"""Texts that match a regular expression, such as `[A-Z]{3}-\d{4}`.
 
     It may have characters, `.`, `\d`, `\w`, `\s`, classes, groups, `|`, and `?`, `*`, `+`, `{3}`, `{2,5}`. Raises
@@ -117,7 +117,7 @@ def regex(pattern: str) -> Column:
     return Regex(pattern)
 
 
-def names(kind: str, locale: str = "en_US", distinct: int = 1000) -> Column:
+def names(kind: str, locale: str = "en_US", distinct: int = 1000) -> GeneratedColumn:
     """Names of persons, companies, places and the like, of which at most `distinct` are different.
 
     They come from Faker, which `pip install 'sparkstream-nb[generate]'` brings; the same seed gives the same names with
@@ -126,25 +126,25 @@ def names(kind: str, locale: str = "en_US", distinct: int = 1000) -> Column:
     return Names(kind, locale, distinct)
 
 
-def per_key(key: str, column: Column | Sequence[Any]) -> Column:
+def per_key(key: str, column: GeneratedColumn | Sequence[Any]) -> GeneratedColumn:
     """One value for each value of the column `key`, drawn from another generator: the country of a card."""
-    return PerKey(key, column if isinstance(column, Column) else choice(column))
+    return PerKey(key, column if isinstance(column, GeneratedColumn) else choice(column))
 
 
-def like(example: Any) -> Column:
+def like(example: Any) -> GeneratedColumn:
     """Values like those of an example, a list or a column of a frame: numbers by their quantiles, texts and booleans by
     their frequency, and as many nulls."""
     return example_column(example)
 
 
-def usual() -> Column:
+def usual() -> GeneratedColumn:
     """The values that the attribute gets without a generator, by its name and type: `usual().nulls(0.1)`."""
     return Usual()
 
 
-def event_time() -> Column:
+def event_time() -> GeneratedColumn:
     """The event time once more: ms since 1970 for a long, ISO 8601 for a text."""
-    return EventTime()
+    return EventTimes()
 
 
 def steady() -> Steady:

@@ -12,8 +12,8 @@ from ..columns import choice
 from ..errors import Misuse, nearest, shown
 from ..plan.nodes import Plan
 from ..plan.open_names import compile_open
-from ..synthetic.arrivals import Arrivals, arrivals_of
-from ..synthetic.column import Column, Seed
+from ..synthetic.arrivals import ArrivalProcess, arrivals_of
+from ..synthetic.column import GeneratedColumn, Seed
 from ..synthetic.events import USUAL_RATE, USUAL_START, EventRequest, GeneratedEvents, generate_events
 from ..synthetic.profile import Profile
 from ..types import Schema
@@ -43,8 +43,8 @@ def generate(
     seed: int = 0,
     rate: float | None = None,
     start: int | str | datetime | None = None,
-    arrivals: str | Arrivals = "poisson",
-    columns: Mapping[str, Column | Sequence[Any]] | None = None,
+    arrivals: str | ArrivalProcess = "poisson",
+    columns: Mapping[str, GeneratedColumn | Sequence[Any]] | None = None,
     time: str | None = None,
     like: pd.DataFrame | Profile | str | Path | None = None,
 ) -> pd.DataFrame:
@@ -69,12 +69,12 @@ def generate(
     profile = _profile_of(like, time)
     if columns is not None and not isinstance(columns, Mapping):
         raise Misuse(f"columns is a dict of generators by attribute, not {shown(columns)}")
-    given: dict[str, Column] = {}
+    given: dict[str, GeneratedColumn] = {}
     for attribute in found.schema:
         if profile is not None and (imitated := profile.column_of(attribute.name)) is not None:
             given[attribute.name] = imitated
     for name, column in (columns or {}).items():
-        given[name] = column if isinstance(column, Column) else _choose_from(name, column)
+        given[name] = column if isinstance(column, GeneratedColumn) else _choose_from(name, column)
     known_rate = None if profile is None else profile.rate
     request = EventRequest(
         n=n,
@@ -139,7 +139,7 @@ def stream_in_plan(plan: Plan, stream: str | None, name: str | None = None) -> S
     return StreamSchema(plan.schema(defined[0]), defined[0])
 
 
-def _choose_from(name: str, values: Any) -> Column:
+def _choose_from(name: str, values: Any) -> GeneratedColumn:
     """The generator that a list of values is short for."""
     if not isinstance(values, list | tuple):
         raise Misuse(

@@ -32,6 +32,7 @@ from ..app.attaching import attachable_names
 from ..app.results.divergence import VERDICTS
 from ..app.results.progress import span
 from ..app.results.reasons import group_reasons
+from ..app.running.recording import AppRecording
 from ..ingest.ingest import TEXT_OF_ROW
 from .card import card_html, card_text
 from .cluster_view import cluster_html, cluster_text
@@ -509,6 +510,18 @@ def _(shown: Study) -> str:
     table = f"<details><summary>table</summary>{_study_grid(shown).html()}</details>"
     said = paragraph(f"<b>{markup.escape(shown.app)}</b>: {markup.escape(shown.recommendation)}")
     return f"{said}{study_image(shown)}{table}"
+
+
+@text.register
+def _(shown: AppRecording) -> str:
+    events = format_count(shown.events, "event")
+    recording = f"sparkstream_nb.get('{shown.app}').recording"
+    return f"{shown.app}: {events} came in. {recording}.save('FILE.parquet') writes them."
+
+
+@html.register
+def _(shown: AppRecording) -> str:
+    return paragraph(markup.escape(text(shown)))
 
 
 @text.register

@@ -48,7 +48,7 @@ class Skew:
 
 
 @dataclass(eq=False)
-class _Source:
+class _CursorSource:
     """A source and the place in it: row `row` of chunk number `chunk`. A source whose rows do not come in the order of
     their event times is `ranked`."""
 
@@ -100,7 +100,7 @@ class _Part:
     """Rows of a source for an entry: their latest event time (ms), if they have one, their ranks, if the source is
     ranked, and whether they are all of a chunk."""
 
-    source: _Source
+    source: _CursorSource
     rows: FileRows
     latest: int | None
     ranks: Array | None
@@ -126,17 +126,17 @@ class FeedCursor:
         self.done = self.rows = 0
         self.reached: int | None = None
         """The event time (ms) of the last row that was handed out."""
-        self._sources: list[_Source] = []
+        self._sources: list[_CursorSource] = []
         self._links = 0
 
     def add(self, typed: FeedOnDisk, shape: Shape) -> None:
         """Adds a source, in order of event time. Its first rows may lie before those that were handed out."""
-        self._sources.append(_Source(typed, shape))
+        self._sources.append(_CursorSource(typed, shape))
         self.rows += typed.rows
 
     def add_ranked(self, source: Ranked) -> None:
         """Adds a source whose rows come in the order of their ranks. All sources of a cursor are ranked, or none is."""
-        self._sources.append(_Source(source.typed, source.shape, source))
+        self._sources.append(_CursorSource(source.typed, source.shape, source))
         self.rows += source.typed.rows
 
     @property
@@ -234,7 +234,7 @@ class FeedCursor:
             counts = _first_of(most, [own[:n] for own, n in zip(ranks, counts, strict=True)])
         return [self._part(s, n) for s, n in zip(here, counts, strict=True) if n]
 
-    def _part(self, source: _Source, rows: int) -> _Part:
+    def _part(self, source: _CursorSource, rows: int) -> _Part:
         whole = source.here is not None and rows == source.here.rows
         if source.shape.time is None:
             return _Part(source, _rows_of(source, rows), None, None, whole)
@@ -317,7 +317,7 @@ def rejects_of(feed: FeedOnDisk) -> list[Reject]:
     return [Reject(file=file) for file in feed.rejects]
 
 
-def _rows_of(source: _Source, rows: int) -> FileRows:
+def _rows_of(source: _CursorSource, rows: int) -> FileRows:
     chunk, shape = source.here, source.shape
     assert chunk is not None
     taken_as_it_is = bool(chunk.groups)

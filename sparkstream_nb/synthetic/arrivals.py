@@ -15,7 +15,7 @@ _NAME = "\0arrivals"
 """The name of the random words of event times: no attribute has it."""
 
 
-class Arrivals(ABC):
+class ArrivalProcess(ABC):
     """A way in which events arrive, at a rate on average."""
 
     @abstractmethod
@@ -24,7 +24,7 @@ class Arrivals(ABC):
 
 
 @dataclass(frozen=True)
-class Steady(Arrivals):
+class Steady(ArrivalProcess):
     """Events that are all equally far apart."""
 
     def draw_offsets(self, seed: Seed, n: int, rate: float) -> Array:
@@ -32,7 +32,7 @@ class Steady(Arrivals):
 
 
 @dataclass(frozen=True)
-class Poisson(Arrivals):
+class Poisson(ArrivalProcess):
     """Events that are independent of each other: exponentially distributed gaps."""
 
     def draw_offsets(self, seed: Seed, n: int, rate: float) -> Array:
@@ -40,7 +40,7 @@ class Poisson(Arrivals):
 
 
 @dataclass(frozen=True)
-class Bursts(Arrivals):
+class Bursts(ArrivalProcess):
     """Bursts of `size` events on average, at `factor` times the rate, and pauses between them."""
 
     size: float = 20.0
@@ -65,13 +65,13 @@ def _add_gaps(seed: Seed, n: int, means: Array) -> Array:
     return np.cumsum(gaps)
 
 
-ARRIVALS: dict[str, Arrivals] = {"steady": Steady(), "poisson": Poisson(), "bursts": Bursts()}
+ARRIVALS: dict[str, ArrivalProcess] = {"steady": Steady(), "poisson": Poisson(), "bursts": Bursts()}
 """Ways of arriving by name."""
 
 
-def arrivals_of(given: str | Arrivals) -> Arrivals:
+def arrivals_of(given: str | ArrivalProcess) -> ArrivalProcess:
     """A way of arriving by its name. Raises `Misuse` for an unknown one."""
-    if isinstance(given, Arrivals):
+    if isinstance(given, ArrivalProcess):
         return given
     if given not in ARRIVALS:
         raise Misuse(nearest(f"arrivals cannot be {shown(given)}", str(given), ARRIVALS))

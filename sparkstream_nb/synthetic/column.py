@@ -61,7 +61,7 @@ class Draw:
         return self.seed.draw_uniforms(f"{self.attribute.name}\0{part}", self.n if n is None else n)
 
 
-class Column(ABC):
+class GeneratedColumn(ABC):
     """A generator of a column's values. The functions of `sparkstream_nb.columns` make them."""
 
     label: ClassVar[str]
@@ -88,10 +88,10 @@ class Column(ABC):
 
 
 @dataclass(frozen=True)
-class WithNulls(Column):
+class WithNulls(GeneratedColumn):
     """Values of another generator, of which a share is null."""
 
-    column: Column
+    column: GeneratedColumn
     share: float
 
     label = "nulls"

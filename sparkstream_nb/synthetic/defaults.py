@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ..types import Attribute, Schema, Type
 from .attribute_names import KEY_WORDS, TIME_NAMES, split_name
-from .column import NUMBERS, Column
-from .distributions import Chance, Choice, EventTime, Exponential, Normal, Null, Numbering, Uniform, Walk, Zipf
+from .column import NUMBERS, GeneratedColumn
+from .distributions import AlwaysNull, Chance, Choice, EventTimes, Exponential, Normal, Numbering, Uniform, Walk, Zipf
 from .regular import Regex
 
 _TEXT = frozenset({Type.STRING})
@@ -31,16 +31,16 @@ class UsualValues:
     words: frozenset[str]
     types: frozenset[Type]
     meaning: str
-    make: Callable[[Attribute, str | None], Column]
+    make: Callable[[Attribute, str | None], GeneratedColumn]
 
 
 def _row(
-    words: str, types: frozenset[Type], meaning: str, make: Callable[[Attribute, str | None], Column]
+    words: str, types: frozenset[Type], meaning: str, make: Callable[[Attribute, str | None], GeneratedColumn]
 ) -> UsualValues:
     return UsualValues(frozenset(words.split()), types, meaning, make)
 
 
-def _give(words: str, types: frozenset[Type], meaning: str, column: Column) -> UsualValues:
+def _give(words: str, types: frozenset[Type], meaning: str, column: GeneratedColumn) -> UsualValues:
     return _row(words, types, meaning, lambda attribute, key: column)
 
 
@@ -49,10 +49,10 @@ def _rank_values(*values: str) -> Choice:
     return Choice(values, tuple(1.0 / k for k in range(1, len(values) + 1)))
 
 
-def _number_keys(distinct: int, exponent: float = 1.1) -> Callable[[Attribute, str | None], Column]:
+def _number_keys(distinct: int, exponent: float = 1.1) -> Callable[[Attribute, str | None], GeneratedColumn]:
     """Keys with the words of the attribute's name before their number."""
 
-    def make(attribute: Attribute, key: str | None) -> Column:
+    def make(attribute: Attribute, key: str | None) -> GeneratedColumn:
         return Zipf(distinct, exponent, _prefix(attribute))
 
     return make
@@ -65,7 +65,7 @@ def _prefix(attribute: Attribute) -> str:
     return "-".join([*([w for w in words if w not in _NO_PREFIX] or words or ("value",)), ""])
 
 
-def _walk_prices(attribute: Attribute, key: str | None) -> Column:
+def _walk_prices(attribute: Attribute, key: str | None) -> GeneratedColumn:
     if attribute.type in _WHOLE:
         return Walk(100, 1, low=1, key=key, spread=0.5 if key else 0.0)
     return Walk(100.0, 0.1, low=0.01, key=key, spread=0.5 if key else 0.0, decimals=2)
@@ -118,7 +118,7 @@ USUAL = (
          "a thousand keys such as `card-1` by Zipf's law, or numbers", _number_keys(1000)),
     _give("error alarm alert fraud failed broken", _BOOL, "true for 5 in a hundred", Chance(0.05)),
     _give("active enabled valid ok online success", _BOOL, "true for 95 in a hundred", Chance(0.95)),
-    _give(" ".join(sorted(TIME_NAMES)), _TEXT | _LONG, "the event time: ms, or a text in ISO 8601", EventTime()),
+    _give(" ".join(sorted(TIME_NAMES)), _TEXT | _LONG, "the event time: ms, or a text in ISO 8601", EventTimes()),
 )  # fmt: skip
 """Usual values by words of the name. The last word of a name counts first, though `id`, `key`, `name`, `code` and
 `number` after the others; of two rows the upper one."""
@@ -128,7 +128,7 @@ OTHERS = (
     _give("", frozenset({Type.FLOAT, Type.DOUBLE}), "normal, 100 ± 15", Normal(100.0, 15.0, decimals=2)),
     _give("", _WHOLE, "uniform, from 1 to 100", Uniform(1, 100)),
     _give("", _BOOL, "true or false", Chance(0.5)),
-    _give("", frozenset({Type.OBJECT}), "null", Null()),
+    _give("", frozenset({Type.OBJECT}), "null", AlwaysNull()),
 )
 """Usual values of all other attributes, by type."""
 
@@ -142,7 +142,7 @@ def usual_values(attribute: Attribute) -> UsualValues:
     return next(rows, next(r for r in OTHERS if attribute.type in r.types))
 
 
-def usual_column(attribute: Attribute, key: str | None) -> Column:
+def usual_column(attribute: Attribute, key: str | None) -> GeneratedColumn:
     """The generator of an attribute's usual values. `key`: the stream's key column."""
     return usual_values(attribute).make(attribute, key)
 

@@ -24,8 +24,8 @@ from .arithmetic import (
 )
 from .column import (
     NUMBERS,
-    Column,
     Draw,
+    GeneratedColumn,
     check_bounds,
     check_decimals,
     check_numbers,
@@ -54,7 +54,7 @@ def check_weights(label: str, weights: Sequence[float] | None, count: int) -> No
 
 
 @dataclass(frozen=True)
-class Choice(Column):
+class Choice(GeneratedColumn):
     """One of several values, each as often as its weight says; None is null."""
 
     values: tuple[Value, ...]
@@ -103,7 +103,7 @@ def _pool_type(type: Type) -> str:
 
 
 @dataclass(frozen=True)
-class Chance(Column):
+class Chance(GeneratedColumn):
     """True with a probability, else false."""
 
     probability: float
@@ -121,7 +121,7 @@ class Chance(Column):
 
 
 @dataclass(frozen=True)
-class Uniform(Column):
+class Uniform(GeneratedColumn):
     """Numbers from `low` to `high`, all equally likely; whole ones include `high`."""
 
     low: float
@@ -154,7 +154,7 @@ def _round(x: Array, decimals: int | None) -> Array:
 
 
 @dataclass(frozen=True)
-class Normal(Column):
+class Normal(GeneratedColumn):
     """Normally distributed numbers; those beyond a bound are mirrored at it."""
 
     mean: float
@@ -188,7 +188,7 @@ class Normal(Column):
 
 
 @dataclass(frozen=True)
-class Exponential(Column):
+class Exponential(GeneratedColumn):
     """Exponentially distributed numbers above `low`: many small ones and a few large ones."""
 
     mean: float
@@ -218,7 +218,7 @@ _WALK_UNITS = 65_536
 
 
 @dataclass(frozen=True)
-class Walk(Column):
+class Walk(GeneratedColumn):
     """A random walk: each value differs from the one before by a normally distributed step of deviation `step`.
 
     With `key`, another column, each of its values has a walk of its own, which begins within a share `spread` of
@@ -294,7 +294,7 @@ def _turn_back(at: Array, low: int | None, high: int | None) -> Array:
 
 
 @dataclass(frozen=True)
-class Numbering(Column):
+class Numbering(GeneratedColumn):
     """Numbers in order, or texts of a prefix and such a number."""
 
     start: int = 1
@@ -346,7 +346,7 @@ def join_prefix(prefix: str, numbers: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Keys(Column):
+class CountedKeys(GeneratedColumn):
     """Keys that are numbered from `first`, as texts with a prefix or as numbers: `counts` are the weights of the first
     ones, and all others of the `distinct` ones together have the weight `rest`."""
 
@@ -377,7 +377,7 @@ class Keys(Column):
 
 
 @dataclass(frozen=True)
-class Zipf(Column):
+class Zipf(GeneratedColumn):
     """Keys of which the k-th is drawn in proportion to 1 / k**exponent: few are frequent and most are rare."""
 
     distinct: int
@@ -405,15 +405,15 @@ class Zipf(Column):
 
     def draw(self, draw: Draw) -> Drawn:
         weights = power(np.arange(1.0, self.distinct + 1.0), -self.exponent)
-        return Keys(self.distinct, tuple(weights.tolist()), prefix=self.prefix, first=self.first).draw(draw)
+        return CountedKeys(self.distinct, tuple(weights.tolist()), prefix=self.prefix, first=self.first).draw(draw)
 
 
 @dataclass(frozen=True)
-class PerKey(Column):
+class PerKey(GeneratedColumn):
     """One value for each value of another column: the country of a card, the room of a sensor."""
 
     key: str
-    column: Column
+    column: GeneratedColumn
 
     label = "per_key"
     types = frozenset(Type)
@@ -429,7 +429,7 @@ class PerKey(Column):
 
 
 @dataclass(frozen=True)
-class Quantiles(Column):
+class Quantiles(GeneratedColumn):
     """Numbers between quantiles that are equally far apart, the smallest and the largest included."""
 
     quantiles: tuple[float, ...]
@@ -451,7 +451,7 @@ class Quantiles(Column):
 
 
 @dataclass(frozen=True)
-class EventTime(Column):
+class EventTimes(GeneratedColumn):
     """The event time: ms since 1970, or as a text in ISO 8601, in UTC."""
 
     label = "event_time"
@@ -465,7 +465,7 @@ class EventTime(Column):
 
 
 @dataclass(frozen=True)
-class Null(Column):
+class AlwaysNull(GeneratedColumn):
     """Nulls alone."""
 
     label = "null"

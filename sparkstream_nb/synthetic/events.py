@@ -11,9 +11,9 @@ import pandas as pd
 from ..errors import Misuse, nearest, shown
 from ..types import Schema, Type
 from .arithmetic import Array
-from .arrivals import Arrivals, Poisson
+from .arrivals import ArrivalProcess, Poisson
 from .attribute_names import find_event_time
-from .column import Column, Draw, Seed, describe_type, is_number
+from .column import Draw, GeneratedColumn, Seed, describe_type, is_number
 from .defaults import find_key, usual_column
 from .drawn import Drawn
 
@@ -25,7 +25,7 @@ MOST_ROWS = 1_000_000_000
 _TIME = "timestamp"
 
 
-class Usual(Column):
+class Usual(GeneratedColumn):
     """The usual values of an attribute, by its name and type: `usual().nulls(0.1)`."""
 
     label = "usual"
@@ -51,8 +51,8 @@ class EventRequest:
     seed: Seed = field(default_factory=lambda: Seed(0))
     rate: float = USUAL_RATE
     start: int = USUAL_START
-    arrivals: Arrivals = field(default_factory=Poisson)
-    columns: Mapping[str, Column] = field(default_factory=dict)
+    arrivals: ArrivalProcess = field(default_factory=Poisson)
+    columns: Mapping[str, GeneratedColumn] = field(default_factory=dict)
     time: str | None = None
 
 

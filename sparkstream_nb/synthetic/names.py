@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import Misuse, SparkStreamError, nearest, shown
 from ..types import Type
 from .arithmetic import scale_words
-from .column import Column, Draw
+from .column import Draw, GeneratedColumn
 from .drawn import Drawn
 
 KINDS = {
@@ -41,7 +41,7 @@ MOST_NAMES = 100_000
 
 
 @dataclass(frozen=True)
-class Names(Column):
+class Names(GeneratedColumn):
     """Names of a kind of `KINDS`, of which there are at most `distinct` different ones."""
 
     kind: str

@@ -14,8 +14,8 @@ import pandas as pd
 from ..errors import Misuse, SparkStreamError, nearest, shown
 from .arithmetic import Array
 from .attribute_names import KEY_WORDS, is_time_name, split_name
-from .column import Column
-from .distributions import Choice, Keys, Quantiles
+from .column import GeneratedColumn
+from .distributions import Choice, CountedKeys, Quantiles
 
 POINTS = 100
 """Parts between the quantiles of a column of numbers."""
@@ -38,7 +38,7 @@ class NumberProfile:
     decimals: int | None
     nulls: float
 
-    def column(self) -> Column:
+    def column(self) -> GeneratedColumn:
         """The generator of such a column."""
         return _with_nulls(Quantiles(self.quantiles, self.decimals), self.nulls)
 
@@ -52,7 +52,7 @@ class ValueProfile:
     counts: tuple[int, ...]
     nulls: float
 
-    def column(self) -> Column:
+    def column(self) -> GeneratedColumn:
         """The generator of such a column."""
         return _with_nulls(Choice(self.values, self.counts), self.nulls)
 
@@ -69,17 +69,17 @@ class KeyProfile:
     texts: bool
     nulls: float
 
-    def column(self) -> Column:
+    def column(self) -> GeneratedColumn:
         """The generator of such a column: keys are numbered, the most frequent one first."""
         prefix = f"{self.name}-" if self.texts else ""
-        return _with_nulls(Keys(self.distinct, self.counts, self.rest, prefix), self.nulls)
+        return _with_nulls(CountedKeys(self.distinct, self.counts, self.rest, prefix), self.nulls)
 
 
 ColumnProfile = NumberProfile | ValueProfile | KeyProfile
 _KINDS: dict[str, type[ColumnProfile]] = {"numbers": NumberProfile, "values": ValueProfile, "keys": KeyProfile}
 
 
-def _with_nulls(column: Column, share: float) -> Column:
+def _with_nulls(column: GeneratedColumn, share: float) -> GeneratedColumn:
     return column.nulls(share) if share else column
 
 
@@ -113,7 +113,7 @@ class Profile:
         found = [profile_column(c, n, n in keys or is_key_name(n)) for n, c in by_name.items() if n != time]
         return Profile(tuple(p for p in found if p is not None), None if time is None else _rate(by_name[time]))
 
-    def column_of(self, name: str) -> Column | None:
+    def column_of(self, name: str) -> GeneratedColumn | None:
         """The generator of values like those of a column; None for one that the frame did not have."""
         return next((c.column() for c in self.columns if c.name == name), None)
 
@@ -175,7 +175,7 @@ def profile_column(column: pd.Series, name: str, is_key: bool) -> ColumnProfile 
     return _count_values(name, present, nulls, RAREST)
 
 
-def example_column(values: Any) -> Column:
+def example_column(values: Any) -> GeneratedColumn:
     """The generator of values like those of an example: numbers by their quantiles, others by their frequency."""
     column = values if isinstance(values, pd.Series) else pd.Series(list(values))
     found = profile_column(column, "like", False)

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import Misuse, shown
 from ..types import Type
 from .arithmetic import Array, scale_words
-from .column import Column, Draw
+from .column import Draw, GeneratedColumn
 from .drawn import Drawn
 
 MOST_MORE = 8
@@ -33,7 +33,7 @@ class Letter:
 
 
 @dataclass(frozen=True)
-class Chain:
+class RegexChain:
     """Parts one after the other."""
 
     parts: tuple[Part, ...]
@@ -55,11 +55,11 @@ class Repetition:
     most: int
 
 
-Part = Letter | Chain | Alternatives | Repetition
+Part = Letter | RegexChain | Alternatives | Repetition
 
 
 @dataclass(frozen=True)
-class Regex(Column):
+class Regex(GeneratedColumn):
     """Texts that match a regular expression. Characters, alternatives and numbers of repetitions are equally likely."""
 
     pattern: str
@@ -110,7 +110,7 @@ class _PatternReader:
                 self._at += 1
                 break
             parts.append(self._repetition(self._one()))
-        return Chain(tuple(parts))
+        return RegexChain(tuple(parts))
 
     def _one(self) -> Part:
         character = self._next()
@@ -211,12 +211,12 @@ def _width(part: Part) -> int:
     if isinstance(part, Repetition):
         return _width(part.part) * part.most
     widths = [_width(p) for p in part.parts]
-    return sum(widths) if isinstance(part, Chain) else max(widths)
+    return sum(widths) if isinstance(part, RegexChain) else max(widths)
 
 
 def _draw_part(part: Part, draw: Draw, path: str) -> Array:
     """Texts, `U`[n]. `path` is the part's place in the expression: each part has words of its own."""
-    if isinstance(part, Chain):
+    if isinstance(part, RegexChain):
         return _draw_chain(part.parts, draw, path)
     if isinstance(part, Alternatives):
         chosen = scale_words(draw.draw_words(f"{path}|"), len(part.parts))

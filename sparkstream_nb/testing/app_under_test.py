@@ -66,7 +66,7 @@ class SentEvent:
 
 
 @dataclass(frozen=True)
-class Rows:
+class OutputRows:
     """Rows that an app gave: the columns' schema, and for each row its values in that order."""
 
     schema: Schema
@@ -163,7 +163,7 @@ class AppUnderTest:
             self._append([app.tick_entry(clock) for clock in clocks])
         self.now, self._moved = to, True
 
-    def take_outputs(self, stream: str) -> Rows:
+    def take_outputs(self, stream: str) -> OutputRows:
         """The outputs of a stream since they were taken last, in order of time; of equal times in that of nodes."""
         schema = self.output_schema(stream)
         attributes = len(schema) - 2
@@ -171,29 +171,29 @@ class AppUnderTest:
         new, self._taken[stream] = rows[self._taken.get(stream, 0) :], len(rows)
         if self._app.nodes > 1:
             new.sort(key=lambda row: int(row[attributes]))
-        return Rows(schema, new)
+        return OutputRows(schema, new)
 
-    def query(self, text: str) -> Rows:
+    def query(self, text: str) -> OutputRows:
         """The answer to a retrieval query. Raises SiddhiError for a wrong one."""
         found = self._app.query(text)
         types = {t.value: t for t in Type}
         schema = Schema.of(*((name, types.get(kind, Type.OBJECT)) for name, kind in found.columns))
-        return Rows(schema, found.rows)
+        return OutputRows(schema, found.rows)
 
-    def table(self, name: str) -> Rows:
+    def table(self, name: str) -> OutputRows:
         """The rows of a table or named window. Raises `Misuse` for another name."""
         plan = self._app.plan
         if name not in plan.tables and name not in plan.windows:
             raise Misuse(nearest(f"the app has no table or window '{name}'", name, [*plan.tables, *plan.windows]))
         return self.query(f"from {name} select *")
 
-    def take_errors(self) -> Rows:
+    def take_errors(self) -> OutputRows:
         """The events that the app could not process since they were taken last: stream, reason, time, values."""
         frame = self._app.errors.frame.iloc[self._errors_taken :]
         self._errors_taken += len(frame)
         times = [None if t is None or t != t else int(t) for t in frame["timestamp"].tolist()]
         rows = zip(frame["stream"].tolist(), frame["reason"].tolist(), times, frame["values"].tolist(), strict=True)
-        return Rows(ERRORS, list(rows))
+        return OutputRows(ERRORS, list(rows))
 
     def close(self) -> None:
         """Stops the app and removes its folder. Again without effect."""

@@ -9,17 +9,17 @@ from typing import Any
 
 from ..errors import Misuse, nearest
 from ..types import Schema, Type
-from .app_under_test import AppUnderTest, Rows
+from .app_under_test import AppUnderTest, OutputRows
 from .comparison import DiffRow, compare_rows, count_signs, has_differences
 from .errors import AppTestError
-from .model import Cell, Expect, OfErrors, OfQuery, OfStream, OfTable, Row
+from .model import Cell, Expect, OfErrors, OfQuery, OfStream, OfTable, TableRow
 from .results import DiffLine, Failure
 from .times import TIMES, AfterLast, At, SinceStart, Time, parse_time
 from .values import is_equal, read_value, write_value
 
 
 @dataclass(frozen=True)
-class Column:
+class ComparedColumn:
     """A column that is compared: its name, type, and position in the app's rows. `is_time`: cells are times."""
 
     name: str
@@ -33,7 +33,7 @@ class CheckedExpect:
     """An expectation, the rows that the app gave, and their comparison. `columns`: the ones compared."""
 
     expect: Expect
-    columns: tuple[Column, ...]
+    columns: tuple[ComparedColumn, ...]
     actual: Sequence[Sequence[Any]]
     rows: tuple[DiffRow, ...]
 
@@ -63,7 +63,7 @@ class CheckedExpect:
         return Failure(file, self.expect.span.line, self.expect.title, said, names if lines else (), lines)
 
 
-def _written_cells(row: Row) -> tuple[str, ...]:
+def _written_cells(row: TableRow) -> tuple[str, ...]:
     return tuple(c.text for c in row.cells)
 
 
@@ -76,7 +76,7 @@ def check_expect(app: AppUnderTest, expect: Expect) -> CheckedExpect:
     if expect.table is None:
         hidden = ("at", "node", "@at", "@node") if isinstance(expect.target, OfStream) else ()
         count = len(names) - (2 if hidden else 0)
-        columns = [Column(n, found.schema[i].type, i) for i, n in enumerate(names[:count])]
+        columns = [ComparedColumn(n, found.schema[i].type, i) for i, n in enumerate(names[:count])]
     else:
         columns = [_find_column(cell, found.schema) for cell in expect.table.columns]
         if isinstance(expect.target, OfStream):
@@ -91,7 +91,7 @@ def check_expect(app: AppUnderTest, expect: Expect) -> CheckedExpect:
     return CheckedExpect(expect, tuple(columns), found.rows, rows)
 
 
-def _take_rows(app: AppUnderTest, expect: Expect) -> Rows:
+def _take_rows(app: AppUnderTest, expect: Expect) -> OutputRows:
     target = expect.target
     try:
         match target:
@@ -114,7 +114,7 @@ def _span_of(expect: Expect) -> Any:
     return expect.span
 
 
-def _find_column(cell: Cell, schema: Schema) -> Column:
+def _find_column(cell: Cell, schema: Schema) -> ComparedColumn:
     """The column that a name in a table's first line means; `@at` and `@node` may be written where `at` and `node`
     do."""
     position = schema.find(cell.text)
@@ -122,10 +122,10 @@ def _find_column(cell: Cell, schema: Schema) -> Column:
         position = schema.find(cell.text[1:])
     if position is None:
         raise AppTestError(nearest(f"there is no column '{cell.text}'", cell.text, schema.names), cell.span)
-    return Column(cell.text, schema[position].type, position)
+    return ComparedColumn(cell.text, schema[position].type, position)
 
 
-def _read_cell(cell: Cell, column: Column, app: AppUnderTest) -> Any:
+def _read_cell(cell: Cell, column: ComparedColumn, app: AppUnderTest) -> Any:
     if not column.is_time:
         return read_value(cell, column.type)
     time = read_time(cell)

@@ -13,7 +13,7 @@ from .results import Coverage, CoveredPart
 from .running import RunOptions, run_test
 
 
-class _Counter:
+class _ReachCounter:
     """The probes of the app that runs now, and the parts of all apps that were reached."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class _Counter:
 def measure_coverage(chosen: Sequence[tuple[AppTestFile, AppTest, Run]], options: RunOptions) -> Coverage:
     """The coverage of the apps of these tests, each in its first run. Tests whose app or step is wrong
     are listed."""
-    counter = _Counter()
+    counter = _ReachCounter()
     seen: set[tuple[str, str]] = set()
     uncounted: list[str] = []
     for file, test, run in chosen:

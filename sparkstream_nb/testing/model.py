@@ -25,7 +25,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A row of a table; `line` is its line in the file, from 1."""
 
     cells: tuple[Cell, ...]
@@ -37,7 +37,7 @@ class Table:
     """A table of a step: the cells of its first line, `columns`, and its rows. Each row has a cell for each column."""
 
     columns: tuple[Cell, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     line: int = field(compare=False)
 
 

@@ -38,12 +38,12 @@ from .model import (
     OfQuery,
     OfStream,
     OfTable,
-    Row,
     Run,
     Send,
     Settings,
     Step,
     Table,
+    TableRow,
     Target,
     Wait,
 )
@@ -80,7 +80,7 @@ def is_keyword(text: str) -> bool:
 
 
 @dataclass(frozen=True)
-class _Line:
+class _FileLine:
     """A line of a file: its number from 1, the offset of its first character, and its text without a comment."""
 
     number: int
@@ -118,11 +118,11 @@ class _Parser:
 
     def __init__(self, path: Path, text: str) -> None:
         self._path = path
-        self._lines: list[_Line] = []
+        self._lines: list[_FileLine] = []
         offset = 0
         for number, whole in enumerate(text.split("\n"), 1):
             plain = whole.rstrip("\r")
-            self._lines.append(_Line(number, offset, plain[: comment_start(plain)], plain))
+            self._lines.append(_FileLine(number, offset, plain[: comment_start(plain)], plain))
             offset += len(whole) + 1
         self._next = 0
 
@@ -153,7 +153,7 @@ class _Parser:
                 self._read_setting(draft, line, keyword)
         return tuple(_finish(head, draft) for draft in (drafts or [head]))
 
-    def _take(self) -> _Line | None:
+    def _take(self) -> _FileLine | None:
         """The next line that is not empty; None at the end."""
         while self._next < len(self._lines):
             line = self._lines[self._next]
@@ -162,7 +162,7 @@ class _Parser:
                 return line
         return None
 
-    def _refuse(self, line: _Line) -> NoReturn:
+    def _refuse(self, line: _FileLine) -> NoReturn:
         word = line.text.split("|")[0].split(":")[0].split()[0]
         known = [*STEPS, *(f"{s}:" for s in SETTINGS)]
         if "|" in line.text:
@@ -172,7 +172,7 @@ class _Parser:
 
     # ------------------------------------------------------------------------------------------------------ settings
 
-    def _read_setting(self, draft: _Draft, line: _Line, keyword: re.Match[str]) -> None:
+    def _read_setting(self, draft: _Draft, line: _FileLine, keyword: re.Match[str]) -> None:
         if draft.steps:
             raise AppTestError("a setting below a step", line.own, hint="Settings are above the steps of their test.")
         name = keyword["setting"] or keyword["named"]
@@ -197,11 +197,11 @@ class _Parser:
         else:
             draft.runs.append(_read_run(line, keyword, len(draft.runs) + 2))
 
-    def _only_once(self, before: object, line: _Line, name: str) -> None:
+    def _only_once(self, before: object, line: _FileLine, name: str) -> None:
         if before is not None:
             raise AppTestError(f"a second '{name}:'", line.own, hint="Leave one of them.")
 
-    def _read_app(self, line: _Line, at: int) -> AppSource:
+    def _read_app(self, line: _FileLine, at: int) -> AppSource:
         """A path behind `app:`, or the indented lines below it."""
         if line.text[at:].strip():
             given = _unquote(line, at)
@@ -219,8 +219,8 @@ class _Parser:
 
     # --------------------------------------------------------------------------------------------------------- steps
 
-    def _read_step(self, line: _Line, step: str, at: int) -> Step:
-        words = _Words(line, at)
+    def _read_step(self, line: _FileLine, step: str, at: int) -> Step:
+        words = _LineWords(line, at)
         if step == "wait":
             return _read_wait(line, words)
         if step == "send":
@@ -234,7 +234,7 @@ class _Parser:
             return Send(stream, table, together, line.own)
         return self._read_expect(line, words)
 
-    def _read_expect(self, line: _Line, words: _Words) -> Expect:
+    def _read_expect(self, line: _FileLine, words: _LineWords) -> Expect:
         target = _read_target(words)
         any_order = nothing = False
         within: int | None = None
@@ -259,7 +259,7 @@ class _Parser:
 
     def _read_table(self) -> Table | None:
         """The table below a step; None if the next line is a step or a setting, or there is none."""
-        lines: list[_Line] = []
+        lines: list[_FileLine] = []
         while self._next < len(self._lines):
             line = self._lines[self._next]
             if _KEYWORD.match(line.text):
@@ -282,14 +282,14 @@ class _Parser:
                 expected = f"{len(columns)} {'column' if len(columns) == 1 else 'columns'}"
                 hint = "Cells are divided by |; a text with | in it is in double quotes."
                 raise AppTestError(f"{has}, and the table {expected}", line.own, hint=hint)
-            rows.append(Row(cells, line.number))
+            rows.append(TableRow(cells, line.number))
         return Table(columns, tuple(rows), lines[0].number)
 
 
-class _Words:
+class _LineWords:
     """The words of a step. A word ends before a space or a comma, or is in double quotes."""
 
-    def __init__(self, line: _Line, at: int) -> None:
+    def __init__(self, line: _FileLine, at: int) -> None:
         self._line, self._at = line, at
 
     def take_word(self) -> Cell | None:
@@ -360,7 +360,7 @@ def _no_duration(text: str, span: Span) -> AppTestError:
     return AppTestError(f"'{text}' is not a duration", span, hint=f"A duration is such as {DURATIONS}.")
 
 
-def _read_wait(line: _Line, words: _Words) -> Wait:
+def _read_wait(line: _FileLine, words: _LineWords) -> Wait:
     if words.skip("until"):
         text = words.rest()
         time: Time | None = parse_time(text)
@@ -370,7 +370,7 @@ def _read_wait(line: _Line, words: _Words) -> Wait:
     return Wait(words.duration(), None, line.own)
 
 
-def _read_target(words: _Words) -> Target:
+def _read_target(words: _LineWords) -> Target:
     first = words.take("nothing is named that is expected", "Write expect STREAM, expect table NAME or expect errors.")
     if not first.quoted and first.text == "table":
         return OfTable(words.take("the table is missing", "Write expect table NAME."))
@@ -382,7 +382,7 @@ def _read_target(words: _Words) -> Target:
     return OfErrors() if not first.quoted and first.text == "errors" else OfStream(first)
 
 
-def _read_run(line: _Line, keyword: re.Match[str], number: int) -> Run:
+def _read_run(line: _FileLine, keyword: re.Match[str], number: int) -> Run:
     """A line such as `run three: nodes: 3, routing: hash:card`."""
     name = keyword["name"].strip() or str(number)
     if not _NAME.fullmatch(name):
@@ -396,7 +396,7 @@ def _read_run(line: _Line, keyword: re.Match[str], number: int) -> Run:
     return run
 
 
-def _set_of_run(run: Run, line: _Line, at: int, part: str) -> Run:
+def _set_of_run(run: Run, line: _FileLine, at: int, part: str) -> Run:
     key = _COLON.match(part)
     span = line.span(at + len(part) - len(part.lstrip()), at + len(part.rstrip()))
     if key is None:
@@ -463,7 +463,7 @@ def comment_start(text: str) -> int:
     return len(text)
 
 
-def _read_cells(line: _Line) -> list[Cell]:
+def _read_cells(line: _FileLine) -> list[Cell]:
     """The cells of a table's line. Raises AppTestError for an empty one."""
     cells: list[Cell] = []
     at, text = 0, line.text
@@ -491,7 +491,7 @@ def _read_cells(line: _Line) -> list[Cell]:
         at += 1
 
 
-def _read_quoted(line: _Line, at: int) -> tuple[Cell, int]:
+def _read_quoted(line: _FileLine, at: int) -> tuple[Cell, int]:
     """The quoted text that begins at `at`, and the position behind it."""
     found = _QUOTED.match(line.text, at)
     if found is None:
@@ -504,7 +504,7 @@ def _read_quoted(line: _Line, at: int) -> tuple[Cell, int]:
     return Cell(text, True, line.span(at, found.end())), found.end()
 
 
-def _unquote(line: _Line, at: int) -> Cell:
+def _unquote(line: _FileLine, at: int) -> Cell:
     """The value of a setting: the rest of the line, which may be in quotes."""
     while at < len(line.text) and line.text[at].isspace():
         at += 1

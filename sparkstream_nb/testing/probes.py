@@ -34,7 +34,7 @@ class _Reach:
 
 def add_probes(plan: n.Plan) -> tuple[n.Plan, tuple[Probe, ...]]:
     """The plan with probes, which come before the queries that they are for, and the list of them."""
-    builder = _Builder()
+    builder = _ProbeBuilder()
     elements: list[n.Query | n.Partition] = []
     for element in plan.elements:
         if isinstance(element, n.Partition):
@@ -48,7 +48,7 @@ def add_probes(plan: n.Plan) -> tuple[n.Plan, tuple[Probe, ...]]:
     return replace(plan, elements=tuple(elements), streams=streams), tuple(builder.probes)
 
 
-class _Builder:
+class _ProbeBuilder:
     """Makes probes, each with a stream of its own."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from ..app.running.sent import row_of
 from ..errors import Misuse, SiddhiError, SparkStreamError, nearest, shown
 from ..options import read_text
 from ..types import Schema, Type
-from .app_under_test import AppUnderTest, AppUnderTestSetup, Rows, SentEvent
+from .app_under_test import AppUnderTest, AppUnderTestSetup, OutputRows, SentEvent
 from .comparison import compare_rows, count_signs, has_differences
 from .model import Run
 from .results import DiffLine, Failure
@@ -200,7 +200,7 @@ def _whole_row(stream: str, schema: Schema, event: Event) -> list[Any]:
     return row_of(stream, schema, event)
 
 
-def _compare(title: str, rows: Sequence[Event], found: Rows, attributes: Schema, *, any_order: bool) -> None:
+def _compare(title: str, rows: Sequence[Event], found: OutputRows, attributes: Schema, *, any_order: bool) -> None:
     """Raises AssertionError with the differences. Rows in lists have the `attributes`, in order."""
     names = _compared_names(title, rows, found.schema, attributes)
     positions = [found.schema.names.index(name) for name in names]
@@ -229,7 +229,7 @@ def _compare(title: str, rows: Sequence[Event], found: Rows, attributes: Schema,
     raise AssertionError("\n".join([head.partition(": ")[2], *table]))
 
 
-def found_row(found: Rows, number: int | None, positions: Sequence[int]) -> list[Any]:
+def found_row(found: OutputRows, number: int | None, positions: Sequence[int]) -> list[Any]:
     """The values of the compared columns in a row that the app gave."""
     return [found.rows[number or 0][p] for p in positions]
 

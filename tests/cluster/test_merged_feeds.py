@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sparkstream_nb.app import App
-from sparkstream_nb.app.running.pace import Due, Pace, Pacer
+from sparkstream_nb.app.running.pace import DueRows, Pace, Pacer
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.sources import feeds as reading
 
@@ -281,25 +281,25 @@ def test_a_source_that_cannot_be_read_ends_the_feed_that_it_joins(run: Run, monk
 def test_a_rate_counts_from_the_first_event() -> None:
     now = [100.0]
     pacer = Pacer(Pace.of(None, 10), lambda: now[0])
-    assert pacer.due(0, None) == Due(rows=1)
-    assert pacer.due(1, None) == Due(rows=0, wait=0.1)
+    assert pacer.due(0, None) == DueRows(rows=1)
+    assert pacer.due(1, None) == DueRows(rows=0, wait=0.1)
     now[0] += 0.55
-    assert pacer.due(1, None) == Due(rows=5)
+    assert pacer.due(1, None) == DueRows(rows=5)
     pacer.rest()
     now[0] += 1000  # paused
-    assert pacer.due(6, None) == Due(rows=1)
+    assert pacer.due(6, None) == DueRows(rows=1)
 
 
 def test_a_speed_follows_event_time() -> None:
     now = [100.0]
     pacer = Pacer(Pace.of(60, None), lambda: now[0])
-    assert pacer.due(0, 5_000) == Due(until=5_000)
+    assert pacer.due(0, 5_000) == DueRows(until=5_000)
     due = pacer.due(1, 65_000)
     assert due.until == 5_000
     assert due.wait == pytest.approx(1.0)
     now[0] += 1
-    assert pacer.due(1, 65_000) == Due(until=65_000)
-    assert Pacer(Pace(), lambda: 0.0).due(7, 9) == Due()
+    assert pacer.due(1, 65_000) == DueRows(until=65_000)
+    assert Pacer(Pace(), lambda: 0.0).due(7, 9) == DueRows()
 
 
 def test_times_are_read_as_everywhere(run: Run) -> None:

@@ -50,6 +50,7 @@ from sparkstream_nb.app.results import frontend  # fmt: skip
 from sparkstream_nb.app.results.divergence import Truth
 from sparkstream_nb.app.results.failover_study import Wanted, runs_of
 from sparkstream_nb.app.results.stream_tail import StreamEnd, TailShape
+from sparkstream_nb.app.running.recording import AppRecording
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal.inbox import Inbox
@@ -237,6 +238,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (Sent("<A>", "S", 2, 0, ("node-1", "<b>"), {"O": 1}), "<A>.S: 2 events sent to node-1, <b>, at 1", "&lt;b&gt;, at"),
     (Sent("<A>", "S", 1, 0, started=True), "1 event sent, at 1970-01-01 00:00:00\n<A> was stopped", "&lt;A&gt; was"),
     (PlanText("app <A>\n"), "app <A>", "app &lt;A&gt;"),
+    (AppRecording("<A>", 1234, StandIn().runtime), "<A>: 1,234 events came in.", "&lt;A&gt;"),
     (SplitApp("<A>", "h:1", (), (), ("note",), True), "<A>: 0 partial apps, 0 topics\n  ! note", "&lt;A&gt;"),
     (TAIL, "App.<S>: the last 2 of 3 events · the newest first", "<b>App.&lt;S&gt;</b>"),
     (TAIL, "b    7\n<i>  5", "&lt;i&gt;"),

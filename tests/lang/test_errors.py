@@ -243,7 +243,7 @@ def test_other_advice(text: str, message: str) -> None:
         (S + "select v from S", "a query begins with the stream", "from STREAM select"),
         ("INSERT INTO O SELECT v FROM S;", "a query begins with the stream", "insert into OUTPUT"),
         ("CREATE STREAM S (v INT);", "'create' is not SiddhiQL", "Write 'define stream NAME"),
-        ("WITH a AS (SELECT 1) SELECT * FROM a", "'with' is not SiddhiQL", "another one read that"),
+        ("WITH a AS (SELECT 1) SELECT * FROM a", "'with' is not SiddhiQL", "a second query read it"),
         (S + "from S#window.time(10 m) select v insert into O;", "'m' is not a unit of time", "Write '10 min'."),
         (S + "from S#window.time(10s) select v insert into O;", "'s' is not a unit of time", "Write '10 sec'."),
         ("import pandas as pd", "this is Python, not SiddhiQL", "without %%siddhi"),

@@ -3,6 +3,7 @@ other."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import operator
 import os
@@ -123,10 +124,11 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
 def ended(process: psutil.Process, seconds: float = 10) -> bool:
     """Whether a process, not a child of this one, ends within `seconds`."""
     end = time.monotonic() + seconds
-    while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
+    with contextlib.suppress(psutil.NoSuchProcess):  # it ends between two questions
+        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.01)
     return True
 
 

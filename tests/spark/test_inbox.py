@@ -24,7 +24,7 @@ import pytest
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal.checkpoints import SparkCheckpoint
-from sparkstream_nb.journal.entries import Ask, EventsEntry, RowsEntry, StepsEntry
+from sparkstream_nb.journal.entries import Ask, Entry, EventsEntry, RowsEntry, StepsEntry
 from sparkstream_nb.journal.inbox import INLINE_BYTES, Inbox, Ticket, entries_in
 from sparkstream_nb.journal.journal import entries_from, runs, segment, segments
 from sparkstream_nb.journal.rows import Entries, from_table
@@ -32,7 +32,8 @@ from sparkstream_nb.journal.segments import ahead, join, load, pieces
 from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.runners.spark.source import JournalStreamReader
 from sparkstream_nb.runners.stateless import SourceApp, options_of
-from sparkstream_nb.sources.feeds import Shape, entries, in_order, read_feed
+from sparkstream_nb.sources.feed_cursor import FeedCursor, Spacing, rejects_of
+from sparkstream_nb.sources.feeds import FeedOnDisk, Shape, in_order, read_feed
 from sparkstream_nb.types import Schema, Type
 
 START = {"seq": 0, "at": 0, "skip": 0}
@@ -243,6 +244,14 @@ def test_joined_batches_keep_their_chunks() -> None:
     assert both.rows["S"].step.tolist() == [1, 1, 2]
 
 
+def entries_of_feed(feed: FeedOnDisk, shape: Shape, inbox: Inbox) -> list[Entry]:
+    cursor = FeedCursor(inbox.folder)
+    cursor.add(feed, shape)
+    found = cursor.take(inbox, "round_robin", Spacing(0))
+    cursor.discard()
+    return [*found, *rejects_of(feed)]
+
+
 @pytest.mark.parametrize("text", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
 def test_a_parquet_file_in_order_enters_as_it_is(tmp_path: Path, text: pa.DataType) -> None:
     table = pa.table(
@@ -256,8 +265,8 @@ def test_a_parquet_file_in_order_enters_as_it_is(tmp_path: Path, text: pa.DataTy
     inbox = Inbox(tmp_path / "inbox")
     shape = Shape("S", SCHEMAS["S"], "at", {})
     feed = read_feed(tmp_path / "feed.parquet", shape, inbox.folder, InlineSession(), None)
-    feed, last = in_order(feed, inbox.folder)
-    inbox.append(entries(feed, shape, inbox, "round_robin", last, 0))
+    feed, _ = in_order(feed, inbox.folder)
+    inbox.append(entries_of_feed(feed, shape, inbox))
     ((entry, _),) = entries_from(inbox.folder, START)
     assert isinstance(entry, RowsEntry)
     assert (entry.steps, entry.clock, entry.groups) == (4, 9, (0, 1))
@@ -303,7 +312,7 @@ def test_what_came_in_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyP
     shape = Shape("S", SCHEMAS["S"], None, {})
     frame = pd.DataFrame({"k": ["a", "b"], "v": [1, "x"]})
     typed = read_feed(frame, shape, inbox.folder, InlineSession(), None)
-    fed = entries(typed, shape, inbox, "round_robin", np.empty(0, np.int64), 0)
+    fed = entries_of_feed(typed, shape, inbox)
     for taken in ([inbox.batch(batch(0, 1), "round_robin")], [sent], fed):
         synced.clear()
         inbox.append(taken)
@@ -323,7 +332,7 @@ import numpy as np, pandas as pd, pyarrow as pa
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.runners.inline import InlineSession
-from sparkstream_nb.journal.entries import Ask
+from sparkstream_nb.journal.entries import Entry, Ask
 from sparkstream_nb.sources.feeds import Shape, read_feed
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.journal.journal import segment
@@ -355,7 +364,7 @@ inbox.append([Ask(text="three")])
 
 def test_what_a_full_disk_refuses_is_not_in(tmp_path: Path) -> None:
     found = subprocess.run([sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=True)
-    said = r".* cannot be written to: .*File too large. What was to come in is not in; make room and send it again\."
+    said = r".* cannot be written to: .*File too large. The events were not taken; make room and send them again\."
     assert [bool(re.fullmatch(said, line)) for line in found.stdout.splitlines()] == [True] * 4
     entries = [e for e, _ in entries_from(tmp_path, START)]
     assert [(e.seq, e.text) for e in entries if isinstance(e, Ask)] == [(0, "one"), (1, "three")]

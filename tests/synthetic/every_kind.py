@@ -10,15 +10,15 @@ import hashlib
 import pandas as pd
 
 from sparkstream_nb import columns as c
-from sparkstream_nb.synthetic.arrivals import Arrivals
-from sparkstream_nb.synthetic.column import Column, Seed
+from sparkstream_nb.synthetic.arrivals import ArrivalProcess
+from sparkstream_nb.synthetic.column import GeneratedColumn, Seed
 from sparkstream_nb.synthetic.events import EventRequest, generate_events
 from sparkstream_nb.types import Schema, Type
 
 DIGEST = "f654b41fd262f589d1f7944bdab2b2eb1b65afe24977dcd9a110e72a1c309570"
 ROWS = 3_000
 
-COLUMNS: dict[str, tuple[Type, Column]] = {
+COLUMNS: dict[str, tuple[Type, GeneratedColumn]] = {
     "symbol": (Type.STRING, c.choice(["a", "b", None], weights=[3, 2, 1])),
     "fair": (Type.STRING, c.choice(["x", "y", "z"])),
     "card": (Type.STRING, c.zipf(1000, exponent=1.1, prefix="card-")),
@@ -45,7 +45,7 @@ COLUMNS: dict[str, tuple[Type, Column]] = {
 }
 
 
-def frame_of_every_kind(n: int = ROWS, seed: int = 7, arrivals: Arrivals | None = None) -> pd.DataFrame:
+def frame_of_every_kind(n: int = ROWS, seed: int = 7, arrivals: ArrivalProcess | None = None) -> pd.DataFrame:
     """Events with all of `COLUMNS`, and the column `timestamp`."""
     schema = Schema.of(*((name, type) for name, (type, _) in COLUMNS.items()))
     columns = {name: column for name, (_, column) in COLUMNS.items()}

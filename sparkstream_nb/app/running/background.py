@@ -24,7 +24,7 @@ from ..results.answers import FeedReport
 from ..results.frontend import Displayed
 from ..results.progress import FeedProgress
 from .feeding import Account, FeedRequest, FeedSource, FeedTarget
-from .pace import Due, Pace, Pacer
+from .pace import DueRows, Pace, Pacer
 
 SLICE_SECONDS = 0.8
 """Seconds for a slice of a feed that goes as fast as it can: a pause takes effect after it."""
@@ -333,7 +333,7 @@ class Feed(Displayed):
                 most = max(least, min(2 * most, int(most * SLICE_SECONDS / took)))
         return not self._stopping
 
-    def _next_due(self, *, first: bool) -> Due | None:
+    def _next_due(self, *, first: bool) -> DueRows | None:
         """Waits until rows are due; None if the feed is over, or is to stop. `first`: nothing was put in yet."""
         cursor = self._account.cursor
         while True:
@@ -352,7 +352,7 @@ class Feed(Displayed):
                     continue
                 if not cursor.left:
                     if first:
-                        return Due()
+                        return DueRows()
                     self._over = True
                     return None
                 due = self._pacer.due(cursor.done, cursor.next_time()) if not self._pausing else self._due_step()
@@ -364,15 +364,15 @@ class Feed(Displayed):
                     self._changed.notify_all()
                 self._changed.wait(_LONGEST_WAIT if due is None else min(due.wait, _LONGEST_WAIT))
 
-    def _due_step(self) -> Due | None:
+    def _due_step(self) -> DueRows | None:
         """The rows that a paused feed was asked for."""
         self._pacer.rest()
         if self._steps:
-            return Due(rows=self._steps)
+            return DueRows(rows=self._steps)
         if self._until is not None:
             time = self._account.cursor.next_time()
             if time is not None and time <= self._until:
-                return Due(until=self._until)
+                return DueRows(until=self._until)
             self._until = None
         return None
 

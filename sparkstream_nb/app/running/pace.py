@@ -42,7 +42,7 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Due:
+class DueRows:
     """Rows that may be fed now: `rows` at most (None: any number), up to event time `until` (ms; None: any). If there
     are none, some may be in `wait` seconds.
     """
@@ -66,10 +66,10 @@ class Pacer:
         """The feed stood still: time that passed until the next call of `due` does not count."""
         self._began = None
 
-    def due(self, done: int, time: int | None) -> Due:
+    def due(self, done: int, time: int | None) -> DueRows:
         """The rows that are due after `done` rows of the feed, where the next one has the event time `time` (ms)."""
         if not self.pace:
-            return Due()
+            return DueRows()
         now = self._clock()
         if self._began is None:
             self._began, self._time, self._done = now, time or 0, done
@@ -77,9 +77,9 @@ class Pacer:
         if self.pace.speed is not None:
             assert time is not None
             until = self._time + int(passed * 1000 * self.pace.speed)
-            return Due(until=until, wait=max(0, time - until) / 1000 / self.pace.speed)
+            return DueRows(until=until, wait=max(0, time - until) / 1000 / self.pace.speed)
         assert self.pace.rate is not None
         rows = 1 + int(passed * self.pace.rate) - (done - self._done)
         if rows > 0:
-            return Due(rows=rows)
-        return Due(rows=0, wait=(1 - rows) / self.pace.rate)
+            return DueRows(rows=rows)
+        return DueRows(rows=0, wait=(1 - rows) / self.pace.rate)
