@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .results.frontend import Displayed
     from .results.progress import FeedProgress, ProgressLine
     from .results.rescheduling import DistributedFailover
+    from .results.stream_chart import Chart, ChartSnapshot
     from .results.stream_tail import Tail, TailSnapshot
     from .results.text_answers import AppGraph, Check, PlanText, RepairList
     from .running.app import App, check_feed
@@ -53,6 +54,8 @@ __all__ = [
     "Attachable",
     "AuditReport",
     "Changes",
+    "Chart",
+    "ChartSnapshot",
     "Check",
     "Cluster",
     "ClusterSnapshot",
@@ -144,6 +147,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             ".running.source_reading": ["Reading"],
             ".audit.splitting": ["SplitApp", "split"],
             ".running.study": ["Study"],
+            ".results.stream_chart": ["Chart", "ChartSnapshot"],
             ".results.stream_tail": ["Tail", "TailSnapshot"],
             ".results.text_answers": ["AppGraph", "Check", "PlanText", "RepairList"],
         },

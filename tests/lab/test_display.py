@@ -49,6 +49,7 @@ from sparkstream_nb.app.removal import AppFolder, AppFolders
 from sparkstream_nb.app.results import frontend  # fmt: skip
 from sparkstream_nb.app.results.divergence import Truth
 from sparkstream_nb.app.results.failover_study import Wanted, runs_of
+from sparkstream_nb.app.results.stream_chart import Chart, ChartShape
 from sparkstream_nb.app.results.stream_tail import StreamEnd, TailShape
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
@@ -140,6 +141,7 @@ class Ends:
         return StreamEnd(pd.DataFrame({"k": ["<i>", "b"], "v": [5, 7]}), 3)
 
 
+CHART = Chart("App", "<S>", ChartShape(("v",), by="k", x="v"), Ends(), lambda callback: lambda: None)
 TAIL = Tail("App", "<S>", TailShape(), Ends(), lambda callback: lambda: None)
 
 
@@ -237,6 +239,8 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (Sent("<A>", "S", 1, 0, started=True), "1 event sent, at 1970-01-01 00:00:00\n<A> was stopped", "&lt;A&gt; was"),
     (PlanText("app <A>\n"), "app <A>", "app &lt;A&gt;"),
     (SplitApp("<A>", "h:1", (), (), ("note",), True), "<A>: 0 partial apps, 0 topics\n  ! note", "&lt;A&gt;"),
+    (CHART, "App.<S>: 3 events · v from 5 to 7", "<b>App.&lt;S&gt;</b>"),
+    (CHART.snapshot(), "<i>          1 ", '<img src="data:image/svg+xml;base64,'),
     (TAIL, "App.<S>: the last 2 of 3 events · the newest first", "<b>App.&lt;S&gt;</b>"),
     (TAIL, "b    7\n<i>  5", "&lt;i&gt;"),
     (
