@@ -40,12 +40,14 @@ if TYPE_CHECKING:
         deploy,
         explain,
         get,
+        plot,
         split,
     )  # fmt: skip
 
 __all__ = [
     "App", "Coordination", "Cut", "Disorder", "Kill", "Limits", "Pair", "Pause", "Reading", "Restart", "Retention",
-    "Slow", "__version__", "apps", "attach", "attachable", "changes", "check", "deploy", "explain", "get", "split",
+    "Slow", "__version__", "apps", "attach", "attachable", "changes", "check", "deploy", "explain", "get", "plot",
+    "split",
 ]  # fmt: skip
 
 

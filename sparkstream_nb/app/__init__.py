@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .deploying import apps, changes, deploy, get, stop_all
     from .deployment.changing import Changes
     from .deployment.deployment import Deployment
+    from .plotting import plot
     from .removal import AppFolders, Removed, app_folders, empty_trash_of, remove_app
     from .results.answers import Apps, Errors, Events, FeedReport, Result, Sent, Stats
     from .results.divergence import Divergence
@@ -110,6 +111,7 @@ __all__ = [
     "feed_of",
     "get",
     "graph",
+    "plot",
     "remove_app",
     "repair",
     "split",
@@ -140,6 +142,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             ".results.failover": ["Failover"],
             ".results.failover_study": ["FailoverStudy"],
             ".running.background": ["Feed", "Feeds", "all_feeds", "feed_of"],
+            ".plotting": ["plot"],
             ".results.frontend": ["Displayed"],
             ".results.progress": ["FeedProgress", "ProgressLine"],
             ".removal": ["AppFolders", "Removed", "app_folders", "empty_trash_of", "remove_app"],

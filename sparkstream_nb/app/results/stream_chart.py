@@ -9,19 +9,21 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from ...charts.frame_plot import ChartKind, numbers_of
+from ...charts.loading import load_figures
 from ...charts.point_store import Points, PointStore, SeriesName, looks_like_time, thin_points
 from .frontend import Displayed
 from .listeners import OnCommit, always_running
 from .stream_tail import StreamEnd, StreamEnds
 
-ChartKind = Literal["line", "bar", "points"]
-CHART_KINDS: tuple[ChartKind, ...] = ("line", "bar", "points")
+if TYPE_CHECKING:
+    from ...charts.figures import Figure
+
 MOST_READ = 200_000
 """New events that are read at a time; older ones are counted as not read."""
 WIDTH = 800
@@ -113,6 +115,27 @@ class ChartSnapshot(Displayed):
         at: Any = pd.to_datetime(pd.Series(x, dtype="float64"), unit="ms") if self.over_time else x
         return pd.DataFrame({"series": pd.Series(names, dtype=object), self.shape.x_column: at, "value": y})
 
+    @property
+    def title(self) -> str:
+        """`average by symbol · Trades.Averages`."""
+        by = f" by {self.shape.by}" if self.shape.by else ""
+        return f"{', '.join(self.shape.y)}{by} · {self.app}.{self.stream}"
+
+    @property
+    def x_title(self) -> str:
+        """The title of the horizontal axis."""
+        if self.shape.x is None:
+            return "event time (UTC)"
+        return f"{self.shape.x} (UTC)" if self.over_time else self.shape.x
+
+    @property
+    def figure(self) -> Figure:
+        """The points that are drawn as a Plotly figure. Raises SparkStreamError where Plotly is not installed."""
+        figures = load_figures()
+        lines = [figures.Line(s.label, s.points) for s in self.series]
+        axes = figures.Axes(self.title, self.x_title, ", ".join(self.shape.y), self.over_time)
+        return figures.draw_lines(lines, axes, self.shape.kind)
+
     def summary(self) -> str:
         return f"<ChartSnapshot of {self.app}.{self.stream}: {len(self.series)} series, {self.drawn:,} points>"
 
@@ -139,6 +162,11 @@ class Chart(Displayed):
     def frame(self) -> pd.DataFrame:
         """The points that it would draw now."""
         return self.snapshot().frame
+
+    @property
+    def figure(self) -> Figure:
+        """The chart as it is now, as a Plotly figure. Raises SparkStreamError where Plotly is not installed."""
+        return self.snapshot().figure
 
     def summary(self) -> str:
         return f"<Chart of {self.app}.{self.stream}>"
@@ -237,11 +265,6 @@ class ChartCursor:
             for name, y in zip(shape.y, values, strict=True):
                 self._store.add(SeriesName(name, group), x[rows], y[rows])
         self._store.forget_before()
-
-
-def numbers_of(column: pd.Series[Any]) -> NDArray[np.float64]:
-    """A column as float64, NaN for null."""
-    return column.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def _groups(column: pd.Series[Any] | None) -> Sequence[tuple[str, Any]]:

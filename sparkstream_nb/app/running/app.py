@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, Unpack, overload
 
 import pandas as pd
 
+from ...charts.frame_plot import ChartKind
 from ...errors import Misuse, nearest
 from ...nodes.distributed import Distributed
 from ...plan import explain
@@ -32,7 +33,7 @@ from ..results.listeners import OnCommit
 from ..results.progress import OnProgress
 from ..results.rejected import Replayed
 from ..results.rescheduling import DistributedFailover
-from ..results.stream_chart import Chart, ChartKind
+from ..results.stream_chart import Chart
 from ..results.stream_tail import Tail
 from ..results.text_answers import AppGraph, PlanText, RepairList
 from ..views.controls import Cluster

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ... import argument_checks
+from ...charts.frame_plot import CHART_KINDS, ChartKind
 from ...errors import Misuse, nearest, shown
 from ...option_values import duration_ms
 from ...outputs.arrivals import InboxReader
 from ...outputs.outputs import stamps
 from ...types import Schema, Type
 from ..results.answers import Events, InputCounts
-from ..results.stream_chart import CHART_KINDS, Chart, ChartKind, ChartShape
+from ..results.stream_chart import Chart, ChartShape
 from ..results.stream_ends import ArrivalEnds, OutputEnds
 from ..results.stream_tail import StreamEnds, Tail, TailShape
 from .runtime import AppRuntime

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from ...app.results.stream_chart import ChartSeries, ChartSnapshot
+from ...charts.colours import COLOURS
 from .charts import at, short, ticks, time_ticks
-from .drawing import COLOURS
 from .pictures import INK, WIDTH, embed_svg, text_width
 
 _PLOT_HEIGHT = 260.0
@@ -27,13 +27,7 @@ def svg(shown: ChartSnapshot, width: int = WIDTH) -> str:
 
 def image(shown: ChartSnapshot) -> str:
     """`svg` as an HTML image."""
-    return embed_svg(svg(shown), title_of(shown))
-
-
-def title_of(shown: ChartSnapshot) -> str:
-    """`average by symbol · Trades.Averages`."""
-    by = f" by {shown.shape.by}" if shown.shape.by else ""
-    return f"{', '.join(shown.shape.y)}{by} · {shown.app}.{shown.stream}"
+    return embed_svg(svg(shown), shown.title)
 
 
 @dataclass(frozen=True)
@@ -55,11 +49,11 @@ class _SeriesDrawing:
         largest = max(map(abs, self.marks))
         self.mark_labels = [short(m, largest) for m in self.marks]
         self.left = 34 + max(map(text_width, self.mark_labels))
-        self.right = width - 18.0
+        self.right = width - 34.0
         self.top = 34.0 + 20 * len(self.legend_rows)
         self.bottom = self.top + _PLOT_HEIGHT
         start, end = shown.range or (0.0, 1.0)
-        pad = 0.5 if start == end else 0.0
+        pad = 0.5 if start == end else self._half_slot() * (end - start) if shown.shape.kind == "bar" else 0.0
         self.start, self.end = start - pad, end + pad
 
     def x(self, value: float) -> float:
@@ -70,7 +64,7 @@ class _SeriesDrawing:
         return self.bottom - _PLOT_HEIGHT * (value - low) / (high - low)
 
     def markup(self) -> str:
-        title = html.escape(title_of(self.shown))
+        title = html.escape(self.shown.title)
         height = self.bottom + 56
         series = [line for i, s in enumerate(self.shown.series) for line in self._series(i, s)]
         return "".join(
@@ -119,10 +113,9 @@ class _SeriesDrawing:
 
     def _x_axis(self) -> list[str]:
         base = self.bottom
-        name = "event time (UTC)" if self.shown.shape.x is None else self.shown.shape.x
         out = [
             f'<text x="{(self.left + self.right) / 2:.0f}" y="{base + 50:.0f}" text-anchor="middle" class="x-title">'
-            f"{html.escape(_cut(name, 60))}</text>"
+            f"{html.escape(_cut(self.shown.x_title, 60))}</text>"
         ]
         context, free = "", -math.inf
         for tick in self._ticks():
@@ -215,6 +208,10 @@ class _SeriesDrawing:
             return [f'<circle cx="{places[0][0]:.1f}" cy="{places[0][1]:.1f}" r="2.5" fill="{colour}"/>']
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         return [f'<polyline points="{path}" fill="none" {_stroke(number)} stroke-width="1.5"/>'] if places else []
+
+    def _half_slot(self) -> float:
+        """Half of the share of the axis that the bars of one x have."""
+        return 0.5 / max(1, max((len(s.points) for s in self.shown.series), default=1) - 1)
 
     def _bar_width(self) -> float:
         """The width of a bar (px), such that the bars of one x stand beside each other."""
