@@ -229,7 +229,7 @@ class ChartCursor:
         shown = store.range if self._zoom is None else self._zoom
         cells = max(_FEWEST_CELLS, min(self.columns, MOST_DRAWN // (2 * max(1, len(store.names)))))
         series = []
-        for name in sorted(store.names, key=lambda n: (shape.y.index(n.attribute), n.group)):
+        for name in store.names:  # a line keeps its colour when further ones come
             points = store.series(name)
             if shown is not None:
                 points = points.between(*shown)
@@ -268,14 +268,15 @@ class ChartCursor:
 
 
 def _groups(column: pd.Series[Any] | None) -> Sequence[tuple[str, Any]]:
-    """The text of each distinct value of a column and its rows, in the order in which the values come first."""
+    """The text of each distinct value of a column and its rows, in the order of the texts."""
     if column is None:
         return [("", slice(None))]
     values = column.to_numpy(dtype=object)
     codes, distinct = pd.factorize(values, use_na_sentinel=False)
     order = np.argsort(codes, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(codes, minlength=len(distinct)))[:-1])
-    return [(group_text(values[rows[0]]), rows) for rows in parts]  # factorize makes NaN of null
+    # factorize makes NaN of null
+    return sorted(((group_text(values[rows[0]]), rows) for rows in parts), key=lambda group: group[0])
 
 
 def group_text(value: Any) -> str:

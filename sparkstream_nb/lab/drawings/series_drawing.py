@@ -9,10 +9,13 @@ from datetime import timedelta
 
 from ...app.results.stream_chart import ChartSeries, ChartSnapshot
 from ...charts.colours import COLOURS
+from ...charts.point_store import thin_points
 from .charts import at, short, ticks, time_ticks
 from .pictures import INK, WIDTH, embed_svg, text_width
 
 _PLOT_HEIGHT = 260.0
+_MOST_POINTS = 3_000
+"""Points of the picture, about: it is saved with the notebook."""
 _LEGEND = 24
 """Names in the legend, at most."""
 _DASHES = ("", "6 3", "2 3", "8 3 2 3", "1 4")
@@ -55,6 +58,7 @@ class _SeriesDrawing:
         start, end = shown.range or (0.0, 1.0)
         pad = 0.5 if start == end else self._half_slot() * (end - start) if shown.shape.kind == "bar" else 0.0
         self.start, self.end = start - pad, end + pad
+        self.cells = max(40, min(int(self.right - self.left), _MOST_POINTS // (2 * max(1, len(shown.series)))))
 
     def x(self, value: float) -> float:
         return self.left + (self.right - self.left) * (value - self.start) / (self.end - self.start)
@@ -186,9 +190,8 @@ class _SeriesDrawing:
     # ---------------------------------------------------------------------------------------------------------- series
 
     def _series(self, number: int, series: ChartSeries) -> list[str]:
-        places = [
-            (self.x(a), self.y(b)) for a, b in zip(series.points.x.tolist(), series.points.y.tolist(), strict=True)
-        ]
+        points = thin_points(series.points, self.cells, self.start, self.end)
+        places = [(self.x(a), self.y(b)) for a, b in zip(points.x.tolist(), points.y.tolist(), strict=True)]
         colour = COLOURS[number % len(COLOURS)]
         match self.shown.shape.kind:
             case "bar":
