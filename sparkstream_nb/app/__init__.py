@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .deployment.changing import Changes
     from .deployment.deployment import Deployment
     from .generating import generate
+    from .plotting import plot
     from .removal import AppFolders, Removed, app_folders, empty_trash_of, remove_app
     from .results.answers import Apps, Errors, Events, FeedReport, Result, Sent, Stats
     from .results.divergence import Divergence
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from .results.frontend import Displayed
     from .results.progress import FeedProgress, ProgressLine
     from .results.rescheduling import DistributedFailover
+    from .results.stream_chart import Chart, ChartSnapshot
     from .results.stream_tail import Tail, TailSnapshot
     from .results.text_answers import AppGraph, Check, PlanText, RepairList
     from .running.app import App, check_feed
@@ -54,6 +56,8 @@ __all__ = [
     "Attachable",
     "AuditReport",
     "Changes",
+    "Chart",
+    "ChartSnapshot",
     "Check",
     "Cluster",
     "ClusterSnapshot",
@@ -109,6 +113,7 @@ __all__ = [
     "generate",
     "get",
     "graph",
+    "plot",
     "remove_app",
     "repair",
     "split",
@@ -140,6 +145,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             ".results.failover": ["Failover"],
             ".results.failover_study": ["FailoverStudy"],
             ".running.background": ["Feed", "Feeds", "all_feeds", "feed_of"],
+            ".plotting": ["plot"],
             ".results.frontend": ["Displayed"],
             ".results.progress": ["FeedProgress", "ProgressLine"],
             ".removal": ["AppFolders", "Removed", "app_folders", "empty_trash_of", "remove_app"],
@@ -147,6 +153,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             ".running.source_reading": ["Reading"],
             ".audit.splitting": ["SplitApp", "split"],
             ".running.study": ["Study"],
+            ".results.stream_chart": ["Chart", "ChartSnapshot"],
             ".results.stream_tail": ["Tail", "TailSnapshot"],
             ".results.text_answers": ["AppGraph", "Check", "PlanText", "RepairList"],
         },

@@ -197,6 +197,17 @@ def line_options() -> dict[str, Options]:
     p.add_argument("--last", type=positive, default=20, metavar="N", help="rows to show (20)")
     p.add_argument("--newest", choices=("first", "last"), default="first", help="where the newest event is (first)")
 
+    p = command("chart", "Draws numbers of a stream, and follows it: a line for each value of an attribute, or node.")
+    p.add_argument("stream", metavar="NAME.Stream")
+    p.add_argument(
+        "--y", action="append", metavar="ATTRIBUTE",
+        help="the number to draw; may be given several times (default: all numeric attributes)",
+    )  # fmt: skip
+    p.add_argument("--by", metavar="ATTRIBUTE", help="a line for each value of this attribute, or of `node`")
+    p.add_argument("--x", metavar="ATTRIBUTE", help="the horizontal axis (default: time, the events' own)")
+    p.add_argument("--last", metavar="DURATION", help="only this length of event time, such as 10min (default: all)")
+    p.add_argument("--kind", choices=("line", "bar", "points"), default="line", help="line, bar or points (line)")
+
     p = command("explain", "Shows the plan of an app: where each part runs, and how routing affects each query.")
     p.add_argument("app", metavar="NAME")
     p.add_argument("--repair", action="store_true", help="show repairs that make each query right on several nodes")
@@ -315,6 +326,7 @@ EXAMPLES = {
     "view": "Trades.Totals --per hour --measure total",
     "output": "Trades.Alerts --last 100 -o alerts",
     "tail": "Trades.Alerts --latest symbol",
+    "chart": "Trades.Averages --y average --by symbol --last 10min",
     "explain": "Trades --repair",
     "divergence": "Trades --nodes 4 --routing hash:symbol -o alerts",
     "study": "Trades --nodes 1-8 --routing round_robin --routing hash:symbol",

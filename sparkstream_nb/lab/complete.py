@@ -107,6 +107,11 @@ class Completer:
             return list(DURATIONS)
         if before[-1] == "--newest":
             return ["first", "last"]
+        if before[1] == "chart" and before[-1] == "--kind":
+            return ["line", "bar", "points"]
+        if before[1] == "chart" and before[-1] in ("--y", "--by", "--x"):
+            more = {"--y": [], "--by": ["node"], "--x": ["time"]}[before[-1]]
+            return [*self._attributes(before[2], numeric=before[-1] != "--by"), *more]
         if before[1] == "tail" and before[-1] in ("--latest", "--number"):
             return self._attributes(before[2])
         if before[-1] in ("--routing", "--route"):
@@ -116,7 +121,7 @@ class Completer:
         command = before[1]
         options = list(self._commands[command]._option_string_actions) if command in self._commands else []
         apps = api.apps()
-        if command in ("feed", "send", "output", "tail"):
+        if command in ("feed", "send", "output", "tail", "chart"):
             parts = [f"{n}.{s}" for n, a in apps.items() for s in a.plan.streams]
             if command == "feed" and len(before) == 3:
                 return [*self._frames(), *_files(line, (".csv", ".parquet")), *options]
@@ -130,10 +135,11 @@ class Completer:
         return [*apps, *options]
 
     @staticmethod
-    def _attributes(stream: str) -> list[str]:
-        """The attributes of a stream that is written `App.Stream`."""
+    def _attributes(stream: str, *, numeric: bool = False) -> list[str]:
+        """The attributes of a stream that is written `App.Stream`; with `numeric` the numbers only."""
         schemas = {f"{n}.{s}": d.source.schema for n, a in api.apps().items() for s, d in a.plan.streams.items()}
-        return list(schemas[stream].names) if stream in schemas else []
+        found = schemas.get(stream, ())
+        return [a.name for a in found if a.type.numeric or not numeric]
 
     def _columns(self, line: str, word: str) -> dict[str, Any]:
         """The columns of the source of a feed whose option ends at the cursor with the beginning `word` of one."""

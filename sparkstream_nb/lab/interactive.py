@@ -7,7 +7,7 @@ from typing import Any
 
 from IPython.display import display
 
-from ..app import Cluster, Displayed, Divergence, Feed, Stats, Tail
+from ..app import Chart, Cluster, Displayed, Divergence, Feed, Stats, Tail
 from . import display as looks
 from .progress import show_live
 
@@ -20,6 +20,7 @@ def register_interactive(shell: Any) -> None:
     formatter.for_type(Cluster, _show_cluster)
     formatter.for_type(Stats, _show_stats)
     formatter.for_type(Tail, _show_tail)
+    formatter.for_type(Chart, _show_chart)
 
 
 def _show_feed(shown: Feed) -> None:
@@ -56,6 +57,14 @@ def _show_stats(shown: Stats) -> None:
 
 def _show_tail(shown: Tail) -> None:
     view = _widget("tail", "TailView")
+    if view is None:
+        _show_static(shown)
+    else:
+        view(shown).display()
+
+
+def _show_chart(shown: Chart) -> None:
+    view = _widget("chart", "ChartView")
     if view is None:
         _show_static(shown)
     else:

@@ -245,6 +245,11 @@ class SiddhiMagic(Magics):
         app, stream = self._part_of(o.stream, "a stream")
         return app.tail(stream, last=o.last, latest=o.latest, number=o.number, newest=o.newest)
 
+    def _do_chart(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        app, stream = self._part_of(o.stream, "a stream")
+        return app.chart(stream, y=o.y, by=o.by, x=o.x, last=o.last, kind=o.kind)
+
     def _do_explain(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         app = api.get(o.app)

@@ -10,6 +10,8 @@ import pandas as pd
 from ..app import (
     App,
     Apps,
+    Chart,
+    ChartSnapshot,
     Cluster,
     ClusterSnapshot,
     Divergence,
@@ -35,6 +37,7 @@ from ..app.results.reasons import group_reasons
 from ..app.running.recording import AppRecording
 from ..ingest.ingest import TEXT_OF_ROW
 from .card import card_html, card_text
+from .chart_shown import chart_html, chart_text
 from .cluster_view import cluster_html, cluster_text
 from .display import html, limit_of, text
 from .drawings.bars import bar_html
@@ -390,6 +393,26 @@ def _(shown: Tail) -> str:
 @html.register
 def _(shown: TailSnapshot) -> str:
     return tail_html(shown)
+
+
+@text.register
+def _(shown: Chart) -> str:
+    return chart_text(shown.snapshot())
+
+
+@text.register
+def _(shown: ChartSnapshot) -> str:
+    return chart_text(shown)
+
+
+@html.register
+def _(shown: Chart) -> str:
+    return chart_html(shown.snapshot())
+
+
+@html.register
+def _(shown: ChartSnapshot) -> str:
+    return chart_html(shown)
 
 
 # ---------------------------------------------------------------------------------------------------------- divergence

@@ -270,6 +270,14 @@ def test_view_has_picture_table_and_text(app: StandIn) -> None:
     assert view.html().count('<img src="data:image/svg+xml;base64,') == 1
 
 
+def test_a_view_as_a_figure(app: StandIn) -> None:
+    view = app.view("TradeAggregation", per="hour", measure="total")
+    figure = view.figure
+    assert {t.type for t in figure.data} == {"bar", "scatter"}
+    assert sum(float(np.nansum(t.y)) for t in figure.data if t.type == "bar") == np.nansum(view.series().merged)
+    assert figure.layout.barmode == "stack"
+
+
 def test_without_widgets_the_static_form_is_shown(app: StandIn, shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     view = app.view(per="hour")
     monkeypatch.setitem(sys.modules, "ipywidgets", None)

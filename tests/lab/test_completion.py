@@ -150,6 +150,12 @@ def test_the_shell_completes_at_the_cursor_of_a_cell(shell: Any, app: StandIn) -
     assert in_shell(shell, "%siddhi tail Trades.Ri|") == ["Trades.Rises"]
     assert in_shell(shell, "%siddhi tail Trades.Rises --latest |") == ["price", "symbol"]
     assert in_shell(shell, "%siddhi tail Trades.Rises --newest |") == ["first", "last"]
+    assert in_shell(shell, "%siddhi chart Trades.Ri|") == ["Trades.Rises"]
+    assert in_shell(shell, "%siddhi chart Trades.Rises --y |") == ["price"]
+    assert in_shell(shell, "%siddhi chart Trades.Rises --y price --by |") == ["node", "price", "symbol"]
+    assert in_shell(shell, "%siddhi chart Trades.Rises --x |") == ["price", "time"]
+    assert in_shell(shell, "%siddhi chart Trades.Rises --kind |") == ["bar", "line", "points"]
+    assert "--last" in in_shell(shell, "%siddhi chart Trades.Rises --|")
     body = "define stream A (sym string, price double);\ndefine stream B(code string, "
     assert in_shell(shell, f"%%siddhi T --routing hash:|\n{body}") == ["hash:code", "hash:price", "hash:sym"]
     assert in_shell(shell, f"%%siddhi T --routing hash:s|\n{body}") == ["hash:sym"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -49,10 +50,11 @@ from sparkstream_nb.app.removal import AppFolder, AppFolders
 from sparkstream_nb.app.results import frontend  # fmt: skip
 from sparkstream_nb.app.results.divergence import Truth
 from sparkstream_nb.app.results.failover_study import Wanted, runs_of
+from sparkstream_nb.app.results.stream_chart import Chart, ChartShape
 from sparkstream_nb.app.results.stream_tail import StreamEnd, TailShape
 from sparkstream_nb.app.running.recording import AppRecording
 from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
-from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.lab import display
 from sparkstream_nb.lab import rescheduled_shown as rescheduled
@@ -142,6 +144,7 @@ class Ends:
         return StreamEnd(pd.DataFrame({"k": ["<i>", "b"], "v": [5, 7]}), 3)
 
 
+CHART = Chart("App", "<S>", ChartShape(("v",), by="k", x="v"), Ends(), lambda callback: lambda: None)
 TAIL = Tail("App", "<S>", TailShape(), Ends(), lambda callback: lambda: None)
 
 
@@ -240,6 +243,8 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (PlanText("app <A>\n"), "app <A>", "app &lt;A&gt;"),
     (AppRecording("<A>", 1234, StandIn().runtime), "<A>: 1,234 events came in.", "&lt;A&gt;"),
     (SplitApp("<A>", "h:1", (), (), ("note",), True), "<A>: 0 partial apps, 0 topics\n  ! note", "&lt;A&gt;"),
+    (CHART, "App.<S>: 3 events · v from 5 to 7", "<b>App.&lt;S&gt;</b>"),
+    (CHART.snapshot(), "<i>          1 ", '<img src="data:image/svg+xml;base64,'),
     (TAIL, "App.<S>: the last 2 of 3 events · the newest first", "<b>App.&lt;S&gt;</b>"),
     (TAIL, "b    7\n<i>  5", "&lt;i&gt;"),
     (
@@ -384,3 +389,32 @@ def test_a_picture_names_all_leaders() -> None:
     spans = [RunSpan("leader", f"manager-{n}", at, at + 5) for at, n in enumerate((1, 1, 2, 1, 3, 4, 5))]
     said = rescheduled._describe_leaders(spans)
     assert said == "; led by manager-1, then manager-2, then manager-1, then manager-3, then 2 more"
+
+
+def test_each_result_that_has_a_figure() -> None:
+    shown = (DIVERGENCE, STUDIED, COSTS, FAILOVER, moving(), CHART, CHART.snapshot())
+    for result in shown:
+        data = result.figure.data
+        assert data, f"{type(result).__name__} draws something"
+        assert "<" not in re.sub(r"<br>|<extra>|</extra>", "", str(result.figure.to_json())), "texts are escaped"
+    lost = [t for t in DIVERGENCE.figure.data if t.name == "lost"]
+    assert len(lost) == 1
+    assert set(lost[0].y) == {"one node"}
+    assert {t.name for t in FAILOVER.figure.data} >= {"same", "lost", "spurious", "duplicated"}
+    assert list(STUDIED.figure.data[0].z[0]) == [1.0]
+    assert [t.name for t in COSTS.figure.data][:2] == ["nobody active, s", "events lost"]
+
+
+def test_plots_of_answers() -> None:
+    columns = [("AGG_TIMESTAMP", "long"), ("symbol", "string"), ("total", "double")]
+    totals = {"AGG_TIMESTAMP": [HOUR] * 2, "symbol": ["x"] * 2, "total": [1.0, 2.0]}
+    shards = pd.DataFrame({"SHARD_ID": ["a", "b"], **totals})
+    result = Result(columns, [[HOUR, "x", 3.0]], lambda: shards)
+    assert [t.name for t in result.plot().data] == ["x"]
+    assert [(t.name, list(t.y)) for t in result.plot(by="SHARD_ID").data] == [("a", [1.0]), ("b", [2.0])]
+    events = Events("App", "S", pd.DataFrame({"node": ["n", "m"], "timestamp": [HOUR, HOUR + 1], "v": [1, 2]}))
+    assert [t.name for t in events.plot("v", kind="bar").data] == ["n", "m"]
+    assert sum(Errors("App", REFUSED).plot().data[0].y) == 1
+    assert [t.name for t in sparkstream_nb.plot(shards).data] == ["a", "b"]
+    with pytest.raises(Misuse, match="plot takes a pandas frame"):
+        sparkstream_nb.plot(result)

@@ -301,6 +301,18 @@ def test_tail(shell: Any, app: StandIn, monkeypatch: pytest.MonkeyPatch) -> None
     assert all(c.args == ("Rises",) for c in tail.call_args_list)
 
 
+def test_chart(shell: Any, app: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    chart = Mock()
+    monkeypatch.setattr(app, "chart", chart, raising=False)
+    for words in ("", " --y price --y size --by symbol", " --x time --last 10min --kind bar"):
+        assert line(shell, f"chart Trades.Rises{words}") is chart.return_value
+    plain = {"y": None, "by": None, "x": None, "last": None, "kind": "line"}
+    assert [c.kwargs for c in chart.call_args_list] == [
+        plain, plain | {"y": ["price", "size"], "by": "symbol"}, plain | {"x": "time", "last": "10min", "kind": "bar"},
+    ]  # fmt: skip
+    assert all(c.args == ("Rises",) for c in chart.call_args_list)
+
+
 @pytest.mark.parametrize(
     ("words", "ids"),
     [

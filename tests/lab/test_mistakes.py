@@ -168,6 +168,10 @@ OF_AN_APP = [
     ("%siddhi tail Trades.Rises --latest symbl", "Trades.Rises has no attribute 'symbl'. Did you mean 'symbol'?"),
     ("%siddhi tail Trades.Rises --number", "--number needs a value: --number ATTRIBUTE"),
     ("%siddhi tail Trades.Rises --append --number price", "--number: not allowed with argument --append"),
+    ("%siddhi chart Trades.Rises --y symbol", "y: 'symbol' of Trades.Rises is a string, which cannot be drawn"),
+    ("%siddhi chart Trades.Rises --by symbl", "Trades.Rises has no attribute 'symbl'. Did you mean 'symbol'?"),
+    ("%siddhi chart Trades.Rises --kind pie", "--kind cannot be 'pie'"),
+    ("%siddhi chart Trades.TradeAggregation", "is an aggregation: %siddhi view Trades.TradeAggregation draws it"),
     ("%siddhi stats", "NAME is missing. Write %siddhi stats NAME"),
     ("%siddhi stop Trads", "Did you mean 'Trades'?"),
 ]

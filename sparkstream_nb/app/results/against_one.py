@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from ...charts.loading import load_figures
 from ...nodes.tallies import Tally
 from ...simulation.timeline import Happening
 from .frontend import Displayed
+
+if TYPE_CHECKING:
+    from ...charts.figures import Figure
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -50,6 +55,12 @@ class AgainstOneNode(Displayed):
     def timeline(self) -> pd.DataFrame:
         """The log: at (ms), what."""
         return pd.DataFrame([[h.at, str(h)] for h in self.happenings], columns=["at", "what"])
+
+    @property
+    def figure(self) -> Figure:
+        """Outputs by stream and verdict, and the log below, as a Plotly figure. Raises SparkStreamError where Plotly is
+        not installed."""
+        return load_figures().draw_failover(self.frame, self.timeline, f"{self.app}: {self.said}")
 
     def summary(self) -> str:
         return f"<{type(self).__name__} of {self.app}: {self.said}>"

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 
+from ...charts.frame_plot import ChartKind, FramePlot
+from ...charts.loading import load_figures
 from ...engine.columnar.columns import ARROW
 from ...engine.state.batch import RetrievalAnswer
 from ...journal.throughput import BatchFigures, BatchTimes, Rates
@@ -24,6 +26,7 @@ from .listeners import OnCommit, always_running
 from .prometheus import prometheus_text
 
 if TYPE_CHECKING:
+    from ...charts.figures import Figure
     from ..running.app import App
 
 SHARD = "SHARD_ID"
@@ -92,6 +95,18 @@ class Result(Displayed):
         """The rows as a pandas frame with the columns' types."""
         return typed_frame(self.columns, self.rows)
 
+    def plot(
+        self,
+        y: str | Sequence[str] | None = None,
+        *,
+        by: str | None = None,
+        x: str | None = None,
+        kind: ChartKind = "line",
+    ) -> Figure:
+        """The rows as a Plotly figure; with `by="SHARD_ID"` those of each shard. See `sparkstream_nb.plot`."""
+        frame = self.by_shard if by == SHARD and self.by_shard is not None else self.frame
+        return load_figures().draw_frame(frame, ", ".join(n for n, _ in self.columns), FramePlot(y, by, x, kind))
+
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -148,6 +163,17 @@ class Events(Displayed):
     dropped: int = 0
     waiting: int = 0
 
+    def plot(
+        self,
+        y: str | Sequence[str] | None = None,
+        *,
+        by: str | None = None,
+        x: str | None = None,
+        kind: ChartKind = "line",
+    ) -> Figure:
+        """The events as a Plotly figure, a line for each node by default. See `sparkstream_nb.plot`."""
+        return load_figures().draw_frame(self.frame, f"{self.app}.{self.stream}", FramePlot(y, by, x, kind))
+
     def __len__(self) -> int:
         return len(self.frame)
 
@@ -170,6 +196,11 @@ class Errors(Displayed):
     limit: int | None = None
     dropped: int = 0
     away: Sequence[str] = ()
+
+    def plot(self) -> Figure:
+        """The number of errors by reason over the time of their events, as a Plotly figure. Raises `Misuse` without
+        errors, SparkStreamError where Plotly is not installed."""
+        return load_figures().draw_errors(self.frame, f"errors of {self.app}")
 
     def __len__(self) -> int:
         return len(self.frame)

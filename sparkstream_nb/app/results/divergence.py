@@ -13,10 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
+from ...charts.loading import load_figures
 from ...journal.routing import Route
 from ...plan.distributed.leader import LEADER
 from ...plan.nodes import Plan
@@ -25,9 +26,14 @@ from ...replay.replay import ONE, Merged, NodeReplay, Nodes, Recording, Way, mer
 from ...replay.study_tasks import Input
 from .frontend import Displayed
 
+if TYPE_CHECKING:
+    from ...charts.figures import Figure
+
 Verdict = Literal["same", "lost", "spurious", "late", "duplicated"]
 VERDICTS: tuple[Verdict, ...] = ("same", "lost", "spurious", "late", "duplicated")
 _SHOWN = 4
+_TEXT = 200
+"""Characters of an output's values in a figure."""
 _ENDS = 3
 """The number of first and of last events of an aggregate that a cause names."""
 FEW_EVENTS = 2_000
@@ -282,6 +288,24 @@ class Divergence(Displayed):
             case _:
                 reason = f"{own} missed the event that prevents it"
         return Cause(reason, events, held)
+
+    @property
+    def figure(self) -> Figure:
+        """The outputs of one node and of each node by the app's clock, coloured by verdict, as a Plotly figure. Raises
+        SparkStreamError where Plotly is not installed."""
+        rows = []
+        for stream, matches in self.matches.items():
+            for m in matches:
+                for lane, alert in (("one node", m.true), (self._lane(m.found), m.found)):
+                    if alert is not None:
+                        values = ", ".join(map(str, alert.values))
+                        rows.append([alert.clock, lane, m.verdict, f"{stream}: {values[:_TEXT]}"])
+        marks = pd.DataFrame(rows, columns=["clock", "lane", "verdict", "text"])
+        title = f"{self.app}: {self.differences:,} outputs differ from one node's"
+        return load_figures().draw_marks(marks, ["one node", *self.shards], title)
+
+    def _lane(self, alert: Alert | None) -> str:
+        return self.shards[alert.node or 0] if alert is not None else ""
 
     def summary(self) -> str:
         total = Counter(m.verdict for matches in self.matches.values() for m in matches)

@@ -7,17 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from ... import argument_checks
+from ...charts.loading import load_figures
 from ...errors import Misuse, nearest, shown
 from ...replay.failover_tasks import FailoverCounts
 from ...simulation.faults import Fault, Kill, Scenario
 from ...simulation.topology import Coordination, Pair
 from ..config.fault_schedule import plan_faults
 from .frontend import Displayed
+
+if TYPE_CHECKING:
+    from ...charts.figures import Figure
 
 MOST_RUNS = 100_000
 """Runs of one study."""
@@ -73,6 +77,12 @@ class FailoverStudy(Displayed):
         events, lost, twice = (f"{best[f'{c}_median']:,.0f}" for c in ("events_lost", "lost", "duplicated"))
         gap = f"in the median nobody is active for {best['gap_median'] / 1000:.0f} s"
         return f"{head}: {gap}, {events} events are lost, and of the outputs {lost} are lost, {twice} duplicated"
+
+    @property
+    def figure(self) -> Figure:
+        """Boxes of the costs of failovers, one for each setting, as a Plotly figure. Raises SparkStreamError where
+        Plotly is not installed."""
+        return load_figures().draw_costs(self.frame, self.varied, f"{self.app}: {len(self.runs):,} failovers")
 
     def summary(self) -> str:
         return f"<FailoverStudy of {self.app}: {self.said}>"

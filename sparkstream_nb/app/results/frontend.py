@@ -14,6 +14,7 @@ from ...errors import SparkStreamError
 from .progress import FeedProgress, ProgressLine
 
 if TYPE_CHECKING:
+    from ...charts.figures import Figure
     from .buckets import AggregationReader
 
 
@@ -61,6 +62,11 @@ class View(Protocol):
 
     def refresh(self) -> None:
         """Read the aggregation again, and draw its present values."""
+        ...
+
+    @property
+    def figure(self) -> Figure:
+        """The picture as a Plotly figure. Raises SparkStreamError where Plotly is not installed."""
         ...
 
 

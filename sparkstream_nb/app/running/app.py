@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, Unpack, overload
 
 import pandas as pd
 
+from ...charts.frame_plot import ChartKind
 from ...errors import Misuse, nearest
 from ...nodes.distributed import Distributed
 from ...plan import explain
@@ -33,6 +34,7 @@ from ..results.listeners import OnCommit
 from ..results.progress import OnProgress
 from ..results.rejected import Replayed
 from ..results.rescheduling import DistributedFailover
+from ..results.stream_chart import Chart
 from ..results.stream_tail import Tail
 from ..results.text_answers import AppGraph, PlanText, RepairList
 from ..views.controls import Cluster
@@ -453,6 +455,26 @@ class App(Displayed):
         names.
         """
         return self._streams.tail(stream, last=last, latest=latest, number=number, newest=newest)
+
+    def chart(
+        self,
+        stream: str,
+        *,
+        y: str | Sequence[str] | None = None,
+        by: str | None = None,
+        x: str | None = None,
+        last: int | str | None = None,
+        kind: ChartKind = "line",
+    ) -> Chart:
+        """A chart of a stream's numbers; in a notebook its display follows the stream, up to the last commit.
+
+        `y`: an attribute, or several (default: all numeric ones). `by`: an attribute, or "node": a line for each of its
+        values (default: for each node of several that share the events). `x`: an attribute in place of the event time;
+        whole numbers between 1980 and 2100 in ms are drawn as times. `last`: only this length of event time, in ms or
+        as "10min". `kind`: "line", "bar" or "points". Of more points than can be seen, the lowest and the highest of
+        each pixel column are drawn. Raises `Misuse` for unknown names, and attributes that are no numbers.
+        """
+        return self._streams.chart(stream, y=y, by=by, x=x, last=last, kind=kind)
 
     # ------------------------------------------------------------------------------------------------------ the past
 

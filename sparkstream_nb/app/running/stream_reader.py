@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from ... import argument_checks
+from ...charts.frame_plot import CHART_KINDS, ChartKind
 from ...errors import Misuse, nearest, shown
+from ...option_values import duration_ms
 from ...outputs.arrivals import InboxReader
-from ...types import Type
+from ...outputs.outputs import stamps
+from ...types import Schema, Type
 from ..results.answers import Events, InputCounts
+from ..results.stream_chart import Chart, ChartShape
 from ..results.stream_ends import ArrivalEnds, OutputEnds
 from ..results.stream_tail import StreamEnds, Tail, TailShape
 from .runtime import AppRuntime
@@ -63,13 +68,49 @@ class StreamReader:
                 raise Misuse(nearest(f"{what}: {app.name}.{stream} has no attribute '{name}'", name, schema.names))
         if latest is not None and schema.types[schema.names.index(latest)] is Type.OBJECT:
             raise Misuse(f"latest: '{latest}' of {app.name}.{stream} is an object: give an attribute of another type")
-        ends: StreamEnds
-        if self._only_comes_in(stream):
-            ends = ArrivalEnds(self._arrivals, stream, lambda: app.inbox.position.events.get(stream, 0))
-        else:
-            ends = OutputEnds(lambda: app.outputs, app.progress, stream, schema.names)
         shape = TailShape(last, newest, latest, number)
-        return Tail(app.name, stream, shape, ends, app.on_commit, app.view_state)
+        return Tail(app.name, stream, shape, self._ends(stream), app.on_commit, app.view_state)
+
+    def chart(
+        self,
+        stream: str,
+        *,
+        y: str | Sequence[str] | None = None,
+        by: str | None = None,
+        x: str | None = None,
+        last: int | str | None = None,
+        kind: ChartKind = "line",
+    ) -> Chart:
+        """See `App.chart`."""
+        app = self._app
+        app.check_open()
+        if stream in app.plan.aggregations:
+            raise Misuse(f"{app.name}.{stream} is an aggregation: %siddhi view {app.name}.{stream} draws it")
+        schema = app.schema_of(stream)
+        where = f"{app.name}.{stream}"
+        if kind not in CHART_KINDS:
+            raise Misuse(f"kind is 'line', 'bar' or 'points', not {shown(kind)}")
+        node, time = stamps(schema.names)
+        if by is None and app.nodes > 1 and app.mode == "active-active":
+            by = node
+        elif by is not None:
+            by = _choose_grouping(where, schema, by, node)
+        over = None if x is None or (x in ("time", "timestamp") and x not in schema.names) else x
+        if over is not None:
+            _check_numeric("x", where, schema, over)
+        if last is not None and over is not None:
+            raise Misuse(f"last is a length of event time, and x is the attribute '{over}': leave one of them out")
+        length = None if last is None else _length(last)
+        measured = _choose_measures(where, schema, y, {by, over})
+        whole = over is not None and schema.types[schema.names.index(over)] is Type.LONG
+        shape = ChartShape(measured, by, over, length, kind, time, node, whole)
+        return Chart(app.name, stream, shape, self._ends(stream), app.on_commit, app.view_state)
+
+    def _ends(self, stream: str) -> StreamEnds:
+        app = self._app
+        if self._only_comes_in(stream):
+            return ArrivalEnds(self._arrivals, stream, lambda: app.inbox.position.events.get(stream, 0))
+        return OutputEnds(lambda: app.outputs, app.progress, stream, app.schema_of(stream).names)
 
     def _arrivals(self) -> InboxReader:
         app = self._app
@@ -81,3 +122,54 @@ class StreamReader:
         written = {q.output.target.id for q in app.plan.queries}
         app.schema_of(stream)
         return app.plan.streams[stream].kind == "defined" and stream not in written
+
+
+def _choose_grouping(where: str, schema: Schema, by: str, node: str) -> str:
+    """The column that parts a chart's lines. Raises `Misuse` for a name that is no attribute, and for objects."""
+    if by == "node" and by not in schema.names:
+        return node
+    if by not in schema.names:
+        raise Misuse(nearest(f"by: {where} has no attribute '{by}'", by, [*schema.names, "node"]))
+    if schema.types[schema.names.index(by)] is Type.OBJECT:
+        raise Misuse(f"by: '{by}' of {where} is an object: give an attribute of another type")
+    return by
+
+
+def _check_numeric(what: str, where: str, schema: Schema, name: str) -> None:
+    argument_checks.require_str(what, name)
+    if name not in schema.names:
+        raise Misuse(nearest(f"{what}: {where} has no attribute '{name}'", name, schema.names))
+    type_ = schema.types[schema.names.index(name)]
+    if not type_.numeric:
+        numeric = [n for n, t in zip(schema.names, schema.types, strict=True) if t.numeric]
+        known = f"its numbers are {', '.join(numeric)}" if numeric else "it has no numeric attribute"
+        raise Misuse(f"{what}: '{name}' of {where} is a {type_}, which cannot be drawn; {known}")
+
+
+def _choose_measures(
+    where: str, schema: Schema, y: str | Sequence[str] | None, others: set[str | None]
+) -> tuple[str, ...]:
+    """The attributes that a chart draws. Raises `Misuse` if there is none, or one is no number."""
+    if y is None:
+        found = [n for n, t in zip(schema.names, schema.types, strict=True) if t.numeric and n not in others]
+        if not found:
+            raise Misuse(f"{where} has no numeric attribute to draw: its attributes are {', '.join(map(str, schema))}")
+        return tuple(found)
+    names = [y] if isinstance(y, str) else list(y)
+    if not names:
+        raise Misuse("y is an attribute, or several: it is empty")
+    for name in names:
+        _check_numeric("y", where, schema, name)
+    return tuple(dict.fromkeys(names))
+
+
+def _length(last: int | str) -> int:
+    """A length of event time in ms. Raises `Misuse` for anything but a duration above 0."""
+    if isinstance(last, str):
+        length = duration_ms(last, "last")
+    else:
+        argument_checks.optional_int("last", last, 1)
+        length = last
+    if length < 1:
+        raise Misuse(f"last is a duration above 0, such as 10min, not {shown(last)}")
+    return length

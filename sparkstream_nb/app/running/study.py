@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ...charts.loading import load_figures
 from ...errors import Misuse
 from ...journal.inbox import Inbox
 from ...journal.routing import Route
@@ -30,6 +31,9 @@ from ..results.frontend import Displayed
 from . import feeding
 from .sent import columns_of_streams
 from .source_reading import Reading
+
+if TYPE_CHECKING:
+    from ...charts.figures import Figure
 
 IN_ORDER = "in order"
 _COUNTS = ("same", "lost", "spurious", "duplicated")
@@ -110,6 +114,15 @@ class Study(Displayed):
     def _never(self) -> list[str]:
         """The queries that no routing repairs."""
         return sorted(set.intersection(*(set(r.wrong) for r in self.routings)))
+
+    @property
+    def figure(self) -> Figure:
+        """Heat maps of the outputs that differ by number of nodes and routing, as a Plotly figure. Raises
+        SparkStreamError where Plotly is not installed."""
+        ranked = [r.route for r in self.routings]
+        routings = [*ranked, *(r for r in dict.fromkeys(self.frame["routing"]) if r not in ranked)]
+        title = f"{self.app}: outputs that differ from one node's"
+        return load_figures().draw_study(self.frame, routings, title)
 
     def summary(self) -> str:
         return f"<Study of {self.app}: {len(self.outcomes)} combinations. {self.recommendation}>"

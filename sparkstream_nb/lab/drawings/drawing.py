@@ -15,12 +15,11 @@ from functools import cached_property
 
 import numpy as np
 
+from ...charts.colours import COLOURS
 from .charts import Series, bucket_name, short, ticks, time_ticks
 from .pictures import INK, WIDTH, embed_svg, text_width
 from .text_tables import text_of
 
-# Okabe and Ito's colours, which the colour-blind tell apart.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 _DARK = frozenset({"#0072B2", "#009E73", "#D55E00"})  # white text reads better on these, black on the others
 _PLOT_HEIGHT = 230
 _ROOM = 0.15  # of the time shown, that an axis which grows adds at its end

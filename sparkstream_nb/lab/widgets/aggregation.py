@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...app.results.buckets import AggregationReader, BucketQuery, Group, InputStream
 from ...app.results.listeners import Followed
+from ...charts.loading import load_figures
 from ...errors import Misuse, SparkStreamError, nearest
 from ...plan.nodes import AggDuration
 from ...stores import EVERY
@@ -23,6 +24,7 @@ from .choices import KeyMenu, key_menu, parse_token, parse_value
 from .following import INTERVAL, Following
 
 if TYPE_CHECKING:
+    from ...charts.figures import Figure
     from .live import LiveOutput
 
 # More buckets than this cannot be told apart in one picture.
@@ -179,6 +181,16 @@ class AggregationView(Following):
             notes=["", *flags, ""],
             what=s.per,
         )
+
+    @property
+    def figure(self) -> Figure:
+        """The picture as a Plotly figure. Raises SparkStreamError where Plotly is not installed."""
+        s = self._series
+        if not len(s.buckets):
+            raise Misuse(f"there is nothing to draw: {s.aggregation} has no bucket in this choice")
+        figures = load_figures()
+        bars = figures.BucketBars(s.buckets, [shard.id for shard in s.shards], s.parts, s.merged, s.stacked)
+        return figures.draw_buckets(bars, f"{s.aggregation}: {s.title}", s.measure.label)
 
     def _absent(self) -> str:
         """A line about shards that lack rows or belong to no node."""

@@ -127,13 +127,16 @@ class FollowingView(Following):
 
     _output: LiveOutput
 
-    def __init__(self, followed: Followed, script: str) -> None:
+    def __init__(
+        self, followed: Followed, script: str, files: Mapping[str, Callable[[], bytes]] | None = None
+    ) -> None:
+        """`files` as in `LiveOutput`."""
         from .live import LiveOutput  # takes a second to load
 
         super().__init__(followed, INTERVAL)
         self.failed = ""
         text = Path(__file__).with_name(script).read_text(encoding="utf-8")
-        self._output = LiveOutput(self._forms, text, self._handle_message)
+        self._output = LiveOutput(self._forms, text, self._handle_message, files)
 
     def read(self) -> None:
         """Read the data to draw. Raises SparkStreamError if it cannot be read."""
@@ -150,6 +153,9 @@ class FollowingView(Following):
     def act(self, message: Mapping[str, Any]) -> None:
         """Carry out a user's request from the page."""
 
+    def resize(self, width: int) -> None:
+        """Take the width (px) of the output in the page."""
+
     def display(self) -> None:
         """Puts the view into the cell that runs."""
         self._output.display()
@@ -165,6 +171,8 @@ class FollowingView(Following):
             self._stop_following()
             return
         if do == "here":
+            with self.lock:
+                self.resize(int(message.get("width", 0)))
             self._start_following()
         else:
             with self.lock:

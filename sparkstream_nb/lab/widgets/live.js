@@ -1,5 +1,6 @@
 // The interactive form of an output whose static form is HTML: see live.py. What follows this text defines
-// create(root, send, width), which fills `root` and returns a function that draws a state.
+// create(root, send, width, file), which fills `root` and returns a function that draws a state. file(name) is a promise
+// of the bytes of a file of the kernel's.
 
 const PATIENCE = 3000; // ms until a kernel that has not said that it got a message counts as silent
 const SILENT = "The kernel did not answer: reload the page, unless a cell is running.";
@@ -34,6 +35,11 @@ export default {
       unanswered ??= setTimeout(() => say(SILENT), PATIENCE);
       send(message);
     };
+    const awaited = new Map(); // by name, the functions that take a file of the kernel's
+    const file = (name) => new Promise((take) => {
+      awaited.set(name, [...(awaited.get(name) ?? []), take]);
+      send({ do: "file", name });
+    });
     function heard() {
       clearTimeout(unanswered);
       unanswered = undefined;
@@ -86,7 +92,7 @@ export default {
       }
       const root = document.createElement("div");
       root.className = "sparkstream-live-root";
-      const view = { host, root, draw: create(root, ask, () => width(view.host)), notice: document.createElement("div") };
+      const view = { host, root, draw: create(root, ask, () => width(view.host), file), notice: document.createElement("div") };
       view.notice.className = "sparkstream-notice";
       view.notice.setAttribute("role", "status");
       view.notice.style = NOTICE;
@@ -125,7 +131,12 @@ export default {
       say(GONE);
       for (const view of views) view.root.classList.add("sparkstream-ended");
     });
-    model.on("msg:custom", heard);
+    model.on("msg:custom", (message, buffers) => {
+      heard();
+      if (!message?.file) return;
+      for (const take of awaited.get(message.file) ?? []) take(buffers[0]);
+      awaited.delete(message.file);
+    });
     model.on("change:state", () => {
       heard();
       alive = true;

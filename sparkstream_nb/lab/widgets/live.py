@@ -47,7 +47,8 @@ class LiveOutput:
     send, width)`, which fills the element `root`, and returns a function that draws a state. Objects passed to `send`
     are given to `receive`, as are {"do": "here", "width": px} when the page shows the output, again when its width
     changes, and {"do": "gone"} when it does not any more. Each of these calls `show`. The text `standing` of a state is
-    shown above the script's drawing.
+    shown above the script's drawing. `files`: functions that give the bytes of files which the script may ask for, by
+    name; Jupyter's server drops messages that have more than 3 MB in 3 seconds.
     """
 
     def __init__(
@@ -55,8 +56,10 @@ class LiveOutput:
         static: Callable[[], dict[str, str]],
         script: str,
         receive: Callable[[Mapping[str, Any]], None],
+        files: Mapping[str, Callable[[], bytes]] | None = None,
     ) -> None:
         self._static, self._script, self._receive = static, script, receive
+        self._files = files or {}
         self._key = uuid4().hex
         self._lock = threading.RLock()
         self._model: _Model | None = None
@@ -105,12 +108,20 @@ class LiveOutput:
         with self._lock:
             self._seen = int(message["serial"]) if do == "seen" else self._serial
             self._said = None if do == "gone" else copy_context()
+            if do == "file":
+                self._within(self._send_file, str(message["name"]))
+                return
             if do not in ("seen", "gone"):  # a request may take a while, and the page reports a missing answer
                 self._within(model.send, {"got": do})
             if do == "gone":  # the page's subshell goes with it: the main thread handles the next page
                 self._within(model.send, {})
         if do != "seen":
             self._receive(message)
+
+    def _send_file(self, name: str) -> None:
+        assert self._model is not None
+        if name in self._files:
+            self._model.send({"file": name}, buffers=[self._files[name]()])
 
     def _bundle(self) -> dict[str, str]:
         forms = self._static()

@@ -1,0 +1,39 @@
+"""Figures of frames that answers give, such as those of `App.aggregation`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from .. import argument_checks
+from ..charts.frame_plot import ChartKind, FramePlot
+from ..charts.loading import load_figures
+from ..errors import Misuse, shown
+
+if TYPE_CHECKING:
+    from ..charts.figures import Figure
+
+
+def plot(
+    frame: pd.DataFrame,
+    y: str | Sequence[str] | None = None,
+    *,
+    by: str | None = None,
+    x: str | None = None,
+    kind: ChartKind = "line",
+    title: str = "",
+) -> Figure:
+    """A frame of answers, events or buckets as a Plotly figure, for further work.
+
+    `y`: a column of numbers, or several (default: all others). `by`: a line for each value of this column (default: the
+    shard's or the node's, else the only column of texts). `x` (default: the time of the bucket or of the event).
+    `kind`: "line", "bar" or "points". A line of more than 20,000 points is thinned, and the figure says so.
+
+    Raises `Misuse` for unknown columns and without numbers or rows, SparkStreamError where Plotly is not installed.
+    """
+    if not isinstance(frame, pd.DataFrame):
+        raise Misuse(f"plot takes a pandas frame, such as Result.frame, not {shown(frame)}")
+    argument_checks.optional_str("title", title)
+    return load_figures().draw_frame(frame, title, FramePlot(y, by, x, kind))

@@ -1,0 +1,289 @@
+"""A chart of a stream's attributes as it grows: a line for each value of an attribute, or for each node.
+
+Only the end of each commit's output is read. What is held of it is bounded, and thinned where it is more than that.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ...charts.frame_plot import ChartKind, numbers_of
+from ...charts.loading import load_figures
+from ...charts.point_store import Points, PointStore, SeriesName, looks_like_time, thin_points
+from .frontend import Displayed
+from .listeners import OnCommit, always_running
+from .stream_tail import StreamEnd, StreamEnds
+
+if TYPE_CHECKING:
+    from ...charts.figures import Figure
+
+MOST_READ = 200_000
+"""New events that are read at a time; older ones are counted as not read."""
+WIDTH = 800
+"""Pixel columns of a chart whose width is not known."""
+MOST_DRAWN = 8_000
+"""Points that are drawn, of all series together."""
+_FEWEST_CELLS = 50
+
+
+@dataclass(frozen=True)
+class ChartShape:
+    """The shape of a chart: the attributes `y`, over the event time or the attribute `x`; a line for each value of the
+    column `by`, an attribute or the node's. Of event times only the `last` ms; None: all.
+
+    `time` and `node` are the columns of the event time and of the node. `whole`: `x` has whole numbers, which may be
+    times in ms since 1970.
+    """
+
+    y: tuple[str, ...]
+    by: str | None = None
+    x: str | None = None
+    last: int | None = None
+    kind: ChartKind = "line"
+    time: str = "timestamp"
+    node: str = "node"
+    whole: bool = False
+
+    @property
+    def x_column(self) -> str:
+        """The column of x."""
+        return self.time if self.x is None else self.x
+
+
+@dataclass(frozen=True, eq=False)
+class ChartSeries:
+    """A series as it is drawn: the `points` that can be seen, of `held` ones."""
+
+    name: SeriesName
+    label: str
+    points: Points
+    held: int
+
+
+@dataclass(frozen=True)
+class ChartCounts:
+    """The events and points of a chart: `total` events so far; `not_read` of them came after the chart was opened, at
+    `since` (seconds since 1970), and were never read. `paused`: when it was paused; `waiting` events came after that.
+    `series`: how many further series are not drawn. `thinned`: fewer points are held than came."""
+
+    total: int
+    since: float
+    not_read: int = 0
+    paused: float | None = None
+    waiting: int = 0
+    series: int = 0
+    thinned: bool = False
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ChartSnapshot(Displayed):
+    """A chart at a moment. `range`: from which x to which it is drawn; None without points. `zoomed`: a part of it was
+    chosen. `over_time`: x are times (ms since 1970)."""
+
+    app: str
+    stream: str
+    shape: ChartShape
+    series: tuple[ChartSeries, ...]
+    range: tuple[float, float] | None
+    over_time: bool
+    zoomed: bool
+    counts: ChartCounts
+
+    @property
+    def drawn(self) -> int:
+        """The number of points that are drawn."""
+        return sum(len(s.points) for s in self.series)
+
+    @property
+    def is_thinned(self) -> bool:
+        """True if points in the range were left out."""
+        return self.counts.thinned or any(len(s.points) < s.held for s in self.series)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The points that are drawn: series, the column of x, y."""
+        x = [v for s in self.series for v in s.points.x.tolist()]
+        y = [v for s in self.series for v in s.points.y.tolist()]
+        names = [s.label for s in self.series for _ in range(len(s.points))]
+        at: Any = pd.to_datetime(pd.Series(x, dtype="float64"), unit="ms") if self.over_time else x
+        return pd.DataFrame({"series": pd.Series(names, dtype=object), self.shape.x_column: at, "value": y})
+
+    @property
+    def title(self) -> str:
+        """`average by symbol · Trades.Averages`."""
+        by = f" by {self.shape.by}" if self.shape.by else ""
+        return f"{', '.join(self.shape.y)}{by} · {self.app}.{self.stream}"
+
+    @property
+    def x_title(self) -> str:
+        """The title of the horizontal axis."""
+        if self.shape.x is None:
+            return "event time (UTC)"
+        return f"{self.shape.x} (UTC)" if self.over_time else self.shape.x
+
+    @property
+    def figure(self) -> Figure:
+        """The points that are drawn as a Plotly figure. Raises SparkStreamError where Plotly is not installed."""
+        figures = load_figures()
+        lines = [figures.Line(s.label, s.points) for s in self.series]
+        axes = figures.Axes(self.title, self.x_title, ", ".join(self.shape.y), self.over_time)
+        return figures.draw_lines(lines, axes, self.shape.kind)
+
+    def summary(self) -> str:
+        return f"<ChartSnapshot of {self.app}.{self.stream}: {len(self.series)} series, {self.drawn:,} points>"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Chart(Displayed):
+    """A chart of a stream. Its display in a notebook follows the stream. `follow` and `state` as in `Followed`."""
+
+    app: str
+    stream: str
+    shape: ChartShape
+    ends: StreamEnds
+    follow: Callable[[OnCommit], Callable[[], None]]
+    state: Callable[[], str] = always_running
+
+    def snapshot(self) -> ChartSnapshot:
+        """The chart as it is now."""
+        return ChartCursor(self).advance()
+
+    def still(self) -> ChartSnapshot:
+        return self.snapshot()
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The points that it would draw now."""
+        return self.snapshot().frame
+
+    @property
+    def figure(self) -> Figure:
+        """The chart as it is now, as a Plotly figure. Raises SparkStreamError where Plotly is not installed."""
+        return self.snapshot().figure
+
+    def summary(self) -> str:
+        return f"<Chart of {self.app}.{self.stream}>"
+
+
+@dataclass
+class ChartCursor:
+    """The state of one display of a chart. Thread-safe. `clock` gives the seconds since 1970; `columns`: how many pixel
+    columns the display has."""
+
+    chart: Chart
+    clock: Callable[[], float] = time.time
+    columns: int = WIDTH
+    _seen: int | None = None
+    _not_read: int = 0
+    _since: float = 0.0
+    _paused: float | None = None
+    _zoom: tuple[float, float] | None = None
+    _store: PointStore = field(default_factory=PointStore)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def __post_init__(self) -> None:
+        self._store = PointStore(self.chart.shape.last)
+
+    def pause(self) -> None:
+        """Keeps the points as they are, and counts further events. Has no effect when paused already."""
+        with self._lock:
+            self._paused = self.clock() if self._paused is None else self._paused
+
+    def resume(self) -> None:
+        """Continues with the newest events."""
+        with self._lock:
+            self._paused = None
+
+    def zoom(self, start: float, end: float) -> None:
+        """Draws the points from x `start` to `end` only, as many of them as can be seen."""
+        with self._lock:
+            self._zoom = (start, end) if end > start else None
+
+    def show_all(self) -> None:
+        """Draws all points that are held."""
+        with self._lock:
+            self._zoom = None
+
+    def advance(self) -> ChartSnapshot:
+        """Read new outputs, unless it is paused. Raises SparkStreamError if they cannot be read."""
+        with self._lock:
+            total = self._seen or 0
+            if self._seen is None:
+                self._since = self.clock()
+                self._take(self.chart.ends.read(MOST_READ, None), None)
+            elif self._paused is not None:
+                total = self.chart.ends.total()
+            elif (total := self.chart.ends.total()) > self._seen:
+                self._take(self.chart.ends.read(min(MOST_READ, total - self._seen), None), self._seen)
+            return self._snapshot(total)
+
+    def _snapshot(self, total: int) -> ChartSnapshot:
+        store, shape, seen = self._store, self.chart.shape, self._seen or 0
+        shown = store.range if self._zoom is None else self._zoom
+        cells = max(_FEWEST_CELLS, min(self.columns, MOST_DRAWN // (2 * max(1, len(store.names)))))
+        series = []
+        for name in store.names:  # a line keeps its colour when further ones come
+            points = store.series(name)
+            if shown is not None:
+                points = points.between(*shown)
+            drawn = points if shown is None else thin_points(points, cells, *shown)
+            series.append(ChartSeries(name, name.label(len(shape.y)), drawn, len(points)))
+        counts = ChartCounts(
+            max(total, seen), self._since, self._not_read, self._paused,
+            max(0, total - seen) if self._paused is not None else 0, store.refused_count, store.thinned,
+        )  # fmt: skip
+        return ChartSnapshot(
+            self.chart.app, self.chart.stream, shape, tuple(series), shown, self._is_over_time(),
+            self._zoom is not None, counts,
+        )  # fmt: skip
+
+    def _is_over_time(self) -> bool:
+        shape, store = self.chart.shape, self._store
+        return shape.x is None or (shape.whole and all(looks_like_time(store.series(n).x) for n in store.names))
+
+    def _take(self, end: StreamEnd, seen: int | None) -> None:
+        """Takes in the end of the stream, of which `seen` events were there before; None: nothing is known yet."""
+        new = len(end.frame) if seen is None else end.total - seen
+        if seen is not None:
+            self._not_read += max(0, new - len(end.frame))
+        if new:
+            self._add(end.frame.tail(new))
+        self._seen = end.total
+
+    def _add(self, frame: pd.DataFrame) -> None:
+        shape = self.chart.shape
+        x = numbers_of(frame[shape.x_column])
+        values = [numbers_of(frame[name]) for name in shape.y]
+        for group, rows in _groups(None if shape.by is None else frame[shape.by]):
+            for name, y in zip(shape.y, values, strict=True):
+                self._store.add(SeriesName(name, group), x[rows], y[rows])
+        self._store.forget_before()
+
+
+def _groups(column: pd.Series[Any] | None) -> Sequence[tuple[str, Any]]:
+    """The text of each distinct value of a column and its rows, in the order of the texts."""
+    if column is None:
+        return [("", slice(None))]
+    values = column.to_numpy(dtype=object)
+    codes, distinct = pd.factorize(values, use_na_sentinel=False)
+    order = np.argsort(codes, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(codes, minlength=len(distinct)))[:-1])
+    # factorize makes NaN of null
+    return sorted(((group_text(values[rows[0]]), rows) for rows in parts), key=lambda group: group[0])
+
+
+def group_text(value: Any) -> str:
+    """The name of a group of events with this value, in one line."""
+    if value is None or value is pd.NA:
+        return "null"
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    text = " ".join(str(value).split())
+    return text if len(text) <= 60 else f"{text[:59]}…"

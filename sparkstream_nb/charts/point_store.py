@@ -1,0 +1,166 @@
+"""A bounded store of the points of several series, and thinning: what a pixel column cannot show is left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+CAPACITY = 16_384
+"""Points that are held of one series, at most."""
+MOST_SERIES = 40
+"""Series that are held: more lines cannot be told apart."""
+_MOST_REFUSED = 10_000
+"""Names of further series that are remembered, to count them."""
+_EARLIEST, _LATEST = 315_532_800_000, 4_102_444_800_000
+"""1980 and 2100, in ms since 1970."""
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points of one series: `x` and `y`, float64[n] without NaN, in the order of `x`."""
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def between(self, start: float, end: float) -> Points:
+        """The points with `start` ≤ x ≤ `end`, and one more at each side, so that lines reach the edges."""
+        first = max(0, int(np.searchsorted(self.x, start, "left")) - 1)
+        last = int(np.searchsorted(self.x, end, "right")) + 1
+        return Points(self.x[first:last], self.y[first:last])
+
+
+def thin_points(points: Points, cells: int, start: float, end: float) -> Points:
+    """The lowest and the highest point of each of `cells` equal parts of the range from `start` to `end`, and the first
+    and the last point of all.
+
+    All points if there are no more than `2 * cells`. Points outside the range count to its first and last part.
+    """
+    x, y = points.x, points.y
+    if len(x) <= 2 * cells or not end > start:
+        return points
+    cell = np.clip((x - start) * (cells / (end - start)), 0, cells - 1).astype(np.int64)
+    firsts = np.flatnonzero(np.concatenate(([True], cell[1:] != cell[:-1])))
+    counts = np.diff(np.append(firsts, len(cell)))
+    low, high = (_first_equal(y, extreme.reduceat(y, firsts), firsts, counts) for extreme in (np.minimum, np.maximum))
+    keep = np.unique(np.concatenate((low, high, [0, len(x) - 1])))
+    return Points(x[keep], y[keep])
+
+
+def _first_equal(
+    y: NDArray[np.float64], wanted: NDArray[np.float64], firsts: NDArray[np.intp], counts: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """For each run of rows, the first whose value is the run's `wanted` one."""
+    found = np.flatnonzero(y == np.repeat(wanted, counts))
+    return found[np.searchsorted(found, firsts)]
+
+
+def looks_like_time(values: NDArray[np.float64]) -> bool:
+    """True if whole numbers are likely times in ms since 1970: all lie between 1980 and 2100."""
+    return bool(len(values)) and bool(values.min() >= _EARLIEST) and bool(values.max() < _LATEST)
+
+
+@dataclass(frozen=True, order=True)
+class SeriesName:
+    """The name of a series: the attribute of its values, and the value or the node (`group`) that its events have in
+    common; empty where all events belong to it."""
+
+    attribute: str
+    group: str = ""
+
+    def label(self, attributes: int) -> str:
+        """The name in a legend; `attributes`: how many attributes the chart has."""
+        if not self.group:
+            return self.attribute
+        return self.group if attributes == 1 else f"{self.group} · {self.attribute}"
+
+
+@dataclass
+class PointStore:
+    """Points of at most `most` series, `capacity` points of each.
+
+    A series that gets more is thinned over its whole range, so its beginning is kept with fewer points. `span`: only
+    points with an x within this distance of the largest x are kept; None: all. Not thread-safe.
+    """
+
+    span: float | None = None
+    capacity: int = CAPACITY
+    most: int = MOST_SERIES
+    thinned: bool = False
+    """True if points were left out."""
+    _held: dict[SeriesName, Points] = field(default_factory=dict)
+    _refused: set[SeriesName] = field(default_factory=set)
+
+    @property
+    def names(self) -> tuple[SeriesName, ...]:
+        """The series, in the order in which they came."""
+        return tuple(self._held)
+
+    @property
+    def refused_count(self) -> int:
+        """The number of series that came when `most` others were held; counted up to 10,000."""
+        return len(self._refused)
+
+    @property
+    def points(self) -> int:
+        """The number of points held."""
+        return sum(map(len, self._held.values()))
+
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """The smallest and the largest x; None without points."""
+        held = [p for p in self._held.values() if len(p)]
+        if not held:
+            return None
+        last = max(float(p.x[-1]) for p in held)
+        first = min(float(p.x[0]) for p in held)
+        return (first if self.span is None else max(first, last - self.span)), last
+
+    def series(self, name: SeriesName) -> Points:
+        """The points of a series."""
+        return self._held[name]
+
+    def add(self, name: SeriesName, x: NDArray[np.float64], y: NDArray[np.float64]) -> None:
+        """Adds points to a series, in any order. Points without a finite x and y are left out."""
+        if name not in self._held and len(self._held) >= self.most:
+            if len(self._refused) < _MOST_REFUSED:
+                self._refused.add(name)
+            return
+        finite = np.isfinite(x) & np.isfinite(y)
+        if not finite.all():
+            x, y = x[finite], y[finite]
+        former = self._held.get(name)
+        if former is not None:
+            x, y = np.concatenate((former.x, x)), np.concatenate((former.y, y))
+        if len(x) > 1 and not (x[1:] >= x[:-1]).all():
+            order = np.argsort(x, kind="stable")
+            x, y = x[order], y[order]
+        if self.span is not None and len(x):
+            first = int(np.searchsorted(x, x[-1] - self.span, "left"))
+            x, y = x[first:], y[first:]
+        self._held[name] = self._fit(Points(x, y))
+
+    def forget_before(self) -> None:
+        """Leave out points that are further than `span` from the largest x of all series."""
+        found = self.range
+        if self.span is None or found is None:
+            return
+        start = found[1] - self.span
+        for name, p in self._held.items():
+            if len(p) and p.x[0] < start:
+                first = int(np.searchsorted(p.x, start, "left"))
+                self._held[name] = Points(p.x[first:], p.y[first:])
+
+    def _fit(self, points: Points) -> Points:
+        if len(points) <= self.capacity:
+            return points
+        # Half of the room stays free, so that not every addition thins again.
+        thin = thin_points(points, self.capacity // 4, float(points.x[0]), float(points.x[-1]))
+        if len(thin) > self.capacity:  # all have one x
+            thin = Points(points.x[-self.capacity :], points.y[-self.capacity :])
+        self.thinned = True
+        return thin
