@@ -51,6 +51,31 @@ def thin_points(points: Points, cells: int, start: float, end: float) -> Points:
     return Points(x[keep], y[keep])
 
 
+def thin_scatter(points: Points, columns: int, rows: int, most: int) -> Points:
+    """One point of each cell of a grid over the points' ranges, the first in the order of x: of scattered points the
+    inner ones can be seen as well. The grid has `columns` by `rows` cells, fewer where more than `most` points were
+    left.
+
+    All points if there are no more than `most`.
+    """
+    x, y = points.x, points.y
+    while len(x) > most and columns * rows > 1:
+        cell = _cells(x, columns) * rows + _cells(y, rows)
+        keep = np.sort(np.unique(cell, return_index=True)[1])
+        x, y = x[keep], y[keep]
+        columns, rows = max(1, columns // 2), max(1, rows // 2)
+    return Points(x[:most], y[:most])
+
+
+def _cells(values: NDArray[np.float64], cells: int) -> NDArray[np.int64]:
+    """The number of the cell of each value, of equal parts of their range."""
+    low, size = values.min(), np.ptp(values)
+    if not size:
+        return np.zeros(len(values), np.int64)
+    found: NDArray[np.int64] = np.minimum((values - low) * (cells / size), cells - 1).astype(np.int64)
+    return found
+
+
 def _first_equal(
     y: NDArray[np.float64], wanted: NDArray[np.float64], firsts: NDArray[np.intp], counts: NDArray[np.intp]
 ) -> NDArray[np.intp]:
@@ -84,12 +109,14 @@ class PointStore:
     """Points of at most `most` series, `capacity` points of each.
 
     A series that gets more is thinned over its whole range, so its beginning is kept with fewer points. `span`: only
-    points with an x within this distance of the largest x are kept; None: all. Not thread-safe.
+    points with an x within this distance of the largest x are kept; None: all. `scatter`: the points are not joined by
+    lines, so the inner ones are kept as well. Not thread-safe.
     """
 
     span: float | None = None
     capacity: int = CAPACITY
     most: int = MOST_SERIES
+    scatter: bool = False
     thinned: bool = False
     """True if points were left out."""
     _held: dict[SeriesName, Points] = field(default_factory=dict)
@@ -159,8 +186,10 @@ class PointStore:
         if len(points) <= self.capacity:
             return points
         # Half of the room stays free, so that not every addition thins again.
+        self.thinned = True
+        if self.scatter:
+            return thin_scatter(points, self.capacity // 16, self.capacity // 32, self.capacity // 2)
         thin = thin_points(points, self.capacity // 4, float(points.x[0]), float(points.x[-1]))
         if len(thin) > self.capacity:  # all have one x
             thin = Points(points.x[-self.capacity :], points.y[-self.capacity :])
-        self.thinned = True
         return thin

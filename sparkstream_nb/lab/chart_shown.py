@@ -59,10 +59,13 @@ def note(shown: ChartSnapshot) -> str:
     if counts.paused is not None:
         said.append(f"paused at {_time(counts.paused)}: {counts.waiting:,} more since then")
     held = int(np.sum([s.held for s in shown.series]))
+    scattered = shown.shape.kind == "points"
     if shown.drawn < held:
-        said.append(f"{shown.drawn:,} of {held:,} points drawn: the lowest and the highest of each pixel column")
+        kept = "one in each place" if scattered else "the lowest and the highest of each pixel column"
+        said.append(f"{shown.drawn:,} of {held:,} points drawn: {kept}")
     if counts.thinned:
-        said.append("earlier points are held thinned, the lowest and the highest of each stretch")
+        kept = "one in each place" if scattered else "the lowest and the highest of each stretch"
+        said.append(f"earlier points are held thinned, {kept}")
     if counts.not_read:
         said.append(f"{counts.not_read:,} events since {_time(counts.since)} not read")
     if counts.series:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkstream_nb.charts.point_store import Points, PointStore, SeriesName, looks_like_time, thin_points
+from sparkstream_nb.charts.point_store import Points, PointStore, SeriesName, looks_like_time, thin_points, thin_scatter
 
 A, B = SeriesName("v", "a"), SeriesName("v", "b")
 
@@ -31,6 +31,20 @@ def test_thinning_keeps_the_extremes_of_each_cell(values: list[float], cells: in
     for cell in np.unique(places):
         own, left = whole.y[places == cell], thin.y[kept == cell]
         assert (left.min(), left.max()) == (own.min(), own.max())
+
+
+def test_scattered_points_keep_the_inner_ones() -> None:
+    random = np.random.default_rng(7)
+    whole = Points(np.sort(random.uniform(0, 1, 50_000)), random.normal(size=50_000))
+    thin = thin_scatter(whole, 100, 50, 2_000)
+    assert 500 < len(thin) <= 2_000
+    assert (np.diff(thin.x) >= 0).all()
+    inner = np.abs(thin.y) < 1
+    assert 0.2 < inner.mean() < 0.9, "not the extremes alone"
+    assert thin_scatter(whole, 100, 50, 50_000) is not None
+    assert len(thin_scatter(Points(np.zeros(50), np.zeros(50)), 10, 10, 5)) == 1
+    same = Points(np.array([1.0]), np.array([2.0]))
+    assert (len(thin_scatter(same, 10, 10, 5)), len(thin_scatter(points(), 10, 10, 5))) == (1, 0)
 
 
 def test_points_between_have_a_neighbour_at_each_side() -> None:
@@ -59,6 +73,16 @@ def test_a_long_series_keeps_its_beginning_and_its_peak() -> None:
     assert store.range[0] < 1_000
     assert store.range[1] > 99_000
     assert held.x[held.y == 9.0].tolist() == [41_234], "the peak is there, at its place"
+
+
+def test_a_store_of_scattered_points_is_bounded() -> None:
+    store = PointStore(capacity=400, scatter=True)
+    random = np.random.default_rng(7)
+    for _ in range(50):
+        store.add(A, random.uniform(size=300), random.normal(size=300))
+    held = store.series(A)
+    assert (len(held) <= 400, store.thinned) == (True, True)
+    assert (np.abs(held.y) < 1).any()
 
 
 def test_only_the_end_is_kept_where_a_span_is_given() -> None:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from ...charts.frame_plot import ChartKind, numbers_of
 from ...charts.loading import load_figures
-from ...charts.point_store import Points, PointStore, SeriesName, looks_like_time, thin_points
+from ...charts.point_store import Points, PointStore, SeriesName, looks_like_time, thin_points, thin_scatter
 from .frontend import Displayed
 from .listeners import OnCommit, always_running
 from .stream_tail import StreamEnd, StreamEnds
@@ -31,6 +31,8 @@ WIDTH = 800
 MOST_DRAWN = 8_000
 """Points that are drawn, of all series together."""
 _FEWEST_CELLS = 50
+_HEIGHT = 300
+"""Pixel rows of a chart."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,7 @@ class ChartCursor:
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __post_init__(self) -> None:
-        self._store = PointStore(self.chart.shape.last)
+        self._store = PointStore(self.chart.shape.last, scatter=self.chart.shape.kind == "points")
 
     def pause(self) -> None:
         """Keeps the points as they are, and counts further events. Has no effect when paused already."""
@@ -227,13 +229,12 @@ class ChartCursor:
     def _snapshot(self, total: int) -> ChartSnapshot:
         store, shape, seen = self._store, self.chart.shape, self._seen or 0
         shown = store.range if self._zoom is None else self._zoom
-        cells = max(_FEWEST_CELLS, min(self.columns, MOST_DRAWN // (2 * max(1, len(store.names)))))
         series = []
         for name in store.names:  # a line keeps its colour when further ones come
             points = store.series(name)
             if shown is not None:
                 points = points.between(*shown)
-            drawn = points if shown is None else thin_points(points, cells, *shown)
+            drawn = points if shown is None else self._thin(points, *shown)
             series.append(ChartSeries(name, name.label(len(shape.y)), drawn, len(points)))
         counts = ChartCounts(
             max(total, seen), self._since, self._not_read, self._paused,
@@ -243,6 +244,13 @@ class ChartCursor:
             self.chart.app, self.chart.stream, shape, tuple(series), shown, self._is_over_time(),
             self._zoom is not None, counts,
         )  # fmt: skip
+
+    def _thin(self, points: Points, start: float, end: float) -> Points:
+        """The points that can be seen."""
+        most = MOST_DRAWN // max(1, len(self._store.names))
+        if self.chart.shape.kind == "points":
+            return thin_scatter(points, self.columns, _HEIGHT, max(2 * _FEWEST_CELLS, most))
+        return thin_points(points, max(_FEWEST_CELLS, min(self.columns, most // 2)), start, end)
 
     def _is_over_time(self) -> bool:
         shape, store = self.chart.shape, self._store

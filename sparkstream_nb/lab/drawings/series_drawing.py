@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from ...app.results.stream_chart import ChartSeries, ChartSnapshot
 from ...charts.colours import COLOURS
-from ...charts.point_store import thin_points
+from ...charts.point_store import Points, thin_points, thin_scatter
 from .charts import at, short, ticks, time_ticks
 from .pictures import INK, WIDTH, embed_svg, text_width
 
@@ -190,7 +190,7 @@ class _SeriesDrawing:
     # ---------------------------------------------------------------------------------------------------------- series
 
     def _series(self, number: int, series: ChartSeries) -> list[str]:
-        points = thin_points(series.points, self.cells, self.start, self.end)
+        points = self._thin(series.points)
         places = [(self.x(a), self.y(b)) for a, b in zip(points.x.tolist(), points.y.tolist(), strict=True)]
         colour = COLOURS[number % len(COLOURS)]
         match self.shown.shape.kind:
@@ -211,6 +211,11 @@ class _SeriesDrawing:
             return [f'<circle cx="{places[0][0]:.1f}" cy="{places[0][1]:.1f}" r="2.5" fill="{colour}"/>']
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         return [f'<polyline points="{path}" fill="none" {_stroke(number)} stroke-width="1.5"/>'] if places else []
+
+    def _thin(self, points: Points) -> Points:
+        if self.shown.shape.kind == "points":
+            return thin_scatter(points, int(self.right - self.left), int(_PLOT_HEIGHT), 2 * self.cells)
+        return thin_points(points, self.cells, self.start, self.end)
 
     def _half_slot(self) -> float:
         """Half of the share of the axis that the bars of one x have."""

@@ -120,20 +120,32 @@ function create(root, send, width, file) {
     };
   }
   const config = {
-    displaylogo: false, doubleClick: "autosize", modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "autoScale2d"]],
+    displaylogo: false, showTips: false, doubleClick: "autosize", modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "autoScale2d"]],
   };
 
   // A drawing while the user drags would move the axes under the pointer.
   let drags = false;
   plot.addEventListener("pointerdown", () => {
     drags = true;
-    const ended = () => { drags = false; setTimeout(redraw); };
+    const ended = () => { drags = false; setTimeout(redraw, 100); };
     for (const event of ["pointerup", "pointercancel"]) window.addEventListener(event, ended, { capture: true, once: true });
   }, true);
 
-  let begun = false;
+  // One drawing at a time; those that are asked for meanwhile become one.
+  let begun = false, drawing = false, again = false;
   async function redraw() {
     if (!Plotly || !state || !shown || drags) return;
+    again = drawing;
+    if (drawing) return;
+    drawing = true;
+    try {
+      await draw();
+    } finally {
+      drawing = false;
+    }
+    if (again) redraw();
+  }
+  async function draw() {
     if (!begun) plot.textContent = "";
     await Plotly.react(plot, traces(), layout(), config);
     if (begun) return;
@@ -154,7 +166,8 @@ function create(root, send, width, file) {
     if (!begun) plot.textContent = `The chart cannot be drawn: ${error.message}`;
   }));
   // The theme's style sheet may come after the attribute that names the theme.
-  new MutationObserver(() => { redraw(); setTimeout(redraw, 500); })
+  const recolour = () => { if (root.isConnected) redraw(); };
+  new MutationObserver(() => { recolour(); setTimeout(recolour, 500); })
     .observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] });
 
   return (next) => {
