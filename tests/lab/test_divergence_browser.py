@@ -52,7 +52,7 @@ def label(page: Any) -> str:
 def test_a_mark_tells_its_alert_its_events_and_their_nodes(lab: Lab, page: Any) -> None:
     lab.picture(page, "timeline")
     assert label(page).startswith("rise: ")
-    assert label(page).endswith("what becomes of them on 3 nodes")
+    assert label(page).endswith("their counterparts on 3 nodes")
     mark = page.locator(f"{TIMELINE} .mark[data-values*='lost: one node has it']").first
     mark.hover()
     tip = page.locator(f"{TIMELINE} .tip").text_content()
