@@ -111,6 +111,21 @@ def test_more_than_can_be_read_at_a_time_is_counted() -> None:
     assert chart.advance().counts.not_read == 500
 
 
+def test_events_that_are_committed_before_the_reading_are_read_too() -> None:
+    class Growing(Ends):
+        def read(self, most: int, key: str | None) -> StreamEnd:
+            if len(self.read_so_far) == 1:
+                self.come(20, 25)
+            return super().read(most, key)
+
+    ends = Growing(events(0, 10))
+    chart = cursor(ends)
+    chart.advance()
+    ends.come(10, 20)
+    shown = chart.advance()
+    assert (shown.drawn, shown.counts.not_read, ends.read_so_far) == (25, 0, [MOST_READ, 10, 15])
+
+
 def test_an_empty_stream() -> None:
     shown = cursor(Ends(), by="k").advance()
     assert (shown.series, shown.range, shown.drawn, len(shown.frame)) == ((), None, 0, 0)

@@ -31,6 +31,7 @@ WIDTH = 800
 MOST_DRAWN = 8_000
 """Points that are drawn, of all series together."""
 _FEWEST_CELLS = 50
+_TRIES = 3
 _HEIGHT = 300
 """Pixel rows of a chart."""
 
@@ -223,8 +224,18 @@ class ChartCursor:
             elif self._paused is not None:
                 total = self.chart.ends.total()
             elif (total := self.chart.ends.total()) > self._seen:
-                self._take(self.chart.ends.read(min(MOST_READ, total - self._seen), None), self._seen)
+                self._take(self._read_new(self._seen, total), self._seen)
             return self._snapshot(total)
+
+    def _read_new(self, seen: int, total: int) -> StreamEnd:
+        """The events after the first `seen` of a stream that had `total` a moment ago."""
+        end = self.chart.ends.read(min(MOST_READ, total - seen), None)
+        for _ in range(_TRIES):
+            new = min(MOST_READ, end.total - seen)
+            if len(end.frame) >= new:
+                break
+            end = self.chart.ends.read(new, None)  # further events were committed before the reading
+        return end
 
     def _snapshot(self, total: int) -> ChartSnapshot:
         store, shape, seen = self._store, self.chart.shape, self._seen or 0
