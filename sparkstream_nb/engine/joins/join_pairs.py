@@ -38,7 +38,8 @@ def _gather(
 @kernel
 def _merge(
     right_first: bool, order_key0: Array, ts0: Array, kind0: Array, chunk0: Array,
-    order_key1: Array, ts1: Array, kind1: Array, chunk1: Array, side: Array, row: Array, order_key: Array, ts: Array, kind: Array, group: Array,
+    order_key1: Array, ts1: Array, kind1: Array, chunk1: Array, side: Array, row: Array, order_key: Array, ts: Array,
+    kind: Array, group: Array,
 ) -> None:  # fmt: skip
     """The rows of both sides by order key; `group` numbers the runs of rows of one side and chunk. No `kind` at all:
     all are CURRENT.
