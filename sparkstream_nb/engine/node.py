@@ -2,8 +2,8 @@
 
 A node runs a micro-batch in one of two modes, with the same operators and the same results:
 
-- *by operator*: every operator processes the whole batch as columns, upstream operators first. The roots of the rows
-  (see `rows`) and the event paths of the app (see `graph`) give Siddhi's order of events and timers.
+- *by operator*: every operator processes the whole batch as columns, upstream operators first. The order keys of the
+rows (see `rows`) and the event paths of the app (see `graph`) give Siddhi's order of events and timers.
 - *by chunk*: each chunk is pushed through everything it causes before the next one is taken, as Siddhi does. Used for
   apps whose queries form a cycle, or whose order the paths do not determine (`graph.build` gives the reason). If only
   some table changes are unordered, only the events that cause them run in this mode (`splitter`).
@@ -26,7 +26,7 @@ from .columnar.blocks import Buffer, Tracked
 from .columnar.columns import Array, Column, StringPool, UnreadColumn, concat, writable
 from .columnar.javamap import string_hash, walk_order
 from .columnar.malloc_tuning import keep_freed_memory
-from .columnar.rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows, event_order, in_order, steps_of
+from .columnar.rows import EVENT_PHASE, ORDER_KEY_BITS, Clock, Rows, concat_rows, event_order, in_order, steps_of
 from .columnar.timers import earliest
 from .expressions import Context
 from .runtime.assembly import Assembly
@@ -242,8 +242,8 @@ class NodeEngine:
         """The events of the steps a ≤ i < b."""
         out = {}
         for stream, rows in inputs.items():
-            bounds = (self.steps + a) << ROOT_BITS, (self.steps + b) << ROOT_BITS
-            low, high = np.searchsorted(rows.root, bounds).tolist()
+            bounds = (self.steps + a) << ORDER_KEY_BITS, (self.steps + b) << ORDER_KEY_BITS
+            low, high = np.searchsorted(rows.order_key, bounds).tolist()
             if high > low:
                 out[stream] = rows if high - low == len(rows) else rows.slice(low, high)
         return out
@@ -338,7 +338,7 @@ class NodeEngine:
         quiet = Clock(clock.base, clock.now, clock.moved, 0, 0)
         for stream, rows in inputs.items():
             for chunk, takers in self._taken(stream, rows, quiet):
-                chunks.setdefault(int(chunk.root[0]) >> ROOT_BITS, []).append((stream, chunk, takers))
+                chunks.setdefault(int(chunk.order_key[0]) >> ORDER_KEY_BITS, []).append((stream, chunk, takers))
         timed = [op for op in self.operators if op.node.timed]
         for i in range(len(clock.now)):
             if clock.moved[i]:
@@ -426,7 +426,7 @@ class NodeEngine:
         columns = [c.to_list(strings) if c.type is Type.OBJECT else c.to_arrow(strings) for c in whole]
         ts = parts[0].ts if len(parts) == 1 else np.concatenate([p.ts for p in parts])
         chunks = chunks_of(parts) if self.tells_chunks else None
-        return Emitted(names, steps_of([p.root for p in parts], self.steps), ts, columns, chunks)
+        return Emitted(names, steps_of([p.order_key for p in parts], self.steps), ts, columns, chunks)
 
     def answer(self, retrieval: nodes.Retrieval) -> RetrievalAnswer:
         """The answer to an on-demand query over this node's own state; it may change a table.
@@ -550,11 +550,11 @@ def chunks_of(parts: Sequence[Rows]) -> Chunks:
     """The chunks of rows that come one part after the other."""
     numbers, last = [], 0
     for p in parts:
-        changes = (np.diff(p.chunk, prepend=p.chunk[:1]) != 0) | (np.diff(p.root, prepend=p.root[:1]) != 0)
+        changes = (np.diff(p.chunk, prepend=p.chunk[:1]) != 0) | (np.diff(p.order_key, prepend=p.order_key[:1]) != 0)
         numbers.append(last + np.cumsum(changes))
         last += int(changes.sum()) + 1
-    roots = np.concatenate([p.root for p in parts])
-    return Chunks(np.concatenate(numbers), roots & EVENT_PHASE != EVENT_PHASE)
+    order_keys = np.concatenate([p.order_key for p in parts])
+    return Chunks(np.concatenate(numbers), order_keys & EVENT_PHASE != EVENT_PHASE)
 
 
 def _same(a: Sequence[tuple[Operator, Rows]], b: Sequence[tuple[Operator, Rows]]) -> bool:
@@ -570,7 +570,7 @@ def _as_read(op: Operator, rows: Rows) -> Rows:
     if not isinstance(op, QueryOperator):
         return rows
     inner = "#" in op.query.target.id
-    return Rows(rows.columns, rows.ts, rows.root, rows.chunk, None, rows.part if inner else None)
+    return Rows(rows.columns, rows.ts, rows.order_key, rows.chunk, None, rows.part if inner else None)
 
 
 def _column(type: Type, column: Any, strings: StringPool) -> Column:
@@ -595,4 +595,4 @@ def _shown(op: Operator) -> Iterator[str]:
 
 def _sent_at_once(rows: Rows) -> bool:
     """True if any step brings several events."""
-    return bool(np.any(rows.root[1:] == rows.root[:-1]))
+    return bool(np.any(rows.order_key[1:] == rows.order_key[:-1]))

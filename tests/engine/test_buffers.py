@@ -78,14 +78,14 @@ def test_what_an_almost_empty_buffer_put_out_stays_when_it_is_used_again() -> No
         out = Emission(1 << 18)
         for n in range(3):
             out.pos[n], out.kind[n], out.ts[n] = first + n, 0, first
-            out.root[n] = out.chunk[n] = first
+            out.order_key[n] = out.chunk[n] = first
         return out, out.rows(3, log, False)
 
     a, before = put_out(0)
     b, after = put_out(5)
     assert a.pos is b.pos
     assert before.columns[0].values.tolist() == [0, 10, 20]
-    assert before.ts.tolist() == before.root.tolist() == before.chunk.tolist() == [0, 0, 0]
+    assert before.ts.tolist() == before.order_key.tolist() == before.chunk.tolist() == [0, 0, 0]
     assert after.columns[0].values.tolist() == [50, 60, 70]
     assert after.ts.tolist() == [5, 5, 5]
 

@@ -13,7 +13,7 @@ import pytest
 from engine import bounds
 from sparkstream_nb.engine import warm
 from sparkstream_nb.engine.columnar.columns import Array, Column, StringPool
-from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, RESET, ROOT_BITS, Clock, Rows, event_order
+from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, RESET, Clock, Rows, event_order
 from sparkstream_nb.engine.expressions import Context
 from sparkstream_nb.engine.select.steps import WindowNeeds, make_window
 from sparkstream_nb.engine.state.services import Services
@@ -167,10 +167,10 @@ def test_single_chunk(name: str) -> None:
     events = Events()
     rows = put_out(call(name), events)
     came = events.rows()
-    steps = set((came.root >> ROOT_BITS).tolist())
-    assert set((rows.root >> ROOT_BITS).tolist()) <= steps
+    steps = set((came.order_key >> ORDER_KEY_BITS).tolist())
+    assert set((rows.order_key >> ORDER_KEY_BITS).tolist()) <= steps
     for c in rows.by_chunk():
-        assert len(set(c.root.tolist())) == 1
+        assert len(set(c.order_key.tolist())) == 1
     assert len(rows.by_chunk()) <= len(came.by_chunk())
 
 

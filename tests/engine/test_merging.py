@@ -1,4 +1,4 @@
-"""Rows of several writers come in one order: by root, of one root those of the earlier writer first."""
+"""Rows of several writers come in one order: by order key, of one order key those of the earlier writer first."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sparkstream_nb.engine.columnar.columns import Column, StringPool
-from sparkstream_nb.engine.columnar.rows import EVENT_PHASE, ROOT_BITS, Clock, Rows
+from sparkstream_nb.engine.columnar.rows import EVENT_PHASE, ORDER_KEY_BITS, Clock, Rows
 from sparkstream_nb.engine.reorder import ReorderStep, step
 from sparkstream_nb.engine.state.snapshot import pack, unpack
 from sparkstream_nb.types import Type
@@ -23,7 +23,7 @@ MOST = 2**63 - 1
 Step = tuple[int, list[list[tuple[int, int, float]]]]
 """Where the clock goes, and the chunks that come: events of one instance, each (instance, time, value)."""
 Left = list[tuple[int, list[int]]]
-"""What leaves: per chunk its root, and its events by number."""
+"""What leaves: per chunk its order key, and its events by number."""
 
 
 class Instance:
@@ -51,17 +51,17 @@ class Model:
         out: Left = []
         clock, number = -1, 0
         for s, (time, chunks) in enumerate(steps):
-            root = (BASE + s) << ROOT_BITS
+            order_key = (BASE + s) << ORDER_KEY_BITS
             moved, clock = time >= clock, max(time, clock)
             while moved and self.timeout != -1 and not self.idle and self.due <= clock:
-                out.append((root | SCHEDULER, self.fire()))
+                out.append((order_key | SCHEDULER, self.fire()))
             for chunk in chunks:
                 left: list[int] = []
                 for part, t, value in chunk:
                     self.event(part, number, t, value, clock, left)
                     number += 1
-                out.append((root | EVENT_PHASE, left))
-        return [(root, left) for root, left in out if left]
+                out.append((order_key | EVENT_PHASE, left))
+        return [(order_key, left) for order_key, left in out if left]
 
     def event(self, part: int, number: int, time: int, value: float, now: int, left: list[int]) -> None:
         b = self.instances[part]
@@ -130,11 +130,11 @@ def wanted(data: list[float]) -> float:
     n, mean = len(data), sum(data) / len(data)
     variance = sum((mean - x) * (mean - x) for x in data) / n
     spread = critical**2 * ((mean**2 + variance**2) / (n * mean**2))
-    a, roots = 1 + spread, []
+    a, order_keys = 1 + spread, []
     for b, c in ((2 * error - 2 - spread, (1 - error) ** 2), (-(2 + 2 * error + spread), (1 + error) ** 2)):
         if (inner := b**2 - 4 * a * c) >= 0:
-            roots += [(-b - math.sqrt(inner)) / (2 * a), (-b + math.sqrt(inner)) / (2 * a)]
-    return min(roots, default=0.0)
+            order_keys += [(-b - math.sqrt(inner)) / (2 * a), (-b + math.sqrt(inner)) / (2 * a)]
+    return min(order_keys, default=0.0)
 
 
 def fed(r: Random, n: int, parts: int) -> list[Step]:
@@ -166,7 +166,7 @@ class Fed:
         self.part = np.array([p for _, c in chunks for p, _, _ in c], np.int32) if partitioned else None
         self.chunk = np.repeat(np.arange(len(chunks)), [len(c) for _, c in chunks])
         steps_of = np.repeat([s for s, _ in chunks], [len(c) for _, c in chunks]).astype(np.int64)
-        self.root = (BASE + steps_of) << ROOT_BITS | EVENT_PHASE
+        self.order_key = (BASE + steps_of) << ORDER_KEY_BITS | EVENT_PHASE
         self.clock = Clock.over(np.array([t for t, _ in steps], np.int64), -1, BASE)[0]
 
     def through(self, through: ReorderStep, a: int, b: int, parts: int) -> Left:
@@ -174,16 +174,16 @@ class Fed:
         own = slice(self.sizes[a], self.sizes[b])
         number = Column(Type.INT, np.arange(len(self.time), dtype=np.int32)[own])
         part = None if self.part is None else self.part[own]
-        rows = Rows([number], self.time[own] + 5, self.root[own], self.chunk[own], None, part)
+        rows = Rows([number], self.time[own] + 5, self.order_key[own], self.chunk[own], None, part)
         args = [Column(Type.LONG, self.time[own]), Column(Type.DOUBLE, self.value[own])]
         out = through.run(rows, args, self.clock.part(a, b), parts)
         left = []
         for chunk in out.by_chunk():
-            assert len(set(chunk.root.tolist())) == 1
+            assert len(set(chunk.order_key.tolist())) == 1
             numbers = chunk.columns[0].values
             assert np.array_equal(chunk.ts, self.time[numbers] + 5)
             assert self.part is None or np.array_equal(chunk.part, self.part[numbers])
-            left.append((int(chunk.root[0]), numbers.tolist()))
+            left.append((int(chunk.order_key[0]), numbers.tolist()))
         return left
 
 
@@ -224,9 +224,9 @@ def test_what_has_left_takes_no_room() -> None:
     n, most = 1000, 0
     for batch in range(50):
         time = np.arange(batch * n, (batch + 1) * n) ^ 3
-        root = np.arange(batch * n, (batch + 1) * n) << ROOT_BITS | EVENT_PHASE
+        order_key = np.arange(batch * n, (batch + 1) * n) << ORDER_KEY_BITS | EVENT_PHASE
         column = Column(Type.LONG, time)
-        left = kslack.run(Rows([column], time, root, root), [column], Clock.over(time, 0, batch * n)[0], 1)
+        left = kslack.run(Rows([column], time, order_key, order_key), [column], Clock.over(time, 0, batch * n)[0], 1)
         assert batch == 0 or not np.any(np.diff(left.columns[0].values) < 0)
         most = max(most, kslack.log.capacity)
         assert kslack.bytes <= 8 * 16

@@ -85,7 +85,7 @@ class AggregationOp:
             rows = rows.where(rows.kind == CURRENT)
         if len(rows) == 0:
             return
-        env = Env(len(rows), self.services.strings, rows.ts, lambda: clock.at(rows.root), frame_of(rows).resolve)
+        env = Env(len(rows), self.services.strings, rows.ts, lambda: clock.at(rows.order_key), frame_of(rows).resolve)
         times = self._event_times(env)
         keys = [g(env) for g in self._groups]
         if self._running:
@@ -94,7 +94,7 @@ class AggregationOp:
         if env.failed is not None:
             source = self.definition.input.source
             columns = list(rows.columns[: len(source.schema)])
-            self.services.route_failed(self.definition.id, source.id, env, columns, rows.root)
+            self.services.route_failed(self.definition.id, source.id, env, columns, rows.order_key)
             keep = np.flatnonzero(~env.failed)
             if len(keep) == 0:
                 return

@@ -23,7 +23,7 @@ class LazyRows:
     """
 
     ts: Array
-    root: Array
+    order_key: Array
     chunk: Array
     kind: Array | None
     part: Array | None
@@ -41,7 +41,7 @@ class LazyRows:
         whole, time = self.resolve, self.event_time
         return LazyRows(
             self.ts[index],
-            *order_at(self.root, self.chunk, index),
+            *order_at(self.order_key, self.chunk, index),
             None if self.kind is None else self.kind[index],
             None if self.part is None else self.part[index],
             cache_columns(lambda ref: whole(ref).take(index)),
@@ -76,6 +76,6 @@ def frame_of(rows: Rows, places: dict[int, int] | None = None) -> LazyRows:
         return rows.columns[ref.attr if places is None else places[ref.attr]]
 
     return LazyRows(
-        rows.ts, rows.root, rows.chunk, rows.kind, rows.part, resolve, None, rows.window_ops, places,
+        rows.ts, rows.order_key, rows.chunk, rows.kind, rows.part, resolve, None, rows.window_ops, places,
         rows.resets_per_chunk,
     )  # fmt: skip

@@ -1,7 +1,8 @@
 """Rows: events inside a node, as columns, with their order keys, types and partition instances.
 
 Order. Siddhi pushes one event through everything it causes before it takes the next one. Every row therefore has a
-`root`, an order key: the input step that caused it, and whether a timer or the step's own event did: `step << ROOT_BITS
+`order_key`, an order key: the input step that caused it, and whether a timer or the step's own event did: `step <<
+ORDER_KEY_BITS
 | phase`, where the phase of a timer is the number of its scheduler and the phase of the event is `EVENT_PHASE`. Roots
 never decrease within one `Rows`.
 
@@ -22,8 +23,8 @@ from .columns import Array, Column, Mask, SelectionView, concat, take_columns, w
 from .jit import kernel
 from .k_way_merge import merge_order
 
-ROOT_BITS = 16
-EVENT_PHASE = (1 << ROOT_BITS) - 1
+ORDER_KEY_BITS = 16
+EVENT_PHASE = (1 << ORDER_KEY_BITS) - 1
 
 BEFORE_ALL = -(2**63)
 """A clock (ms) before all events, at which nothing expires."""
@@ -88,14 +89,14 @@ class WindowOps:
 class Rows:
     """`n` rows. `kind` None means that all are CURRENT; `part` is the partition instance of each row, None outside.
 
-    Shapes: every array has length n; `ts` int64 ms, `root` int64, `chunk` int64, `kind` int8, `part` int32.
+    Shapes: every array has length n; `ts` int64 ms, `order_key` int64, `chunk` int64, `kind` int8, `part` int32.
     `window_ops` is the window's stream of add and remove operations, set only on rows that come straight from a window.
     With `resets_per_chunk`, aggregates restart with each chunk, and all rows are CURRENT.
     """
 
     columns: Sequence[Column]
     ts: Array
-    root: Array
+    order_key: Array
     chunk: Array
     kind: Array | None = None
     part: Array | None = None
@@ -110,7 +111,7 @@ class Rows:
         return Rows(
             take_columns(self.columns, index),
             self.ts.take(index),
-            *order_at(self.root, self.chunk, index),
+            *order_at(self.order_key, self.chunk, index),
             None if self.kind is None else self.kind[index],
             None if self.part is None else self.part[index],
         )
@@ -120,7 +121,7 @@ class Rows:
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
     def with_columns(self, columns: Sequence[Column]) -> Rows:
-        return Rows(columns, self.ts, self.root, self.chunk, self.kind, self.part)
+        return Rows(columns, self.ts, self.order_key, self.chunk, self.kind, self.part)
 
     def pick(self, places: Sequence[int]) -> Rows:
         """The same rows with only the columns at `places`."""
@@ -130,11 +131,11 @@ class Rows:
             whole = columns if not passing.ops_only else passing.columns.pick(places)
             assert isinstance(whole, SelectionView)
             passing = WindowOps(whole, passing.kind, passing.part, passing.ops_only, passing.fixed_lag)
-        return Rows(columns, self.ts, self.root, self.chunk, self.kind, self.part, passing, self.resets_per_chunk)
+        return Rows(columns, self.ts, self.order_key, self.chunk, self.kind, self.part, passing, self.resets_per_chunk)
 
     def alike(self, other: Rows) -> bool:
         """True if both are equal bit by bit (so 0.0 and -0.0 differ, and a NaN equals itself)."""
-        if len(self) != len(other) or not np.array_equal(self.root, other.root):
+        if len(self) != len(other) or not np.array_equal(self.order_key, other.order_key):
             return False
         for a, b in zip(self.columns, other.columns, strict=True):
             if a.type is Type.OBJECT:
@@ -165,16 +166,16 @@ class Rows:
         return Rows(
             [c.slice(a, b) for c in self.columns],
             self.ts[a:b],
-            *order_at(self.root, self.chunk, slice(a, b)),
+            *order_at(self.order_key, self.chunk, slice(a, b)),
             None if self.kind is None else self.kind[a:b],
             None if self.part is None else self.part[a:b],
         )
 
 
-def order_at(root: Array, chunk: Array, index: Array | slice) -> tuple[Array, Array]:
-    """(roots, chunks) of the rows at `index`; one shared array if `rows` shares one."""
-    roots = root[index] if isinstance(index, slice) else root.take(index)
-    return roots, roots if chunk is root else chunk[index]
+def order_at(order_key: Array, chunk: Array, index: Array | slice) -> tuple[Array, Array]:
+    """(order keys, chunks) of the rows at `index`; one shared array if `rows` shares one."""
+    order_keys = order_key[index] if isinstance(index, slice) else order_key.take(index)
+    return order_keys, order_keys if chunk is order_key else chunk[index]
 
 
 def concat_rows(parts: Sequence[Rows]) -> Rows:
@@ -190,7 +191,7 @@ def concat_rows(parts: Sequence[Rows]) -> Rows:
     return Rows(
         [concat(cs) for cs in zip(*(p.columns for p in parts), strict=True)],
         np.concatenate([p.ts for p in parts]),
-        np.concatenate([p.root for p in parts]),
+        np.concatenate([p.order_key for p in parts]),
         np.concatenate(chunks),
         np.concatenate([p.kinds() for p in parts]) if any(p.kind is not None for p in parts) else None,
         np.concatenate([p.parts() for p in parts]) if any(p.part is not None for p in parts) else None,
@@ -199,13 +200,13 @@ def concat_rows(parts: Sequence[Rows]) -> Rows:
 
 def one_by_one(rows: Rows) -> Rows:
     """The same rows, each a chunk of its own."""
-    return Rows(rows.columns, rows.ts, rows.root, np.arange(len(rows), dtype=np.int64), rows.kind, rows.part)
+    return Rows(rows.columns, rows.ts, rows.order_key, np.arange(len(rows), dtype=np.int64), rows.kind, rows.part)
 
 
 def each_alone(rows: Rows, clock: Clock) -> Iterator[tuple[Rows, Clock]]:
-    """The rows in pieces in which no two events have the same root, each with its part of the clock."""
-    cuts = np.flatnonzero(rows.root[1:] == rows.root[:-1]) + 1
-    steps = (rows.root[cuts] >> ROOT_BITS) - clock.base + 1
+    """The rows in pieces in which no two events have the same order key, each with its part of the clock."""
+    cuts = np.flatnonzero(rows.order_key[1:] == rows.order_key[:-1]) + 1
+    steps = (rows.order_key[cuts] >> ORDER_KEY_BITS) - clock.base + 1
     first, start = clock.first, 0
     for cut, step in zip(cuts.tolist(), steps.tolist(), strict=True):
         last = max(first, min(step, clock.last))
@@ -215,12 +216,12 @@ def each_alone(rows: Rows, clock: Clock) -> Iterator[tuple[Rows, Clock]]:
 
 
 def in_order(parts: Sequence[tuple[int, Rows]]) -> Rows:
-    """Merges the rows of several operators, each ordered by root and given with its rank, by (root, rank)."""
+    """Merges the rows of several operators, each ordered by order key and given with its rank, by (order key, rank)."""
     runs = [r for _, r in sorted(parts, key=lambda part: part[0])]
     rows = concat_rows(runs)
     if len(parts) == 1:
         return rows
-    rows = rows.take(merge_order([r.root for r in runs]))
+    rows = rows.take(merge_order([r.order_key for r in runs]))
     rows.chunk = chunk_numbers(rows.chunk)
     return rows
 
@@ -237,39 +238,39 @@ def chunk_numbers(chunk: Array) -> Array:
 
 
 @kernel
-def _roots(step: Array, base: int, root: Array) -> None:
+def _order_keys(step: Array, base: int, order_key: Array) -> None:
     for i in range(len(step)):
-        root[i] = ((step[i] + base) << ROOT_BITS) | EVENT_PHASE
+        order_key[i] = ((step[i] + base) << ORDER_KEY_BITS) | EVENT_PHASE
 
 
 def event_order(step: Array, base: int) -> tuple[Array, Array]:
-    """(roots, chunks) of input events at the steps `step` (int64, relative to `base`): one shared array, as events sent
-    at once have one root and are one chunk."""
-    root = np.empty(len(step), np.int64)
-    _roots(np.ascontiguousarray(step, np.int64), base, root)
-    return root, root
+    """(order keys, chunks) of input events at the steps `step` (int64, relative to `base`): one shared array, as
+    events sent at once have one order key and are one chunk."""
+    order_key = np.empty(len(step), np.int64)
+    _order_keys(np.ascontiguousarray(step, np.int64), base, order_key)
+    return order_key, order_key
 
 
 @kernel
-def _steps(root: Array, base: int, out: Array) -> None:
-    for i in range(len(root)):
-        out[i] = max((root[i] >> ROOT_BITS) - base, 0)
+def _steps(order_key: Array, base: int, out: Array) -> None:
+    for i in range(len(order_key)):
+        out[i] = max((order_key[i] >> ORDER_KEY_BITS) - base, 0)
 
 
-def steps_of(roots: Sequence[Array], base: int) -> Array:
-    """The steps of rows with these roots, concatenated, relative to `base`; earlier rows count as step 0."""
-    out = np.empty(sum(map(len, roots)), np.int64)
+def steps_of(order_keys: Sequence[Array], base: int) -> Array:
+    """The steps of rows with these order keys, concatenated, relative to `base`; earlier rows count as step 0."""
+    out = np.empty(sum(map(len, order_keys)), np.int64)
     at = 0
-    for root in roots:
-        _steps(root, base, out[at : at + len(root)])
-        at += len(root)
+    for order_key in order_keys:
+        _steps(order_key, base, out[at : at + len(order_key)])
+        at += len(order_key)
     return out
 
 
 @kernel
-def _write_clock_times(root: Array, base: int, now: Array, out: Array) -> None:
-    for i in range(len(root)):
-        out[i] = now[(root[i] >> ROOT_BITS) - base]
+def _write_clock_times(order_key: Array, base: int, now: Array, out: Array) -> None:
+    for i in range(len(order_key)):
+        out[i] = now[(order_key[i] >> ORDER_KEY_BITS) - base]
 
 
 @kernel
@@ -296,10 +297,10 @@ class Clock:
     first: int
     last: int
 
-    def at(self, root: Array) -> Array:
-        """The clock (ms) for rows with these roots."""
-        out = np.empty(len(root), np.int64)
-        _write_clock_times(root, self.base, self.now, out)
+    def at(self, order_key: Array) -> Array:
+        """The clock (ms) for rows with these order keys."""
+        out = np.empty(len(order_key), np.int64)
+        _write_clock_times(order_key, self.base, self.now, out)
         return out
 
     @property

@@ -20,7 +20,7 @@ import numpy as np
 from .arrays import grown
 from .columns import Array
 from .jit import inlined, kernel
-from .rows import EVENT_PHASE, ROOT_BITS
+from .rows import EVENT_PHASE, ORDER_KEY_BITS
 
 FREE, HEAP, SPARE, BUCKETS, HELD, TURN, MAP = range(7)
 """Places in `Timers.meta`: the head of the free list, the size of the heap, the length of the free list; of Siddhi's
@@ -30,15 +30,15 @@ it.
 In the free list, `next` is one more than the place that follows; 0, where nothing ever was: it is the place behind.
 """
 
-TICK, AT, READY, TIME, ROOT, NOW, BUSY = range(7)
+TICK, AT, READY, TIME, ORDER_KEY, NOW, BUSY = range(7)
 """Places in a cursor of `next_due`: its present step, its place in the due parts and their number (-1: not
-looked up), then the time, root, clock and part of the timer that it found last.
+looked up), then the time, order key, clock and part of the timer that it found last.
 """
 
 NEVER = np.int64(2**63 - 1)
-"""A root after all others: the limit of `next_due` when no row is left."""
+"""An order key after all others: the limit of `next_due` when no row is left."""
 
-_BITS = np.int64(ROOT_BITS)
+_BITS = np.int64(ORDER_KEY_BITS)
 
 
 @kernel
@@ -177,7 +177,8 @@ def next_due(
     cursor: Array, limit: int, scheduler: int, base: int, now: Array, moved: Array, last: int, hashes: Array, qtime:
     Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, first: Array, due: Array, meta: Array,
 ) -> int:  # fmt: skip
-    """The part whose timer fires next, before the row with root `limit`; -1 if none does. `cursor` holds the progress.
+    """The part whose timer fires next, before the row with order key `limit`; -1 if none does. `cursor` holds the
+    progress.
     """
     found: int = -1
     tick: int = cursor[TICK]
@@ -198,7 +199,7 @@ def next_due(
             if qhead[p] >= 0 and qtime[qhead[p]] <= t:
                 cursor[TIME] = qtime[qhead[p]]
                 pop_time(p, qnext, qhead, qtail, meta)
-                cursor[ROOT] = ((base + tick) << _BITS) | scheduler
+                cursor[ORDER_KEY] = ((base + tick) << _BITS) | scheduler
                 cursor[NOW] = t
                 found = p
             else:
@@ -213,19 +214,19 @@ def next_due(
 
 
 @inlined
-def step_before(root: Any, scheduler: int, base: int) -> Any:
-    """The last step (from `base`) whose timers come before a row with this root. One that a timer of an earlier
+def step_before(order_key: Any, scheduler: int, base: int) -> Any:
+    """The last step (from `base`) whose timers come before a row with this order key. One that a timer of an earlier
     scheduler emitted comes before this scheduler's turn of its step, in which a timer that the row schedules may be
     due.
     """
-    return (root >> _BITS) - base - (1 if root & EVENT_PHASE < scheduler else 0)
+    return (order_key >> _BITS) - base - (1 if order_key & EVENT_PHASE < scheduler else 0)
 
 
 @inlined
 def nothing_due(
     cursor: Array, limit: int, scheduler: int, base: int, now: Array, last: int, heap: Array, first: Array, meta: Array
 ) -> bool:
-    """True if no timer can fire before the row with root `limit`; the cursor then moves there."""
+    """True if no timer can fire before the row with order key `limit`; the cursor then moves there."""
     before = step_before(limit, scheduler, base)
     until = min(before, last - 1)
     quiet: bool = until < cursor[TICK] or meta[HEAP] == 0 or first[heap[0]] > now[until]

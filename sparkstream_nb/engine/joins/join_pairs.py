@@ -1,4 +1,4 @@
-"""Merges the rows of a join's two sides by root, and gathers the values of joined pairs."""
+"""Merges the rows of a join's two sides by order key, and gathers the values of joined pairs."""
 
 from __future__ import annotations
 
@@ -37,21 +37,22 @@ def _gather(
 
 @kernel
 def _merge(
-    right_first: bool, root0: Array, ts0: Array, kind0: Array, chunk0: Array, root1: Array, ts1: Array, kind1: Array,
-    chunk1: Array, side: Array, row: Array, root: Array, ts: Array, kind: Array, group: Array,
+    right_first: bool, order_key0: Array, ts0: Array, kind0: Array, chunk0: Array,
+    order_key1: Array, ts1: Array, kind1: Array, chunk1: Array, side: Array, row: Array, order_key: Array, ts: Array,
+    kind: Array, group: Array,
 ) -> None:  # fmt: skip
-    """The rows of both sides by root; `group` numbers the runs of rows of one side and chunk. No `kind` at all: all
-    are CURRENT.
+    """The rows of both sides by order key; `group` numbers the runs of rows of one side and chunk. No `kind` at all:
+    all are CURRENT.
     """
     i = 0
     j = 0
     g = -1
     last = np.int64(0)
     for n in range(len(side)):
-        if i < len(root0) and j < len(root1):
-            left = root0[i] < root1[j] or (root0[i] == root1[j] and not right_first)
+        if i < len(order_key0) and j < len(order_key1):
+            left = order_key0[i] < order_key1[j] or (order_key0[i] == order_key1[j] and not right_first)
         else:
-            left = i < len(root0)
+            left = i < len(order_key0)
         s = 0 if left else 1
         chunk = chunk0[i] if left else chunk1[j]
         if n == 0 or s != side[n - 1] or chunk != last:
@@ -61,13 +62,13 @@ def _merge(
         side[n] = s
         if left:
             row[n] = i
-            root[n] = root0[i]
+            order_key[n] = order_key0[i]
             ts[n] = ts0[i]
             kind[n] = kind0[i] if len(kind0) else CURRENT
             i += 1
         else:
             row[n] = j
-            root[n] = root1[j]
+            order_key[n] = order_key1[j]
             ts[n] = ts1[j]
             kind[n] = kind1[j] if len(kind1) else CURRENT
             j += 1
@@ -81,19 +82,20 @@ def _lay(side: Array, row: Array, left: Array, right: Array, out: Array) -> None
 
 
 class Ops:
-    """`n` rows of both sides in order: `side` int8[n], `row` int64[n] in that side's rows, times, roots, kinds, and
-    `group`, which numbers the stretches of one side and chunk."""
+    """`n` rows of both sides in order: `side` int8[n], `row` int64[n] in that side's rows, times, order keys, kinds,
+    and `group`, which numbers the stretches of one side and chunk."""
 
     def __init__(self, left: Rows, right: Rows, right_first: bool) -> None:
-        """`right_first`: among rows of one root, rows of the right side come first."""
+        """`right_first`: among rows of one order key, rows of the right side come first."""
         self.sides = (left, right)
         n = len(left) + len(right)
         self.side, self.kinds = np.empty(n, np.int8), np.empty(n, np.int8)
-        self.row, self.root, self.ts, self.group = (np.empty(n, np.int64) for _ in range(4))
+        self.row, self.order_key, self.ts, self.group = (np.empty(n, np.int64) for _ in range(4))
         given = [
-            (x.root, x.ts, NO_KIND if x.kind is None else x.kind, np.ascontiguousarray(x.chunk)) for x in self.sides
+            (x.order_key, x.ts, NO_KIND if x.kind is None else x.kind,
+                np.ascontiguousarray(x.chunk)) for x in self.sides
         ]
-        _merge(right_first, *given[0], *given[1], self.side, self.row, self.root, self.ts, self.kinds, self.group)
+        _merge(right_first, *given[0], *given[1], self.side, self.row, self.order_key, self.ts, self.kinds, self.group)
 
     def __len__(self) -> int:
         return len(self.side)

@@ -1,9 +1,9 @@
 """Joins of streams, windows and tables.
 
-Both sides run their windows first; their output (CURRENT, EXPIRED, RESET rows) is merged by root. A CURRENT row enters
-its side's contents, an EXPIRED one leaves it (ENTER and LEAVE rows if the window emits them), and a row of a triggering
-side probes the other side's contents at that time (Siddhi's `JoinProcessor` after each window). It is a hash join: the
-equalities of the `on` condition are the key, and the rest of it is evaluated over the candidate pairs.
+Both sides run their windows first; their output (CURRENT, EXPIRED, RESET rows) is merged by order key. A CURRENT row
+enters its side's contents, an EXPIRED one leaves it (ENTER and LEAVE rows if the window emits them), and a row of a
+triggering side probes the other side's contents at that time (Siddhi's `JoinProcessor` after each window). It is a
+hash join: the equalities of the `on` condition are the key, and the rest of it is evaluated over the candidate pairs.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from .lookups import AggregationLookup
 class Lookup(Protocol):
     """A side that is not a stream: a table or an aggregation."""
 
-    def find(self, env: Env, roots: Array) -> tuple[Array, Array]:
-        """(row of `env`, position) of every match, in the order of the rows and then of the contents. `roots` are the
-        rows'.
+    def find(self, env: Env, order_keys: Array) -> tuple[Array, Array]:
+        """(row of `env`, position) of every match, in the order of the rows and then of the contents. `order_keys` are
+        the rows'.
         """
         ...
 
@@ -119,7 +119,7 @@ class JoinOp:
             self.schedulers += steps.schedulers
             self.steps.append(steps)
         self.inputs = tuple(dict.fromkeys(x.source.id for s, x in enumerate(self.sides) if s not in self.lookups))
-        self.right_first = False  # whether rows of the right side come first among rows of one root
+        self.right_first = False  # whether rows of the right side come first among rows of one order key
         self.self_join = len(self.inputs) == 1 and not self.lookups
         self.triggers = np.array(join.triggers, np.bool_)
         if self.self_join and join.left.source.kind == "window":
@@ -227,7 +227,7 @@ class JoinOp:
         kinds = np.array([CURRENT, EXPIRED, RESET] if self.wants_expired else [CURRENT, RESET], np.int8)
         out = rows.take(index)
         out.kind = np.tile(kinds, n)
-        out.ts = np.where(out.kind == CURRENT, out.ts, clock.at(out.root))
+        out.ts = np.where(out.kind == CURRENT, out.ts, clock.at(out.order_key))
         return out
 
     def _key_ids(self, s: int, rows: Rows, clock: Clock) -> Array:
@@ -264,7 +264,7 @@ class JoinOp:
     def _env(self, s: int, rows: Rows, clock: Clock) -> Env:
         """For expressions over the rows of one side."""
         return Env(
-            len(rows), self.services.strings, rows.ts, lambda: clock.at(rows.root), self._of_rows(s, rows),
+            len(rows), self.services.strings, rows.ts, lambda: clock.at(rows.order_key), self._of_rows(s, rows),
             tables=self.services.in_table, event_time=lambda ref: Column(Type.LONG, rows.ts),
         )  # fmt: skip
 
@@ -358,7 +358,7 @@ class JoinOp:
     def _rest_holds(self, pairs: Pairs, clock: Clock) -> Array:
         """Indices of the pairs for which the rest of the condition is true."""
         ops, op = pairs.ops, pairs.op
-        now = lambda: clock.at(ops.root[op])  # noqa: E731
+        now = lambda: clock.at(ops.order_key[op])  # noqa: E731
         env = Env(
             len(op), self.services.strings, ops.ts[op], now, cache_columns(pairs.resolve),
             tables=self.services.in_table, event_time=pairs.times,
@@ -394,7 +394,7 @@ class JoinOp:
             op, place = op[by_op], place[by_op]
         pairs = self._pairs(ops, op, place)
         part = None if ops.sides[0].part is None and ops.sides[1].part is None else ops.parts()[op]
-        return LazyRows(ops.ts[op], ops.root[op], op, kinds[op], part, cache_columns(pairs.resolve), pairs.times)
+        return LazyRows(ops.ts[op], ops.order_key[op], op, kinds[op], part, cache_columns(pairs.resolve), pairs.times)
 
     # ------------------------------------------------------------------------------------- tables and aggregations
 
@@ -406,7 +406,7 @@ class JoinOp:
             probing = np.flatnonzero(rows.kinds() <= self._last) if self.triggers[s] else np.empty(0, np.int64)
             probes = rows.take(probing)
         env = self._env(s, probes, clock)
-        at, place = lookup.find(env, probes.root)
+        at, place = lookup.find(env, probes.order_key)
         if env.failed is not None:
             self.services.route_failed(self.query, self.sides[s].source.id, env, list(probes.columns[:-1]))
         op = at if probing is None else probing[at]
@@ -457,9 +457,9 @@ class JoinOp:
             return found(lambda at: Column(Type.LONG, lookup.times(at)), Type.LONG)
 
         part = None if rows.part is None else rows.part if each else rows.part[op]
-        ts, root = (rows.ts, rows.root) if each else (rows.ts[op], rows.root[op])
+        ts, order_key = (rows.ts, rows.order_key) if each else (rows.ts[op], rows.order_key[op])
         kind = None if kinds is None else kinds[op]
-        return LazyRows(ts, root, op, kind, part, cache_columns(resolve), times)
+        return LazyRows(ts, order_key, op, kind, part, cache_columns(resolve), times)
 
     # -------------------------------------------------------------------------------------------------------- state
 

@@ -18,11 +18,11 @@ from ..state.services import Services
 
 
 class LookupInput(Protocol):
-    """Supplies an aggregation with its buffered rows: `up_to` applies those before (`root`, `rank`)."""
+    """Supplies an aggregation with its buffered rows: `up_to` applies those before (`order_key`, `rank`)."""
 
     aggregation: AggregationOp
 
-    def up_to(self, root: int, rank: int) -> bool: ...
+    def up_to(self, order_key: int, rank: int) -> bool: ...
 
 
 class AggregationLookup:
@@ -49,8 +49,8 @@ class AggregationLookup:
         self.ranges: list[Column] = []
         """Starts and ends of the ranges, for the rows of the last `find`."""
 
-    def find(self, env: Env, roots: Array) -> tuple[Array, Array]:
-        n = len(roots)
+    def find(self, env: Env, order_keys: Array) -> tuple[Array, Array]:
+        n = len(order_keys)
         bounds = [e(env).to_list(env.strings) for e in self._range]
         pers = self._per(env).to_list(env.strings)
         ranges = np.zeros((len(nodes.RANGE), n), np.int64)
@@ -58,8 +58,8 @@ class AggregationLookup:
         read: dict[tuple[object, ...], tuple[int, int, tuple[int, int]]] = {}
         blocks: list[list[Column]] = []
         at, place, size = [], [], 0
-        for i, root in enumerate(roots.tolist()):
-            if self.feed.up_to(root, self.rank):
+        for i, order_key in enumerate(order_keys.tolist()):
+            if self.feed.up_to(order_key, self.rank):
                 read.clear()
             key = (*(b[i] for b in bounds), pers[i])
             if key not in read:

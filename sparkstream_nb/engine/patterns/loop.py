@@ -4,7 +4,7 @@ matches."""
 from __future__ import annotations
 
 from ..columnar.jit import AHEAD
-from ..columnar.rows import EVENT_PHASE, ROOT_BITS
+from ..columnar.rows import EVENT_PHASE, ORDER_KEY_BITS
 from .machine import clear_pending, splice_new
 from .machine_memory import (
     ABSENT,
@@ -49,8 +49,8 @@ from .machine_memory import (
     I_MASK,
     I_MORE,
     I_NOW,
+    I_ORDER_KEY,
     I_PART,
-    I_ROOT,
     I_STREAM,
     INERT,
     JUDGED,
@@ -77,9 +77,9 @@ from .machine_memory import (
     O_GROUP,
     O_KIND,
     O_N,
+    O_ORDER_KEY,
     O_PART,
     O_PARTIAL,
-    O_ROOT,
     O_SENT_KIND,
     O_SENT_TIME,
     O_SLOTS,
@@ -295,7 +295,7 @@ def _mark(X: Words, r: int, expired: int) -> None:
 
 
 @compiled
-def emit(X: Words, root: int, part: int, hold: bool, several: bool) -> int:
+def emit(X: Words, order_key: int, part: int, hold: bool, several: bool) -> int:
     """Writes the partials given to the selector as matches. `hold`: `_settle` comes later, if any of them may change
     until then; `several`: they continue as one chunk.
     """
@@ -309,7 +309,7 @@ def emit(X: Words, root: int, part: int, hold: bool, several: bool) -> int:
             return NEED_EVENTS
         time, expired = E[e + E_TIME], E[e + E_EXPIRED]
         out[O_TIME * cap + r] = time
-        out[O_ROOT * cap + r] = root
+        out[O_ORDER_KEY * cap + r] = order_key
         if X[PARTED] != 0:
             out[O_PART * cap + r] = part
         out[O_GROUP * cap + r] = r - X[EMITTED] if several else r
@@ -440,12 +440,12 @@ def _process(X: Words, l0: int, p: int, i: int) -> int:
 
 
 @unit
-def timers_wait(X: Words, root: int) -> int:
-    """1 if timers may fire before a row of this root. Skips steps without due timers."""
-    step = root >> ROOT_BITS
+def timers_wait(X: Words, order_key: int) -> int:
+    """1 if timers may fire before a row of this order key. Skips steps without due timers."""
+    step = order_key >> ORDER_KEY_BITS
     if X[STEP] > step:
         return 0
-    if root & EVENT_PHASE != EVENT_PHASE or X[DUE_N] != 0:
+    if order_key & EVENT_PHASE != EVENT_PHASE or X[DUE_N] != 0:
         return 1
     if pool(X, I_NOW)[step - X[STEP_BASE]] >= X[NEXT_DUE]:
         return 1
@@ -476,7 +476,7 @@ def proceed(X: Words, whole: int, origin: int) -> int:
     """Processes the rows from `AT` on, and the timers up to the clock's end. `whole`: no partitions, so that instance 0
     exists from the start, which is at time `origin`."""
     more, selects, M = pool(X, I_MORE), pool(X, M_SELECTS), pool(X, M_STREAM)
-    root_of, part_of, stream_of, clock = pool(X, I_ROOT), pool(X, I_PART), pool(X, I_STREAM), pool(X, I_NOW)
+    order_key_of, part_of, stream_of, clock = pool(X, I_ORDER_KEY), pool(X, I_PART), pool(X, I_STREAM), pool(X, I_NOW)
     L, times = pool(X, XL), pool(X, XET)
     if whole != 0 and L[BORN] == 0:
         if not has_room(X):
@@ -484,14 +484,14 @@ def proceed(X: Words, whole: int, origin: int) -> int:
         call2(X[F_BIRTH], X, 0, origin)
     status, i, stage, ordinal = DONE, X[AT], X[STAGE], X[ORDINAL]
     while i < X[EVENTS]:
-        root, stream, part = root_of[i], stream_of[i], part_of[i]
+        order_key, stream, part = order_key_of[i], stream_of[i], part_of[i]
         l0 = part * L_SIZE * X[NP]
         if stage == 0:
             if X[PARTED] != 0 and i + AHEAD < X[EVENTS]:
                 _ask_ahead(X, i)
             if X[TIMERS] > 0:
-                if X[CLOCKED] == 0 and call1(X[F_WAIT], X, root) != 0:
-                    X[LIMIT] = root
+                if X[CLOCKED] == 0 and call1(X[F_WAIT], X, order_key) != 0:
+                    X[LIMIT] = order_key
                     status = NEED_CLOCK
                     break
                 X[CLOCKED] = 0
@@ -504,7 +504,7 @@ def proceed(X: Words, whole: int, origin: int) -> int:
                 status = NEED_ROOM
                 break
             if L[l0 + BORN] == 0:
-                call2(X[F_BIRTH], X, l0, clock[(root >> ROOT_BITS) - X[STEP_BASE]])
+                call2(X[F_BIRTH], X, l0, clock[(order_key >> ORDER_KEY_BITS) - X[STEP_BASE]])
             _stabilize(X, l0, stream, t)
             X[FIRST_OUT] = X[O_N]
             stage, ordinal = 1, 0
@@ -527,7 +527,7 @@ def proceed(X: Words, whole: int, origin: int) -> int:
                     if selects[stream] == 0:
                         _discard(X)
                     else:
-                        status = emit(X, root, part, hold, n > 1)
+                        status = emit(X, order_key, part, hold, n > 1)
                         if status != DONE:
                             break
                 stage = 1

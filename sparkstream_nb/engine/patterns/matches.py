@@ -116,7 +116,7 @@ class SentMatches:
 
 @dataclass(slots=True)
 class Matches:
-    """`n` matches in order. `ts`, `root`, `chunk`, `part`: as in `Rows`; for the select each match is a chunk.
+    """`n` matches in order. `ts`, `order_key`, `chunk`, `part`: as in `Rows`; for the select each match is a chunk.
 
     `kind` is EXPIRED for a match of a partial that had expired before in another state: Siddhi marks it and still
     continues with it. `group` int64[n] numbers the output chunks after the select: the matches that one event makes in
@@ -125,7 +125,7 @@ class Matches:
     """
 
     ts: Array
-    root: Array
+    order_key: Array
     chunk: Array
     kind: Array | None
     part: Array | None
@@ -143,7 +143,7 @@ class Matches:
     def frame(self) -> LazyRows:
         """The matches as the input of a select."""
         return LazyRows(
-            self.ts, self.root, self.chunk, self.kind, self.part, cache_columns(self.column), self.slots.event_time
+            self.ts, self.order_key, self.chunk, self.kind, self.part, cache_columns(self.column), self.slots.event_time
         )
 
     def send(self, rows: Rows) -> Rows:
@@ -164,22 +164,22 @@ class Matches:
         rows.ts, rows.kind = self.sent.ts[match], self.sent.kind[match]
         rows = rows.with_columns([c.take(np.where(values < 0, np.arange(len(match)), values)) for c in rows.columns])
         if (partial[1:] <= partial[:-1]).any():
-            order, group = _link_matches(partial, group, rows.root)
+            order, group = _link_matches(partial, group, rows.order_key)
             rows = rows.take(order)
         rows.chunk = group
         return rows
 
 
-def _link_matches(partial: Array, group: Array, root: Array) -> tuple[Array, Array]:
-    """Rows sent when partials match more than once under a root, with the group of each.
+def _link_matches(partial: Array, group: Array, order_key: Array) -> tuple[Array, Array]:
+    """Rows sent when partials match more than once under an order key, with the group of each.
 
     Siddhi's `ComplexEventChunk` is a linked list through the partials themselves: a partial that matches again leaves
     its list together with its successors, and successors appended to it later appear in both lists.
     """
     order: list[int] = []
     groups: list[int] = []
-    cuts = np.flatnonzero(root[1:] != root[:-1]) + 1
-    for a, b in itertools.pairwise([0, *cuts.tolist(), len(root)]):
+    cuts = np.flatnonzero(order_key[1:] != order_key[:-1]) + 1
+    for a, b in itertools.pairwise([0, *cuts.tolist(), len(order_key)]):
         row: dict[int, int] = {}
         link: dict[int, int | None] = {}
         chains: list[list[int]] = []

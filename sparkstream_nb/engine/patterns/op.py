@@ -53,7 +53,7 @@ class StateOp:
         self.layout = lay_out(input, scheduler)
         self.inputs = list(self.layout.streams)
         self.tie: Sequence[str] = self.inputs
-        """The streams in the order in which rows of one root come to the pattern."""
+        """The streams in the order in which rows of one order key come to the pattern."""
         self.schedulers = len(self.layout.timers)
         ps = self.layout.processors
         filters = Filters(self.layout, table(self.layout), services.strings)
@@ -140,7 +140,7 @@ class StateOp:
         times = np.ascontiguousarray(clock.now, np.int64)
         moved = np.ascontiguousarray(clock.moved).astype(np.uint8)
         for at, array in (
-            (m.I_STREAM, merged.stream), (m.I_PART, merged.part), (m.I_ROOT, merged.root), (m.I_MASK, masks),
+            (m.I_STREAM, merged.stream), (m.I_PART, merged.part), (m.I_ORDER_KEY, merged.order_key), (m.I_MASK, masks),
             (m.I_NOW, times), (m.I_MOVED, moved), (m.I_MORE, merged.more), (m.XO, out), (m.XD, events),
         ):  # fmt: skip
             pools.hold(at, array)
@@ -212,7 +212,7 @@ class StateOp:
         for s, r in enumerate(rows):
             if r is None:
                 continue
-            now = clock.at(r.root) if self._clocked else r.ts
+            now = clock.at(r.order_key) if self._clocked else r.ts
             place = merged.places[s]
             for p in self.layout.receivers[s]:
                 columns = [*r.columns, *(Column.all_null(t, len(r)) for t in self._appended[p])]
@@ -262,9 +262,9 @@ class StateOp:
         assert r is not None
         one = np.array([i if place is None else int(np.searchsorted(place, i))])
         columns = [c.take(one) for c in r.columns]
-        env = self._row_env(r.take(one), clock.at(r.root[one]), columns)
+        env = self._row_env(r.take(one), clock.at(r.order_key[one]), columns)
         env.fail(np.ones(1, np.bool_), self._reason)
-        self.services.route_failed(self.query, self.inputs[stream], env, columns, r.root[one])
+        self.services.route_failed(self.query, self.inputs[stream], env, columns, r.order_key[one])
 
     def _judge(self, merged: _Merged, clock: Clock) -> None:
         """Evaluate filters that only Python can, for one event and all partials that it may meet, and leave the
@@ -303,7 +303,7 @@ class StateOp:
         own = self.layout.processors[p].state.slot
         env = Env(
             len(cells), self.services.strings, E[partials + m.E_TIME],
-            np.full(len(cells), clock.at(merged.root[i : i + 1])[0]), lambda ref: view.resolve(ref, own),
+            np.full(len(cells), clock.at(merged.order_key[i : i + 1])[0]), lambda ref: view.resolve(ref, own),
             tables=self.services.in_table, event_time=lambda ref: view.event_time(ref, own),
         )  # fmt: skip
         N[cells + m.N_VALUE] = _passing_rows(self._slow[p], env)
@@ -331,7 +331,7 @@ class StateOp:
             out[m.O_SENT_TIME, :early] = out[m.O_TIME, :early]
             out[m.O_SENT_KIND, :early] = 0 if kind is None else kind[:early]
             sent = SentMatches(out[m.O_SENT_TIME], out[m.O_SENT_KIND].astype(np.int8), out[m.O_PARTIAL])
-        return Matches(out[m.O_TIME], out[m.O_ROOT], chunk, kind, part, group, slots, sent)
+        return Matches(out[m.O_TIME], out[m.O_ORDER_KEY], chunk, kind, part, group, slots, sent)
 
     # --------------------------------------------------------------------------------------------------------- state
 
@@ -396,15 +396,15 @@ class _Merged:
         self.places: list[Array | None] = [None] * len(rows)
         if len(present) == 1:
             s, r = present[0]
-            self.root, self.ts = np.ascontiguousarray(r.root, np.int64), r.ts
+            self.order_key, self.ts = np.ascontiguousarray(r.order_key, np.int64), r.ts
             self.stream = np.full(len(r), s, np.int64)
             self.part = np.zeros(len(r), np.int64) if r.part is None else r.part.astype(np.int64)
             chunk = r.chunk
         else:
             none = np.empty(0, np.int64)
-            root = np.concatenate([none, *(r.root for _, r in present)])
-            order = np.argsort(root, kind="stable")
-            self.root = root[order]
+            order_key = np.concatenate([none, *(r.order_key for _, r in present)])
+            order = np.argsort(order_key, kind="stable")
+            self.order_key = order_key[order]
             self.ts = np.concatenate([none, *(r.ts for _, r in present)])[order]
             self.part = np.concatenate([none, *(r.parts() for _, r in present)]).astype(np.int64)[order]
             self.stream = np.repeat([s for s, _ in present], [len(r) for _, r in present])[order].astype(np.int64)
@@ -415,7 +415,7 @@ class _Merged:
             for s, r in present:
                 self.places[s] = where[start : start + len(r)]
                 start += len(r)
-        self.n = len(self.root)
+        self.n = len(self.order_key)
         self.more = np.zeros(self.n + 1, np.uint8)
         if self.n:
             same = chunk[1:] == chunk[:-1]

@@ -53,8 +53,8 @@ def _note(builder: Any, access: Any, at: int, fixed: bool) -> Any:
     if fixed:
         access.set_metadata("invariant.load", module.add_metadata([]))
     else:
-        root = module.add_metadata(["pattern machine"])
-        kind = module.add_metadata([f"pool {at}", root, ir.IntType(64)(0)])
+        order_key = module.add_metadata(["pattern machine"])
+        kind = module.add_metadata([f"pool {at}", order_key, ir.IntType(64)(0)])
         access.set_metadata("tbaa", module.add_metadata([kind, kind, ir.IntType(64)(0)]))
     return access
 

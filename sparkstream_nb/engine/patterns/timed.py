@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..columnar.rows import ROOT_BITS
+from ..columnar.rows import ORDER_KEY_BITS
 from .loop import DONE, NEED_CLOCK, NEED_MUCH, emit
 from .machine import leave_map, pop_heap, push_heap, remove_pending
 from .machine_memory import (
@@ -279,7 +279,7 @@ def _collect_due(X: Words, k: int, now: int) -> None:
 
 
 @called
-def _drain(X: Words, p: int, part: int, now: int, root: int) -> int:
+def _drain(X: Words, p: int, part: int, now: int, order_key: int) -> int:
     """`Scheduler.sendTimerEvents`: all due times of an instance, each with its effects."""
     L, T, P = pool(X, XL), pool(X, XT), pool(X, XP)
     l0 = part * L_SIZE * X[NP]
@@ -288,7 +288,7 @@ def _drain(X: Words, p: int, part: int, now: int, root: int) -> int:
     X[DRAINING] = lp + 1
     while True:
         if X[R_N] > 0:
-            status = emit(X, root, part, FALSE, FALSE)
+            status = emit(X, order_key, part, FALSE, FALSE)
             if status != DONE:
                 return status
         c = L[lp + QUEUE]
@@ -320,7 +320,7 @@ def _advance_clock(X: Words, limit: int) -> int:
     times, moved = pool(X, I_NOW), pool(X, I_MOVED)
     while X[STEP] < X[STEP_END]:
         step = X[STEP]
-        key = step << ROOT_BITS
+        key = step << ORDER_KEY_BITS
         if key > limit:
             return DONE
         if moved[step - X[STEP_BASE]] != 0:
@@ -328,15 +328,15 @@ def _advance_clock(X: Words, limit: int) -> int:
             while X[TIMER_AT] < X[TIMERS]:
                 k = X[TIMER_AT]
                 p = M[k]
-                root = key + P[p * P_SIZE + PHASE]
-                if root > limit:
+                order_key = key + P[p * P_SIZE + PHASE]
+                if order_key > limit:
                     return DONE
                 if X[DUE_N] == 0:
                     base = k * X[HEAP_N]
                     if H[base + H_SIZE] > 0 and H[base + H_HEAP] <= now:
                         _collect_due(X, k, now)
                 while X[DUE_AT] < X[DUE_N]:
-                    status = _drain(X, p, pool(X, XDUE)[2 * X[DUE_AT] + 1], now, root)
+                    status = _drain(X, p, pool(X, XDUE)[2 * X[DUE_AT] + 1], now, order_key)
                     if status != DONE:
                         return status
                     X[DUE_AT] += 1

@@ -171,10 +171,10 @@ class AllEvents(ByCount):
         held = len(self._held)
         every = rows if held == 0 else concat_rows([self._held, rows])
         group = np.append(self._group, np.zeros(len(rows), np.int64) if grouped is None else grouped)
-        root, chunk = every.root.copy(), every.chunk.copy()
+        order_key, chunk = every.order_key.copy(), every.chunk.copy()
         if held:  # numbers of earlier calls are no longer valid; numbers of this call stay
             chunk[held:], chunk[:held] = rows.chunk, rows.chunk[0]
-        # Rows that leave take the place of the row that completes their block, and with it its chunk and root.
+        # Rows that leave take the place of the row that completes their block, and with it its chunk and order key.
         if every.part is None:
             full = len(every) // self.every * self.every
             last = np.repeat(np.arange(self.every - 1, full, self.every), self.every)
@@ -184,7 +184,7 @@ class AllEvents(ByCount):
             index, last, stay = self._blocks(every.parts())
             out, left = every.take(index), group[index]
             self._held, self._group = every.take(stay), group[stay]
-        out.root, out.chunk = root[last], chunk[last]
+        out.order_key, out.chunk = order_key[last], chunk[last]
         return self._reduce_block(out, left, last)[0]
 
     def _blocks(self, part: Array) -> tuple[Array, Array, Array]:

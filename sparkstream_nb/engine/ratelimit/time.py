@@ -19,7 +19,7 @@ from ..columnar.arrays import grown
 from ..columnar.columns import Array, Column
 from ..columnar.eventlog import EventLog
 from ..columnar.jit import kernel
-from ..columnar.rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
+from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, Clock, Rows
 from ..select.selector import Selected, last_per_group
 from ..state.services import Services
 from .events import of_kind, without_resets
@@ -56,7 +56,7 @@ class FirstPerTime:
         key = selected.group if self.grouped and selected.group is not None else rows.parts()
         self._at = grown(self._at, int(key.max()) + 1, int(_NEVER))
         out = np.empty(n, np.bool_)
-        _first(key, rows.chunk, clock.at(rows.root), not self.grouped, self.every, self._at, out)
+        _first(key, rows.chunk, clock.at(rows.order_key), not self.grouped, self.every, self._at, out)
         if rows.kind is not None:
             out &= rows.kind <= EXPIRED
         return rows.where(out)
@@ -89,7 +89,7 @@ class _Flush:
 
     before: int
     part: int
-    root: int
+    order_key: int
     repeat: int
     of_row: bool
 
@@ -124,18 +124,18 @@ class _FlushSchedule:
     def run(self, rows: Rows, clock: Clock, rank: Array | None) -> list[_Flush]:
         """The flushes of this call, in order."""
         out: list[_Flush] = []
-        ts, root, part = rows.ts, rows.root, rows.parts()
+        ts, order_key, part = rows.ts, rows.order_key, rows.parts()
         row, step = 0, clock.first
         if not self.queues:  # before the first clock step
             return out
         while True:
             step = self._next(clock, step)
             end = len(rows)
-            timer = ((clock.base + step) << ROOT_BITS) | self.scheduler
+            timer = ((clock.base + step) << ORDER_KEY_BITS) | self.scheduler
             if step < clock.last:
-                end = int(np.searchsorted(root, timer))
+                end = int(np.searchsorted(order_key, timer))
             if self.by_events:
-                again = self._by_rows(ts, root, part, row, end, out)
+                again = self._by_rows(ts, order_key, part, row, end, out)
                 if again:  # a flush by an event puts another time into a queue, but never an earlier one
                     row = end
                     continue
@@ -155,7 +155,7 @@ class _FlushSchedule:
             step += 1
         return min(step, clock.last)
 
-    def _by_rows(self, ts: Array, root: Array, part: Array, a: int, b: int, out: list[_Flush]) -> bool:
+    def _by_rows(self, ts: Array, order_key: Array, part: Array, a: int, b: int, out: list[_Flush]) -> bool:
         """Rows a ≤ i < b that are as late as a flush that is due: it comes before them."""
         found = False
         while a < b:
@@ -165,7 +165,7 @@ class _FlushSchedule:
                 break
             a += i
             p = int(part[a])
-            out.append(_Flush(a, p, int(root[a]), 1, True))
+            out.append(_Flush(a, p, int(order_key[a]), 1, True))
             self.due[p] += self.every
             self.queues[p].append(int(self.due[p]))
             found = True
@@ -187,14 +187,14 @@ class _FlushSchedule:
                     heapq.heappush(self._heap, (time, p))
         return ready
 
-    def _timers(self, part: int, now: int, row: int, root: int, out: list[_Flush]) -> None:
+    def _timers(self, part: int, now: int, row: int, order_key: int, out: list[_Flush]) -> None:
         queue = self.queues[part]
         while queue and queue[0] <= now:
             time = queue.popleft()
             if time >= self.due[part]:
                 repeat = (now - time) // self.every + 1
                 # Rows without a snapshot are gone with the first of several flushes.
-                out.append(_Flush(row, part, root, repeat if self.by_events else 1, False))
+                out.append(_Flush(row, part, order_key, repeat if self.by_events else 1, False))
                 self.due[part] = time + repeat * self.every
                 queue.append(int(self.due[part]))
         heapq.heappush(self._heap, (queue[0], part))
@@ -263,9 +263,9 @@ class TimedEvents:
         columns = log.columns(index)
         *values, kinds, _ = columns
         kind_out = kinds.values.astype(np.int8)
-        roots = np.array([f.root for f in flushes], np.int64)
+        order_keys = np.array([f.order_key for f in flushes], np.int64)
         out = Rows(
-            values, log.ts[index], roots[flush[index]], flush[index], kind_out if kind_out.any() else None,
+            values, log.ts[index], order_keys[flush[index]], flush[index], kind_out if kind_out.any() else None,
             log.part[index] if self.partitioned else None,
         )  # fmt: skip
         log.compact(np.flatnonzero(~leaves))
@@ -344,7 +344,7 @@ class Snapshots:
     def _rows(self, outs: list[tuple[Out, _Flush]], rows: Rows) -> Rows:
         serial: list[Array] = []
         values: list[Array] = []
-        roots: list[int] = []
+        order_keys: list[int] = []
         chunks: list[int] = []
         chunk, source = 0, -1
         for out, f in outs:
@@ -361,7 +361,7 @@ class Snapshots:
             for _ in range(f.repeat):
                 serial.append(one)
                 values.append(one if out.values is None else np.asarray(out.values, np.int64))
-                roots.append(f.root)
+                order_keys.append(f.order_key)
                 chunks.append(chunk)
                 chunk += 1
             chunk -= 1
@@ -375,7 +375,7 @@ class Snapshots:
                 columns[i] = c
         sizes = [len(one) for one in serial]
         return Rows(
-            columns, ts, np.repeat(np.array(roots, np.int64), sizes), np.repeat(np.array(chunks, np.int64), sizes),
+            columns, ts, np.repeat(np.array(order_keys, np.int64), sizes), np.repeat(np.array(chunks, np.int64), sizes),
             kind if kind.any() else None, part if self.partitioned else None,
         )  # fmt: skip
 

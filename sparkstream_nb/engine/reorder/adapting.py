@@ -105,9 +105,9 @@ def _coverage_wanted(critical: float, error: float, values: Array) -> float:
         return math.nan
     spread = critical**2 * ((mean**2 + variance**2) / (n * mean**2))
     a = 1 + spread
-    roots = []
+    order_keys = []
     for b, c in ((2 * error - 2 - spread, (1 - error) ** 2), (-(2 + 2 * error + spread), (1 + error) ** 2)):
         inner = b**2 - 4 * a * c
         if inner >= 0:
-            roots.append(min((-b - math.sqrt(inner)) / (2 * a), (-b + math.sqrt(inner)) / (2 * a)))
-    return min(roots, default=0.0)
+            order_keys.append(min((-b - math.sqrt(inner)) / (2 * a), (-b + math.sqrt(inner)) / (2 * a)))
+    return min(order_keys, default=0.0)

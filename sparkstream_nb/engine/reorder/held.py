@@ -28,8 +28,8 @@ WIDTH = 4
 
 GREATEST, SLACK, SENT, HEAD, TAIL, LATE, FRESH, MERGED, SCHEDULED, COUNT = range(10)
 """Fields of an instance: the greatest time seen, the slack, the time of the last event emitted; the ends of the queue,
-the roots of the heap of late events and of the heap of late events not merged, and the last event with a new greatest
-time (-1: none); the time at which its timer was last set, and its events since alpha was last adapted.
+the order keys of the heap of late events and of the heap of late events not merged, and the last event with a new
+greatest time (-1: none); the time at which its timer was last set, and its events since alpha was last adapted.
 """
 
 NEW = np.array([0, 0, -1, -1, -1, -1, -1, -1, -1, 0], np.int64)
@@ -38,7 +38,7 @@ NEW = np.array([0, 0, -1, -1, -1, -1, -1, -1, -1, 0], np.int64)
 
 @inlined
 def _link(a: int, b: int, node: Array) -> int:
-    """The root of one heap of the events of two. Which of two events is the first no processor can guess."""
+    """The order key of one heap of the events of two. Which of two events is the first no processor can guess."""
     one: Any = node[a, TIME]
     two: Any = node[b, TIME]
     turned = (two < one) | ((two == one) & (b < a))
@@ -52,17 +52,17 @@ def _link(a: int, b: int, node: Array) -> int:
 @inlined
 def meld(a: int, b: int, node: Array) -> int:
     """`_link` for heaps that may be empty (-1)."""
-    root: int = a
+    order_key: int = a
     if a < 0:
-        root = b
+        order_key = b
     elif b >= 0:
-        root = _link(a, b, node)
-    return root
+        order_key = _link(a, b, node)
+    return order_key
 
 
 @inlined
 def without_first(first: int, node: Array) -> int:
-    """The root of a heap without its first event: its children, two by two, become one."""
+    """The order key of a heap without its first event: its children, two by two, become one."""
     rest = node[first, CHILD]
     pairs = -1
     while rest >= 0:
@@ -75,15 +75,15 @@ def without_first(first: int, node: Array) -> int:
             rest = -1
         node[one, NEXT] = pairs
         pairs = one
-    root: int = pairs
-    if root >= 0:
-        pairs = node[root, NEXT]
+    order_key: int = pairs
+    if order_key >= 0:
+        pairs = node[order_key, NEXT]
         while pairs >= 0:
             one = pairs
             pairs = node[one, NEXT]
-            root = _link(root, one, node)
-        node[root, NEXT] = -1
-    return root
+            order_key = _link(order_key, one, node)
+        node[order_key, NEXT] = -1
+    return order_key
 
 
 @inlined
@@ -180,10 +180,10 @@ def hold(time: Array, part: Array, fresh: Array, node: Array, instance: Array) -
         if not fresh[i]:
             instance[p, MERGED] = i
         if fresh[i] and time[i] < instance[p, GREATEST]:
-            root = meld(instance[p, FRESH], i, node)
-            instance[p, FRESH] = root
+            order_key = meld(instance[p, FRESH], i, node)
+            instance[p, FRESH] = order_key
         elif instance[p, TAIL] >= 0 and time[i] < node[instance[p, TAIL], TIME]:
-            root = meld(instance[p, LATE], i, node)
-            instance[p, LATE] = root
+            order_key = meld(instance[p, LATE], i, node)
+            instance[p, LATE] = order_key
         else:
             enqueue(i, p, node, instance)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..columnar.arrays import Array
 from ..columnar.jit import AHEAD, FAR, inlined, kernel, prefetch
-from ..columnar.rows import ROOT_BITS
+from ..columnar.rows import ORDER_KEY_BITS
 from .held import (
     CHILD,
     COUNT,
@@ -40,7 +40,7 @@ whether it waits to be set by the next event, whichever instance that comes to."
 
 NO_TIMEOUT = -1
 
-_BITS = np.int64(ROOT_BITS)
+_BITS = np.int64(ORDER_KEY_BITS)
 _SECOND = 1000
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _LAST = np.int64(_MOST)
@@ -116,11 +116,12 @@ def _merge(p: int, pos: int, time: int, most: int, alpha: float, node: Array, in
 @kernel
 def reorder(
     adaptive: bool, batch: int, alpha: float, drop_late: bool, timeout: int, most: int, scheduler: int, at: int,
-    time: Array, part: Array, root: Array, chunk: Array, base: int, now: Array, moved: Array, last: int, cursor: Array,
-    timer: Array, node: Array, instance: Array, words: Array, pos_out: Array, root_out: Array, chunk_out: Array,
+    time: Array, part: Array, order_key: Array, chunk: Array, base: int, now: Array, moved: Array, last: int,
+    cursor: Array,
+    timer: Array, node: Array, instance: Array, words: Array, pos_out: Array, order_key_out: Array, chunk_out: Array,
 ) -> bool:  # fmt: skip
-    """Merge rows and timers by root: the positions of leaving events, with roots and chunks. The rows begin at position
-    `at`; `part` is empty if there is one instance; `words` is `instance` flattened.
+    """Merge rows and timers by order key: the positions of leaving events, with order keys and chunks. The rows begin
+    at position `at`; `part` is empty if there is one instance; `words` is `instance` flattened.
 
     Stops, with true, at the row `cursor[ROW]` when `adaptive` and its instance has had more than `batch` events, for
     alpha to be adapted; the next call continues there.
@@ -133,7 +134,7 @@ def reorder(
     far = len(words) > FAR and len(part) > 0
     for i in range(cursor[ROW], rows + 1):
         if not seen and (i == 0 or i == rows or chunk[i] != chunk[i - 1]):
-            limit: Any = root[i] if i < rows else _LAST
+            limit: Any = order_key[i] if i < rows else _LAST
             while timeout != NO_TIMEOUT and step < last:
                 tick = ((base + step) << _BITS) | scheduler
                 if tick > limit:
@@ -144,7 +145,7 @@ def reorder(
                         number += 1
                         n = _go_off(timeout, adaptive, timer, node, instance, n, pos_out)
                         for k in range(first, n):
-                            root_out[k] = tick
+                            order_key_out[k] = tick
                             chunk_out[k] = number
                 step += 1
             number += 1
@@ -170,7 +171,7 @@ def reorder(
                     return True
         seen = False
         if timer[IDLE]:
-            _wake(p, now[(root[i] >> _BITS) - base], timer, instance)
+            _wake(p, now[(order_key[i] >> _BITS) - base], timer, instance)
         node[pos, TIME], node[pos, NEXT], node[pos, CHILD], node[pos, HELD] = t, -1, -1, 1
         if t < instance[p, GREATEST]:
             fresh = meld(instance[p, FRESH], pos, node)
@@ -182,7 +183,7 @@ def reorder(
             first = n
             n = let_go(p, t - instance[p, SLACK], node, instance, n, pos_out)
             for k in range(first, n):
-                root_out[k] = root[i]
+                order_key_out[k] = order_key[i]
                 chunk_out[k] = number
             if n > first:
                 instance[p, SENT] = node[pos_out[n - 1], TIME]

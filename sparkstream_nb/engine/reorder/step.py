@@ -102,7 +102,8 @@ class ReorderStep:
         while True:
             waits = reorder(
                 self.adaptive, self.batch, self._adapting.alpha, self.drop_late, self.timeout, self.most,
-                self.scheduler, at, time, part, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.last,
+                self.scheduler, at, time, part, rows.order_key, rows.chunk, clock.base, clock.now, clock.moved,
+                clock.last,
                 cursor, self._timer, node, instance, instance.reshape(-1), *out,
             )  # fmt: skip
             if self.adaptive:
@@ -116,9 +117,9 @@ class ReorderStep:
             self._adapting.adapt(p, int(time[row]), int(instance[p, SLACK]))
         made = int(cursor[OUT])
         self._held += n - made - int(cursor[DROPPED])
-        pos, root, chunk = (a[:made] for a in out)
+        pos, order_key, chunk = (a[:made] for a in out)
         part_out = None if rows.part is None else self.log.part[pos]
-        result = Rows(self.log.at(pos), self.log.ts[pos], root, chunk, None, part_out)
+        result = Rows(self.log.at(pos), self.log.ts[pos], order_key, chunk, None, part_out)
         self._compact(n)
         return result
 

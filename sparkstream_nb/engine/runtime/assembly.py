@@ -93,11 +93,12 @@ class Assembly:
             return False
         return stamps == CURRENT or any(q.output.event_type != "current" for q in readers)
 
-    def _in_table(self, table: str, condition: nodes.Expr, env: Env, roots: Array | None = None, rank: int = 0) -> Mask:
+    def _in_table(self, table: str, condition: nodes.Expr, env: Env, order_keys: Array | None = None,
+        rank: int = 0) -> Mask:
         known = self._conditions.get((table, condition))
         if known is None:
             known = self._conditions[table, condition] = TableCondition(condition, self.tables[table])
-        return known.any(env, roots, rank)
+        return known.any(env, order_keys, rank)
 
     def _query(
         self, query: nodes.Query, services: Services, keys: Mapping[str, str], partitioned: bool = False

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..columnar.rows import ROOT_BITS, Clock, Rows
+from ..columnar.rows import ORDER_KEY_BITS, Clock, Rows
 from .graph import OperatorGraph, build
 from .operators import Operator, QueryOperator
 
@@ -36,10 +36,10 @@ class BatchSplitter:
         loud = np.zeros(n, np.bool_)
         for stream, rows in inputs.items():
             for op in self.causes.get(stream, ()):
-                root = rows.root
+                order_key = rows.order_key
                 if op is not None:
-                    root = root[op.query.passing_rows(stream, rows, clock)]
-                loud[(root >> ROOT_BITS) - clock.base] = True
+                    order_key = order_key[op.query.passing_rows(stream, rows, clock)]
+                loud[(order_key >> ORDER_KEY_BITS) - clock.base] = True
         a = 0
         for at in [*np.flatnonzero(loud).tolist(), n]:
             if at - a >= FEW:

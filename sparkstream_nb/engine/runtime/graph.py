@@ -3,9 +3,9 @@
 Siddhi pushes an event through everything it causes before it takes the next (depth first). So the rows of a stream with
 several writers are ordered by the *paths* on which one event reaches the writers; at every fork the reader that comes
 first in the text is first. `build` finds these paths. If they order any two writers of a stream, any two inputs of an
-operator and any two users of a table, sorting by (root, rank) gives Siddhi's order, and the operators may run on whole
-batches. A fork gives no order if its stream can have several chunks with one root, as the first chunk then takes all
-paths before the second one does.
+operator and any two users of a table, sorting by (order key, rank) gives Siddhi's order, and the operators may run on
+whole batches. A fork gives no order if its stream can have several chunks with one order key, as the first chunk then
+takes all paths before the second one does.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class OperatorGraph:
     It consists of stages: one operator, or the operators of a cycle through tables, which run in two passes (`cycles`
     are the operators of such stages) or are iterated to a fixpoint (`fixpoints` are those). `derived` are the streams
     that operators write. `ranks` is each operator's place in the order in which one event reaches them, `ties` the
-    inputs of an operator in the order in which it receives rows of one root. `events_only`: the order is valid for
+    inputs of an operator in the order in which it receives rows of one order key. `events_only`: the order is valid for
     batches with at most one event per step.
     """
 
@@ -122,7 +122,7 @@ def _unshared_reason(ops: Sequence[OpNode]) -> str:
 
 
 class _Unordered(Exception):
-    """Says which streams or tables have no order that roots and ranks tell."""
+    """Says which streams or tables have no order that order keys and ranks tell."""
 
 
 class _EventPaths:
@@ -208,14 +208,14 @@ class _EventPaths:
         return -1 if p < q else 1
 
     def _one_chunk(self, i: int) -> bool:
-        """True if operator i emits at most one chunk under one root, when each step brings one event."""
+        """True if operator i emits at most one chunk under one order key, when each step brings one event."""
         op = self.ops[i]
         self.events_only = True
         return op.single and not op.timed and all(self._is_single_chunk(s) for s in op.inputs)
 
     def require_single_chunk(self, circles: Iterable[int]) -> None:
-        """Checks that operators of cycles receive at most one chunk per root. The second chunk would not see the first
-        chunk's writes."""
+        """Checks that operators of cycles receive at most one chunk per order key. The second chunk would not see the
+        first chunk's writes."""
         for i in circles:
             self.events_only = True
             if not all(self._is_single_chunk(s) for s in self.ops[i].inputs):

@@ -45,7 +45,7 @@ class NamedWindow:
         serial = np.arange(self.serial, self.serial + len(rows), dtype=np.int64)
         self.serial += len(rows)
         out = self.window.run(rows.with_columns([*rows.columns, Column(Type.LONG, serial)]), clock, 1, None)
-        out = Rows(out.columns, out.ts, out.root, out.chunk, out.kind)
+        out = Rows(out.columns, out.ts, out.order_key, out.chunk, out.kind)
         if out.kind is not None:
             out = out.where((out.kind <= EXPIRED) | (out.kind > RESET))
         out = for_joins(out, self.window)

@@ -12,7 +12,7 @@ from ...plan import nodes
 from ...plan.nodes import InTable
 from ...plan.query_parts import expressions
 from ..aggregation import AggregationOp
-from ..columnar.rows import ROOT_BITS, Clock, Rows
+from ..columnar.rows import ORDER_KEY_BITS, Clock, Rows
 from ..columnar.timers import NEVER
 from ..joins.lookups import AggregationLookup
 from ..select.steps import InputSteps
@@ -101,7 +101,7 @@ class QueryOperator:
 
     def place(self, rank: int, ties: Sequence[str] | None) -> None:
         """Gives the query's table accesses its rank among the operators, and a query with several inputs the order in
-        which it receives rows of one root from them (None: no root has rows in two inputs).
+        which it receives rows of one order key from them (None: no order key has rows in two inputs).
         """
         if ties is not None:
             order = {key: at for at, key in enumerate(ties)}
@@ -128,7 +128,7 @@ class QueryOperator:
 
     def apply(self, rows: Rows, clock: Clock) -> None:
         if self.writer is not None:
-            self.writer.write(rows, clock.at(rows.root))
+            self.writer.write(rows, clock.at(rows.order_key))
 
     def next_due(self) -> int | None:
         return self.query.next_due()
@@ -221,8 +221,8 @@ class EntryOperator(StatelessOperator):
 class AggregationOperator(StatelessOperator):
     """An incremental aggregation and the steps before it.
 
-    In the mode *by operator*, rows are buffered (`begin`) until a join reads the buckets as of a root (`up_to`), or the
-    batch ends (`settle`). `rank` is the operator's place among the operators.
+    In the mode *by operator*, rows are buffered (`begin`) until a join reads the buckets as of an order key (`up_to`),
+    or the batch ends (`settle`). `rank` is the operator's place among the operators.
 
     A purge runs at the first clock step at or after each whole interval since the first clock step, before the event of
     that step. So the moment at which the clock moved does not show, and a purge is not due at any time (`next_due`).
@@ -263,9 +263,9 @@ class AggregationOperator(StatelessOperator):
         passed = (now - first) // self._retention.interval
         due = np.flatnonzero(np.diff(passed, prepend=self._intervals) > 0)
         self._intervals = int(passed[-1])
-        roots = (clock.base + clock.first + due) << ROOT_BITS
+        order_keys = (clock.base + clock.first + due) << ORDER_KEY_BITS
         times = first + passed[due] * self._retention.interval
-        self._purges += zip(roots.tolist(), times.tolist(), strict=True)
+        self._purges += zip(order_keys.tolist(), times.tolist(), strict=True)
 
     def can_buffer(self, steps: int) -> bool:
         """True if rows can be buffered, as for a table: always."""
@@ -275,16 +275,16 @@ class AggregationOperator(StatelessOperator):
         """Starts buffering rows."""
         self._buffering = True
 
-    def up_to(self, root: int, rank: int) -> bool:
-        """Applies the buffered rows and purges that come before (`root`, `rank`); whether there were any."""
-        return self._take(root + (self.rank < rank))
+    def up_to(self, order_key: int, rank: int) -> bool:
+        """Applies the buffered rows and purges that come before (`order_key`, `rank`); whether there were any."""
+        return self._take(order_key + (self.rank < rank))
 
     def _take(self, until: int) -> bool:
-        """Adds the buffered rows with roots below `until`, and runs the purges among them in their order."""
+        """Adds the buffered rows with order keys below `until`, and runs the purges among them in their order."""
         done = False
         while self._purges and self._purges[0][0] < until:
-            root, time = self._purges.pop(0)
-            self._add(root)
+            order_key, time = self._purges.pop(0)
+            self._add(order_key)
             self.aggregation.purge(time)
             done = True
         return self._add(until) or done
@@ -293,7 +293,7 @@ class AggregationOperator(StatelessOperator):
         if self._waiting is None:
             return False
         rows, clock = self._waiting
-        cut = int(np.searchsorted(rows.root, until))
+        cut = int(np.searchsorted(rows.order_key, until))
         self._waiting = (rows.slice(cut, len(rows)), clock) if cut < len(rows) else None
         self.aggregation.run(rows.slice(0, cut), clock)
         return cut > 0

@@ -16,13 +16,13 @@ from ..columnar.frame import frame_of
 from ..columnar.groups import IdTable, key_numbers
 from ..columnar.javamap import capacity, computed_ranks, concurrent_order, spread, string_hash
 from ..columnar.jit import kernel
-from ..columnar.rows import EVENT_PHASE, ROOT_BITS, Clock, Rows, concat_rows
+from ..columnar.rows import EVENT_PHASE, ORDER_KEY_BITS, Clock, Rows, concat_rows
 from ..expressions import Env, Evaluator, compile_expr
 from ..expressions.values import text as to_text
 from ..state.services import Services
 
 NEVER = 2**63 - 1
-"""The root at which an instance that lives on is forgotten."""
+"""The order key at which an instance that lives on is forgotten."""
 
 
 class Instances:
@@ -107,7 +107,7 @@ class Instances:
     # ------------------------------------------------------------------------------------------------------ forgetting
 
     def gone(self) -> Array | None:
-        """int64 per instance: the root from which on it is purged; None if none is."""
+        """int64 per instance: the order key from which on it is purged; None if none is."""
         if len(self._gone) == 0:
             return None
         self._gone = grown(self._gone, self.count, NEVER)
@@ -152,9 +152,10 @@ class Instances:
         self.age, self._walk = self.age + 1, None
         self._codes = np.zeros(0, np.int32)
         self._gone = grown(self._gone, self.count, NEVER)
-        dead, root = np.array([self.numbers.pop(key) for key in idle]), ((clock.base + step) << ROOT_BITS) | EVENT_PHASE
-        self._gone[dead] = root
-        self.deaths.append((root, dead))
+        dead = np.array([self.numbers.pop(key) for key in idle])
+        order_key = ((clock.base + step) << ORDER_KEY_BITS) | EVENT_PHASE
+        self._gone[dead] = order_key
+        self.deaths.append((order_key, dead))
 
     def release(self) -> None:
         """Drops the state of the instances that were forgotten. To be called between micro-batches."""
@@ -255,7 +256,7 @@ class PartitionEntry:
         """The rows with their instances; an event may enter several instances, or none (a null key)."""
         parts, row, step = [], 0, clock.first
         while (step := self.instances.check(clock, step)) < clock.last:
-            end = int(np.searchsorted(rows.root, ((clock.base + step) << ROOT_BITS) | EVENT_PHASE))
+            end = int(np.searchsorted(rows.order_key, ((clock.base + step) << ORDER_KEY_BITS) | EVENT_PHASE))
             parts.append(self._run(rows.slice(row, end), clock))
             self.instances.forget(clock, step)
             row, step = end, step + 1
@@ -269,26 +270,26 @@ class PartitionEntry:
             return rows
         if not self.keyed:
             return self._to_all(rows)
-        env = Env(n, self.services.strings, rows.ts, lambda: clock.at(rows.root), frame_of(rows).resolve)
+        env = Env(n, self.services.strings, rows.ts, lambda: clock.at(rows.order_key), frame_of(rows).resolve)
         index: Array | None = None
         if self._value is not None:
-            part = self._numbers(self._value(env), rows.root, clock)
+            part = self._numbers(self._value(env), rows.order_key, clock)
         else:
-            index, part = self._in_ranges(env, clock.at(rows.root))
+            index, part = self._in_ranges(env, clock.at(rows.order_key))
         if env.failed is not None:
-            self.services.route_failed(self.name, self.stream, env, list(rows.columns), rows.root)
+            self.services.route_failed(self.name, self.stream, env, list(rows.columns), rows.order_key)
             part = np.where(env.failed if index is None else env.failed[index], np.int32(-1), part)
         if index is not None or (len(part) and part.min() < 0):
             keep = np.flatnonzero(part >= 0)
             rows, part = rows.take(keep if index is None else index[keep]), part[keep]
         if self.instances.purge is not None:
-            self.instances.seen(part, clock.at(rows.root))
+            self.instances.seen(part, clock.at(rows.order_key))
         # What one send brings for one instance in a row is one chunk.
         chunk = np.zeros(len(rows), np.int64)
         np.cumsum((rows.chunk[1:] != rows.chunk[:-1]) | (part[1:] != part[:-1]), out=chunk[1:])
-        return Rows(rows.columns, rows.ts, rows.root, chunk, rows.kind, part)
+        return Rows(rows.columns, rows.ts, rows.order_key, chunk, rows.kind, part)
 
-    def _numbers(self, column: Column, root: Array, clock: Clock) -> Array:
+    def _numbers(self, column: Column, order_key: Array, clock: Clock) -> Array:
         """Instances (int32) by value; -1 for null. New ones are numbered in the order of the rows that bring them."""
         strings, text = self.services.strings, column.type is Type.STRING
         if self._age != self.instances.age:  # an instance is no more
@@ -302,7 +303,7 @@ class PartitionEntry:
             first = np.full(len(self._known), -1)
             first[ids[rows[::-1]]] = rows[::-1]  # the last write of an id stays: its first row
             rows = np.sort(first[first >= 0])
-            keys, now = column.take(rows).to_list(strings), clock.at(root[rows]).tolist()
+            keys, now = column.take(rows).to_list(strings), clock.at(order_key[rows]).tolist()
             for k, key, t in zip(ids[rows].tolist(), keys, now, strict=True):
                 self._known[k] = self.instances.number(to_text(column.type, key), t)
             part = self._known[ids]
@@ -335,5 +336,5 @@ class PartitionEntry:
             for j, p in enumerate(by_rank):
                 m = len(chunk)
                 part, at = np.full(m, p, np.int32), np.full(m, number * k + j, np.int64)
-                parts.append(Rows(chunk.columns, chunk.ts, chunk.root, at, chunk.kind, part))
+                parts.append(Rows(chunk.columns, chunk.ts, chunk.order_key, at, chunk.kind, part))
         return concat_rows(parts)

@@ -14,7 +14,7 @@ from ...plan.signatures.windows import DECLARATIONS
 from ..columnar.columns import Array, Mask
 from ..columnar.faults import may_fail
 from ..columnar.frame import LazyRows, frame_of
-from ..columnar.rows import CURRENT, ROOT_BITS, Clock, Rows, concat_rows
+from ..columnar.rows import CURRENT, ORDER_KEY_BITS, Clock, Rows, concat_rows
 from ..columnar.timers import earliest
 from ..joins.joins import JoinOp, Lookup
 from ..ratelimit import limiter, waits
@@ -146,7 +146,7 @@ class QueryOp:
                 steps.rank = rank
 
     def tie(self, sources: Sequence[str]) -> None:
-        """The inputs in the order in which rows of one root are received."""
+        """The inputs in the order in which rows of one order key are received."""
         if self._join is not None:
             self._join.right_first = len(sources) > 1 and sources[0] == self._join.inputs[1]
         elif self._pattern is not None:
@@ -163,7 +163,7 @@ class QueryOp:
         rows = concat_rows([self._run_steps(given, time) for given, time in self._between_deaths(inputs, clock)])
         gone = self.services.gone()
         if gone is not None and rows.part is not None:  # forgotten instances emit nothing more
-            rows = rows.where(rows.root < gone[rows.part])
+            rows = rows.where(rows.order_key < gone[rows.part])
         return Selected(rows, None)
 
     def _between_deaths(
@@ -173,9 +173,9 @@ class QueryOp:
         their timers no longer affect the others' from that moment on, regardless of micro-batches.
         """
         at = clock.first
-        for root, parts in self.services.deaths()[self._forgotten :]:
-            cut = {s: int(np.searchsorted(rows.root, root)) for s, rows in inputs.items()}
-            until = max(at, min((root >> ROOT_BITS) - clock.base + 1, clock.last))
+        for order_key, parts in self.services.deaths()[self._forgotten :]:
+            cut = {s: int(np.searchsorted(rows.order_key, order_key)) for s, rows in inputs.items()}
+            until = max(at, min((order_key >> ORDER_KEY_BITS) - clock.base + 1, clock.last))
             if until == clock.last and all(cut[s] == len(rows) for s, rows in inputs.items()):
                 break  # nothing comes after it
             if until > at or any(cut.values()):

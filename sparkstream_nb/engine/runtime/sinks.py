@@ -186,7 +186,7 @@ class GroupOperator(StatelessOperator):
                 chunks += [chunks[-1] + 1 if chunks else 0] * len(at)
                 order += at
         out = rows.take(np.array(order))
-        return Rows(out.columns, out.ts, out.root, np.array(chunks, np.int64))
+        return Rows(out.columns, out.ts, out.order_key, np.array(chunks, np.int64))
 
     def _codes(self, rows: Rows) -> Sequence[int | str]:
         if self.route.key is None:
@@ -210,7 +210,7 @@ class TopicOperator(StatelessOperator):
         rows = inputs[self.node.inputs[0]]
         if len(rows) == 0:
             return None
-        rows = self._chosen(Rows(rows.columns, rows.ts, rows.root, rows.chunk))
+        rows = self._chosen(Rows(rows.columns, rows.ts, rows.order_key, rows.chunk))
         if self.to.lacks is None:
             return rows
         errors = [ErrorObject(f"the inMemory source has no transport property '{self.to.lacks}'")] * len(rows)
@@ -269,7 +269,7 @@ class UnheardOperator(StatelessOperator):
             errors: list[ErrorObject] = [Undelivered(f"no source listens to topic '{topics[i]}'") for i in lost]
             columns = list(first.columns)
             if self.route.on_error == "STREAM":
-                self.services.route_refused(self.name, self.stream, columns, first.ts, first.root, errors)
+                self.services.route_refused(self.name, self.stream, columns, first.ts, first.order_key, errors)
             else:
                 self.services.keep(self.name, self.stream, columns, first.ts, errors)
         return None

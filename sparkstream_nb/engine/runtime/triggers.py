@@ -15,7 +15,7 @@ import numpy as np
 from ...plan import nodes
 from ...types import Type
 from ..columnar.columns import Array, Column
-from ..columnar.rows import EVENT_PHASE, ROOT_BITS, Clock, Rows
+from ..columnar.rows import EVENT_PHASE, ORDER_KEY_BITS, Clock, Rows
 from ..state.batch import EventError
 from ..state.cron import CronTimes
 from ..state.services import Services
@@ -50,8 +50,8 @@ class TriggerOperator(StatelessOperator):
         steps = np.flatnonzero(clock.moved[clock.first : clock.last]) + clock.first
         due = self._times(clock.now[steps]) if len(steps) else np.empty(0, np.int64)
         at = steps[np.searchsorted(clock.now[steps], due)]
-        root = ((clock.base + at) << ROOT_BITS) | self.scheduler
-        return Rows([Column(Type.LONG, due)], due, root, np.arange(len(due)))
+        order_key = ((clock.base + at) << ORDER_KEY_BITS) | self.scheduler
+        return Rows([Column(Type.LONG, due)], due, order_key, np.arange(len(due)))
 
     def next_due(self) -> int | None:
         return self.next
@@ -115,5 +115,5 @@ class TriggerOperator(StatelessOperator):
 def start_rows(step: int, now: int) -> Rows:
     """The one event of a trigger `at 'start'`."""
     one = np.array([now], np.int64)
-    root = np.array([(step << ROOT_BITS) | EVENT_PHASE], np.int64)
-    return Rows([Column(Type.LONG, one)], one, root, np.array([step], np.int64))
+    order_key = np.array([(step << ORDER_KEY_BITS) | EVENT_PHASE], np.int64)
+    return Rows([Column(Type.LONG, one)], one, order_key, np.array([step], np.int64))

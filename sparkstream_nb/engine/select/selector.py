@@ -226,7 +226,7 @@ class Selector:
                 stay = last_per_group(frame.chunk, _at(group, pos, index), feed.groups)
                 columns, index = [c.take(stay) for c in columns], stay if index is None else index[stay]
                 frame = frame.take(stay)
-        rows = Rows(columns, frame.ts, frame.root, frame.chunk, frame.kind, frame.part)
+        rows = Rows(columns, frame.ts, frame.order_key, frame.chunk, frame.kind, frame.part)
         grouped = _at(group, pos, index) if self._keys is not None and self._limited else None
         return self._order_and_limit(rows, grouped, cut)
 
@@ -295,7 +295,7 @@ class Selector:
     def _env(self, frame: LazyRows, clock: Clock) -> Env:
         services = self.services
         return Env(
-            len(frame), services.strings, frame.ts, lambda: clock.at(frame.root), frame.resolve,
+            len(frame), services.strings, frame.ts, lambda: clock.at(frame.order_key), frame.resolve,
             tables=services.in_table, event_time=frame.event_time,
         )
 
@@ -362,7 +362,7 @@ class Selector:
         if self._source is not None:
             attrs = enumerate(self._source.schema.attributes)
             columns = [frame.resolve(Ref(a.type, 0, i, a.name)) for i, a in attrs]
-            self.services.route_failed(self.name, self._source.id, env, columns, frame.root, only)
+            self.services.route_failed(self.name, self._source.id, env, columns, frame.order_key, only)
             return
         refs = dict.fromkeys(
             e
@@ -370,7 +370,7 @@ class Selector:
             for e in walk(x)
             if isinstance(e, Ref) and e.slot >= 0
         )
-        self.services.route_failed(self.name, "", env, [frame.resolve(r) for r in refs], frame.root, only)
+        self.services.route_failed(self.name, "", env, [frame.resolve(r) for r in refs], frame.order_key, only)
 
     def _order_and_limit(self, rows: Rows, group: Array | None, cut: Array) -> Selected:
         s = self.select

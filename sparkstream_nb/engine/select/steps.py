@@ -293,9 +293,9 @@ class InputSteps:
 
     def _env(self, rows: Rows, held: list[int], clock: Clock) -> Env:
         resolve = frame_of(rows, {a: p for p, a in enumerate(held)}).resolve
-        now = partial(clock.at, rows.root)
+        now = partial(clock.at, rows.order_key)
         find = self.services.in_table
-        tables = None if find is None else partial(find, roots=rows.root, rank=self.rank)
+        tables = None if find is None else partial(find, order_keys=rows.order_key, rank=self.rank)
         return Env(len(rows), self.services.strings, rows.ts, now, resolve, tables=tables)
 
     def _filter(
@@ -334,7 +334,7 @@ class InputSteps:
         """Reports the failing rows with the attributes of the stream: all of them where the query keeps all."""
         columns = [c for c, a in zip(rows.columns, held, strict=True) if a < self._widths[0]]
         only = None if rows.kind is None else rows.kind == CURRENT
-        self.services.route_failed(self.query, self.source, env, columns, rows.root, only)
+        self.services.route_failed(self.query, self.source, env, columns, rows.order_key, only)
 
     def next_due(self) -> int | None:
         """The earliest time (ms) at which the clock alone can emit a row that is wanted; None if no time does. Rows

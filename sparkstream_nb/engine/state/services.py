@@ -32,10 +32,10 @@ class Services:
 
     `parts` is the number of instances so far of the partition that the operator is in (1 outside), `rank` their order
     in the map of a Siddhi scheduler, `hashes` the hashes of their keys, `born` the clock (ms) at which each was made,
-    `gone` the root from which on it is purged (None: none is), `deaths` those roots in order, each with the instances
-    that are purged there and may still have state, `partitioned` whether it is in a partition. `on_error` is the action
-    of `@OnError` by stream, `faults` the rows of an operator's last run for fault streams. `clock` is the start of the
-    node's clock.
+    `gone` the order key from which on it is purged (None: none is), `deaths` those order keys in order, each with the
+    instances that are purged there and may still have state, `partitioned` whether it is in a partition. `on_error` is
+    the action of `@OnError` by stream, `faults` the rows of an operator's last run for fault streams. `clock` is the
+    start of the node's clock.
     """
 
     strings: StringPool
@@ -59,12 +59,13 @@ class Services:
         return replace(self, parts=0, partitioned=True)
 
     def route_failed(
-        self, query: str, stream: str, env: Env, columns: list[Column], root: Array | None = None,
+        self, query: str, stream: str, env: Env, columns: list[Column], order_key: Array | None = None,
         only: Mask | None = None,
     ) -> None:  # fmt: skip
         """Routes the failed rows of `env` as `@OnError` of `stream` says; `columns` are its attributes.
 
-        `root` int64[n] are the rows' roots: without them no row can go to a fault stream. `only` restricts the rows.
+        `order_key` int64[n] are the rows' order keys: without them no row can go to a fault stream. `only` restricts
+        the rows.
         """
         if env.failed is None:
             return
@@ -73,16 +74,16 @@ class Services:
             return
         errors = [ErrorObject(env.reason(row) or "the expression failed") for row in rows.tolist()]
         held = [c.take(rows) for c in columns]
-        self.route_refused(query, stream, held, env.ts[rows], None if root is None else root[rows], errors)
+        self.route_refused(query, stream, held, env.ts[rows], None if order_key is None else order_key[rows], errors)
 
     def route_refused(
-        self, by: str, stream: str, columns: list[Column], ts: Array, root: Array | None, errors: list[ErrorObject]
+        self, by: str, stream: str, columns: list[Column], ts: Array, order_key: Array | None, errors: list[ErrorObject]
     ) -> None:
         """Send events of `stream`, each with its error, where `@OnError` says; `by` is the part that refused them."""
         action = self.on_error.get(stream)
-        if action == "STREAM" and root is not None:
+        if action == "STREAM" and order_key is not None:
             error = Column.of(Type.OBJECT, list(errors), self.strings)
-            self.faults.append((fault_stream(stream), Rows([*columns, error], ts, root, np.arange(len(ts)))))
+            self.faults.append((fault_stream(stream), Rows([*columns, error], ts, order_key, np.arange(len(ts)))))
             return
         if action != "LOG":
             self.keep(by, stream, columns, ts, errors)

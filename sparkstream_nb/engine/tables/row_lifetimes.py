@@ -1,8 +1,8 @@
 """Row lifetimes of a table without a primary key, while a whole micro-batch runs operator by operator.
 
 If queries only insert rows and delete them by conditions, each row has one lifetime: from its insert to the first later
-delete whose condition matches. A point in time is (root, rank of the operator). Writers buffer their operations; when
-all of them have run, the lifetimes are computed; a reader then sees, for each of its rows, the table rows that are
+delete whose condition matches. A point in time is (order key, rank of the operator). Writers buffer their operations;
+when all of them have run, the lifetimes are computed; a reader then sees, for each of its rows, the table rows that are
 alive at that time.
 """
 
@@ -22,8 +22,8 @@ Visible = Callable[[Array, Array], Array]
 _FIRST, _LAST = np.int64(-(2**63)), np.int64(2**63 - 1)
 
 
-def _before(root: Array, rank: Array, other_root: Array, other_rank: Array | int) -> Array:
-    out: Array = (root < other_root) | ((root == other_root) & (rank < other_rank))
+def _before(order_key: Array, rank: Array, other_order_key: Array, other_rank: Array | int) -> Array:
+    out: Array = (order_key < other_order_key) | ((order_key == other_order_key) & (rank < other_rank))
     return out
 
 
@@ -37,14 +37,14 @@ class RowLifetimes:
         self._deletes: list[tuple[int, Array, Callable[[Array, Visible], tuple[Array, Array]]]] = []
         self.closed = False
 
-    def insert(self, rank: int, root: Array, positions: Array) -> None:
-        """Records the insert of the rows at `positions` at these roots."""
-        self._births.append((root, np.full(len(root), rank, np.int64), positions))
+    def insert(self, rank: int, order_key: Array, positions: Array) -> None:
+        """Records the insert of the rows at `positions` at these order keys."""
+        self._births.append((order_key, np.full(len(order_key), rank, np.int64), positions))
 
-    def delete(self, rank: int, root: Array, find: Callable[[Array, Visible], tuple[Array, Array]]) -> None:
-        """`find(order, visible)` answers which rows of a delete, whose moments are `root`, hit which numbers of
+    def delete(self, rank: int, order_key: Array, find: Callable[[Array, Visible], tuple[Array, Array]]) -> None:
+        """`find(order, visible)` answers which rows of a delete, whose moments are `order_key`, hit which numbers of
         `order`."""
-        self._deletes.append((rank, root, find))
+        self._deletes.append((rank, order_key, find))
 
     def mark(self) -> tuple[int, int]:
         """Mark for `rewind`."""
@@ -58,51 +58,52 @@ class RowLifetimes:
     def close(self, alive: Array) -> None:
         """Computes the lifetimes; `alive` are the positions that the table held before, in order."""
         none = np.empty(0, np.int64)
-        root, rank, positions = (np.concatenate(c) for c in zip((none, none, none), *self._births, strict=True))
-        by = np.lexsort((rank, root))
+        order_key, rank, positions = (np.concatenate(c) for c in zip((none, none, none), *self._births, strict=True))
+        by = np.lexsort((rank, order_key))
         old = len(alive)
         self.order = np.append(alive, positions[by])
-        self._born = (np.append(np.full(old, _FIRST), root[by]), np.append(np.zeros(old, np.int64), rank[by]))
+        self._born = (np.append(np.full(old, _FIRST), order_key[by]), np.append(np.zeros(old, np.int64), rank[by]))
         hits = [(none, none, none)]
-        for r, at_root, find in self._deletes:
+        for r, at_order_key, find in self._deletes:
 
-            def born_before(at: Array, index: Array, at_root: Array = at_root, r: int = r) -> Array:
-                return _before(self._born[0][index], self._born[1][index], at_root[at], r)
+            def born_before(at: Array, index: Array, at_order_key: Array = at_order_key, r: int = r) -> Array:
+                return _before(self._born[0][index], self._born[1][index], at_order_key[at], r)
 
             at, index = find(self.order, born_before)
-            hits.append((at_root[at], np.full(len(at), r, np.int64), index))
-        root, rank, index = (np.concatenate(c) for c in zip(*hits, strict=True))
-        by = np.lexsort((rank, root))
+            hits.append((at_order_key[at], np.full(len(at), r, np.int64), index))
+        order_key, rank, index = (np.concatenate(c) for c in zip(*hits, strict=True))
+        by = np.lexsort((rank, order_key))
         dead, first = np.unique(index[by], return_index=True)
         self._died = np.full(len(self.order), _LAST), np.zeros(len(self.order), np.int64)
-        self._died[0][dead], self._died[1][dead] = root[by][first], rank[by][first]
+        self._died[0][dead], self._died[1][dead] = order_key[by][first], rank[by][first]
         self.closed = True
 
-    def seen_by(self, roots: Array, rank: int) -> Visible:
-        """Rows visible to a reader of `rank` with these roots."""
+    def seen_by(self, order_keys: Array, rank: int) -> Visible:
+        """Rows visible to a reader of `rank` with these order keys."""
 
         def visible(at: Array, index: Array) -> Array:
             (born, by), (died, of) = self._born, self._died
-            root = roots[at]
-            return _before(born[index], by[index], root, rank) & ~_before(died[index], of[index], root, rank)
+            order_key = order_keys[at]
+            return _before(born[index], by[index], order_key, rank) & ~_before(died[index], of[index], order_key, rank)
 
         return visible
 
-    def sees(self, asked: Array, roots: Array, rank: int, held: Array, keys: int) -> Array:
-        """True if a reader of `rank` with these roots sees any row of the key that it asks for. `held` are the keys of
-        the rows of `order`, below `keys`; -1: a key that no row has."""
-        born, died = (np.where((by < rank) | (root == _LAST), root, root + 1) for root, by in (self._born, self._died))
+    def sees(self, asked: Array, order_keys: Array, rank: int, held: Array, keys: int) -> Array:
+        """True if a reader of `rank` with these order keys sees any row of the key that it asks for. `held` are the
+        keys of the rows of `order`, below `keys`; -1: a key that no row has."""
+        born, died = (np.where((by < rank) | (order_key == _LAST), order_key, order_key + 1) for order_key,
+            by in (self._born, self._died))
         some = np.flatnonzero(held >= 0)
         held, born, died = held[some], born[some], died[some]
-        # From the root `born` on a row is seen, from `died` on no more.
+        # From the order key `born` on a row is seen, from `died` on no more.
         if not len(died) or died.min() == _LAST:
             first = np.full(keys + 1, _LAST)  # the last place is for -1
             first[held[::-1]] = born[::-1]  # `order` is by birth: the earliest stays
-            early: Array = first[asked] <= roots
+            early: Array = first[asked] <= order_keys
             return early
         moments = np.unique(np.append(born, died))
         width = len(moments) + 1
-        at = asked * width + np.searchsorted(moments, roots, "right")
+        at = asked * width + np.searchsorted(moments, order_keys, "right")
         births, deaths = (np.sort(held * width + np.searchsorted(moments, m)) for m in (born, died))
         alive: Array = np.searchsorted(births, at) - np.searchsorted(deaths, at)
         return alive > 0

@@ -122,15 +122,15 @@ class TableCondition:
             yield at, by[np.arange(len(at)) - np.repeat(until[a:b] - counts - done, counts) + low[at]]
             a = b
 
-    def find_as_of(self, env: Env, n: int, roots: Array, rank: int) -> tuple[Array, Array]:
-        """`find`, in a batch with buffered writes: each row sees the table as of its own root."""
+    def find_as_of(self, env: Env, n: int, order_keys: Array, rank: int) -> tuple[Array, Array]:
+        """`find`, in a batch with buffered writes: each row sees the table as of its own order key."""
         table = self.table
         if isinstance(table.write_buffer, RowLifetimes):
             self.refuse_null(env)
             history = table.history()
-            at, index = self.scan(env, n, history.order, history.seen_by(roots, rank))
+            at, index = self.scan(env, n, history.order, history.seen_by(order_keys, rank))
             return at, history.order[index]
-        place = self._under_key(env, n, roots, rank)
+        place = self._under_key(env, n, order_keys, rank)
         at = np.flatnonzero(place >= 0)
         place = place if len(at) == n else place[at]
         if self.on is None or len(at) == 0:
@@ -138,20 +138,20 @@ class TableCondition:
         keep = self._holds(env, at, place)
         return at[keep], place[keep]
 
-    def _under_key(self, env: Env, n: int, roots: Array, rank: int) -> Array:
+    def _under_key(self, env: Env, n: int, order_keys: Array, rank: int) -> Array:
         """Position found by key for each row of `env` at its own moment; -1 for none."""
         table = self.table
         assert table.keyed is not None
         if self.index is not table.keyed:
             self.refuse_null(env)
         keys, dead = self._keys(env, n, table.keyed, self._key_values)
-        place = table.as_of(roots, rank, keys)
+        place = table.as_of(order_keys, rank, keys)
         if dead is not None:
             place[dead] = -1
         return place
 
-    def any(self, env: Env, roots: Array | None, rank: int) -> Array:
-        """bool[n]: whether any row of the table matches; as of the rows' roots if writes are buffered."""
+    def any(self, env: Env, order_keys: Array | None, rank: int) -> Array:
+        """bool[n]: whether any row of the table matches; as of the rows' order keys if writes are buffered."""
         buffered, table = self.table.write_buffer, self.table
         out = np.zeros(env.n, np.bool_)
         table.look(self, env, env.n)
@@ -162,17 +162,17 @@ class TableCondition:
                 return np.isin(asked, held[held >= 0])
             out[self.find(env, env.n)[0]] = True
             return out
-        assert roots is not None
+        assert order_keys is not None
         if isinstance(buffered, RowLifetimes) and self._only_equal:
             self.refuse_null(env)
             history = table.history()
             held = self._known(self._held(history.order))
             asked = self._known(self._lookup_keys(env))
-            return history.sees(asked, roots, rank, held, self._narrow_keys.size)
+            return history.sees(asked, order_keys, rank, held, self._narrow_keys.size)
         if not isinstance(buffered, RowLifetimes) and self.on is None:
-            found: Array = self._under_key(env, env.n, roots, rank) >= 0
+            found: Array = self._under_key(env, env.n, order_keys, rank) >= 0
             return found
-        out[self.find_as_of(env, env.n, roots, rank)[0]] = True
+        out[self.find_as_of(env, env.n, order_keys, rank)[0]] = True
         return out
 
     def _held(self, positions: Array) -> list[Column]:

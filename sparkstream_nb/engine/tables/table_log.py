@@ -1,9 +1,9 @@
 """The write log of a table, while a whole micro-batch runs operator by operator.
 
-Writers run before readers, and buffer their writes with key, root and rank. A reader then sees, for each of its rows,
-the table as of that time: the writes with an earlier root, or the same root and a lower rank. Every write is a new
-version of the row of its key, at a position of its own; attributes that an update does not set come from the version
-before. `TableStore.settle` brings the table up to date at the end of the batch.
+Writers run before readers, and buffer their writes with key, order key and rank. A reader then sees, for each of its
+rows, the table as of that time: the writes with an earlier order key, or the same order key and a lower rank. Every
+write is a new version of the row of its key, at a position of its own; attributes that an update does not set come
+from the version before. `TableStore.settle` brings the table up to date at the end of the batch.
 
 This is possible if every access is by one key (`find_buffered`): the primary key, or the attributes by which all
 writers of a table without one find their row.
@@ -104,14 +104,15 @@ def _carry(line: Array, source: Array, base: int, values: Array) -> None:
 
 @kernel
 def _as_of(
-    root: Array, ranks: Array, writer: Array, key: Array, after: Array, at: Array, reader: int, wanted: Array, held:
+    order_key: Array, ranks: Array, writer: Array, key: Array, after: Array, at: Array, reader: int, wanted: Array,
+    held:
     Array, out: Array,
 ) -> None:  # fmt: skip
-    """Positions that readers with roots `at` find under keys `wanted`; -1 for none. `held` is overwritten."""
+    """Positions that readers with order keys `at` find under keys `wanted`; -1 for none. `held` is overwritten."""
     j = 0
     for i in range(len(at)):
-        while j < len(root) and (
-            root[j] < at[i] or (root[j] == at[i] and ranks[writer[j] if len(writer) else 0] < reader)
+        while j < len(order_key) and (
+            order_key[j] < at[i] or (order_key[j] == at[i] and ranks[writer[j] if len(writer) else 0] < reader)
         ):
             if key[j] >= 0 and after[j] != NOTHING:
                 held[key[j]] = after[j]
@@ -121,14 +122,14 @@ def _as_of(
 
 @dataclass(slots=True)
 class _Writes:
-    """Writes of one operator: `kind`, int64 roots, key ids, log positions where the rows begin that are added if no row
-    exists (-1: none are), and the rows that replace an old one; `mask` is the action on each attribute (`SET` ...),
-    `made` the values that programs compute.
+    """Writes of one operator: `kind`, int64 order keys, key ids, log positions where the rows begin that are added if
+    no row exists (-1: none are), and the rows that replace an old one; `mask` is the action on each attribute (`SET`
+    ...), `made` the values that programs compute.
     """
 
     kind: int
     rank: int
-    root: Array
+    order_key: Array
     key: Array
     added: int
     changed: int
@@ -151,12 +152,12 @@ class TableLog:
     closed = False
 
     def add_write(
-        self, kind: int, rank: int, root: Array, key: Array, added: int, changed: int, mask: Array,
+        self, kind: int, rank: int, order_key: Array, key: Array, added: int, changed: int, mask: Array,
         made: SetInputs | None,
     ) -> None:  # fmt: skip
         """Buffers rows: see `_Writes`."""
-        if len(root):
-            self._writes.append(_Writes(kind, rank, root, key.astype(np.int64), added, changed, mask, made))
+        if len(order_key):
+            self._writes.append(_Writes(kind, rank, order_key, key.astype(np.int64), added, changed, mask, made))
 
     def mark(self) -> int:
         """Mark for `rewind`."""
@@ -174,14 +175,14 @@ class TableLog:
         """
         end, none = log.end, np.empty(0, np.int64)
         writes = sorted(self._writes, key=lambda w: w.rank)
-        self._root, self._key, self._writer, row = none, none, none, none
+        self._order_key, self._key, self._writer, row = none, none, none, none
         if len(writes) == 1:
-            self._root, self._key = writes[0].root, writes[0].key
+            self._order_key, self._key = writes[0].order_key, writes[0].key
         elif writes:
-            sizes = [len(w.root) for w in writes]
-            root = np.concatenate([w.root for w in writes])
-            order = np.argsort(root, kind="stable")  # of one root, by rank
-            self._root, self._key = root[order], np.concatenate([w.key for w in writes])[order]
+            sizes = [len(w.order_key) for w in writes]
+            order_key = np.concatenate([w.order_key for w in writes])
+            order = np.argsort(order_key, kind="stable")  # of one order key, by rank
+            self._order_key, self._key = order_key[order], np.concatenate([w.key for w in writes])[order]
             self._writer = np.repeat(np.arange(len(writes)), sizes)[order]
             row = order - np.cumsum([0, *sizes])[self._writer]
         self._ranks, kinds, added, changed = (
@@ -194,7 +195,7 @@ class TableLog:
         source = np.empty((end - self.base, len(partly)), np.int64)
         self.line = np.full(end - self.base, -1, np.int64)
         self.turn = np.empty(end - self.base, np.int64)
-        self._after = np.empty(len(self._root), np.int64)
+        self._after = np.empty(len(self._order_key), np.int64)
         self.held = held.copy()
         self.refused, loose = _chain(
             self._writer, row, self._key, kinds, added, changed, masks, self.base, self.held, source, prior, self.line,
@@ -223,13 +224,13 @@ class TableLog:
             if null is not None:
                 _carry(self.line, source[:, i], self.base, null.view(np.int8))
 
-    def as_of(self, roots: Array, rank: int, keys: Array, held: Array) -> Array:
-        """The position under each of `keys` at each of `roots` for a reader of `rank`; `held` is the state before the
-        batch.
+    def as_of(self, order_keys: Array, rank: int, keys: Array, held: Array) -> Array:
+        """The position under each of `keys` at each of `order_keys` for a reader of `rank`; `held` is the state before
+        the batch.
         """
-        out = np.empty(len(roots), np.int64)
+        out = np.empty(len(order_keys), np.int64)
         _as_of(
-            self._root, self._ranks, self._writer, self._key, self._after, roots, rank, keys, held.copy(), out
+            self._order_key, self._ranks, self._writer, self._key, self._after, order_keys, rank, keys, held.copy(), out
         )
         return out
 

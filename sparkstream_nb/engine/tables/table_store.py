@@ -151,14 +151,14 @@ class TableStore:
         self.write_buffer.rewind(mark[1])
 
     def buffer_writes(
-        self, kind: int, rank: int, root: Array, ts: Array, keys: Array, added: Sequence[Column] | None,
+        self, kind: int, rank: int, order_key: Array, ts: Array, keys: Array, added: Sequence[Column] | None,
         changes: Mapping[int, tuple[int, Column]] | None, made: SetInputs | None,
     ) -> None:  # fmt: skip
         """Notes rows to be written (`table_log`): `added` where the key is free, else `changes`, with their actions
         (`SET` ...), and the values that programs compute (`made`). Their values lie in the log from now on.
         """
         assert isinstance(self.write_buffer, TableLog)
-        n = len(root)
+        n = len(order_key)
         mask = np.full(len(self.types), SET, np.int8)
         at = -1 if added is None else self._unborn(added, ts)
         changed = at
@@ -169,7 +169,7 @@ class TableStore:
             mask = np.array([changes[a][0] if a in changes else KEEP for a in range(len(self.types))], np.int8)
             given = [changes[a][1] if a in changes else _unknown(t, n) for a, t in enumerate(self.types)]
             changed = self._unborn(given, ts)
-        self.write_buffer.add_write(kind, rank, root, keys, at, changed, mask, made)
+        self.write_buffer.add_write(kind, rank, order_key, keys, at, changed, mask, made)
 
     def _unborn(self, columns: Sequence[Column], ts: Array) -> int:
         """Puts rows into the log that are not in the table; answers the position of the first."""
@@ -187,11 +187,11 @@ class TableStore:
             buffered.close(self.keyed.room(), self.log)
         return buffered
 
-    def as_of(self, roots: Array, rank: int, keys: Array) -> Array:
-        """Positions under `keys` at the moments `roots` of a reader of `rank`, -1 for none (`TableLog.as_of`)."""
+    def as_of(self, order_keys: Array, rank: int, keys: Array) -> Array:
+        """Positions under `keys` at the moments `order_keys` of a reader of `rank`, -1 for none (`TableLog.as_of`)."""
         assert self.keyed is not None
         buffered = self._close_log()
-        return buffered.as_of(roots, rank, keys, self.keyed.room())
+        return buffered.as_of(order_keys, rank, keys, self.keyed.room())
 
     def settle(self) -> None:
         """Applies the buffered writes."""
@@ -211,11 +211,11 @@ class TableStore:
         if self.log.end > 2048 and self.size * 2 < self.log.end:
             self._compact()
 
-    def note_insert(self, rank: int, root: Array, columns: Sequence[Column], ts: Array) -> None:
+    def note_insert(self, rank: int, order_key: Array, columns: Sequence[Column], ts: Array) -> None:
         """Buffers inserts into a table with row lifetimes."""
         assert isinstance(self.write_buffer, RowLifetimes)
         at = self._unborn(columns, ts)
-        self.write_buffer.insert(rank, root, np.arange(at, at + len(ts)))
+        self.write_buffer.insert(rank, order_key, np.arange(at, at + len(ts)))
 
     def history(self) -> RowLifetimes:
         """The row lifetimes of the batch; ends the buffering."""
@@ -394,10 +394,10 @@ class TableLookup:
         self.condition = TableCondition(on, table, slot)
         self.rank = 0
 
-    def find(self, env: Env, roots: Array) -> tuple[Array, Array]:
+    def find(self, env: Env, order_keys: Array) -> tuple[Array, Array]:
         if self.table.write_buffer is not None:
-            return self.condition.find_as_of(env, len(roots), roots, self.rank)
-        return self.condition.find(env, len(roots))
+            return self.condition.find_as_of(env, len(order_keys), order_keys, self.rank)
+        return self.condition.find(env, len(order_keys))
 
     def column(self, attr: int, positions: Array) -> Column:
         return self.table.log.column(attr, positions)
@@ -526,10 +526,10 @@ class TableWriter:
         table, n = self.table, len(rows)
         if isinstance(table.write_buffer, RowLifetimes):
             if isinstance(self.output, nodes.Insert):
-                table.note_insert(self.rank, rows.root, rows.columns, rows.ts)
+                table.note_insert(self.rank, rows.order_key, rows.columns, rows.ts)
             else:
                 env = Env(n, self.services.strings, rows.ts, now, frame_of(rows).resolve)
-                table.write_buffer.delete(self.rank, rows.root, partial(self.condition.scan, env, n))
+                table.write_buffer.delete(self.rank, rows.order_key, partial(self.condition.scan, env, n))
             return
         assert self.kind is not None
         assert table.keyed is not None
@@ -548,7 +548,7 @@ class TableWriter:
         if table.primary is None:  # null equals nothing; a primary key finds it
             ids = np.where(functools.reduce(np.logical_or, [c.nulls() for c in key]), -1, ids)
         made = None if self._made is None else SetInputs.over(env, *self._made)
-        table.buffer_writes(self.kind, self.rank, rows.root, rows.ts, ids, added, changes, made)
+        table.buffer_writes(self.kind, self.rank, rows.order_key, rows.ts, ids, added, changes, made)
 
     def _row_to_insert(self, row: Rows) -> list[Column]:
         """The output row as a row of the table."""

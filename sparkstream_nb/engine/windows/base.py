@@ -186,15 +186,15 @@ WindowFactory = Callable[[WindowSetup], Window]
 
 @inlined
 def put(
-    pos: int, kind: int, time: int, root: int, chunk: int, n: int, pos_out: Array, kind_out: Array, ts_out: Array,
-    root_out: Array, chunk_out: Array,
+    pos: int, kind: int, time: int, order_key: int, chunk: int, n: int, pos_out: Array, kind_out: Array, ts_out: Array,
+    order_key_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """Emit a row as the n-th; the arrays belong to an `Emission`."""
     pos_out[n] = pos
     kind_out[n] = kind
     if len(ts_out) > 0:
         ts_out[n] = time
-        root_out[n] = root
+        order_key_out[n] = order_key
         chunk_out[n] = chunk
     return n + 1
 
@@ -206,7 +206,7 @@ _spare: list[tuple[Array, ...]] = []
 
 
 class Emission:
-    """Output buffers of a compiled loop: position in the log, kind, time, root and chunk of each row; `apart`:
+    """Output buffers of a compiled loop: position in the log, kind, time, order key and chunk of each row; `apart`:
     position and kind alone. Not usable after its rows were taken.
     """
 
@@ -215,44 +215,44 @@ class Emission:
             with contextlib.suppress(IndexError):  # another thread may be quicker
                 spare = _spare.pop()
                 if len(spare[0]) >= capacity:
-                    self.pos, self.kind, self.ts, self.root, self.chunk = spare
+                    self.pos, self.kind, self.ts, self.order_key, self.chunk = spare
                     return
         self.pos = np.empty(capacity, np.int64)
         self.kind = np.empty(capacity, np.int8)
-        self.ts, self.root, self.chunk = (np.empty(0 if apart else capacity, np.int64) for _ in range(3))
+        self.ts, self.order_key, self.chunk = (np.empty(0 if apart else capacity, np.int64) for _ in range(3))
 
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array, Array]:
-        return self.pos, self.kind, self.ts, self.root, self.chunk
+        return self.pos, self.kind, self.ts, self.order_key, self.chunk
 
     def room(self, n: int) -> None:
         """Make room for `n` rows in all, keeping the present ones."""
-        self.pos, self.kind, self.ts, self.root, self.chunk = (grown(a, n) for a in self.arrays)
+        self.pos, self.kind, self.ts, self.order_key, self.chunk = (grown(a, n) for a in self.arrays)
 
     def _taken(self, n: int) -> tuple[Array, Array, Array, Array, Array]:
         """The first `n` of each array."""
-        pos, kind, ts, root, chunk = (a[:n] for a in self.arrays)
+        pos, kind, ts, order_key, chunk = (a[:n] for a in self.arrays)
         capacity = len(self.ts)
         if capacity < _LARGE or 8 * n > capacity:
-            return pos, kind, ts, root, chunk
+            return pos, kind, ts, order_key, chunk
         if not _spare:
             _spare.append(self.arrays)
-        return pos.copy(), kind.copy(), ts.copy(), root.copy(), chunk.copy()
+        return pos.copy(), kind.copy(), ts.copy(), order_key.copy(), chunk.copy()
 
     def rows(self, n: int, log: EventLog, partitioned: bool, anew: bool = False) -> Rows:
         """The first `n` as rows; the flag is `resets_per_chunk` of `WindowSetup`."""
-        pos, kind, ts, root, chunk = self._taken(n)
+        pos, kind, ts, order_key, chunk = self._taken(n)
         columns = log.at(pos)
         whole, part = (log.part, log.part[pos]) if partitioned else (None, None)
         if anew:
-            return Rows(columns, ts, root, chunk, None, part, None, True)
-        return Rows(columns, ts, root, chunk, kind, part, WindowOps(columns, kind, whole, False))
+            return Rows(columns, ts, order_key, chunk, None, part, None, True)
+        return Rows(columns, ts, order_key, chunk, kind, part, WindowOps(columns, kind, whole, False))
 
     def beside(self, n: int, log: EventLog, rows: Rows) -> Rows:
         """The rows that came in, which are the CURRENT ones of the first `n`, and all `n` beside them."""
         part = None if rows.part is None else log.part
         passing = WindowOps(log.at(self.pos[:n]), self.kind[:n], part, True)
-        return Rows(rows.columns, rows.ts, rows.root, rows.chunk, None, rows.part, passing)
+        return Rows(rows.columns, rows.ts, rows.order_key, rows.chunk, None, rows.part, passing)
 
 
 def no_rows(types: Sequence[Type]) -> Rows:

@@ -17,9 +17,9 @@ from .length import load_reset, reset_state
 
 @kernel
 def _batch(
-    length: int, wants_expired: bool, at: int, rows: int, now: Array, row_root: Array, row_chunk: Array, ts: Array,
+    length: int, wants_expired: bool, at: int, rows: int, now: Array, row_order_key: Array, row_chunk: Array, ts: Array,
     part: Array, nxt: Array, alive: Array, head: Array, tail: Array, reset: Array, pos_out: Array, kind_out: Array,
-    ts_out: Array, root_out: Array, chunk_out: Array,
+    ts_out: Array, order_key_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """`BatchWindowProcessor.process`, chunk by chunk. All of a chunk expires with the next one, however it was cut."""
     n = 0
@@ -65,7 +65,7 @@ def _batch(
                 ts_out[n] = ts[pos]
                 n += 1
             for k in range(begin, n):
-                root_out[k] = row_root[a]
+                order_key_out[k] = row_order_key[a]
                 chunk_out[k] = chunk
             begin = n
             chunk += 1
@@ -98,7 +98,8 @@ class BatchWindow(Untimed):
         # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
         out = Emission(3 * (at + n))
         made = _batch(
-            self.length, self.wants_expired, at, n, clock.at(rows.root), rows.root, rows.chunk, log.ts, log.part,
+            self.length, self.wants_expired, at, n, clock.at(rows.order_key), rows.order_key, rows.chunk, log.ts,
+            log.part,
             log.next,
             log.alive, log.head[0], log.tail[0], self.reset, *out.arrays,
         )  # fmt: skip
@@ -117,7 +118,7 @@ class BatchWindow(Untimed):
             fresh = np.append(True, chunk[1:] != chunk[:-1])[: len(rows)]
             begin = at[fresh][np.cumsum(fresh) - 1]
             chunk = np.cumsum((at - begin) % self.length == 0)
-        return Rows(rows.columns, rows.ts, rows.root, chunk, None, rows.part, resets_per_chunk=True)
+        return Rows(rows.columns, rows.ts, rows.order_key, chunk, None, rows.part, resets_per_chunk=True)
 
     def forget(self, parts: Array) -> None:
         self.log.forget(parts)

@@ -15,8 +15,9 @@ from .base import Emission, OutsidePartitions, Untimed, WindowSetup
 
 @kernel
 def _put_out(
-    wants_expired: bool, clocked: bool, end: Array, time: Array, root: Array, ts: Array, places: Array, pos_out: Array,
-    kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+    wants_expired: bool, clocked: bool, end: Array, time: Array, order_key: Array, ts: Array, places: Array,
+    pos_out: Array,
+    kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """A chunk for each batch: the one before it, a RESET, its own events."""
     n = 0
@@ -43,7 +44,7 @@ def _put_out(
         old = new if wants_expired else end[b]
         new = end[b]
         for k in range(begin, n):
-            root_out[k] = root[b]
+            order_key_out[k] = order_key[b]
             chunk_out[k] = b
     places[0] = old
     places[1] = new
@@ -68,8 +69,8 @@ class BatchesInLine(Untimed, OutsidePartitions):
         self.places -= self.log.room(len(rows), int(self.places[0]))
         return self.log.append(rows)
 
-    def batches(self, end: Array, time: Array, root: Array) -> Rows:
-        """Rows emitted for batches that end before the positions `end`, at these times and roots. A batch without
+    def batches(self, end: Array, time: Array, order_key: Array) -> Rows:
+        """Rows emitted for batches that end before the positions `end`, at these times and order keys. A batch without
         events of its own is emitted only if others expire.
         """
         log, low = self.log, int(self.places[1])
@@ -77,12 +78,13 @@ class BatchesInLine(Untimed, OutsidePartitions):
             high = int(end[-1]) if len(end) else low
             size = np.diff(end, prepend=low)
             chunk = np.repeat(np.arange(len(end)), size)
-            result = Rows(log.between(low, high), log.ts[low:high], np.repeat(root, size), chunk, resets_per_chunk=True)
+            result = Rows(log.between(low, high), log.ts[low:high], np.repeat(order_key, size), chunk,
+                resets_per_chunk=True)
             self.places[:] = high
         else:
             # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
             out = Emission(3 * (log.end - int(self.places[0])))
-            made = _put_out(self.wants_expired, self.clocked, end, time, root, log.ts, self.places, *out.arrays)
+            made = _put_out(self.wants_expired, self.clocked, end, time, order_key, log.ts, self.places, *out.arrays)
             result = out.rows(made, log, False)
         self.places -= log.fit(int(self.places[0]))
         return result

@@ -9,12 +9,12 @@ import numpy as np
 from ..columnar.arrays import grown
 from ..columnar.columns import Array
 from ..columnar.jit import kernel
-from ..columnar.rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
+from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, Clock, Rows
 from ..state.cron import CronTimes
 from .base import Emission, WindowSetup
 from .chain import ChainedLog, pop, push
 
-_BITS = np.int64(ROOT_BITS)
+_BITS = np.int64(ORDER_KEY_BITS)
 
 
 BUCKETS, KEYS, TURN = range(3)
@@ -34,9 +34,9 @@ def _walk_buckets(turn: Array, hashes: Array, size: Array) -> Array:
 
 @kernel
 def _cron(
-    scheduler: int, hashes: Array, turn: Array, size: Array, at: int, rows: int, row_root: Array, base: int,
+    scheduler: int, hashes: Array, turn: Array, size: Array, at: int, rows: int, row_order_key: Array, base: int,
     now: Array, fires: Array, ts: Array, part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array,
-    ehead: Array, etail: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+    ehead: Array, etail: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """`CronWindowProcessor.process` and `dispatchEvents`: no RESET, and expired events are always emitted.
     `turn[p]`: insertion rank of instance `p` in Siddhi's map; 0 if absent.
@@ -46,8 +46,8 @@ def _cron(
     f = 0
     for i in range(rows + 1):
         while f < len(fires):
-            root = ((base + fires[f]) << _BITS) | scheduler
-            if i < rows and root > row_root[i]:
+            order_key = ((base + fires[f]) << _BITS) | scheduler
+            if i < rows and order_key > row_order_key[i]:
                 break
             t = now[fires[f]]
             f += 1
@@ -66,7 +66,7 @@ def _cron(
                     n += 1
                     push(cur, p, nxt, ehead, etail)
                 for j in range(begin, n):
-                    root_out[j] = root
+                    order_key_out[j] = order_key
                     chunk_out[j] = chunk
                 chunk += 1
         if i == rows:
@@ -116,7 +116,8 @@ class CronWindow:
         out = Emission(2 * (at + n))
         self.turn = grown(self.turn, parts)
         made = _cron(
-            self.scheduler, np.zeros(1, np.int64) if hashes is None else hashes, self.turn, self.size, at, n, rows.root,
+            self.scheduler, np.zeros(1, np.int64) if hashes is None else hashes, self.turn, self.size, at, n,
+            rows.order_key,
             clock.base, clock.now, self._fires(clock), log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0],
             log.head[1], log.tail[1], *out.arrays,
         )  # fmt: skip

@@ -9,22 +9,22 @@ import numpy as np
 from ..columnar.arrays import fill_at, grown
 from ..columnar.columns import Array
 from ..columnar.jit import inlined, kernel
-from ..columnar.rows import CURRENT, ENTER, LEAVE, ROOT_BITS, Clock, Rows
-from ..columnar.timers import NEVER, NOW, ROOT, Timers, next_due, nothing_due, notify, timer_cursor
+from ..columnar.rows import CURRENT, ENTER, LEAVE, ORDER_KEY_BITS, Clock, Rows
+from ..columnar.timers import NEVER, NOW, ORDER_KEY, Timers, next_due, nothing_due, notify, timer_cursor
 from .base import Emission, Window, WindowSetup
 from .chain import ChainedLog, pop, push
 from .time import TimeInLine
 
-_BITS = np.int64(ROOT_BITS)
+_BITS = np.int64(ORDER_KEY_BITS)
 UNSEEN = -(2**63)
 """The newest time of an instance that has had no event."""
 
 
 @inlined
 def _release(
-    p: int, now: int, span: int, root: int, findable: bool, ts: Array, nxt: Array, alive: Array, head: Array, tail:
+    p: int, now: int, span: int, order_key: int, findable: bool, ts: Array, nxt: Array, alive: Array, head: Array, tail:
     Array,
-    n: int, chunk: int, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+    n: int, chunk: int, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """Emit the events that have waited long enough, stamped with the clock."""
     while head[p] >= 0 and ts[head[p]] - now + span <= 0:
@@ -35,7 +35,7 @@ def _release(
                 pos_out[n] = old
                 kind_out[n] = kind
                 ts_out[n] = now
-                root_out[n] = root
+                order_key_out[n] = order_key
                 chunk_out[n] = chunk
                 n += 1
     return n
@@ -43,17 +43,17 @@ def _release(
 
 @kernel
 def _delay(
-    span: int, findable: bool, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int,
+    span: int, findable: bool, scheduler: int, at: int, rows: int, row_order_key: Array, row_chunk: Array, base: int,
     now: Array, moved: Array, last: int, cursor: Array, ts: Array, part: Array, nxt: Array, alive: Array, head: Array,
     tail: Array, newest: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array,
-    qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array,
+    qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array,
     chunk_out: Array,
 ) -> int:  # fmt: skip
-    """`DelayWindowProcessor.process` over rows and timers merged by root."""
+    """`DelayWindowProcessor.process` over rows and timers merged by order key."""
     n = 0
     chunk = 0
     for i in range(rows + 1):
-        limit: Any = row_root[i] if i < rows else NEVER
+        limit: Any = row_order_key[i] if i < rows else NEVER
         idle = nothing_due(cursor, limit, scheduler, base, now, last, heap, qfirst, meta)
         while not idle:
             p = next_due(
@@ -64,8 +64,8 @@ def _delay(
                 break
             chunk += 1
             n = _release(
-                p, cursor[NOW], span, cursor[ROOT], findable, ts, nxt, alive, head, tail, n, chunk,
-                pos_out, kind_out, ts_out, root_out, chunk_out,
+                p, cursor[NOW], span, cursor[ORDER_KEY], findable, ts, nxt, alive, head, tail, n, chunk,
+                pos_out, kind_out, ts_out, order_key_out, chunk_out,
             )  # fmt: skip
         if i == rows:
             break
@@ -73,10 +73,10 @@ def _delay(
             chunk += 1
         pos = at + i
         p = part[pos]
-        t = now[(row_root[i] >> _BITS) - base]
+        t = now[(row_order_key[i] >> _BITS) - base]
         n = _release(
-            p, t, span, row_root[i], findable, ts, nxt, alive, head, tail, n, chunk,
-            pos_out, kind_out, ts_out, root_out, chunk_out,
+            p, t, span, row_order_key[i], findable, ts, nxt, alive, head, tail, n, chunk,
+            pos_out, kind_out, ts_out, order_key_out, chunk_out,
         )  # fmt: skip
         push(pos, p, nxt, head, tail)
         alive[pos] = True
@@ -87,7 +87,7 @@ def _delay(
             pos_out[n] = pos
             kind_out[n] = ENTER
             ts_out[n] = ts[pos]
-            root_out[n] = row_root[i]
+            order_key_out[n] = row_order_key[i]
             chunk_out[n] = chunk
             n += 1
     return n
@@ -119,7 +119,8 @@ class DelayByInstance:
         self.timers.room(n, parts)
         out = Emission(2 * (at + n) + n)
         made = _delay(
-            self.span, self.findable, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved,
+            self.span, self.findable, self.scheduler, at, n, rows.order_key, rows.chunk, clock.base, clock.now,
+            clock.moved,
             clock.last, timer_cursor(clock.first), log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0],
             self.newest, self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
         )  # fmt: skip

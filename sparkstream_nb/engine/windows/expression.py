@@ -31,9 +31,10 @@ from .program import ConditionProgram
 
 
 def slide(
-    again: bool, at: int, row: int, rows: int, now: Array, row_root: Array, row_chunk: Array, part: Array, bad: Array,
+    again: bool, at: int, row: int, rows: int, now: Array, row_order_key: Array, row_chunk: Array, part: Array,
+    bad: Array,
     findable: bool, ts: Array, nxt: Array, alive: Array, head: Array, tail: Array, n: int, pos_out: Array,
-    kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array, codes: Array, words: Array, reals: Array,
+    kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array, codes: Array, words: Array, reals: Array,
     nulls: Array, known: Array, known_real: Array, stack: Array, real: Array, null: Array, total: Array, total_real:
     Array, count: Array, queue: Array, queue_real: Array, ends: Array,
 ) -> int:  # fmt: skip
@@ -58,7 +59,8 @@ def slide(
         if not bad[r]:
             if fresh and findable:
                 n = put(
-                    pos, ENTER, ts[pos], row_root[r], row_chunk[r], n, pos_out, kind_out, ts_out, root_out, chunk_out
+                    pos, ENTER, ts[pos], row_order_key[r], row_chunk[r], n, pos_out, kind_out, ts_out, order_key_out,
+                    chunk_out
                 )
             push(pos, p, nxt, head, tail)
             alive[pos] = True
@@ -80,16 +82,19 @@ def slide(
                     kind = EXPIRED
                     if findable:
                         n = put(
-                            event, LEAVE, ts[event], row_root[r], row_chunk[r], n, pos_out, kind_out, ts_out, root_out,
+                            event, LEAVE, ts[event], row_order_key[r], row_chunk[r], n, pos_out, kind_out, ts_out,
+                            order_key_out,
                             chunk_out,
                         )  # fmt: skip
                     n = put(
-                        event, EXPIRED, now[r], row_root[r], row_chunk[r], n, pos_out, kind_out, ts_out, root_out,
+                        event, EXPIRED, now[r], row_order_key[r], row_chunk[r], n, pos_out, kind_out, ts_out,
+                        order_key_out,
                         chunk_out,
                     )  # fmt: skip
             if fresh and not bad[r]:
                 n = put(
-                    pos, CURRENT, ts[pos], row_root[r], row_chunk[r], n, pos_out, kind_out, ts_out, root_out, chunk_out
+                    pos, CURRENT, ts[pos], row_order_key[r], row_chunk[r], n, pos_out, kind_out, ts_out,
+                    order_key_out, chunk_out
                 )
         elif not fresh:
             alive[pos] = False
@@ -99,10 +104,11 @@ def slide(
 
 
 def collect(
-    again: bool, at: int, row: int, rows: int, now: Array, row_root: Array, row_chunk: Array, part: Array, bad: Array,
+    again: bool, at: int, row: int, rows: int, now: Array, row_order_key: Array, row_chunk: Array, part: Array,
+    bad: Array,
     findable: bool, streaming: bool, includes: Array, at_chunk: Array, ts: Array, nxt: Array, alive: Array, phead:
     Array, ptail: Array, ghead: Array, gtail: Array, n: int, pos_out: Array, kind_out: Array, ts_out: Array,
-    root_out: Array, chunk_out: Array, codes: Array, words: Array, reals: Array, nulls: Array, known: Array,
+    order_key_out: Array, chunk_out: Array, codes: Array, words: Array, reals: Array, nulls: Array, known: Array,
     known_real: Array, stack: Array, real: Array, null: Array, total: Array, total_real: Array, count: Array, queue:
     Array, queue_real: Array, ends: Array,
 ) -> int:  # fmt: skip
@@ -128,7 +134,7 @@ def collect(
             held = nxt[held]
         p = part[pos]
         t = now[r]
-        root = row_root[r]
+        order_key = row_order_key[r]
         if fresh and r > 0 and row_chunk[r] != row_chunk[r - 1]:
             at_chunk[0] += 1
         first = ghead[p] if streaming else phead[p]
@@ -155,32 +161,36 @@ def collect(
                 while phead[p] >= 0:
                     old = pop(p, nxt, phead, ptail)
                     alive[old] = False
-                    n = put(old, EXPIRED, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                    n = put(old, EXPIRED, t, order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
             if not closes:
                 push(pos, p, nxt, ghead, gtail)
                 alive[pos] = True
                 if fresh:
-                    n = put(pos, CURRENT, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                    n = put(pos, CURRENT, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
+                        chunk_out)
             elif ghead[p] >= 0:
                 if includes[pos] and fresh:
-                    n = put(pos, CURRENT, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                    n = put(pos, CURRENT, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
+                        chunk_out)
                 if includes[pos]:
                     push(pos, p, nxt, ghead, gtail)
                 while ghead[p] >= 0:
                     old = pop(p, nxt, ghead, gtail)
                     alive[old] = not fresh
                     if fresh:
-                        n = put(old, EXPIRED, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                        n = put(old, EXPIRED, t, order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
+                            chunk_out)
                     else:
                         push(old, p, nxt, phead, ptail)
                 if not includes[pos]:
                     if fresh:
-                        n = put(pos, CURRENT, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                        n = put(pos, CURRENT, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
+                            chunk_out)
                     push(pos, p, nxt, ghead, gtail)
                     alive[pos] = True
             elif fresh:
-                n = put(pos, EXPIRED, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
-                n = put(pos, CURRENT, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                n = put(pos, EXPIRED, t, order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
+                n = put(pos, CURRENT, t, order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
             else:
                 push(pos, p, nxt, phead, ptail)
             at_chunk[0] = chunk + fresh
@@ -191,29 +201,32 @@ def collect(
                 while ghead[p] >= 0:
                     old = pop(p, nxt, ghead, gtail)
                     alive[old] = False
-                    n = put(old, EXPIRED, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                    n = put(old, EXPIRED, t, order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
                 if phead[p] >= 0:
                     stays = not includes[pos]
                     while phead[p] >= 0:
                         old = pop(p, nxt, phead, ptail)
                         if findable:
-                            n = put(old, LEAVE, ts[old], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
-                        n = put(old, CURRENT, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                            n = put(old, LEAVE, ts[old], order_key, chunk, n, pos_out, kind_out, ts_out,
+                                order_key_out, chunk_out)
+                        n = put(old, CURRENT, t, order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
+                            chunk_out)
                         push(old, p, nxt, ghead, gtail)
                     if includes[pos]:
-                        n = put(pos, CURRENT, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                        n = put(pos, CURRENT, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
+                            chunk_out)
                         push(pos, p, nxt, ghead, gtail)
                     alive[pos] = True
                 else:
                     alive[pos] = False
-                    n = put(pos, EXPIRED, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
-                    n = put(pos, CURRENT, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                    n = put(pos, EXPIRED, t, order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
+                    n = put(pos, CURRENT, t, order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
             if stays:
                 push(pos, p, nxt, phead, ptail)
                 alive[pos] = True
             if findable and stays == fresh:
                 moved = ENTER if stays else LEAVE
-                n = put(pos, moved, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                n = put(pos, moved, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
             at_chunk[0] = chunk + closes
         if fresh:
             r += 1
@@ -342,7 +355,7 @@ class _ExpressionBase(Untimed):
         log = self.log
         at = log.add(rows, parts)
         out = Emission((2 + 2 * self.setup.findable) * (at + n) + 2 * n)
-        now, bad = clock.at(rows.root), np.zeros(n, np.bool_)
+        now, bad = clock.at(rows.order_key), np.zeros(n, np.bool_)
         why = ""
         made = 0
         begin = self._begin(at)
@@ -359,7 +372,7 @@ class _ExpressionBase(Untimed):
             assert condition is not None
             condition.room(2 * n + (2 * at if again else 0))
             made = self._run(
-                again, at, a, b, now, rows.root, rows.chunk, log.part, bad, self.setup.findable, *begin, log.ts,
+                again, at, a, b, now, rows.order_key, rows.chunk, log.part, bad, self.setup.findable, *begin, log.ts,
                 log.next, log.alive, *(x for ends in zip(log.head, log.tail, strict=True) for x in ends), made,
                 *out.arrays, *condition.arrays,
             )  # fmt: skip

@@ -11,8 +11,8 @@ from ..columnar.arrays import fill_at, grown
 from ..columnar.columns import Array, Mask
 from ..columnar.frame import frame_of
 from ..columnar.jit import kernel
-from ..columnar.rows import BEFORE_ALL, CURRENT, ENTER, EXPIRED, LEAVE, RESET, ROOT_BITS, Clock, Rows
-from ..columnar.timers import NEVER, NOW, ROOT, TIME, Timers, next_due, nothing_due, notify, timer_cursor
+from ..columnar.rows import BEFORE_ALL, CURRENT, ENTER, EXPIRED, LEAVE, ORDER_KEY_BITS, RESET, Clock, Rows
+from ..columnar.timers import NEVER, NOW, ORDER_KEY, TIME, Timers, next_due, nothing_due, notify, timer_cursor
 from ..expressions import Env, compile_expr
 from .base import Emission, Untimed, Window, WindowSetup
 from .batch_windows import BatchesInLine
@@ -20,14 +20,15 @@ from .chain import ChainedLog, pop, push
 from .length import load_reset, reset_state
 from .ordered_expiry import slide_in_line
 
-_BITS = np.int64(ROOT_BITS)
+_BITS = np.int64(ORDER_KEY_BITS)
 _NO_TIME = "the window's time attribute is null"
 
 
 @kernel
 def _external_time(
-    span: int, at: int, rows: int, row_root: Array, row_chunk: Array, time: Array, ts: Array, part: Array, nxt: Array,
-    alive: Array, head: Array, tail: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array,
+    span: int, at: int, rows: int, row_order_key: Array, row_chunk: Array, time: Array, ts: Array, part: Array,
+    nxt: Array,
+    alive: Array, head: Array, tail: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array,
     chunk_out: Array,
 ) -> int:  # fmt: skip
     """`ExternalTimeWindowProcessor.process`."""
@@ -53,7 +54,7 @@ def _external_time(
         if len(ts_out) > 0:
             ts_out[n - 1] = ts[pos]
             for k in range(first, n):
-                root_out[k] = row_root[i]
+                order_key_out[k] = row_order_key[i]
                 chunk_out[k] = row_chunk[i]
     return n
 
@@ -80,7 +81,7 @@ class ExternalTimeWindow(Untimed):
             made = slide_in_line(log, self.span, None, at, time[at : at + n], BEFORE_ALL, time, out.pos, out.kind)
         else:
             made = _external_time(
-                self.span, at, n, rows.root, rows.chunk, time, log.ts, log.part, log.next, log.alive,
+                self.span, at, n, rows.order_key, rows.chunk, time, log.ts, log.part, log.next, log.alive,
                 log.head[0], log.tail[0], *out.arrays,
             )  # fmt: skip
         result = out.beside(made, log, rows) if self.ops_only else out.rows(made, log, rows.part is not None)
@@ -125,8 +126,8 @@ def _end_time(now: int, start: int, span: int) -> int:
 
 @kernel
 def _external_batches(
-    span: int, starts: int, start: Array, replaces: bool, wants_expired: bool, at: int, rows: int, row_root: Array,
-    row_chunk: Array, time: Array, places: Array, st: Array, end_out: Array, time_out: Array, root_out: Array,
+    span: int, starts: int, start: Array, replaces: bool, wants_expired: bool, at: int, rows: int, row_order_key: Array,
+    row_chunk: Array, time: Array, places: Array, st: Array, end_out: Array, time_out: Array, order_key_out: Array,
 ) -> int:  # fmt: skip
     """`_external_time_batch` for one instance without a timeout: the batches."""
     n = 0
@@ -148,7 +149,7 @@ def _external_batches(
             if new < pos or (wants_expired and old < new):
                 end_out[n] = pos
                 time_out[n] = newest
-                root_out[n] = row_root[i]
+                order_key_out[n] = row_order_key[i]
                 n += 1
                 old = new
                 new = pos
@@ -182,7 +183,7 @@ class _Batching:
             rows = rows.slice(0, 0)
         if self._start is None or len(rows) == 0:
             return rows, np.empty(0, np.int64)
-        env = Env(len(rows), self.setup.strings, rows.ts, lambda: clock.at(rows.root), frame_of(rows).resolve)
+        env = Env(len(rows), self.setup.strings, rows.ts, lambda: clock.at(rows.order_key), frame_of(rows).resolve)
         start = self._start(env)
         missing = start.null if env.failed is None else env.failed | start.nulls()
         if missing is None or not missing.any():
@@ -223,12 +224,12 @@ class _ExternalBatchInLine(BatchesInLine):
         n = len(rows)
         at = self.take(rows)
         # A batch has an event of its own, or the one before it has.
-        end, time, root = (np.empty(2 * n + 4, np.int64) for _ in range(3))
+        end, time, order_key = (np.empty(2 * n + 4, np.int64) for _ in range(3))
         made = _external_batches(
-            a.span, a.starts, start, a.replaces, self.wants_expired, at, n, rows.root, rows.chunk,
-            self.log.values(a.time), self.places, self.batch, end, time, root,
+            a.span, a.starts, start, a.replaces, self.wants_expired, at, n, rows.order_key, rows.chunk,
+            self.log.values(a.time), self.places, self.batch, end, time, order_key,
         )  # fmt: skip
-        return self.batches(end[:made], time[:made], root[:made])
+        return self.batches(end[:made], time[:made], order_key[:made])
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "batch": self.batch}
@@ -243,11 +244,11 @@ class _ExternalBatchInLine(BatchesInLine):
 
 @kernel
 def _flush(
-    p: int, now: int, root: int, n: int, chunk: int, again: bool, wants_expired: bool, anew: bool, keeps: bool,
+    p: int, now: int, order_key: int, n: int, chunk: int, again: bool, wants_expired: bool, anew: bool, keeps: bool,
     findable: bool,
     st: Array, ts: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array, reset:
     Array,
-    pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+    pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """`flushToOutputChunk`, and with `again` `appendToOutputChunk`, which repeats the rows that a timeout emitted
     before.
@@ -312,7 +313,7 @@ def _flush(
             alive[cur] = False
     st[PENDING, p] = 0
     for k in range(begin, n):
-        root_out[k] = root
+        order_key_out[k] = order_key
         chunk_out[k] = chunk
     return n
 
@@ -321,14 +322,15 @@ def _flush(
 def _external_time_batch(
     span: int, starts: int, start: Array, timeout: int, replaces: bool, wants_expired: bool, anew: bool, keeps: bool,
     findable: bool,
-    scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array, last:
+    scheduler: int, at: int, rows: int, row_order_key: Array, row_chunk: Array, base: int, now: Array, moved: Array,
+    last:
     int,
     cursor: Array, time: Array, ts: Array, part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array,
     ehead: Array, etail: Array, reset: Array, st: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array,
     qtail: Array, heap: Array, qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array,
-    root_out: Array, chunk_out: Array, stop: Array,
+    order_key_out: Array, chunk_out: Array, stop: Array,
 ) -> int:  # fmt: skip
-    """`ExternalTimeBatchWindowProcessor.process` over rows and timers merged by root.
+    """`ExternalTimeBatchWindowProcessor.process` over rows and timers merged by order key.
 
     `starts`: 0 batches begin with the first event, 1 at a constant (already in the state), 2 at what `start` has for
     the row that begins the first one.
@@ -337,7 +339,7 @@ def _external_time_batch(
     n = stop[MADE]
     chunk = stop[CHUNK]
     for i in range(stop[ROW], rows + 1):
-        limit: Any = row_root[i] if i < rows else NEVER
+        limit: Any = row_order_key[i] if i < rows else NEVER
         idle = stop[TIMER] < 0
         if idle:
             idle = nothing_due(cursor, limit, scheduler, base, now, last, heap, qfirst, meta)
@@ -359,8 +361,9 @@ def _external_time_batch(
                 return int(most)
             chunk += 1
             n = _flush(
-                p, st[NEWEST, p], cursor[ROOT], n, chunk, st[FLUSHED, p] == 1, wants_expired, anew, keeps, findable, st,
-                ts, nxt, alive, chead, ctail, ehead, etail, reset, pos_out, kind_out, ts_out, root_out, chunk_out,
+                p, st[NEWEST, p], cursor[ORDER_KEY], n, chunk, st[FLUSHED, p] == 1, wants_expired, anew, keeps,
+                findable, st,
+                ts, nxt, alive, chead, ctail, ehead, etail, reset, pos_out, kind_out, ts_out, order_key_out, chunk_out,
             )  # fmt: skip
             st[FLUSHED, p] = 1
             st[SCHEDULED, p] = cursor[NOW] + timeout
@@ -369,7 +372,7 @@ def _external_time_batch(
             break
         pos = at + i
         p = part[pos]
-        root = row_root[i]
+        order_key = row_order_key[i]
         t = time[pos]
         if st[END, p] < 0 and (i == 0 or row_chunk[i] != row_chunk[i - 1]):
             if starts == 1:
@@ -378,7 +381,7 @@ def _external_time_batch(
                 st[START, p] = start[i] if starts == 2 else t
                 st[END, p] = st[START, p] + span
             if timeout > 0:
-                st[SCHEDULED, p] = now[(root >> _BITS) - base] + timeout
+                st[SCHEDULED, p] = now[(order_key >> _BITS) - base] + timeout
                 notify(cursor, p, st[SCHEDULED, p], qtime, qnext, qhead, qtail, heap, qfirst, due, meta)
         if st[NEWEST, p] < t:
             st[NEWEST, p] = t
@@ -389,13 +392,13 @@ def _external_time_batch(
                 return int(most)
             chunk += 1
             n = _flush(
-                p, st[NEWEST, p], root, n, chunk, st[FLUSHED, p] == 1, wants_expired, anew, keeps, findable, st,
-                ts, nxt, alive, chead, ctail, ehead, etail, reset, pos_out, kind_out, ts_out, root_out, chunk_out,
+                p, st[NEWEST, p], order_key, n, chunk, st[FLUSHED, p] == 1, wants_expired, anew, keeps, findable, st,
+                ts, nxt, alive, chead, ctail, ehead, etail, reset, pos_out, kind_out, ts_out, order_key_out, chunk_out,
             )  # fmt: skip
             st[FLUSHED, p] = 0
             st[END, p] = _end_time(st[NEWEST, p], st[START, p], span)
             if timeout > 0:
-                st[SCHEDULED, p] = now[(root >> _BITS) - base] + timeout
+                st[SCHEDULED, p] = now[(order_key >> _BITS) - base] + timeout
                 notify(cursor, p, st[SCHEDULED, p], qtime, qnext, qhead, qtail, heap, qfirst, due, meta)
         if replaces:
             time[pos] = st[END, p]
@@ -454,7 +457,8 @@ class ExternalTimeBatchWindow:
         while lacking:
             lacking = _external_time_batch(
                 a.span, a.starts, start, a.timeout, a.replaces, self.wants_expired, self.resets_per_chunk, self.keeps,
-                self.setup.findable, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved,
+                self.setup.findable, self.scheduler, at, n, rows.order_key, rows.chunk, clock.base, clock.now,
+                clock.moved,
                 clock.last, cursor, log.values(a.time), log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0],
                 log.head[1], log.tail[1], self.reset, self.batch, self.timers.hashes(hashes), *self.timers.arrays,
                 *out.arrays, stop,

@@ -129,8 +129,8 @@ def _drop(k: int, p: int, key: Array, part: Array) -> None:
 
 @inlined
 def _look_anew(
-    p: int, root: int, chunk: int, key: Array, part: Array, ts: Array, n: int, pos_out: Array, kind_out: Array,
-    ts_out: Array, root_out: Array, chunk_out: Array, rank_out: Array,
+    p: int, order_key: int, chunk: int, key: Array, part: Array, ts: Array, n: int, pos_out: Array, kind_out: Array,
+    ts_out: Array, order_key_out: Array, chunk_out: Array, rank_out: Array,
 ) -> int:  # fmt: skip
     """After the map has grown: the events of an instance leave the contents for joins and enter again with new ranks.
     """
@@ -138,17 +138,19 @@ def _look_anew(
     while k >= 0:
         pos = key[LAST, k]
         if pos >= 0:
-            n = put(pos, LEAVE, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+            n = put(pos, LEAVE, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
             rank_out[n] = ((key[SPREAD, k] & (part[SIZE, p] - 1)) << _BIN) | key[ORDER, k]
-            n = put(pos, ENTER, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+            n = put(pos, ENTER, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
         k = key[NEXT, k]
     return n
 
 
 def _frequent(
     lossy: bool, forgets: bool, most: int, share: float, width: int, findable: bool, at: int, ids: Array, now: Array,
-    row_root: Array, row_chunk: Array, ts: Array, parts: Array, alive: Array, key: Array, part: Array, order: Array,
-    found: Array, rank_out: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+    row_order_key: Array, row_chunk: Array, ts: Array, parts: Array, alive: Array, key: Array, part: Array,
+    order: Array,
+    found: Array, rank_out: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array,
+    chunk_out: Array,
 ) -> int:  # fmt: skip
     """`FrequentWindowProcessor.process`, and with `lossy` `LossyFrequentWindowProcessor.process`.
 
@@ -160,7 +162,7 @@ def _frequent(
         pos = at + r
         p = parts[pos]
         k = ids[r]
-        t, root, chunk = now[r], row_root[r], row_chunk[r]
+        t, order_key, chunk = now[r], row_order_key[r], row_chunk[r]
         gone = 0
         kept = True
         if lossy:
@@ -191,21 +193,24 @@ def _frequent(
                     key[LAST, other] = -1
                     alive[old] = False
                     if findable:
-                        n = put(old, LEAVE, ts[old], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
-                    n = put(old, EXPIRED, t, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                        n = put(old, LEAVE, ts[old], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
+                            chunk_out)
+                    n = put(old, EXPIRED, t, order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
             elif kept:
                 if key[COUNT, k] > 0:
                     key[COUNT, k] += 1
                     old = key[LAST, k]
                     alive[old] = False
                     if findable:
-                        n = put(old, LEAVE, ts[old], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                        n = put(old, LEAVE, ts[old], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
+                            chunk_out)
                 else:
                     bins = part[SIZE, p]
                     _enter(k, p, key, part, order)
                     if findable and part[SIZE, p] != bins:
                         n = _look_anew(
-                            p, root, chunk, key, part, ts, n, pos_out, kind_out, ts_out, root_out, chunk_out, rank_out
+                            p, order_key, chunk, key, part, ts, n, pos_out, kind_out, ts_out, order_key_out,
+                            chunk_out, rank_out
                         )
                     if lossy:
                         total = part[TOTAL, p]
@@ -214,9 +219,11 @@ def _frequent(
                 alive[pos] = True
                 if findable:
                     rank_out[n] = ((key[SPREAD, k] & (part[SIZE, p] - 1)) << _BIN) | key[ORDER, k]
-                    n = put(pos, ENTER, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                    n = put(pos, ENTER, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
+                        chunk_out)
                 if not lossy or key[COUNT, k] >= share * part[TOTAL, p]:
-                    n = put(pos, CURRENT, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+                    n = put(pos, CURRENT, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
+                        chunk_out)
                 if lossy and width > 0 and part[TOTAL, p] % width == 0:
                     bucket = (part[TOTAL, p] + width - 1) // width
                     other = part[FIRST, p]
@@ -298,7 +305,8 @@ class _Counting(Untimed):
         out = Emission((1 + 2 * findable) * n + (1 + 5 * findable) * (n + live), apart)
         ranks = np.zeros(len(out.pos) if findable else 0, np.int64)
         made = _loop(self.lossy, self.partitioned, findable)(
-            self.most, self.share, self.width, at, ids, clock.at(rows.root), rows.root, rows.chunk, log.ts, log.part,
+            self.most, self.share, self.width, at, ids, clock.at(rows.order_key), rows.order_key, rows.chunk, log.ts,
+            log.part,
             log.alive, self.key, self.part, self.order, np.empty(live + n, np.int64), ranks, *out.arrays,
         )  # fmt: skip
         if apart:

@@ -18,8 +18,8 @@ from .ordered_expiry import pushed_beside, pushed_out
 
 
 def _length(
-    apart: bool, length: int, at: int, now: Array, root: Array, chunk: Array, ts: Array, part: Array, nxt: Array,
-    alive: Array, head: Array, tail: Array, count: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out:
+    apart: bool, length: int, at: int, now: Array, order_key: Array, chunk: Array, ts: Array, part: Array, nxt: Array,
+    alive: Array, head: Array, tail: Array, count: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out:
     Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """`LengthWindowProcessor.process`; `ops_only`: positions and kinds are all that is asked for."""
@@ -61,7 +61,7 @@ def _length(
                 n += 1
         if not apart:
             for k in range(first, n):
-                root_out[k] = root[i]
+                order_key_out[k] = order_key[i]
                 chunk_out[k] = chunk[i]
     return n
 
@@ -89,13 +89,14 @@ class LengthWindow(Untimed):
             self.log.tidy()
             return result
         out = Emission(n * (2 if self.length else 3), self.ops_only)
-        now = rows.root if self.ops_only else clock.at(rows.root)
+        now = rows.order_key if self.ops_only else clock.at(rows.order_key)
         if in_line:
             made = pushed_out(self.log, self.length, at, now, rows, out)
         else:
             self.count = grown(self.count, parts)
             made = _LENGTHS[self.ops_only](
-                self.length, at, now, rows.root, rows.chunk, self.log.ts, self.log.part, self.log.next, self.log.alive,
+                self.length, at, now, rows.order_key, rows.chunk, self.log.ts, self.log.part, self.log.next,
+                self.log.alive,
                 self.log.head[0], self.log.tail[0], self.count, *out.arrays,
             )  # fmt: skip
         result = out.beside(made, self.log, rows) if self.ops_only else out.rows(made, self.log, rows.part is not None)
@@ -122,9 +123,9 @@ class LengthWindow(Untimed):
 
 @kernel
 def _length_batch(
-    length: int, streaming: bool, wants_expired: bool, anew: bool, at: int, now: Array, root: Array, ts: Array,
+    length: int, streaming: bool, wants_expired: bool, anew: bool, at: int, now: Array, order_key: Array, ts: Array,
     part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array, count: Array,
-    reset: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+    reset: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """`LengthBatchWindowProcessor.process`; every event that puts something out makes a chunk of its own."""
     n = 0
@@ -190,7 +191,7 @@ def _length_batch(
                 if wants_expired:
                     push(pos, p, nxt, ehead, etail)
         for k in range(first, n):
-            root_out[k] = root[i]
+            order_key_out[k] = order_key[i]
             chunk_out[k] = chunks
         if n > first:
             chunks += 1
@@ -207,8 +208,8 @@ class _LengthBatchInLine(BatchesInLine):
     def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
         at = self.take(rows)
         end = np.arange(int(self.places[1]) + self.length, self.log.end + 1, self.length)
-        root = rows.root[end - 1 - at]
-        return self.batches(end, clock.at(root), root)
+        order_key = rows.order_key[end - 1 - at]
+        return self.batches(end, clock.at(order_key), order_key)
 
 
 def length_batch_window(setup: WindowSetup) -> Window:
@@ -237,7 +238,8 @@ class LengthBatchWindow(Untimed):
         out = Emission(3 * (at + len(rows)))
         log = self.log
         made = _length_batch(
-            self.length, self.streaming, self.wants_expired, self.resets_per_chunk, at, clock.at(rows.root), rows.root,
+            self.length, self.streaming, self.wants_expired, self.resets_per_chunk, at, clock.at(rows.order_key),
+            rows.order_key,
             log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.count,
             self.reset, *out.arrays,
         )  # fmt: skip

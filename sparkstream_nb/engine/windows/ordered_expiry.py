@@ -114,8 +114,8 @@ def slide_in_line(
 
 @kernel
 def _pushed_out(
-    length: int, at: int, now: Array, root: Array, chunk: Array, ts: Array, places: Array, pos_out: Array,
-    kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+    length: int, at: int, now: Array, order_key: Array, chunk: Array, ts: Array, places: Array, pos_out: Array,
+    kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     m = 0
     head = places[0]
@@ -128,7 +128,7 @@ def _pushed_out(
         m = _put(pos, CURRENT, m, pos_out, kind_out)
         for k in range(first, m):
             ts_out[k] = now[i]
-            root_out[k] = root[i]
+            order_key_out[k] = order_key[i]
             chunk_out[k] = chunk[i]
         ts_out[m - 1] = ts[pos]
     places[0] = head
@@ -140,7 +140,7 @@ def pushed_out(log: ChainedLog, length: int, at: int, now: Array, rows: Rows, ou
     that came `length` before.
     """
     places = _first(log, at)
-    made: int = _pushed_out(length, at, now, rows.root, rows.chunk, log.ts, places, *out.arrays)
+    made: int = _pushed_out(length, at, now, rows.order_key, rows.chunk, log.ts, places, *out.arrays)
     _hold(log, places)
     return made
 
@@ -152,7 +152,7 @@ def pushed_beside(log: ChainedLog, length: int, at: int, rows: Rows) -> Rows:
     places[0] = max(places[0], log.end - length)
     _hold(log, places)
     passing = WindowOps(log.at(np.empty(0, np.int64)), np.empty(0, np.int8), None, True, ops)
-    return Rows(rows.columns, rows.ts, rows.root, rows.chunk, None, None, passing)
+    return Rows(rows.columns, rows.ts, rows.order_key, rows.chunk, None, None, passing)
 
 
 def _first(log: ChainedLog, at: int) -> Array:

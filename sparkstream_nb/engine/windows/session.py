@@ -14,7 +14,7 @@ from ..columnar.groups import Keys
 from ..columnar.javamap import string_hash
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, EXPIRED, Clock, Rows
-from ..columnar.timers import NEVER, ROOT, TIME, Timers, next_due, nothing_due, notify, timer_cursor
+from ..columnar.timers import NEVER, ORDER_KEY, TIME, Timers, next_due, nothing_due, notify, timer_cursor
 from .base import Emission, WindowSetup
 from .chain import ChainedLog
 
@@ -206,7 +206,7 @@ def _timed_out(
 
 @kernel
 def _session(
-    gap: int, latency: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now:
+    gap: int, latency: int, scheduler: int, at: int, rows: int, row_order_key: Array, row_chunk: Array, base: int, now:
     Array,
     moved: Array, last: int, cursor: Array, ts: Array, part: Array, nxt: Array, alive: Array, session: Array, head:
     Array,
@@ -214,9 +214,9 @@ def _session(
     heap_size: Array, least: Array, found: Array, back: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array,
     qtail: Array,
     heap: Array, qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array,
-    root_out: Array, chunk_out: Array,
+    order_key_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
-    """`SessionWindowProcessor.processEventChunk` over rows and timers merged by root."""
+    """`SessionWindowProcessor.processEventChunk` over rows and timers merged by order key."""
     n = 0
     chunk = 0
     over_head = np.int64(-1)  # sessions that are over leave at the end of their chunk
@@ -225,11 +225,11 @@ def _session(
         if over_head >= 0 and (i == rows or row_chunk[i] != row_chunk[i - 1]):
             while over_head >= 0:
                 pos_out[n], kind_out[n], ts_out[n] = over_head, EXPIRED, ts[over_head]
-                root_out[n], chunk_out[n] = row_root[i - 1], chunk
+                order_key_out[n], chunk_out[n] = row_order_key[i - 1], chunk
                 alive[over_head] = False
                 n += 1
                 over_head = nxt[over_head]
-        limit: Any = row_root[i] if i < rows else NEVER
+        limit: Any = row_order_key[i] if i < rows else NEVER
         idle = nothing_due(cursor, limit, scheduler, base, now, last, heap, qfirst, meta)
         while not idle:
             p = next_due(
@@ -266,7 +266,7 @@ def _session(
                     pos = head[CUR, s]
                     while pos >= 0:
                         pos_out[n], kind_out[n], ts_out[n] = pos, EXPIRED, ts[pos]
-                        root_out[n], chunk_out[n] = cursor[ROOT], chunk
+                        order_key_out[n], chunk_out[n] = cursor[ORDER_KEY], chunk
                         alive[pos] = False
                         n += 1
                         pos = nxt[pos]
@@ -281,7 +281,7 @@ def _session(
                     pos = head[PREV, s]
                     while pos >= 0:
                         pos_out[n], kind_out[n], ts_out[n] = pos, EXPIRED, ts[pos]
-                        root_out[n], chunk_out[n] = cursor[ROOT], chunk
+                        order_key_out[n], chunk_out[n] = cursor[ORDER_KEY], chunk
                         alive[pos] = False
                         n += 1
                         pos = nxt[pos]
@@ -344,7 +344,7 @@ def _session(
                 stays = False
         if stays:
             pos_out[n], kind_out[n], ts_out[n] = pos, CURRENT, t
-            root_out[n], chunk_out[n] = row_root[i], chunk
+            order_key_out[n], chunk_out[n] = row_order_key[i], chunk
             n += 1
     return n
 
@@ -419,7 +419,8 @@ class SessionWindow:
         out = Emission(at + 2 * n)
         found, back = np.empty(self.keys.size, np.int64), np.empty(more, np.int64)
         made = _session(
-            self.gap, self.latency, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved,
+            self.gap, self.latency, self.scheduler, at, n, rows.order_key, rows.chunk, clock.base, clock.now,
+            clock.moved,
             clock.last, timer_cursor(clock.first), log.ts, log.part, log.next, log.alive, session, head, tail, self.num,
             self.spread, self.part_of, self.load_of, self.heap_end, self.heap_of, self.heap_size,
             self.least, found, back,

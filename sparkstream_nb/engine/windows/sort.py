@@ -46,9 +46,10 @@ def _enter_anew(
 
 @kernel
 def _sort(
-    length: int, findable: bool, at: int, rows: int, now: Array, row_root: Array, row_chunk: Array, ts: Array, part:
+    length: int, findable: bool, at: int, rows: int, now: Array, row_order_key: Array, row_chunk: Array, ts: Array,
+    part:
     Array, alive: Array, keys: Array, arrival: Array, places: Array, heap: Array, size: Array, full: Array, pos_out:
-    Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array, rank_out: Array,
+    Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array, rank_out: Array,
 ) -> int:  # fmt: skip
     """`SortWindowProcessor.process`. `heap[p]` holds the positions of instance p with the greatest event first.
 
@@ -61,7 +62,7 @@ def _sort(
             if full[p]:
                 n = _enter_anew(heap[p], size[p], -1, ts, places, n, pos_out, kind_out, ts_out, rank_out)
         for k in range(n):
-            root_out[k], chunk_out[k] = row_root[0], row_chunk[0]
+            order_key_out[k], chunk_out[k] = row_order_key[0], row_chunk[0]
     for r in range(rows):
         pos = at + r
         p = part[pos]
@@ -115,7 +116,7 @@ def _sort(
             n += 1
         if len(ts_out):
             for k in range(first, n):
-                root_out[k] = row_root[r]
+                order_key_out[k] = row_order_key[r]
                 chunk_out[k] = row_chunk[r]
     return n
 
@@ -203,7 +204,8 @@ class SortWindow(Untimed):
         if findable:
             places[np.lexsort((self.arrival[: log.end], *keys[::-1]))] = np.arange(log.end)
         made = _sort(
-            self.length, findable, at, n, clock.at(rows.root), rows.root, rows.chunk, log.ts, log.part, log.alive, keys,
+            self.length, findable, at, n, clock.at(rows.order_key), rows.order_key, rows.chunk, log.ts, log.part,
+            log.alive, keys,
             self.arrival, places, self.heap, self.size, self.full, *out.arrays, ranks,
         )  # fmt: skip
         result = out.beside(made, log, rows) if apart else out.rows(made, log, rows.part is not None)

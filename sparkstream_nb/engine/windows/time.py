@@ -9,33 +9,34 @@ import numpy as np
 from ..columnar.columns import Array
 from ..columnar.eventlog import EventLog
 from ..columnar.jit import inlined, kernel
-from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, ROOT_BITS, Clock, Rows
+from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, ORDER_KEY_BITS, Clock, Rows
 from ..columnar.timers import step_before
 from .base import Emission, OutsidePartitions, Window, WindowSetup
 from .ordered_expiry import slide_apart
 from .time_by_instance import TimeByInstance
 
-_BITS = np.int64(ROOT_BITS)
+_BITS = np.int64(ORDER_KEY_BITS)
 _NEVER = np.int64(2**63 - 1)
 
 
 @inlined
 def _write(
-    pos: Any, kind: int, time: Any, root: Any, chunk: int, n: Any, pos_out: Array, kind_out: Array, ts_out: Array,
-    root_out: Array, chunk_out: Array,
+    pos: Any, kind: int, time: Any, order_key: Any, chunk: int, n: Any, pos_out: Array, kind_out: Array, ts_out: Array,
+    order_key_out: Array, chunk_out: Array,
 ) -> None:  # fmt: skip
     """Puts a row out as the n-th."""
     pos_out[n] = pos
     kind_out[n] = kind
     ts_out[n] = time
-    root_out[n] = root
+    order_key_out[n] = order_key
     chunk_out[n] = chunk
 
 
 @inlined
 def _leave(
-    late: bool, findable: bool, head: Any, end: Any, time: Any, span: int, ts: Array, root: Any, chunk: int, n: Any,
-    pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+    late: bool, findable: bool, head: Any, end: Any, time: Any, span: int, ts: Array, order_key: Any, chunk: int,
+    n: Any,
+    pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
 ) -> Any:  # fmt: skip
     """The events from `head` to `end` that have been there for `span` leave, from the n-th row on; how many."""
     event: Any = head
@@ -43,21 +44,21 @@ def _leave(
     gone = CURRENT if late else EXPIRED
     while event < end and ts[event] - time + span <= 0:
         if late and findable:
-            _write(event, LEAVE, time, root, chunk, o, pos_out, kind_out, ts_out, root_out, chunk_out)
+            _write(event, LEAVE, time, order_key, chunk, o, pos_out, kind_out, ts_out, order_key_out, chunk_out)
             o += np.uint64(1)
-        _write(event, gone, time, root, chunk, o, pos_out, kind_out, ts_out, root_out, chunk_out)
+        _write(event, gone, time, order_key, chunk, o, pos_out, kind_out, ts_out, order_key_out, chunk_out)
         o += np.uint64(1)
         event += np.uint64(1)
     return event - head
 
 
 def _time_in_line(
-    late: bool, findable: bool, span: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array,
+    late: bool, findable: bool, span: int, scheduler: int, at: int, rows: int, row_order_key: Array, row_chunk: Array,
     base: int, now: Array, moved: Array, first: int, last: int, ts: Array, places: Array, seen: Array, pos_out: Array,
-    kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+    kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """`TimeWindowProcessor.process` or, if events are emitted `late`, `DelayWindowProcessor.process` over rows and
-    timers merged by root, for one instance, whose events lie in a row: `places` are the first that is held and the
+    timers merged by order key, for one instance, whose events lie in a row: `places` are the first that is held and the
     first whose timer has not fired. An event has a timer if it is newer than all before it; `seen` is the newest of
     those whose timers have fired.
     """
@@ -80,8 +81,8 @@ def _time_in_line(
         step = last
         until = last - 1
         if i < rows:
-            step = (row_root[k] >> _BITS) - base
-            before = step_before(row_root[k], scheduler, base)
+            step = (row_order_key[k] >> _BITS) - base
+            before = step_before(row_order_key[k], scheduler, base)
             until = min(until, before)
         if tick <= until:
             if due > now[until]:
@@ -97,9 +98,10 @@ def _time_in_line(
                         if ahead < pos:
                             due = ts[ahead] + span
                     chunk += 1
-                    root = ((base + tick) << _BITS) | scheduler
+                    order_key = ((base + tick) << _BITS) | scheduler
                     left = _leave(
-                        late, findable, head, pos, t, span, ts, root, chunk, n, pos_out, kind_out, ts_out, root_out,
+                        late, findable, head, pos, t, span, ts, order_key, chunk, n, pos_out, kind_out, ts_out,
+                        order_key_out,
                         chunk_out,
                     )  # fmt: skip
                     head += left
@@ -107,18 +109,19 @@ def _time_in_line(
                 tick += 1
         if i == rows:
             break
-        root = row_root[k]
+        order_key = row_order_key[k]
         if i == 0 or row_chunk[k] != row_chunk[k - one]:
             chunk += 1
         t = now[np.uint64(step)]
         left = _leave(
-            late, findable, head, pos, t, span, ts, root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out
+            late, findable, head, pos, t, span, ts, order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
+            chunk_out
         )
         head += left
         n += left + left if late and findable else left
         if not late or findable:
             came = ENTER if late else CURRENT
-            _write(pos, came, ts[pos], root, chunk, n, pos_out, kind_out, ts_out, root_out, chunk_out)
+            _write(pos, came, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
             n += one
     places[0] = head
     places[1] = ahead
@@ -151,13 +154,13 @@ class TimeInLine(OutsidePartitions):
         out = Emission((1 + self.findable) * (at - int(self.places[0]) + n) + n, self.ops_only)
         if self.ops_only:
             made = slide_apart(
-                self.span, at, clock.at(rows.root), clock.until, log.ts, self.places, out.pos, out.kind
+                self.span, at, clock.at(rows.order_key), clock.until, log.ts, self.places, out.pos, out.kind
             )
             self.places[1] = self.places[0]
             result = out.beside(made, log, rows)
         else:
             made = _LOOPS[self.moves, self.findable](
-                self.span, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved,
+                self.span, self.scheduler, at, n, rows.order_key, rows.chunk, clock.base, clock.now, clock.moved,
                 clock.first, clock.last, log.ts, self.places, self.seen, *out.arrays,
             )  # fmt: skip
             result = out.rows(made, log, False)

@@ -9,14 +9,14 @@ import numpy as np
 from ..columnar.arrays import fill_at, grown
 from ..columnar.columns import Array
 from ..columnar.jit import kernel
-from ..columnar.rows import CURRENT, EXPIRED, RESET, ROOT_BITS, Clock, Rows
+from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, RESET, Clock, Rows
 from ..columnar.timers import Timers, due_parts, enter, notify_at, pop_time, step_before
 from .base import Emission, Window, WindowSetup
 from .batch_windows import BatchesInLine
 from .chain import ChainedLog, pop, push
 from .length import load_reset, reset_state
 
-_BITS = np.int64(ROOT_BITS)
+_BITS = np.int64(ORDER_KEY_BITS)
 
 
 @kernel
@@ -37,13 +37,14 @@ def _first_after(t: int, emit: int, span: int) -> int:
 @kernel
 def _time_batch(
     span: int, start: int, aligned: bool, streaming: bool, wants_expired: bool, anew: bool, scheduler: int,
-    at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array, first: int, last: int,
+    at: int, rows: int, row_order_key: Array, row_chunk: Array, base: int, now: Array, moved: Array, first: int,
+    last: int,
     ts: Array, part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array,
     reset: Array, emit: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array,
-    qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array,
+    qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array,
     chunk_out: Array,
 ) -> int:  # fmt: skip
-    """`TimeBatchWindowProcessor.process` over chunks of rows and timers merged by root.
+    """`TimeBatchWindowProcessor.process` over chunks of rows and timers merged by order key.
 
     `emit[0]` is when the next batch is due, -1 before the first event; Siddhi keeps it once per window, not per
     partition instance. A timer runs as a chunk without events.
@@ -58,11 +59,11 @@ def _time_batch(
         # The next one: a timer of an instance that is due, or the next chunk of rows.
         p = -1
         a = i
-        root = np.int64(0)
+        order_key = np.int64(0)
         t = np.int64(0)
         while p < 0 and tick < last:
-            root = ((base + tick) << _BITS) | scheduler
-            if i < rows and root > row_root[i]:
+            order_key = ((base + tick) << _BITS) | scheduler
+            if i < rows and order_key > row_order_key[i]:
                 break
             t = now[tick]
             if ready == 0 and moved[tick] and meta[1] > 0 and qfirst[heap[0]] <= t:
@@ -84,8 +85,8 @@ def _time_batch(
             if i == rows:
                 break
             p = part[at + i] if len(part) else 0
-            root = row_root[i]
-            t = now[(root >> _BITS) - base]
+            order_key = row_order_key[i]
+            t = now[(order_key >> _BITS) - base]
             i += 1
             while i < rows and row_chunk[i] == row_chunk[a]:
                 i += 1
@@ -143,7 +144,7 @@ def _time_batch(
                 else:
                     alive[cur] = False
         for k in range(begin, n):
-            root_out[k] = root
+            order_key_out[k] = order_key
             chunk_out[k] = chunk
         if n > begin:
             chunk += 1
@@ -153,8 +154,8 @@ def _time_batch(
 @kernel
 def _time_batches(
     span: int, start: int, aligned: bool, wants_expired: bool, scheduler: int, at: int, rows: int,
-    row_root: Array, row_chunk: Array, base: int, now: Array, moved: Array, first: int, last: int, places: Array,
-    emit: Array, end_out: Array, time_out: Array, root_out: Array,
+    row_order_key: Array, row_chunk: Array, base: int, now: Array, moved: Array, first: int, last: int, places: Array,
+    emit: Array, end_out: Array, time_out: Array, order_key_out: Array,
 ) -> int:  # fmt: skip
     """`_time_batch` for one instance whose events wait for the end of their batch: the batches. A timer is due
     whenever a batch is.
@@ -166,32 +167,32 @@ def _time_batches(
     i = 0
     while True:
         begin = i
-        while emit[0] != -1 and i < rows and now[(row_root[i] >> _BITS) - base] < emit[0]:  # they only wait
+        while emit[0] != -1 and i < rows and now[(row_order_key[i] >> _BITS) - base] < emit[0]:  # they only wait
             i += 1
         if i > begin:
-            tick = max(tick, (row_root[i - 1] >> _BITS) - base)
+            tick = max(tick, (row_order_key[i - 1] >> _BITS) - base)
         end = at + i  # of the events that have come
-        root = np.int64(0)
+        order_key = np.int64(0)
         t = np.int64(0)
         send = False
         step = last
         until = last - 1
         if i < rows:
-            step = (row_root[i] >> _BITS) - base
-            before = step_before(row_root[i], scheduler, base)
+            step = (row_order_key[i] >> _BITS) - base
+            before = step_before(row_order_key[i], scheduler, base)
             until = min(until, before)
         if tick <= until and (emit[0] == -1 or now[until] < emit[0]):
             tick = until + 1
         while tick <= until and not send:
             t = now[tick]
-            root = ((base + tick) << _BITS) | scheduler
+            order_key = ((base + tick) << _BITS) | scheduler
             send = moved[tick] and t >= emit[0]
             if not send:
                 tick += 1
         if not send:
             if i == rows:
                 break
-            root = row_root[i]
+            order_key = row_order_key[i]
             t = now[step]
             a = i
             i += 1
@@ -207,7 +208,7 @@ def _time_batches(
         if new < end or (wants_expired and old < new):
             end_out[n] = end
             time_out[n] = t
-            root_out[n] = root
+            order_key_out[n] = order_key
             n += 1
             old = new
             new = end
@@ -234,12 +235,12 @@ class _TimeBatchInLine(BatchesInLine):
         n = len(rows)
         at = self.take(rows)
         # A batch has an event of its own, or the one before it has.
-        end, time, root = (np.empty(2 * n + 4, np.int64) for _ in range(3))
+        end, time, order_key = (np.empty(2 * n + 4, np.int64) for _ in range(3))
         made = _time_batches(
-            self.span, self.start, self.aligned, self.wants_expired, self.scheduler, at, n, rows.root, rows.chunk,
-            clock.base, clock.now, clock.moved, clock.first, clock.last, self.places, self.emit, end, time, root,
+            self.span, self.start, self.aligned, self.wants_expired, self.scheduler, at, n, rows.order_key, rows.chunk,
+            clock.base, clock.now, clock.moved, clock.first, clock.last, self.places, self.emit, end, time, order_key,
         )  # fmt: skip
-        return self.batches(end[:made], time[:made], root[:made])
+        return self.batches(end[:made], time[:made], order_key[:made])
 
     def next_due(self) -> int | None:
         old, new = self.places.tolist()
@@ -292,7 +293,8 @@ class TimeBatchWindow:
         out = Emission((1 + self.wants_expired + (not self.resets_per_chunk)) * (at + n))
         made = _time_batch(
             self.span, self.start, self.aligned, self.streaming, self.wants_expired, self.resets_per_chunk,
-            self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.first, clock.last,
+            self.scheduler, at, n, rows.order_key, rows.chunk, clock.base, clock.now, clock.moved, clock.first,
+            clock.last,
             log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.reset,
             self.emit, self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
         )  # fmt: skip

@@ -21,11 +21,11 @@ from ..columnar.blocks import Blocks, Tracked
 from ..columnar.columns import Array
 from ..columnar.eventlog import EventLog
 from ..columnar.jit import AHEAD, inlined, kernel, prefetch
-from ..columnar.rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
+from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, Clock, Rows
 from ..columnar.timers import step_before
 from .base import Emission, WindowSetup
 
-_BITS = np.int64(ROOT_BITS)
+_BITS = np.int64(ORDER_KEY_BITS)
 _NEVER = np.int64(2**63 - 1)
 _UNSEEN = -(2**63)
 
@@ -106,8 +106,8 @@ def _take_timer(time: int, part: Array, places: Array, times: Array, parts: Arra
 
 @inlined
 def _expire(
-    p: int, now: int, span: int, root: int, ts: Array, link: Array, own: Array, ends: Array, n: int, chunk: int,
-    pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+    p: int, now: int, span: int, order_key: int, ts: Array, link: Array, own: Array, ends: Array, n: int, chunk: int,
+    pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     head = np.int64(ends[8 * p + HEAD])
     oldest = own[4 * p + OLDEST]
@@ -116,7 +116,7 @@ def _expire(
         kind_out[n] = EXPIRED
         if len(ts_out) > 0:
             ts_out[n] = now
-            root_out[n] = root
+            order_key_out[n] = order_key
             chunk_out[n] = chunk
         n += 1
         step = np.int64(link[head] >> 1)
@@ -129,12 +129,12 @@ def _expire(
 
 @inlined
 def _run(
-    p: int, now: int, span: int, root: int, ts: Array, link: Array, own: Array, ends: Array, places: Array, n: int,
-    chunk: int, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+    p: int, now: int, span: int, order_key: int, ts: Array, link: Array, own: Array, ends: Array, places: Array, n: int,
+    chunk: int, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """All timers of an instance fire that are due; without one it leaves the map."""
     n = _expire(
-        p, now, span, root, ts, link, own, ends, n, chunk, pos_out, kind_out, ts_out, root_out, chunk_out
+        p, now, span, order_key, ts, link, own, ends, n, chunk, pos_out, kind_out, ts_out, order_key_out, chunk_out
     )
     if own[4 * p + NEWEST] + span <= now:
         own[4 * p + NUMBER] = 0
@@ -144,12 +144,12 @@ def _run(
 
 @kernel
 def _time(
-    span: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now: Array, moved:
+    span: int, scheduler: int, at: int, rows: int, row_order_key: Array, row_chunk: Array, base: int, now: Array, moved:
     Array, first: int, last: int, ts: Array, part: Array, link: Array, own: Array, ends: Array, places: Array, hashes:
     Array, mark: Array, ready: Array, since: Array, times: Array, parts: Array, pos_out: Array, kind_out: Array, ts_out:
-    Array, root_out: Array, chunk_out: Array,
+    Array, order_key_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
-    """`TimeWindowProcessor.process` over rows and timers merged by root."""
+    """`TimeWindowProcessor.process` over rows and timers merged by order key."""
     n = 0
     chunk = 0
     tick = first
@@ -160,8 +160,8 @@ def _time(
         step = last
         until = last - 1
         if i < rows:
-            step = (row_root[i] >> _BITS) - base
-            before = step_before(row_root[i], scheduler, base)
+            step = (row_order_key[i] >> _BITS) - base
+            before = step_before(row_order_key[i], scheduler, base)
             until = min(until, before)
         while tick <= until:
             due = _due(span, pos, ts, link, places, times)
@@ -170,7 +170,7 @@ def _time(
                 break
             t = now[tick]
             if moved[tick] and due <= t:
-                root: Any = ((base + tick) << _BITS) | scheduler
+                order_key: Any = ((base + tick) << _BITS) | scheduler
                 found = 0
                 places[TIMES] += 1
                 while due <= t:
@@ -182,8 +182,8 @@ def _time(
                     if found == 0 and due > t:  # one instance alone
                         chunk += 1
                         n = _run(
-                            p, t, span, root, ts, link, own, ends, places, n, chunk, pos_out, kind_out, ts_out,
-                            root_out, chunk_out
+                            p, t, span, order_key, ts, link, own, ends, places, n, chunk, pos_out, kind_out, ts_out,
+                            order_key_out, chunk_out
                         )
                     elif mark[p] != places[TIMES]:
                         mark[p] = places[TIMES]
@@ -208,8 +208,8 @@ def _time(
                     p = ready[best]
                     chunk += 1
                     n = _run(
-                        p, t, span, root, ts, link, own, ends, places, n, chunk, pos_out, kind_out, ts_out,
-                        root_out, chunk_out
+                        p, t, span, order_key, ts, link, own, ends, places, n, chunk, pos_out, kind_out, ts_out,
+                        order_key_out, chunk_out
                     )
                     a = b
             tick += 1
@@ -222,7 +222,8 @@ def _time(
         p = np.int64(part[pos])
         t = now[step]
         n = _expire(
-            p, t, span, row_root[i], ts, link, own, ends, n, chunk, pos_out, kind_out, ts_out, root_out, chunk_out
+            p, t, span, row_order_key[i], ts, link, own, ends, n, chunk, pos_out, kind_out, ts_out, order_key_out,
+            chunk_out
         )
         link[pos] = 0
         if ends[8 * p + HEAD] < 0:
@@ -249,7 +250,7 @@ def _time(
         kind_out[n] = CURRENT
         if len(ts_out) > 0:
             ts_out[n] = ts[pos]
-            root_out[n] = row_root[i]
+            order_key_out[n] = row_order_key[i]
             chunk_out[n] = chunk
         n += 1
     return n
@@ -322,7 +323,8 @@ class TimeByInstance:
         times[:aside], waiting[:aside] = self.times, self.parts
         out = Emission(at + 2 * n, self.ops_only)
         made = _time(
-            self.span, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now, clock.moved, clock.first,
+            self.span, self.scheduler, at, n, rows.order_key, rows.chunk, clock.base, clock.now, clock.moved,
+            clock.first,
             clock.last, log.ts, log.part, self.link, self.own, self._ends,
             self.places, hashes, self.mark, np.empty(parts, np.int64), np.empty(parts, np.int64), times, waiting,
             *out.arrays,

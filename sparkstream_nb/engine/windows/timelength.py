@@ -9,19 +9,20 @@ import numpy as np
 from ..columnar.arrays import fill_at, grown
 from ..columnar.columns import Array
 from ..columnar.jit import inlined, kernel
-from ..columnar.rows import CURRENT, EXPIRED, ROOT_BITS, Clock, Rows
-from ..columnar.timers import NEVER, NOW, ROOT, Timers, next_due, nothing_due, notify, timer_cursor
+from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, Clock, Rows
+from ..columnar.timers import NEVER, NOW, ORDER_KEY, Timers, next_due, nothing_due, notify, timer_cursor
 from .base import Emission, WindowSetup
 from .chain import ChainedLog, pop, push
 from .ordered_expiry import slide_in_line
 
-_BITS = np.int64(ROOT_BITS)
+_BITS = np.int64(ORDER_KEY_BITS)
 
 
 @inlined
 def _leave(
-    p: int, now: int, root: int, nxt: Array, alive: Array, head: Array, tail: Array, count: Array, n: int, chunk: int,
-    pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+    p: int, now: int, order_key: int, nxt: Array, alive: Array, head: Array, tail: Array, count: Array, n: int,
+    chunk: int,
+    pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """The oldest event leaves."""
     old = pop(p, nxt, head, tail)
@@ -31,24 +32,24 @@ def _leave(
     kind_out[n] = EXPIRED
     if len(ts_out) > 0:
         ts_out[n] = now
-        root_out[n] = root
+        order_key_out[n] = order_key
         chunk_out[n] = chunk
     return n + 1
 
 
 @kernel
 def _time_length(
-    span: int, length: int, scheduler: int, at: int, rows: int, row_root: Array, row_chunk: Array, base: int, now:
+    span: int, length: int, scheduler: int, at: int, rows: int, row_order_key: Array, row_chunk: Array, base: int, now:
     Array,
     moved: Array, last: int, cursor: Array, ts: Array, part: Array, nxt: Array, alive: Array, head: Array, tail: Array,
     count: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, qfirst: Array,
-    due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, root_out: Array, chunk_out: Array,
+    due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
-    """`TimeLengthWindowProcessor.process` over rows and timers merged by root."""
+    """`TimeLengthWindowProcessor.process` over rows and timers merged by order key."""
     n = 0
     chunk = 0
     for i in range(rows + 1):
-        limit: Any = row_root[i] if i < rows else NEVER
+        limit: Any = row_order_key[i] if i < rows else NEVER
         idle = nothing_due(cursor, limit, scheduler, base, now, last, heap, qfirst, meta)
         while not idle:
             p = next_due(
@@ -61,8 +62,8 @@ def _time_length(
             t = cursor[NOW]
             while head[p] >= 0 and ts[head[p]] - t + span <= 0:
                 n = _leave(
-                    p, t, cursor[ROOT], nxt, alive, head, tail, count, n, chunk,
-                    pos_out, kind_out, ts_out, root_out, chunk_out,
+                    p, t, cursor[ORDER_KEY], nxt, alive, head, tail, count, n, chunk,
+                    pos_out, kind_out, ts_out, order_key_out, chunk_out,
                 )  # fmt: skip
         if i == rows:
             break
@@ -70,15 +71,15 @@ def _time_length(
             chunk += 1
         pos = at + i
         p = part[pos] if len(part) else 0
-        t = now[(row_root[i] >> _BITS) - base]
+        t = now[(row_order_key[i] >> _BITS) - base]
         late = True
         while head[p] >= 0 and (late or count[p] >= length):
             late = late and ts[head[p]] - t + span <= 0
             if not late and count[p] < length:
                 break
             n = _leave(
-                p, t, row_root[i], nxt, alive, head, tail, count, n, chunk,
-                pos_out, kind_out, ts_out, root_out, chunk_out,
+                p, t, row_order_key[i], nxt, alive, head, tail, count, n, chunk,
+                pos_out, kind_out, ts_out, order_key_out, chunk_out,
             )  # fmt: skip
         if length > 0:
             push(pos, p, nxt, head, tail)
@@ -89,7 +90,7 @@ def _time_length(
         kind_out[n] = CURRENT
         if len(ts_out) > 0:
             ts_out[n] = ts[pos]
-            root_out[n] = row_root[i]
+            order_key_out[n] = row_order_key[i]
             chunk_out[n] = chunk
         n += 1
     return n
@@ -114,13 +115,13 @@ class TimeLengthWindow:
         out = Emission(at + 2 * n, self.ops_only)
         if self.ops_only and log.in_line and self.length:  # without timers
             made = slide_in_line(
-                log, self.span, self.length, at, clock.at(rows.root), clock.until, log.ts, out.pos, out.kind
+                log, self.span, self.length, at, clock.at(rows.order_key), clock.until, log.ts, out.pos, out.kind
             )
         else:
             self.count = grown(self.count, parts)
             self.timers.room(n, parts)
             made = _time_length(
-                self.span, self.length, self.scheduler, at, n, rows.root, rows.chunk, clock.base, clock.now,
+                self.span, self.length, self.scheduler, at, n, rows.order_key, rows.chunk, clock.base, clock.now,
                 clock.moved, clock.last, timer_cursor(clock.first), log.ts, log.part, log.next, log.alive, log.head[0],
                 log.tail[0], self.count, self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
             )  # fmt: skip

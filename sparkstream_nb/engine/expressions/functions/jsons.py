@@ -103,13 +103,13 @@ def _set_element(json: Any, path: str | None, element: Any, *key: str | None) ->
     """
     if not path or (key and key[0] is None):
         raise RowFailure("the path or the key is null or empty")
-    root = document(json)
+    order_key = document(json)
     parts = jsonpath.compile_path(path)
     try:
-        found: Any = jsonpath.read(root, path)
+        found: Any = jsonpath.read(order_key, path)
     except jsonpath.NotFound:
         found = None
-    owners = _owners(root, parts)
+    owners = _owners(order_key, parts)
     if isinstance(found, list):
         value = _element(element)
         if all(isinstance(o, list) for o, _ in owners):
@@ -124,16 +124,16 @@ def _set_element(json: Any, path: str | None, element: Any, *key: str | None) ->
         for _, (container, at) in owners:
             if container is not None:
                 container[at] = element
-    return root
+    return order_key
 
 
-def _owners(root: Any, parts: tuple[jsonpath.Part, ...]) -> list[tuple[Any, jsonpath.Place]]:
+def _owners(order_key: Any, parts: tuple[jsonpath.Part, ...]) -> list[tuple[Any, jsonpath.Place]]:
     """Values at the places that a path names, with the places."""
     try:
-        places = jsonpath.places(root, parts)
+        places = jsonpath.places(order_key, parts)
     except jsonpath.NotFound:
         return []
-    return [(root if c is None else c[k], (c, k)) for c, k in places]
+    return [(order_key if c is None else c[k], (c, k)) for c, k in places]
 
 
 def _to_object(text: Any) -> Any:

@@ -108,9 +108,9 @@ def _scalar(text: str) -> Any:
     return text if number is None else number
 
 
-def _to_xml(value: dict[Any, Any], *root: str) -> str:
+def _to_xml(value: dict[Any, Any], *order_key: str) -> str:
     body = "".join(f"<{object_text(k)}>{_xml_value(value[k])}</{object_text(k)}>" for k in walk(value))
-    return f"<{root[0]}>{body}</{root[0]}>" if root else body
+    return f"<{order_key[0]}>{body}</{order_key[0]}>" if order_key else body
 
 
 def _xml_value(value: Any) -> str:
