@@ -27,7 +27,7 @@ def batch(first: int, steps: int, seed: int) -> InputBatch:
     """Steps with events of S, of T, of both or of none."""
     r = np.random.default_rng(seed)
     of_s, of_t = (np.flatnonzero(r.integers(0, 2, steps)) for _ in range(2))
-    texts = pa.array([f"k{i % 7}" for i in of_s]).dictionary_encode()
+    texts = pa.array([f"k{i % 7}" for i in of_s], pa.string()).dictionary_encode()
     return InputBatch(
         first + np.arange(steps),
         {
