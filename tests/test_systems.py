@@ -75,6 +75,7 @@ app.flush()
 app.drain()
 assert len(app.output("Sums")) == 101
 assert app.query("from A within 0L, 9999999999999L per 'min' select sum(total) as n").rows
+app.stop()
 app.close()
 again = sparkstream_nb.deploy(text + "from S select k insert into Keys;", **how)
 assert again.redeployed
