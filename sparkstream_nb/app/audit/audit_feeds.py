@@ -15,8 +15,9 @@ import pyarrow as pa
 from ...engine.state.batch import InputBatch, StreamRows
 from ...errors import Misuse, SparkStreamError
 from ...ingest.feed_files import tables_of
-from ...ingest.ingest import TypedRows, type_rows
+from ...ingest.ingest import type_rows
 from ...journal.inbox import Inbox
+from ...journal.segments import merge
 from ...plan import compile_app
 from ...plan.connectors.offline import disconnect_streams
 from ...plan.nodes import Plan
@@ -102,8 +103,7 @@ def _replays(name: str, plan: Plan, ways: Sequence[Way], folder: str, *, repaire
 
 def _batch(plan: Plan, feeds: FeedFiles) -> tuple[InputBatch, int]:
     """The events of all feeds in order of time, a step each; and how many rows do not fit."""
-    streams: list[str] = []
-    typed: list[TypedRows] = []
+    typed: list[tuple[str, StreamRows]] = []
     rejected = 0
     for stream, path in feeds.files:
         schema = plan.schema(stream)
@@ -114,20 +114,7 @@ def _batch(plan: Plan, feeds: FeedFiles) -> tuple[InputBatch, int]:
             table, schema, time=shape.time, written=shape.written, values=shape.values, columns=shape.columns
         )
         rejected += len(found.rejected)
-        streams.append(stream)
-        typed.append(found)
-    clocks = [np.arange(len(t), dtype=np.int64) if t.ts is None else t.ts for t in typed]
-    times = np.concatenate([np.empty(0, np.int64), *clocks])
-    order = np.argsort(times, kind="stable")
-    steps = np.empty(len(order), np.int64)
-    steps[order] = np.arange(len(order))
-    bounds = np.cumsum([0, *map(len, clocks)])
-    rows: dict[str, StreamRows] = {}
-    for stream in dict.fromkeys(streams):
-        files = [i for i, s in enumerate(streams) if s == stream]
-        step = np.concatenate([steps[bounds[i] : bounds[i + 1]] for i in files])
-        columns = [pa.concat_arrays(parts) for parts in zip(*(typed[i].columns for i in files), strict=True)]
-        by_step = np.argsort(step)
-        ts = np.concatenate([clocks[i] for i in files])[by_step]
-        rows[stream] = StreamRows(step[by_step], ts, [c.take(pa.array(by_step)) for c in columns])
-    return InputBatch(times[order], rows), rejected
+        times = np.arange(len(found), dtype=np.int64) if found.ts is None else found.ts
+        rows = StreamRows(np.arange(len(found)), times, found.columns)
+        typed.append((stream, rows.taken(np.argsort(times, kind="stable"))))
+    return merge(typed), rejected
