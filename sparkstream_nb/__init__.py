@@ -45,12 +45,13 @@ if TYPE_CHECKING:
         get,
         plot,
         split,
+        trace,
     )  # fmt: skip
 
 __all__ = [
     "App", "Coordination", "Cut", "Disorder", "Kill", "Limits", "Pair", "Pause", "Reading", "Restart", "Retention",
     "Slow", "__version__", "apps", "attach", "attachable", "changes", "check", "deploy", "explain", "generate", "get",
-    "plot", "split",
+    "plot", "split", "trace",
 ]  # fmt: skip
 
 

@@ -40,10 +40,12 @@ if TYPE_CHECKING:
     from .results.stream_chart import Chart, ChartSnapshot
     from .results.stream_tail import Tail, TailSnapshot
     from .results.text_answers import AppGraph, Check, PlanText, RepairList
+    from .results.traces import PatternTrace, WindowTrace
     from .running.app import App, check_feed
     from .running.background import Feed, Feeds, all_feeds, feed_of
     from .running.source_reading import Reading
     from .running.study import Study
+    from .tracing.tracing import trace
     from .views.cluster_view import ClusterSnapshot
     from .views.controls import Cluster
 
@@ -80,6 +82,7 @@ __all__ = [
     "Kill",
     "Limits",
     "Pair",
+    "PatternTrace",
     "Pause",
     "PlanText",
     "ProgressLine",
@@ -98,6 +101,7 @@ __all__ = [
     "Study",
     "Tail",
     "TailSnapshot",
+    "WindowTrace",
     "all_feeds",
     "app_folders",
     "apps",
@@ -118,6 +122,7 @@ __all__ = [
     "repair",
     "split",
     "stop_all",
+    "trace",
 ]
 
 if not TYPE_CHECKING:  # type checkers see only the imports above
@@ -156,5 +161,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             ".results.stream_chart": ["Chart", "ChartSnapshot"],
             ".results.stream_tail": ["Tail", "TailSnapshot"],
             ".results.text_answers": ["AppGraph", "Check", "PlanText", "RepairList"],
+            ".results.traces": ["PatternTrace", "WindowTrace"],
+            ".tracing.tracing": ["trace"],
         },
     )

@@ -44,6 +44,7 @@ from .state.batch import Chunks, Emitted, InputBatch, Outputs, RetrievalAnswer, 
 from .state.saving import Form, by_change, plain
 from .state.services import Services
 from .state.snapshot import pack, pack_buffers, save_parts, unpack
+from .state.watching import Watching
 from .windows.base import no_rows
 
 SLICE = 1 << 17
@@ -63,7 +64,8 @@ class NodeEngine:
     tick. `by_chunk` forces the mode *by chunk*, for tests. `chunks`: outputs carry the chunks of events.
     `publishes`: outputs of streams that a sink publishes outside include the events that come in. `limits`: bounds on
     what one event may use. `tokens` name the parts of the state (`plan.state_units.state_tokens`), so that a snapshot
-    can be restored where the plan has changed since; without them, it is one of the same plan. Raises `NotInThisBuild`
+    can be restored where the plan has changed since; without them, it is one of the same plan. `watching`: the query or
+    named window whose contents a trace reads; such a node has no snapshots. Raises `NotInThisBuild`
     for an app that needs a declared gap, and SiddhiBindError for one with script functions unless `allow_scripts`.
     """
 
@@ -81,13 +83,14 @@ class NodeEngine:
         limits: Limits | None = None,
         publishes: bool = False,
         tokens: Mapping[str, str] | None = None,
+        watching: Watching | None = None,
     ) -> None:
         refuse(plan)
         keep_freed_memory()
         self.plan, self.shard, self.trace, self.tells_chunks = plan, shard, trace, chunks
         scripts, zone = scripts_of(plan, allow_scripts), plan.properties.get("timezone", "UTC")
         context = Context(scripts=scripts, timezone=zone, limits=Limits() if limits is None else limits)
-        self.services = Services(StringPool(), context)
+        self.services = Services(StringPool(), context, watching=watching)
         self._tokens = tokens
         self.now = 0 if start is None else start
         self._start_known = start is not None

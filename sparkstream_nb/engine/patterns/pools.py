@@ -262,6 +262,12 @@ class Pools:
     def state(self) -> dict[str, Any]:
         """The whole state, in an order that depends on the lists alone and not on the layout in memory."""
         self.trim()
+        found, _ = self.dump()
+        return {"log": self.log.state(), **found}
+
+    def dump(self) -> tuple[dict[str, Any], Array]:
+        """The state without the events: lists, partials and timers, by the events' present numbers; and the records of
+        the partials. Changes nothing."""
         sizes = np.zeros(4, np.int64)
         address = self.header.ctypes.data
         measure(address, self.parts, sizes)
@@ -279,8 +285,7 @@ class Pools:
         )
         born = lists[:, 7].reshape(-1, self.n)[:, 0]
         parts = int(np.flatnonzero(born)[-1]) + 1 if born.any() else 0
-        return {
-            "log": self.log.state(),
+        found = {
             "lists": lists[: parts * self.n],
             "cells": out_cells,
             "partials": out_partials[:n],
@@ -290,6 +295,8 @@ class Pools:
             "returned": self._held[m.XV].copy(),
             "maps": self.schedulers[:, m.H_BUCKETS : m.H_HEAP].copy() if self.layout.timers else None,
         }
+        records = np.flatnonzero(seen)
+        return found, records[np.argsort(seen[records])]
 
     def touch(self, at: int, words: Array) -> None:
         """These words of a pool were written otherwise than by compiled code."""

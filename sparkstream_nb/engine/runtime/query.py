@@ -94,7 +94,13 @@ class QueryOp:
         elif isinstance(source, nodes.StateInput):
             from ..patterns.op import StateOp
 
-            self._pattern = StateOp(source, services, scheduler, query.select, self.name)
+            if services.watching is not None and services.watches(self.name):
+                from ..patterns.watching import WatchedPattern
+
+                self._pattern = WatchedPattern(source, services, scheduler, query.select, self.name)
+                services.watching.pattern = self._pattern
+            else:
+                self._pattern = StateOp(source, services, scheduler, query.select, self.name)
             self.inputs = tuple(self._pattern.inputs)
             self.schedulers = self._pattern.schedulers
         else:

@@ -37,6 +37,7 @@ from ..reorder import ReorderStep
 from ..state.saving import Form, by_change, plain
 from ..state.services import Services
 from ..windows import WINDOWS, Window, WindowSetup, for_joins, rows_held
+from ..windows.watching import WatchedWindow
 from .streamfunctions import STREAM_FUNCTIONS
 
 _RANK, _SERIAL = 1 << 30, (1 << 30) + 1
@@ -189,7 +190,10 @@ class InputSteps:
         for step in reversed(input.steps):
             later = later | slot_attrs(iter(step_exprs(step)), slot)
             if isinstance(step, WindowStep):
-                later |= window_attrs(step, widths[len(input.steps) - len(keeps)], needs.selected is not None)
+                width = widths[len(input.steps) - len(keeps)]
+                later |= window_attrs(step, width, needs.selected is not None)
+                if services.watches(query):
+                    later |= set(range(width))
             if isinstance(step, FunctionStep):
                 before = widths[len(input.steps) - len(keeps)]
                 later = {a for a in later if a < before}
@@ -454,10 +458,19 @@ def make_window(
             f"window '{step.function}' is declared and has no factory in engine/windows/__init__.py"
         )
     selected = needs.selected
-    return WINDOWS[step.function](
+    watched = services.watching if services.watches(query) else None
+    if watched is not None:  # its number is a column behind the attributes
+        types = (*types[: len(attrs)], Type.LONG, *types[len(attrs) :])
+        needs = replace(needs, ops_only=False, resets_per_chunk=False)
+    window = WINDOWS[step.function](
         WindowSetup(
             args, types, scheduler, needs.expired, needs.findable, condition, tuple(schema.names[a] for a in attrs),
             tuple(range(len(attrs))) if selected is None else tuple(None if a is None else places[a] for a in selected),
             services.strings, services.context, services.partitioned, needs.ops_only, needs.resets_per_chunk, refuse,
         )
     )  # fmt: skip
+    if watched is None:
+        return window
+    watched.windows.append(WatchedWindow(window, [schema.names[a] for a in attrs], stream, step))
+    found: Window = watched.windows[-1]
+    return found

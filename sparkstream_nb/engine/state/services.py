@@ -14,6 +14,7 @@ from ..columnar.faults import ErrorObject, fault_stream
 from ..columnar.rows import Rows
 from ..expressions import Context, Env
 from .batch import EventError
+from .watching import Watching
 
 
 @dataclass(slots=True)
@@ -35,7 +36,7 @@ class Services:
     `gone` the order key from which on it is purged (None: none is), `deaths` those order keys in order, each with the
     instances that are purged there and may still have state, `partitioned` whether it is in a partition. `on_error` is
     the action of `@OnError` by stream, `faults` the rows of an operator's last run for fault streams. `clock` is the
-    start of the node's clock.
+    start of the node's clock. `watching`: the operator that is watched for a trace (None: none is).
     """
 
     strings: StringPool
@@ -53,6 +54,11 @@ class Services:
     on_error: Mapping[str, str] = field(default_factory=dict)
     clock: ClockStart = field(default_factory=ClockStart)
     faults: list[tuple[str, Rows]] = field(default_factory=list)
+    watching: Watching | None = None
+
+    def watches(self, name: str) -> bool:
+        """True if the query or named window `name` is watched for a trace."""
+        return self.watching is not None and self.watching.watched == name
 
     def inside(self) -> Services:
         """The services of a partition: all is shared but the count of instances."""

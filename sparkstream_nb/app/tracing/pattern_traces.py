@@ -1,0 +1,349 @@
+"""Traces of patterns and sequences: partial matches, read from the machine after each step, become lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ...engine.patterns.machine_layout import Processor
+from ...engine.patterns.machine_memory import EMPTY_EVENT
+from ...engine.patterns.watching import Captured, FullMatch, PartialMatch, PatternEvent, WatchedPattern
+from ...plan import nodes
+from ...plan.reports.show_input import show_duration, show_state, show_states, state_names
+from ..results.traces import (
+    AbsenceWait,
+    Capture,
+    PartialEnd,
+    PartialTrace,
+    PatternTrace,
+    TracedEvent,
+    TracedOutput,
+    TracedState,
+)
+from .trace_feed import TraceFeed
+from .traced_node import Moment, TracedNode
+
+
+@dataclass(eq=False)
+class _Lane:
+    """A partial match so far. `waits`: by absent state, when it began to wait there."""
+
+    number: int
+    part: int
+    start: int
+    record: int
+    captured: Captured
+    states: tuple[int, ...]
+    before: Captured
+    """`captured` before the present step."""
+    captures: list[Capture] = field(default_factory=list)
+    parent: int | None = None
+    shared: int = 0
+    due: int = 0
+    waits: dict[int, int] = field(default_factory=dict)
+    waited: list[AbsenceWait] = field(default_factory=list)
+    end: PartialEnd = "waiting"
+    ended: int | None = None
+    reason: str = ""
+    outputs: list[TracedOutput] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return _size(self.captured)
+
+
+def _size(captured: Captured) -> int:
+    """The number of captured events."""
+    return sum(map(len, captured))
+
+
+def _begins(whole: Captured, part: Captured) -> bool:
+    """True if `whole` has all events of `part`, state by state in the same order."""
+    return all(w[: len(p)] == p for w, p in zip(whole, part, strict=True))
+
+
+class PatternRecorder:
+    """Follows the partial matches of one pattern from step to step, by the records that the machine keeps them in."""
+
+    def __init__(self, pattern: WatchedPattern, node: TracedNode) -> None:
+        self.pattern, self._node = pattern, node
+        self.lanes: list[_Lane] = []
+        self.events: dict[int, TracedEvent] = {}
+        self._alive: list[_Lane] = []
+        self._matched: list[tuple[int, Captured]] = []
+        self._dead: set[tuple[int, int, Captured]] = set()
+
+    @property
+    def _processors(self) -> list[Processor]:
+        return self.pattern.layout.processors
+
+    @property
+    def absence_waits(self) -> set[int]:
+        """The numbers of the partial matches that wait for the absence of an event."""
+        return {lane.number for lane in self._alive if lane.waits}
+
+    def record(self, moment: Moment) -> None:
+        """Reads the pattern after a step."""
+        reached, found = self.pattern.take()
+        for e in reached:
+            values = dict(zip(self._node.plan.schema(e.stream).names, e.values, strict=True))
+            self.events[e.number] = TracedEvent(
+                e.number, e.stream, moment.time, e.time, values, self._node.key_of(e.part)
+            )
+        before = list(self._alive)
+        for lane in before:
+            lane.before = lane.captured
+        matched = [self._match(before, m, moment) for m in found]
+        current = [o for o in moment.outputs if not o.expired]
+        if len(current) == len(matched):  # each match has its output: no rate limit and no `having` comes between
+            for lane, output in zip(matched, current, strict=True):
+                lane.outputs.append(output)
+        self._matched += [(m.part, m.captured) for m in found if _size(m.captured)]
+        self._continue(before, moment, reached)
+
+    # ------------------------------------------------------------------------------------------------------- matches
+
+    def _match(self, before: Sequence[_Lane], match: FullMatch, moment: Moment) -> _Lane:
+        """The lane that ends in a match: the partial match with most of its events, or a new one."""
+
+        def rank(lane: _Lane) -> tuple[int, bool, int]:
+            fulfilled = any(c.event is None for c in lane.captures) or (moment.timer and bool(lane.waits))
+            return _size(lane.before), fulfilled, -lane.number
+
+        fitting = [x for x in before if x.part == match.part and _begins(match.captured, x.before) and any(rank(x)[:2])]
+        best = max(fitting, key=rank, default=None)
+        if best is None:
+            lane = self._new(match.part, moment.time)
+        elif best in self._alive:
+            lane = best
+        else:
+            lane = self._branch(best, moment.time)
+        self._capture(lane, match.captured, moment)
+        if moment.timer:
+            for state in lane.waits:
+                lane.captures.append(Capture(moment.time, state, None))
+        self._finish(lane, "match", moment.time, "")
+        return lane
+
+    # ----------------------------------------------------------------------------------------------- partial matches
+
+    def _continue(self, before: Sequence[_Lane], moment: Moment, reached: Sequence[PatternEvent]) -> None:
+        """Continues the lanes whose partial matches the machine still holds, begins new ones and ends the others."""
+        partials = [p for p in self.pattern.partial_matches() if not self._is_left_over(p)]
+        by_record = {(lane.part, lane.record): lane for lane in before if lane in self._alive}
+        kept: list[_Lane] = []
+        fresh: list[PartialMatch] = []
+        for p in partials:
+            lane = by_record.get((p.part, p.record))
+            if lane is None or not _begins(p.captured, lane.captured) or self._restarts(lane, p):
+                fresh.append(p)
+            elif not self._lives(p, reached):
+                self._capture(lane, p.captured, moment)
+            else:
+                kept.append(lane)
+                self._advance(lane, p, moment)
+        for p in fresh:
+            if not self._lives(p, reached) or any(
+                k.part == p.part and k.size and k.captured == p.captured for k in kept
+            ):
+                continue
+            if not _size(p.captured) and not self._absences(p.states):
+                continue
+            lane = self._begin(p, [x for x in before if x not in kept], before, moment)
+            kept.append(lane)
+            self._advance(lane, p, moment)
+        for lane in [x for x in self._alive if x not in kept]:
+            self._drop(lane, moment, reached)
+
+    def _begin(self, p: PartialMatch, going: Sequence[_Lane], before: Sequence[_Lane], moment: Moment) -> _Lane:
+        """The lane of a partial match in a new record: one that has no record any more, or a new one."""
+
+        def best_of(lanes: Iterable[_Lane]) -> _Lane | None:
+            fitting = [x for x in lanes if x.part == p.part and _size(x.before) and _begins(p.captured, x.before)]
+            return max(fitting, key=lambda x: _size(x.before), default=None)
+
+        found = best_of(x for x in going if x in self._alive)
+        if found is not None:
+            found.record = p.record
+            return found
+        parent = best_of(before)
+        lane = self._new(p.part, moment.time) if parent is None else self._branch(parent, moment.time)
+        lane.record = p.record
+        if not _size(p.captured):
+            wait = max(self._processors[q].wait for q in self._absences(p.states))
+            lane.start = p.due - wait if p.due else moment.time
+        return lane
+
+    def _advance(self, lane: _Lane, p: PartialMatch, moment: Moment) -> None:
+        """Takes over the present captures and states of a partial match."""
+        self._capture(lane, p.captured, moment)
+        absences = self._absences(p.states)
+        for state in [s for s in lane.waits if s not in absences]:
+            begun = lane.waits.pop(state)
+            lane.waited.append(AbsenceWait(state, begun, moment.time))
+            if moment.timer:  # it was absent for long enough
+                lane.captures.append(Capture(moment.time, state, None))
+        for state in absences:
+            lane.waits.setdefault(state, moment.time if lane.captures else lane.start)
+        lane.states, lane.due = p.states, p.due
+
+    def _capture(self, lane: _Lane, captured: Captured, moment: Moment) -> None:
+        """Adds the captures that a partial match has now and did not have before."""
+        for state, (events, old) in enumerate(zip(captured, lane.captured, strict=True)):
+            for number in events[len(old) :]:
+                event = self.events.get(number) if number > EMPTY_EVENT else None
+                lane.captures.append(Capture(moment.time if event is None else event.time, state, event))
+        lane.captured = captured
+        lane.captures[lane.shared :] = sorted(lane.captures[lane.shared :], key=lambda c: c.time)
+
+    def _drop(self, lane: _Lane, moment: Moment, reached: Sequence[PatternEvent]) -> None:
+        """Ends a partial match that the machine no longer holds."""
+        deadline = self._deadline(lane)
+        now = max((e.time for e in reached if e.part == lane.part), default=moment.time)
+        violated = self._find_violation(lane, [e for e in reached if e.part == lane.part])
+        if deadline is not None and now > deadline:
+            self._expire(lane, deadline)
+        elif violated:
+            self._finish(lane, "dropped", moment.time, violated)
+        elif self.pattern.layout.sequence:
+            self._finish(lane, "dropped", moment.time, "the next event did not fit")
+        else:
+            self._finish(lane, "dropped", moment.time, "the pattern started again")
+
+    def _find_violation(self, lane: _Lane, reached: Sequence[PatternEvent]) -> str:
+        """Why an absence that the lane waited for, or has to the end, did not last; "" if it did."""
+        for state, processor in enumerate(self._processors):
+            if not processor.absent:
+                continue
+            captured = any(n > EMPTY_EVENT for n in lane.captured[state])
+            stream = processor.state.input.source.id
+            if captured or (state in lane.states and any(e.stream == stream for e in reached)):
+                return f"an event of {stream} came"
+        return ""
+
+    def _expire(self, lane: _Lane, deadline: int) -> None:
+        within = self.pattern.layout.input.within
+        assert within is not None
+        self._finish(lane, "expired", deadline, f"{show_duration(within)} passed")
+
+    def _deadline(self, lane: _Lane) -> int | None:
+        """The last moment (ms) at which the partial match can go on, by `within`."""
+        within = self.pattern.layout.input.within
+        starts = [lane.captured[i][0] for i in self.pattern.layout.starts if lane.captured[i]]
+        times = [self.events[n].timestamp for n in starts if n in self.events]
+        return None if within is None or not times else min(times) + within
+
+    # ------------------------------------------------------------------------------------------------------- helpers
+
+    def _new(self, part: int, time: int) -> _Lane:
+        none: Captured = tuple(() for _ in self._processors)
+        lane = _Lane(len(self.lanes) + 1, part, time, -1, none, (), none)
+        self.lanes.append(lane)
+        self._alive.append(lane)
+        return lane
+
+    def _branch(self, parent: _Lane, time: int) -> _Lane:
+        """A copy of a partial match as it was before this step."""
+        lane = self._new(parent.part, time)
+        numbers = {n for events in parent.before for n in events}
+        before = [c for c in parent.captures if c.time < time and (c.event is None or c.event.number in numbers)]
+        lane.captures, lane.parent, lane.shared, lane.captured = before, parent.number, len(before), parent.before
+        return lane
+
+    def _finish(self, lane: _Lane, end: PartialEnd, time: int | None, reason: str) -> None:
+        until = time
+        for state, begun in lane.waits.items():
+            lane.waited.append(AbsenceWait(state, begun, begun if until is None else max(begun, until)))
+        lane.waits = {}
+        lane.end, lane.ended, lane.reason = end, time, reason
+        self._alive.remove(lane)
+
+    def _absences(self, states: Iterable[int]) -> list[int]:
+        """The states among these that wait for the absence of an event for some time."""
+        return [s for s in states if self._processors[s].absent and self._processors[s].wait >= 0]
+
+    def _restarts(self, lane: _Lane, p: PartialMatch) -> bool:
+        """True if a partial match without events waits for an absence from the beginning again."""
+        return not _size(p.captured) and lane.due > 0 and p.due > lane.due and lane.states == p.states
+
+    def _is_left_over(self, p: PartialMatch) -> bool:
+        """True for a partial match that was a match already, and that the machine has not forgotten."""
+        return any(part == p.part and _begins(p.captured, captured) for part, captured in self._matched)
+
+    def _lives(self, p: PartialMatch, reached: Sequence[PatternEvent]) -> bool:
+        """False for one that never becomes a match: the event of an absent state came, or one that a sequence does not
+        have at this place. The machine may hold it until the next event."""
+        this = (p.part, p.record, p.captured)
+        came = any(
+            processor.absent and any(n > EMPTY_EVENT for n in events)
+            for processor, events in zip(self._processors, p.captured, strict=True)
+        )
+        if came or (not p.goes_on and _size(p.captured) and any(e.part == p.part for e in reached)):
+            self._dead.add(this)
+        return this not in self._dead
+
+    def finish(self, end: int) -> list[PartialTrace]:
+        """All partial matches, of which those alive still wait at `end`, or have expired."""
+        for lane in list(self._alive):
+            deadline = self._deadline(lane)
+            if deadline is not None and deadline < end:
+                self._expire(lane, deadline)
+                continue
+            for state, begun in lane.waits.items():
+                lane.waited.append(AbsenceWait(state, begun, max(begun, end)))
+        return [
+            PartialTrace(
+                x.number, x.start, x.captures, x.end, x.ended, x.reason, x.parent, x.shared, x.waited, x.outputs,
+                self._node.key_of(x.part),
+            )
+            for x in self.lanes
+        ]  # fmt: skip
+
+
+def trace_pattern(node: TracedNode, query: str, feed: TraceFeed) -> PatternTrace:
+    """Runs the feed and records the watched pattern."""
+    recorder = PatternRecorder(node.watching.pattern, node)
+    outputs: list[TracedOutput] = []
+    end = feed.start
+    at_last: set[int] | None = None
+
+    def is_busy() -> bool:
+        nonlocal at_last
+        if at_last is None:
+            at_last = recorder.absence_waits
+        return bool(at_last & recorder.absence_waits)
+
+    for moment in node.moments(feed, is_busy):
+        recorder.record(moment)
+        outputs += moment.outputs
+        end = moment.time
+    layout = recorder.pattern.layout
+    i = layout.input
+    return PatternTrace(
+        query, i.kind, show_states(i), [_traced_state(p, i) for p in layout.processors], i.within,
+        list(recorder.events.values()), recorder.finish(end), outputs, feed.summarize(end),
+        layout.streams,
+    )  # fmt: skip
+
+
+def _traced_state(processor: Processor, i: nodes.StateInput) -> TracedState:
+    """A state with its text; that of a count or an absence is the whole of it."""
+    text = show_state(_whole_state(i.state, processor.state) or processor.state, i)
+    name = state_names(i)[processor.state.slot]
+    return TracedState(name, text, processor.state.input.source.id, processor.absent)
+
+
+def _whole_state(state: nodes.State, wanted: nodes.StreamState) -> nodes.State | None:
+    """The state around a stream that counts it, or waits for its absence; the stream itself without such."""
+    match state:
+        case nodes.StreamState():
+            return state if state is wanted else None
+        case nodes.CountState() | nodes.AbsentState():
+            return state if state.state is wanted else None
+        case nodes.EveryState():
+            return _whole_state(state.state, wanted)
+        case nodes.NextState():
+            return _whole_state(state.first, wanted) or _whole_state(state.then, wanted)
+        case nodes.LogicalState():
+            return _whole_state(state.left, wanted) or _whole_state(state.right, wanted)
+    return None

@@ -1,0 +1,117 @@
+"""The feed of a trace as steps in order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from ...errors import Misuse, nearest, shown
+from ...ingest.feed_files import tables_of
+from ...ingest.ingest import python_values, type_rows
+from ...plan.nodes import Plan
+from ...types import Schema
+from ..deployment.deployment import milliseconds
+from ..results.traces import TracedFeed
+from ..running.sent import row_of
+from ..running.source_reading import Reading
+
+APART = 1000
+"""The distance (ms) of events without a time."""
+
+Rows = list[list[Any]]
+
+
+@dataclass(frozen=True)
+class FeedStep:
+    """Events that are sent at once to a stream, at a time (ms)."""
+
+    time: int
+    stream: str
+    rows: Rows
+
+
+@dataclass(frozen=True)
+class TraceFeed:
+    """The steps of a trace, one at least; `given`: events of the feed, which may be more; when the clock starts (ms;
+    None: with the first step), and the end of the trace (ms; None: some time after the last step)."""
+
+    steps: Sequence[FeedStep]
+    given: int
+    starts: int | None = None
+    until: int | None = None
+
+    @property
+    def start(self) -> int:
+        """The first moment (ms)."""
+        return self.steps[0].time if self.starts is None else min(self.starts, self.steps[0].time)
+
+    def summarize(self, end: int) -> TracedFeed:
+        """The feed, as a result shows it; the trace ended at `end`."""
+        return TracedFeed(self.start, end, sum(len(s.rows) for s in self.steps), self.given)
+
+
+def steps_of(plan: Plan, feed: Any, reading: Reading, stream: str) -> list[FeedStep]:
+    """The steps of a feed: a list of events, a source (frame or file) for `stream`, or sources by stream.
+
+    Raises `Misuse` for a feed that is none of them, for unknown streams, and for events that do not fit.
+    """
+    if isinstance(feed, Mapping):
+        found = [s for name, source in feed.items() for s in _of_source(plan, str(name), source, reading)]
+    elif isinstance(feed, (list, tuple)):
+        found = [_of_event(plan, event, stream, i) for i, event in enumerate(feed)]
+    else:
+        found = _of_source(plan, stream, feed, reading)
+    return sorted(found, key=lambda step: step.time)
+
+
+def _schema(plan: Plan, stream: str) -> Schema:
+    streams = {s: d for s, d in plan.streams.items() if "#" not in s}
+    if stream not in streams:
+        raise Misuse(nearest(f"the app has no stream '{stream}'", stream, streams))
+    return streams[stream].source.schema
+
+
+def _of_event(plan: Plan, event: Any, stream: str, at: int) -> FeedStep:
+    if not isinstance(event, (list, tuple)) or len(event) not in (2, 3):
+        raise Misuse(f"feed: {shown(event)} is not an event: write (stream, time, values), or (time, values)")
+    name, time, values = event if len(event) == 3 else (stream, *event)
+    if not isinstance(name, str):
+        raise Misuse(f"feed: {shown(name)} is not a stream: write (stream, time, values)")
+    schema = _schema(plan, name)
+    together = isinstance(values, (list, tuple)) and bool(values) and isinstance(values[0], (list, tuple, Mapping))
+    rows = [row_of(name, schema, v) for v in (values if together else [values])]
+    return FeedStep(milliseconds(time, f"feed, event {at + 1}"), name, rows)
+
+
+def _of_source(plan: Plan, stream: str, source: Any, reading: Reading) -> list[FeedStep]:
+    if not stream:
+        raise Misuse("feed: the query reads several streams: write {'Stream': frame, ...}")
+    schema = _schema(plan, stream)
+    shape = reading.shape(stream, schema)
+    table = _table(source, shape.names, stream)
+    typed = type_rows(
+        table, schema, time=shape.time, written=shape.written, values=shape.values, columns=shape.columns,
+        offered=table.column_names,
+    )  # fmt: skip
+    if typed.rejected:
+        raise Misuse(f"{stream}: {len(typed.rejected)} of {table.num_rows} rows do not fit: {typed.rejected[0][2]}")
+    times = np.arange(len(typed)) * APART if typed.ts is None else typed.ts
+    columns = [python_values(c) for c in typed.columns]
+    return [FeedStep(int(t), stream, [list(row)]) for t, row in zip(times, zip(*columns, strict=True), strict=True)]
+
+
+def _table(source: Any, names: Sequence[str], stream: str) -> pa.Table:
+    if isinstance(source, pd.DataFrame):
+        return pa.Table.from_pandas(source[[c for c in names if c in source.columns]], preserve_index=False)
+    if isinstance(source, pa.Table):
+        return source
+    if isinstance(source, (str, Path)):
+        tables = list(tables_of(Path(source), names))
+        return pa.concat_tables(tables) if tables else pa.table({n: [] for n in names})
+    raise Misuse(f"{stream}: {shown(source)} is neither a pandas or Arrow frame nor a .csv or .parquet file")

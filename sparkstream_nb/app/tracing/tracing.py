@@ -1,0 +1,148 @@
+"""`trace`: runs an app's text over a feed, without a deployment, and shows what a query's windows or pattern hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ... import argument_checks
+from ...errors import Misuse, nearest
+from ...plan import nodes
+from ...plan.open_names import compile_open
+from ..deployment.deployment import milliseconds
+from ..results.traces import PatternTrace, WindowTrace
+from ..running.source_reading import Reading
+
+MOST_EVENTS = 200
+"""Events of a feed that a trace uses unless it is told otherwise."""
+_MOST_LIMIT = 2_000
+
+
+def trace(
+    text: str,
+    query: str | None = None,
+    feed: Any = None,
+    *,
+    time: str | None = None,
+    start: int | str | datetime | None = None,
+    until: int | str | datetime | None = None,
+    limit: int = MOST_EVENTS,
+    variables: Mapping[str, str] | None = None,
+    allow_scripts: bool = False,
+) -> WindowTrace | PatternTrace:
+    """Runs an app's text over a feed, and shows what a window holds over time, or the partial matches of a pattern.
+
+    Nothing is deployed: one node runs in this process, without sources, sinks and databases, and its clock goes from
+    one event to the next, and stops at each moment at which a timer is due.
+
+    `query`: a query with a window, a pattern or a sequence, or a named window (default: the only one). `feed`: a list
+    of events `(stream, time, values)`, where the stream may be left out if the query reads one, and a list of lists of
+    values is sent at once; or a frame or file for the query's stream; or a dict of these by stream. `time`: the column
+    of event times of frames and files; without it, events are 1 s apart. `start`: when the clock starts (default: with
+    the first event). `until`: when the trace ends (default: when the window is empty, or no timer is awaited). `limit`:
+    only this many events. `variables`: values of `${NAME}`.
+
+    Raises `SiddhiError` if the text is wrong, `Misuse` for an unknown query, one without a window or pattern, and a
+    feed that does not fit.
+    """
+    argument_checks.optional_str("time", time)
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= _MOST_LIMIT:
+        raise Misuse(f"limit is a number of events from 1 to {_MOST_LIMIT:,}, not {limit}")
+    options = TraceOptions(
+        Reading(time=time),
+        None if start is None else milliseconds(start, "start"),
+        None if until is None else milliseconds(until, "until"),
+        limit,
+        allow_scripts,
+    )
+    plan, _ = compile_open(text, {"shardId": "node-1"}, dict(variables or {}))
+    return trace_plan(plan, query, feed, options)
+
+
+@dataclass(frozen=True)
+class TraceOptions:
+    """The other arguments of `trace`: how its feed is read, the start of the clock and the end (ms), and bounds."""
+
+    reading: Reading
+    start: int | None = None
+    until: int | None = None
+    limit: int = MOST_EVENTS
+    allow_scripts: bool = False
+
+
+def trace_plan(plan: nodes.Plan, query: str | None, feed: Any, options: TraceOptions) -> WindowTrace | PatternTrace:
+    """`trace` of a plan. Raises what that does."""
+    subject = find_subject(plan, query)
+    if feed is None:
+        raise Misuse(f"{subject.name}: give the events to trace it with, such as feed=[(time, values), ...]")
+    from .trace_feed import TraceFeed, steps_of  # what runs apps is loaded only now
+    from .traced_node import TracedNode
+
+    steps = steps_of(plan, feed, options.reading, subject.streams[0] if len(subject.streams) == 1 else "")
+    if not steps:
+        raise Misuse(f"{subject.name}: the feed has no events: there is nothing to trace")
+    used = TraceFeed(steps[: options.limit], sum(len(s.rows) for s in steps), options.start, options.until)
+    node = TracedNode(plan, subject.watched, subject.name, start=options.start, allow_scripts=options.allow_scripts)
+    if subject.is_pattern:
+        from .pattern_traces import trace_pattern
+
+        return trace_pattern(node, subject.name, used)
+    from .window_traces import trace_windows
+
+    return trace_windows(node, subject.name, used)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The query or named window that is traced: its `name`, the operator that is `watched`, and the streams that it
+    reads."""
+
+    name: str
+    watched: str
+    streams: tuple[str, ...]
+    is_pattern: bool = False
+
+
+def subjects(plan: nodes.Plan) -> dict[str, Subject]:
+    """All that can be traced, by name: queries in the order of the text, then named windows."""
+    found = {q.name: subject for q in plan.queries if (subject := _subject_of(plan, q)) is not None}
+    return found | {id_: Subject(id_, id_, _streams_into(plan, id_)) for id_ in plan.windows}
+
+
+def _subject_of(plan: nodes.Plan, query: nodes.Query) -> Subject | None:
+    """The query as a subject; None without a window or pattern."""
+    source = query.input
+    if isinstance(source, nodes.StateInput):
+        return Subject(query.name, query.name, tuple(dict.fromkeys(s.source.id for s in source.slots)), True)
+    sides = (source,) if isinstance(source, nodes.StreamInput) else (source.left, source.right)
+    if any(isinstance(step, nodes.WindowStep) for side in sides for step in side.steps):
+        streams = dict.fromkeys(s.source.id for s in sides if s.source.kind == "stream")
+        return Subject(query.name, query.name, tuple(streams))
+    if isinstance(source, nodes.StreamInput) and source.source.kind == "window":
+        return Subject(query.name, source.source.id, _streams_into(plan, source.source.id))
+    return None
+
+
+def _streams_into(plan: nodes.Plan, window: str) -> tuple[str, ...]:
+    """The streams from which queries insert into a named window."""
+    into = [q.input for q in plan.queries if q.output.target.id == window]
+    return tuple(dict.fromkeys(i.source.id for i in into if isinstance(i, nodes.StreamInput)))
+
+
+def find_subject(plan: nodes.Plan, name: str | None) -> Subject:
+    """The query or window of that name; None: the only one. Raises `Misuse` for one that cannot be traced."""
+    known = subjects(plan)
+    if name is None:
+        if len(known) == 1:
+            return next(iter(known.values()))
+        if not known:
+            raise Misuse("the app has no window, pattern or sequence: there is nothing to trace")
+        raise Misuse(f"which query is to be traced? {', '.join(known)}")
+    if name in known:
+        return known[name]
+    if name in {q.name for q in plan.queries}:
+        others = f"Traceable: {', '.join(known)}" if known else "No query of the app has one"
+        raise Misuse(f"the query '{name}' has no window, pattern or sequence: there is nothing to trace. {others}")
+    raise Misuse(nearest(f"the app has no query or named window '{name}'", name, known))

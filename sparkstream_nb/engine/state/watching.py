@@ -1,0 +1,17 @@
+"""The part of a node that is watched for a trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class Watching:
+    """The query, or the named window, with the name `watched`, and its watched operators: `windows` of its sides in the
+    order of the text (`WatchedWindow`), or the `pattern` (`WatchedPattern`).
+    """
+
+    watched: str
+    windows: list[Any] = field(default_factory=list)
+    pattern: Any = None
