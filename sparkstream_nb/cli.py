@@ -22,7 +22,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ._version import __version__
-from .cli_checks import audit, check, describe_error, explain, graph, many, text_of
+from .cli_checks import add_trace, audit, check, describe_error, explain, graph, many, text_of, trace
 from .cli_generate import add_generate_options, deployment_seed, generate_feeds, generate_file, times_of
 from .errors import Misuse, SparkStreamError, nearest
 from .option_values import attribute_and_share, port, positive, stream_and_count, stream_and_file
@@ -112,6 +112,9 @@ def parser() -> Options:
             )
         if name != "check":
             c.add_argument("--svg", metavar="FILE", help="draw the app instead, into this file; - is standard output")
+
+    c = command("trace", trace, "Print what a window holds over a feed, or a pattern's partial matches, or draw it.")
+    add_trace(c)
 
     c = command("audit", audit, "Report how several nodes change the results of apps, why, and what to do about it. "
                 "Exit code 1 where something depends on the node and is not accepted.")  # fmt: skip
@@ -303,6 +306,7 @@ _EXAMPLES = {
     "check": "trades.siddhi",
     "explain": "trades.siddhi --repair",
     "graph": "trades.siddhi --svg trades.svg",
+    "trace": "trades.siddhi big --feed Trades=trades.csv --time at --svg big.svg",
     "audit": "apps/*.siddhi --html audit.html",
     "test": "tests --junit results.xml",
     "fmt": "trades.siddhi",

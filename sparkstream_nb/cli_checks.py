@@ -1,4 +1,4 @@
-"""The commands that only look at apps' texts: `sparkstream check`, `explain`, `graph`, `audit`."""
+"""The commands that only look at apps' texts: `sparkstream check`, `explain`, `graph`, `audit`, `trace`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import Misuse, NotInThisBuild, SiddhiError, SparkStreamError
-from .options import CannotRead, read_text, reading_of, write_text
+from .option_values import stream_and_file
+from .options import CannotRead, Options, add, add_reading, read_text, reading_of, write_text
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -172,14 +173,59 @@ def _drawn(options: Any) -> int:
     checked = _opener(options)(options.apps[0])
     for note in checked.notes:
         print(f"{options.apps[0]}: {note}", file=sys.stderr)
-    picture = svg(graph_of(checked.plan))
-    if options.svg == "-":
+    _write_picture(options.svg, svg(graph_of(checked.plan)))
+    return 0
+
+
+def _write_picture(path: str, picture: str) -> None:
+    """Writes an SVG element into a file; `-` is standard output. Raises `Misuse` where that cannot be."""
+    if path == "-":
         print(picture)
-        return 0
+        return
     try:
-        Path(options.svg).write_text(picture + "\n", encoding="utf-8")
+        Path(path).write_text(picture + "\n", encoding="utf-8")
     except OSError as e:
-        raise Misuse(f"{options.svg} cannot be written: {e.strerror}") from e
+        raise Misuse(f"{path} cannot be written: {e.strerror}") from e
+
+
+def add_trace(c: Options) -> None:
+    """Adds the arguments of `sparkstream trace`."""
+    c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
+    c.add_argument("query", metavar="QUERY", nargs="?", help="a query or a named window (default: the only one)")
+    c.add_argument(
+        "--feed", action="append", default=[], type=stream_and_file, metavar="STREAM=FILE",
+        help="the events, a .csv or .parquet file; may be given several times",
+    )  # fmt: skip
+    add_reading(c, apart="1 s")
+    c.add_argument("--start", metavar="TIME", help="when the clock starts (default: with the first event)")
+    c.add_argument("--until", metavar="TIME", help="when the trace ends (default: when no timer is awaited)")
+    add(c, "--limit", help="only the first N events (200)")
+    add(c, "--param")
+    add(c, "--allow-scripts")
+    c.add_argument("--svg", metavar="FILE", help="draw it instead, into this file; - is standard output")
+
+
+def trace(options: Any) -> int:
+    """`sparkstream trace`."""
+    from .app.tracing.tracing import TraceOptions, trace_plan
+    from .lab.display import text as text_form
+    from .lab.drawings.traces import svg as draw_trace
+
+    if not options.feed or any(not stream for stream, _ in options.feed):
+        raise Misuse("sparkstream trace: name the events to trace the app with: --feed STREAM=FILE")
+    how = TraceOptions.of(
+        reading_of(options), options.start, options.until, options.limit, allow_scripts=options.allow_scripts
+    )
+    from .plan.open_names import compile_open
+
+    with text_of(options.app) as text:
+        plan, _ = compile_open(text, {"shardId": "node-1"}, dict(options.param))
+        feed = {stream: Path(file) for stream, file in options.feed}
+        found = trace_plan(plan, options.query, feed, how)
+    if options.svg is not None:
+        _write_picture(options.svg, draw_trace(found))
+    else:
+        print(text_form(found))
     return 0
 
 

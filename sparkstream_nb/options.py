@@ -249,9 +249,10 @@ def add_seed(p: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def add_reading(p: argparse.ArgumentParser) -> None:
-    """Adds the options that say how a feed is read."""
-    add(p, "--time", "--time-format", "--time-zone", "--map", "--decimal", "--missing")
+def add_reading(p: argparse.ArgumentParser, *, apart: str = "1 ms") -> None:
+    """Adds the options that say how a feed is read. `apart`: the distance of events without times."""
+    add(p, "--time", help=str(_SHARED["--time"]["help"]).replace("1 ms", apart))
+    add(p, "--time-format", "--time-zone", "--map", "--decimal", "--missing")
 
 
 def add_pace(p: argparse.ArgumentParser) -> None:

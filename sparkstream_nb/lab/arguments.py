@@ -255,6 +255,22 @@ def line_options() -> dict[str, Options]:
     p = command("graph", "Draws an app: its parts and the streams between them, marked by the effect of routing.")
     p.add_argument("app", metavar="NAME")
 
+    p = command("trace", "Draws what a window holds over a feed, or the partial matches of a pattern.")
+    p.add_argument("query", metavar="NAME.query", help="the query or named window; with one, the app's NAME is enough")
+    p.add_argument(
+        "source", nargs="?", metavar="SOURCE",
+        help="a variable that holds a data frame or a list of events, or a .csv or .parquet file",
+    )  # fmt: skip
+    p.add_argument(
+        "--from", action="append", default=[], type=stream_and_source, metavar="STREAM=SOURCE", dest="sources",
+        help="the events of several streams, merged by event time; may be given several times",
+    )  # fmt: skip
+    add_reading(p, apart="1 s")
+    p.add_argument("--start", metavar="TIME", help="when the clock starts (default: with the first event)")
+    p.add_argument("--until", metavar="TIME", help="when the trace ends (default: when no timer is awaited)")
+    add(p, "--limit", help="only the first N events (200)")
+    _add_out(p, "store the trace in this variable")
+
     p = command("check", "Checks a .siddhi file, or the text in a variable, and whether this build can run it.")
     p.add_argument("source", metavar="SOURCE", help="a variable that holds a text, or a file")
     add(p, "--param", "--conf", "--allow-env")
@@ -334,6 +350,7 @@ EXAMPLES = {
     "cluster": "Trades",
     "fault": "Trades kill node-1 --at '2024-06-01 10:05:00'",
     "graph": "Trades",
+    "trace": "Trades.rise ticks --time timestamp --limit 50",
     "check": "trades.siddhi --param LIMIT=100",
     "test": "fraud.siddhitest --coverage",
     "fmt": "trades.siddhi",

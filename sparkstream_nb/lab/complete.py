@@ -17,6 +17,7 @@ from ..request import MODES
 from ..testing.model import SUFFIX
 from .completion import CompletionQuery, at_cursor
 from .completion.names import CompletionNames, of_plan
+from .trace_line import traceable
 
 _WORD = re.compile(r"[@#%]?[\w:.\-]*$")
 _COLUMN = re.compile(r"--(?:map\s+[\w`]+=|time\s+)(?P<word>\"[^\"]*|[^\s\"]*)$")
@@ -126,6 +127,9 @@ class Completer:
             if command == "feed" and len(before) == 3:
                 return [*self._frames(), *_files(line, (".csv", ".parquet")), *options]
             return [*parts, *options, *(self._frames() if command == "feed" else [])]
+        if command == "trace":
+            given = [*self._frames(), *_files(line, (".csv", ".parquet"))] if len(before) > 2 else traceable(apps)
+            return [*given, *options]
         if command == "test":
             return [*_files(line, (SUFFIX,)), *options]
         if command == "attach":

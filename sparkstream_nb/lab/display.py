@@ -16,7 +16,7 @@ from ..app.results.frontend import Displayed
 
 # Rows shown where neither the call nor `%config SiddhiMagic.displaylimit` says otherwise.
 DISPLAY_LIMIT = 20
-_FORMS = "plans_shown", "results_shown", "attachable", "rescheduled_shown", "tests_shown"
+_FORMS = "plans_shown", "results_shown", "attachable", "rescheduled_shown", "tests_shown", "traces_shown"
 """The modules that register forms, the light ones first."""
 
 

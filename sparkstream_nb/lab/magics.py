@@ -29,6 +29,7 @@ from ..options import HelpAsked, Options, deployment_of, play_of, read_text, rea
 from . import display
 from .arguments import STUDIED, deploy_options, line_options, overview, split, split_query
 from .attachable import removed_text
+from .trace_line import trace_feed
 
 T = TypeVar("T", Events, Errors)
 
@@ -315,6 +316,12 @@ class SiddhiMagic(Magics):
 
     def _do_graph(self, options: Options, rest: str) -> Any:
         return api.get(options.parse(split(rest)).app).graph()
+
+    def _do_trace(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        found = trace_feed(o, api.apps(), self._source)
+        self._keep(o, found)
+        return found
 
     def _do_check(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))

@@ -150,6 +150,8 @@ def test_the_shell_completes_at_the_cursor_of_a_cell(shell: Any, app: StandIn) -
     assert in_shell(shell, "%siddhi tail Trades.Ri|") == ["Trades.Rises"]
     assert in_shell(shell, "%siddhi tail Trades.Rises --latest |") == ["price", "symbol"]
     assert in_shell(shell, "%siddhi tail Trades.Rises --newest |") == ["first", "last"]
+    assert in_shell(shell, "%siddhi trace Trades.|") == ["Trades.rise"]
+    assert "--until" in in_shell(shell, "%siddhi trace Trades.rise --|")
     assert in_shell(shell, "%siddhi chart Trades.Ri|") == ["Trades.Rises"]
     assert in_shell(shell, "%siddhi chart Trades.Rises --y |") == ["price"]
     assert in_shell(shell, "%siddhi chart Trades.Rises --y price --by |") == ["node", "price", "symbol"]
@@ -176,6 +178,7 @@ def test_the_shell_completes_files_and_their_columns(
     assert in_shell(shell, f"{feed} |")[:2] == ["--background", "--decimal"]
     assert {"data/", "frame"} <= set(in_shell(shell, f"{feed} |"))
     assert in_shell(shell, f"{feed} da|") == ["data/"]
+    assert {"data/", "frame"} <= set(in_shell(shell, "%siddhi trace Trades.rise |"))
     assert in_shell(shell, f"{feed} data/re|") == ["rentals.csv"]
     assert in_shell(shell, f"{feed} data/rentals.csv --time |") == ["Zeit", '"Station Name"', "Dauer"]
     assert in_shell(shell, f"{feed} data/rentals.csv --map symbol=sta|") == ['"Station Name"']

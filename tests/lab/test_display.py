@@ -42,6 +42,7 @@ from sparkstream_nb.app import (
     Tail,
     check,
     repair,
+    trace,
 )
 from sparkstream_nb.app.attaching import Attachable, FoundApp
 from sparkstream_nb.app.audit.auditing import audit_text
@@ -241,6 +242,14 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (Sent("<A>", "S", 2, 0, ("node-1", "<b>"), {"O": 1}), "<A>.S: 2 events sent to node-1, <b>, at 1", "&lt;b&gt;, at"),
     (Sent("<A>", "S", 1, 0, started=True), "1 event sent, at 1970-01-01 00:00:00\n<A> was stopped", "&lt;A&gt; was"),
     (PlanText("app <A>\n"), "app <A>", "app &lt;A&gt;"),
+    (
+        trace("define stream S (v string); from S#window.length(1) select v insert into O;", None, [(0, ["<i>"])]),
+        "query1: length(1) over 1 event\n<i>  ", 'alt="query1: length(1) over 1 event"',
+    ),
+    (
+        trace("define stream S (v string); from every e=S -> f=S select e.v insert into O;", None, [(0, ["<i>"])]),
+        "1: e at 0 s (<i>): still waits at the end", 'alt="query1: every e=S -&gt; f=S"',
+    ),
     (AppRecording("<A>", 1234, StandIn().runtime), "<A>: 1,234 events came in.", "&lt;A&gt;"),
     (SplitApp("<A>", "h:1", (), (), ("note",), True), "<A>: 0 partial apps, 0 topics\n  ! note", "&lt;A&gt;"),
     (CHART, "App.<S>: 3 events · v from 5 to 7", "<b>App.&lt;S&gt;</b>"),

@@ -479,3 +479,13 @@ def test_attach_lists_and_gives_the_variable_back(
 def test_the_cell_is_remembered(shell: Any, app: StandIn) -> None:
     shell.run_cell_magic("siddhi", "Trades -o kept", TRADES)
     assert app.remembered == ("kept", 1)
+
+
+def test_trace_draws_a_query_of_an_app(shell: Any, app: StandIn) -> None:
+    frame = pd.DataFrame({"symbol": "a", "price": [1.0, 3.0, 2.0], "quantity": 1, "timestamp": [0, 1000, 2000]})
+    shell.user_ns["ticks"] = frame
+    found = line(shell, "trace Trades.rise ticks --time timestamp -o kept")
+    assert shell.user_ns["kept"] is found
+    assert [p.end for p in found.partials] == ["match", "waiting", "waiting"]
+    assert line(shell, "trace Trades --from TradeStream=ticks --time timestamp --limit 2").feed.cut
+    assert app.trace("rise", frame, time="timestamp").partials == found.partials

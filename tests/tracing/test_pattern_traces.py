@@ -167,7 +167,7 @@ def test_partitions_and_filters() -> None:
     assert isinstance(found, PatternTrace)
     assert [(p.key, p.end) for p in found.partials] == [("x", "match"), ("y", "waiting"), ("y", "waiting")]
     assert found.matches[0].outputs[0].values == {"k": "x", "v": 2}
-    assert [s.text for s in found.states] == ["e1=S[e1.v > 5]", "e2=S[e2.v < e1.v]"]
+    assert [s.text for s in found.states] == ["e1=S[v > 5]", "e2=S[v < e1.v]"]
 
 
 def test_outputs_of_a_pattern_with_having_are_not_assigned() -> None:

@@ -37,6 +37,8 @@ from ..results.rescheduling import DistributedFailover
 from ..results.stream_chart import Chart
 from ..results.stream_tail import Tail
 from ..results.text_answers import AppGraph, PlanText, RepairList
+from ..results.traces import PatternTrace, WindowTrace
+from ..tracing.tracing import TraceOptions, trace_plan
 from ..views.controls import Cluster
 from .background import Feed, Feeds
 from .inputs import FeedOptions, FeedPlay, Inputs
@@ -475,6 +477,23 @@ class App(Displayed):
         each pixel column are drawn. Raises `Misuse` for unknown names, and attributes that are no numbers.
         """
         return self._streams.chart(stream, y=y, by=by, x=x, last=last, kind=kind)
+
+    def trace(
+        self,
+        query: str | None = None,
+        feed: Any = None,
+        *,
+        time: str | Mapping[str, str] | None = None,
+        start: int | str | datetime | None = None,
+        until: int | str | datetime | None = None,
+        limit: int | None = None,
+    ) -> WindowTrace | PatternTrace:
+        """Shows what a window of the app holds over a feed, or the partial matches of a pattern: `sparkstream_nb.trace`
+        of this app, with the same arguments. A private node takes the events; the app does not see them.
+        """
+        scripts = self.deployment.allow_scripts
+        options = TraceOptions.of({"time": time}, start, until, limit, allow_scripts=scripts)
+        return trace_plan(self.plan, query, feed, options)
 
     # ------------------------------------------------------------------------------------------------------ the past
 

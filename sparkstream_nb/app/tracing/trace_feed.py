@@ -15,11 +15,12 @@ from ...errors import Misuse, nearest, shown
 from ...ingest.feed_files import tables_of
 from ...ingest.ingest import python_values, type_rows
 from ...plan.nodes import Plan
+from ...sources.feed_check import check_source
 from ...types import Schema
 from ..deployment.deployment import milliseconds
 from ..results.traces import TracedFeed
 from ..running.sent import row_of
-from ..running.source_reading import Reading
+from ..running.source_reading import Reading, readings_of
 
 APART = 1000
 """The distance (ms) of events without a time."""
@@ -56,21 +57,25 @@ class TraceFeed:
         return TracedFeed(self.start, end, sum(len(s.rows) for s in self.steps), self.given)
 
 
-def steps_of(plan: Plan, feed: Any, reading: Reading, stream: str) -> list[FeedStep]:
-    """The steps of a feed: a list of events, a source (frame or file) for `stream`, or sources by stream.
+def steps_of(plan: Plan, feed: Any, reading: Mapping[str, Any], stream: str) -> list[FeedStep]:
+    """The steps of a feed: a list of events, a source (frame or file) for `stream`, or sources by stream. `reading`:
+    arguments of `readings_of`.
 
-    Raises `Misuse` for a feed that is none of them, for unknown streams, and for events that do not fit.
+    Raises `Misuse` for a feed that is none of them and for unknown streams, SparkStreamError for events that do not
+    fit, and for a source that cannot be read.
     """
-    if isinstance(feed, Mapping):
-        found = [s for name, source in feed.items() for s in _of_source(plan, str(name), source, reading)]
-    elif isinstance(feed, (list, tuple)):
+    if isinstance(feed, (list, tuple)):
         found = [_of_event(plan, event, stream, i) for i, event in enumerate(feed)]
     else:
-        found = _of_source(plan, stream, feed, reading)
+        sources = {str(s): x for s, x in feed.items()} if isinstance(feed, Mapping) else {stream: feed}
+        readings = readings_of({s: _schema(plan, s) for s in sources}, **reading)
+        found = [step for s, source in sources.items() for step in _of_source(plan, s, source, readings[s])]
     return sorted(found, key=lambda step: step.time)
 
 
 def _schema(plan: Plan, stream: str) -> Schema:
+    if not stream:
+        raise Misuse("feed: the query reads several streams: name the stream of each event, or of each source")
     streams = {s: d for s, d in plan.streams.items() if "#" not in s}
     if stream not in streams:
         raise Misuse(nearest(f"the app has no stream '{stream}'", stream, streams))
@@ -90,15 +95,11 @@ def _of_event(plan: Plan, event: Any, stream: str, at: int) -> FeedStep:
 
 
 def _of_source(plan: Plan, stream: str, source: Any, reading: Reading) -> list[FeedStep]:
-    if not stream:
-        raise Misuse("feed: the query reads several streams: write {'Stream': frame, ...}")
     schema = _schema(plan, stream)
     shape = reading.shape(stream, schema)
+    check_source(source, shape)
     table = _table(source, shape.names, stream)
-    typed = type_rows(
-        table, schema, time=shape.time, written=shape.written, values=shape.values, columns=shape.columns,
-        offered=table.column_names,
-    )  # fmt: skip
+    typed = type_rows(table, schema, time=shape.time, written=shape.written, values=shape.values, columns=shape.columns)
     if typed.rejected:
         raise Misuse(f"{stream}: {len(typed.rejected)} of {table.num_rows} rows do not fit: {typed.rejected[0][2]}")
     times = np.arange(len(typed)) * APART if typed.ts is None else typed.ts

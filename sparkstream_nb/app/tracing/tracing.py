@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ... import argument_checks
-from ...errors import Misuse, nearest
+from ...errors import Misuse, nearest, shown
 from ...plan import nodes
 from ...plan.open_names import compile_open
 from ..deployment.deployment import milliseconds
 from ..results.traces import PatternTrace, WindowTrace
-from ..running.source_reading import Reading
 
 MOST_EVENTS = 200
 """Events of a feed that a trace uses unless it is told otherwise."""
@@ -25,7 +23,7 @@ def trace(
     query: str | None = None,
     feed: Any = None,
     *,
-    time: str | None = None,
+    time: str | Mapping[str, str] | None = None,
     start: int | str | datetime | None = None,
     until: int | str | datetime | None = None,
     limit: int = MOST_EVENTS,
@@ -40,36 +38,46 @@ def trace(
     `query`: a query with a window, a pattern or a sequence, or a named window (default: the only one). `feed`: a list
     of events `(stream, time, values)`, where the stream may be left out if the query reads one, and a list of lists of
     values is sent at once; or a frame or file for the query's stream; or a dict of these by stream. `time`: the column
-    of event times of frames and files; without it, events are 1 s apart. `start`: when the clock starts (default: with
-    the first event). `until`: when the trace ends (default: when the window is empty, or no timer is awaited). `limit`:
-    only this many events. `variables`: values of `${NAME}`.
+    of event times of frames and files, for all or by stream; without it, events are 1 s apart. `start`: when the clock
+    starts (default: with the first event). `until`: when the trace ends (default: when the window is empty, or no timer
+    is awaited). `limit`: only this many events. `variables`: values of `${NAME}`.
 
     Raises `SiddhiError` if the text is wrong, `Misuse` for an unknown query, one without a window or pattern, and a
     feed that does not fit.
     """
-    argument_checks.optional_str("time", time)
-    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= _MOST_LIMIT:
-        raise Misuse(f"limit is a number of events from 1 to {_MOST_LIMIT:,}, not {limit}")
-    options = TraceOptions(
-        Reading(time=time),
-        None if start is None else milliseconds(start, "start"),
-        None if until is None else milliseconds(until, "until"),
-        limit,
-        allow_scripts,
-    )
+    options = TraceOptions.of({"time": time}, start, until, limit, allow_scripts=allow_scripts)
     plan, _ = compile_open(text, {"shardId": "node-1"}, dict(variables or {}))
     return trace_plan(plan, query, feed, options)
 
 
 @dataclass(frozen=True)
 class TraceOptions:
-    """The other arguments of `trace`: how its feed is read, the start of the clock and the end (ms), and bounds."""
+    """The other arguments of `trace`: how its feed is read (as `readings_of` takes it), the start of the clock and the
+    end (ms), and bounds."""
 
-    reading: Reading
+    reading: Mapping[str, Any]
     start: int | None = None
     until: int | None = None
     limit: int = MOST_EVENTS
     allow_scripts: bool = False
+
+    @staticmethod
+    def of(
+        reading: Mapping[str, Any],
+        start: int | str | datetime | None = None,
+        until: int | str | datetime | None = None,
+        limit: int | None = None,
+        *,
+        allow_scripts: bool = False,
+    ) -> TraceOptions:
+        """The options as `trace` takes them. Raises `Misuse` for times that are none, and a limit out of range."""
+        most = MOST_EVENTS if limit is None else limit
+        if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= _MOST_LIMIT:
+            raise Misuse(f"limit is a number of events from 1 to {_MOST_LIMIT:,}, not {shown(most)}")
+        first = None if start is None else milliseconds(start, "start")
+        return TraceOptions(
+            reading, first, None if until is None else milliseconds(until, "until"), most, allow_scripts
+        )
 
 
 def trace_plan(plan: nodes.Plan, query: str | None, feed: Any, options: TraceOptions) -> WindowTrace | PatternTrace:

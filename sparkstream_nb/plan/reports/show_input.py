@@ -66,7 +66,8 @@ def show_state(state: n.State, i: n.StateInput) -> str:
 def _state(s: n.State, names: Mapping[int, str], between: str) -> str:
     match s:
         case n.StreamState():
-            steps = "".join(_step(step, names) for step in s.input.steps)
+            others = {slot: name for slot, name in names.items() if slot != s.slot}
+            steps = "".join(_step(step, others) for step in s.input.steps)
             stream = s.input.source.id
             name = names[s.slot]
             return f"{stream}{steps}" if name.startswith(stream) else f"{name}={stream}{steps}"

@@ -1,0 +1,157 @@
+"""Drawings of traces: SVG whose texts are escaped, within the picture, cut where there is too much; and plain text."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from sparkstream_nb import trace
+from sparkstream_nb.app.results.traces import PatternTrace, WindowTrace
+from sparkstream_nb.lab.display import html, text
+from sparkstream_nb.lab.drawings import pattern_trace_drawing, window_trace_drawing
+from sparkstream_nb.lab.drawings.trace_parts import Axis, moment_text, short_duration
+
+WINDOW = (
+    "define stream S (k string, v int); @info(name = 'q') "
+    "from S#window.{call} select k, sum(v) as total insert all events into Out;"
+)
+PATTERN = (
+    "define stream A (k string); define stream B (k string); @info(name = 'q') "
+    "from every e1=A -> not B for 2 sec select e1.k as k insert into Out;"
+)
+EVIL = "<script>&\"'\x07</script>"
+
+
+def window(call: str, feed: list[Any], **how: Any) -> WindowTrace:
+    found = trace(WINDOW.format(call=call), None, feed, **how)
+    assert isinstance(found, WindowTrace)
+    return found
+
+
+def pattern(feed: list[Any], **how: Any) -> PatternTrace:
+    found = trace(PATTERN, None, feed, **how)
+    assert isinstance(found, PatternTrace)
+    return found
+
+
+def parsed(svg: str) -> ElementTree.Element:
+    """The picture as XML: right, and without a script."""
+    root = ElementTree.fromstring(svg)
+    assert not [e for e in root.iter() if e.tag.endswith("script")]
+    return root
+
+
+def words(root: ElementTree.Element) -> list[str]:
+    return [e.text or "" for e in root.iter() if e.tag.endswith("}text")]
+
+
+def draw(t: WindowTrace | PatternTrace, **how: Any) -> str:
+    drawing = window_trace_drawing if isinstance(t, WindowTrace) else pattern_trace_drawing
+    return drawing.svg(t, **how)  # type: ignore[arg-type]
+
+
+FEED = [(1000 * i, ["ab"[i % 2], i]) for i in range(7)]
+
+
+def test_a_window_has_a_bar_for_each_event() -> None:
+    root = parsed(draw(window("lengthBatch(3)", FEED)))
+    said = words(root)
+    assert said[0] == "q: lengthBatch(3) over 7 events"
+    assert {"a, 0", "b, 1", "outputs", "in the window", "waits to be emitted", "reset"} <= set(said)
+    described = next(e.text for e in root.iter() if e.tag.endswith("}desc"))
+    assert described == "lengthBatch(3) of S holds 5 events at most; the query has 2 outputs"
+    assert root.get("role") == "img"
+
+
+def test_a_pattern_has_a_lane_for_each_partial_match() -> None:
+    said = words(parsed(draw(pattern([("A", 0, ["x"]), ("A", 1000, ["y"]), ("B", 2500, ["z"])]))))
+    assert said[0] == "q: every e1=A -> not B for 2 sec"
+    assert {"A", "B", "1", "2", "match", "dropped", "not B for 2 sec"} <= set(said)
+    said = words(parsed(draw(pattern([("A", 0, ["x"]), ("B", 1000, ["z"]), ("A", 3000, ["y"])]))))
+    assert "an event of B came" in said
+
+
+@pytest.mark.parametrize("make", [lambda: window("length(3)", [(0, [EVIL, 1])]), lambda: pattern([("A", 0, [EVIL])])])
+def test_values_are_escaped(make: Any) -> None:
+    shown = make()
+    for picture in (draw(shown).replace("\x07", ""), html(shown)):
+        assert "<script" not in picture
+    parsed(draw(shown).replace("\x07", ""))
+
+
+def test_control_characters_leave_the_picture_right() -> None:
+    parsed(draw(window("length(3)", [(0, ["\x00\x07\ud7ff\ufffe", 1])])))
+
+
+@pytest.mark.parametrize("width", [420, 900, 1400])
+def test_everything_is_within_the_picture(width: int) -> None:
+    long = "x" * 300
+    shown = [
+        window("time(3 sec)", [(1000 * i, [long, i]) for i in range(5)]),
+        pattern([("A", 1000 * i, [long]) for i in range(5)]),
+    ]
+    for t in shown:
+        root = parsed(draw(t, width=width))
+        for e in root.iter():
+            for name in ("x", "x1", "x2", "cx"):
+                if (value := e.get(name)) is not None and not value.endswith("%"):
+                    assert -8 <= float(value) <= width + 8, ElementTree.tostring(e)
+
+
+def test_long_feeds_are_cut_and_the_picture_says_so() -> None:
+    shown = window("length(3)", [(1000 * i, ["a", i]) for i in range(300)])
+    notes = [w for w in words(parsed(draw(shown))) if "first" in w]
+    assert notes == [
+        "The first 60 of 200 events are drawn.", "The trace uses the first 200 of the feed's 300 events (limit).",
+    ]  # fmt: skip
+    assert text(shown).splitlines()[-2:] == notes
+    many = pattern([("A", 100 * i, [str(i)]) for i in range(60)])
+    assert "The first 40 of 60 partial matches are drawn." in words(parsed(draw(many)))
+
+
+def test_a_notebook_gets_an_image_with_an_alternative() -> None:
+    shown = html(window("length(3)", FEED))
+    assert 'alt="q: length(3) over 7 events"' in shown
+    found = re.search(r"base64,([^\"]+)", shown)
+    assert found is not None
+    parsed(base64.b64decode(found[1]).decode())
+
+
+def test_the_plain_text_of_a_window() -> None:
+    assert text(window("lengthBatch(2)", FEED[:3])).splitlines() == [
+        "q: lengthBatch(2) over 3 events",
+        "a, 0  ░░░░░░░░░░░░░░░░░░░░░░░░████████████████████████▶  0 s to the end, emitted 1 s",
+        "b, 1                          ████████████████████████▶  1 s to the end",
+        "a, 2                                                  ▶  2 s to the end",
+        "reset at 1 s",
+        "output at 1 s: b, 1",
+    ]
+
+
+def test_the_plain_text_of_a_pattern() -> None:
+    assert text(pattern([("A", 0, ["x"]), ("A", 1000, ["y"]), ("B", 2500, ["z"])])).splitlines() == [
+        "q: every e1=A -> not B for 2 sec",
+        "3 events, 2 partial matches, 1 match",
+        "1: e1 at 0 s (x), not B for 2 sec at 2 s: match at 2 s",
+        "2: e1 at 1 s (y): dropped at 2.5 s (an event of B came)",
+        "output at 2 s: x",
+    ]
+
+
+def test_repr_is_the_plain_text() -> None:
+    shown = window("length(3)", FEED)
+    assert repr(shown) == text(shown)
+
+
+def test_ticks_of_clocks_of_today() -> None:
+    noon = 1_700_000_000_000
+    axis = Axis(noon, noon + 4_000, 100)
+    assert [label for _, label in axis.ticks()][:2] == ["22:13:20.000", "22:13:20.500"]
+    assert Axis(noon, noon + 86_400_000 * 9, 100).ticks()[0][1] == "2023-11-15"
+    assert [label for _, label in Axis(0, 90_000, 100).ticks()][:2] == ["0 s", "10 s"]
+    assert moment_text(noon, noon) == "2023-11-14 22:13:20"
+    assert [short_duration(ms) for ms in (0, 250, 60_000, 5_400_000)] == ["0 s", "0.25 s", "1 min", "1 h 30 min"]
