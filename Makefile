@@ -60,7 +60,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 $(SPARK_STAMP): $(STAMP)
 	@echo "Starting Spark once, so that it starts in half the time from now on (under a minute on two cores) ..."
-	@$(BIN)/python -m sparkstream_nb.app.warm
+	@$(BIN)/python -m sparkstream_nb.app.warm_spark
 	@touch $@
 
 lab: setup ## Start JupyterLab on the first notebook, on this machine only

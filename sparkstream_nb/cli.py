@@ -370,7 +370,7 @@ def store(options: Any) -> int:
     """`sparkstream store`. No node of the app may run meanwhile."""
     from .app.config.grants import Grants
     from .app.config.secrets import References
-    from .app.deployment.folder import default_home
+    from .app.deployment.app_folder import default_home
     from .app.stored.maintenance import StoredApp, open_maintenance
     from .app.stored.rebuild_stored import EventFile
 
@@ -414,7 +414,7 @@ def query(options: Any) -> int:
 
     from .app.config.grants import Grants
     from .app.config.secrets import References
-    from .app.deployment.folder import default_home, document_home
+    from .app.deployment.app_folder import default_home, document_home
     from .app.stored.maintenance import StoredApp
     from .app.stored.stored_queries import query_stored
     from .lab import connect
@@ -574,11 +574,11 @@ def bench(options: Any) -> int:
         if options.only and workload["name"] not in options.only:
             continue
         if options.on == "engine":
-            from .engine import bench as engine
+            from .engine import engine_bench as engine
 
             lines = [engine.run(workload, options.events, options.batch or engine.BATCH)]
         else:
-            from .app import bench as api
+            from .app import spark_bench as api
 
             lines = api.run(workload, options.events, options.batch)
         for line in lines:
@@ -602,7 +602,7 @@ def _runner(on: str) -> Callable[[Case], Any]:
         from .engine.cases import run_case
 
         return run_case
-    from .runners.spark.cases import run_case as run_on_spark
+    from .runners.spark.spark_cases import run_case as run_on_spark
 
     return run_on_spark
 
@@ -639,7 +639,7 @@ def run_app(options: Any) -> int:
     """`sparkstream run`. Errors of app, feeds and options that can be found before Spark starts are reported before."""
     plan = _compile_plan(options)
     from .app import check_feed, deploy
-    from .app.deployment.folder import document_home, document_name
+    from .app.deployment.app_folder import document_home, document_name
     from .app.running.sent import columns_of_streams
     from .app.running.source_reading import AS_IT_IS, readings_of
     from .lab import connect

@@ -122,8 +122,8 @@ def explain(options: Any) -> int:
 
 def graph(options: Any) -> int:
     """`sparkstream graph`."""
-    from .lab.graph.drawing import text as drawn
-    from .plan.reports.graph import graph_of
+    from .lab.graph.graph_drawing import text as drawn
+    from .plan.reports.app_graph import graph_of
 
     return _print_plans(options, lambda plan: drawn(graph_of(plan)))
 
@@ -165,8 +165,8 @@ def _print_repair(options: Any) -> int:
 
 def _drawn(options: Any) -> int:
     """The picture of one app."""
-    from .lab.graph.drawing import svg
-    from .plan.reports.graph import graph_of
+    from .lab.graph.graph_drawing import svg
+    from .plan.reports.app_graph import graph_of
 
     if len(options.apps) != 1:
         raise Misuse("--svg draws one app")
@@ -209,7 +209,7 @@ def trace(options: Any) -> int:
     """`sparkstream trace`."""
     from .app.tracing.tracing import TraceOptions, trace_plan
     from .lab.display import text as text_form
-    from .lab.drawings.traces import svg as draw_trace
+    from .lab.drawings.trace_drawings import svg as draw_trace
 
     if not options.feed or any(not stream for stream, _ in options.feed):
         raise Misuse("sparkstream trace: name the events to trace the app with: --feed STREAM=FILE")

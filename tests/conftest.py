@@ -25,7 +25,7 @@ pytest_plugins = ["profiles", "case_option", "distribution"]
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one Spark session of the test run. A test that asks for it is marked `spark`, and leaves it running."""
-    from sparkstream_nb.runners.spark.session import spark_session
+    from sparkstream_nb.runners.spark.shared_session import spark_session
 
     session = spark_session("local[2]")
     yield session

@@ -22,7 +22,7 @@ from sparkstream_nb.outputs.commit import Progress
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.connectors.incoming import incoming_sources
 from sparkstream_nb.plan.connectors.outside import outside_sinks
-from sparkstream_nb.plan.reports.graph import graph_of
+from sparkstream_nb.plan.reports.app_graph import graph_of
 
 KINDS = [SparkStreamError, Misuse, SparkUnavailable, SiddhiError, SiddhiBindError]
 PASSWORD = st.text(

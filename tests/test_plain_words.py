@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,9 @@ def test_code_in_documents_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(plain_words, "ROOT", tmp_path)
     monkeypatch.setattr(plain_words, "PACKAGE", tmp_path / "package")
     assert [(f.where, f.place, f.text) for f in plain_words.found()] == [("docs", "ARCHITECTURE.md:1", "anew")]
+
+
+def test_no_two_modules_share_a_name() -> None:
+    files = [f for f in plain_words.PACKAGE.rglob("*.py") if not f.name.startswith("__")]
+    several = {name: n for name, n in Counter(f.name for f in files).items() if n > 1}
+    assert several == {}

@@ -1,4 +1,4 @@
-"""Reference pages of sources, sinks and mappings, from the table of options (`plan/connectors/options.py`)."""
+"""Reference pages of sources, sinks and mappings, from the table `plan/connectors/connector_options.py`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Literal
 
 from sparkstream_nb.plan.connectors import incoming, outside
-from sparkstream_nb.plan.connectors.kafka import CONFIGURATION, CONSUMER, PRODUCER
+from sparkstream_nb.plan.connectors.connector_options import FORMER_TYPES, TABLES
+from sparkstream_nb.plan.connectors.kafka_client_settings import CONFIGURATION, CONSUMER, PRODUCER
 from sparkstream_nb.plan.connectors.option_spec import End, Options, OptionSpec
-from sparkstream_nb.plan.connectors.options import FORMER_TYPES, TABLES
 
 from .markdown import code, table
 

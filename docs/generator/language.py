@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from sparkstream_nb.plan.signatures import aggregators as aggregate_signatures
 from sparkstream_nb.plan.signatures import scalars, streams
 from sparkstream_nb.plan.signatures import windows as window_signatures
-from sparkstream_nb.plan.signatures.core import Overload, Signature
 from sparkstream_nb.plan.signatures.help import Kind, help_of
+from sparkstream_nb.plan.signatures.signature import Overload, Signature
 
 from . import examples
 from .markdown import code, fence, table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 from sparkstream_nb import errors as error_module
-from sparkstream_nb.app.results.prometheus import METRICS
+from sparkstream_nb.app.results.prometheus_text import METRICS
 from sparkstream_nb.engine.aggregators import AGGREGATORS
 from sparkstream_nb.engine.windows import WINDOWS
 from sparkstream_nb.options import CannotRead

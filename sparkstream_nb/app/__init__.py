@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from .results.divergence import Divergence
     from .results.failover import Failover
     from .results.failover_study import FailoverStudy
+    from .results.feed_progress import FeedProgress, ProgressLine
     from .results.frontend import Displayed
-    from .results.progress import FeedProgress, ProgressLine
     from .results.rescheduling import DistributedFailover
     from .results.stream_chart import Chart, ChartSnapshot
     from .results.stream_tail import Tail, TailSnapshot
@@ -152,7 +152,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             ".running.background": ["Feed", "Feeds", "all_feeds", "feed_of"],
             ".plotting": ["plot"],
             ".results.frontend": ["Displayed"],
-            ".results.progress": ["FeedProgress", "ProgressLine"],
+            ".results.feed_progress": ["FeedProgress", "ProgressLine"],
             ".removal": ["AppFolders", "Removed", "app_folders", "empty_trash_of", "remove_app"],
             ".results.rescheduling": ["DistributedFailover"],
             ".running.source_reading": ["Reading"],

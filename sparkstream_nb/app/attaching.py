@@ -11,7 +11,7 @@ from .. import argument_checks
 from ..errors import Misuse, did_you_mean
 from .config.record import DeploymentRecord
 from .deploying import apps, deploy_again
-from .deployment.folder import apps_folder, default_home, document_home, former_life, has_app
+from .deployment.app_folder import apps_folder, default_home, document_home, former_life, has_app
 from .deployment.owner import owner_of, same_folder
 from .results import frontend
 from .results.frontend import Displayed

@@ -19,14 +19,14 @@ from ..plan.nodes import Plan
 from ..request import DAY, DeployRequest
 from ..retention import Retention
 from ..runners.choice import ahead_of, kind_of, session
-from ..runners.protocol import Session
+from ..runners.runner_protocol import Session
 from ..runners.spark.handover import left
 from ..simulation.faults import Fault
 from ..simulation.resources import ResourceCluster
 from ..simulation.topology import Pair
+from .deployment.app_folder import default_home, foreseen, has_app, life_to_change, open_folder
 from .deployment.changing import Changes, has_pending
 from .deployment.deployment import Deployment
-from .deployment.folder import default_home, foreseen, has_app, life_to_change, open_folder
 from .deployment.owner import own, same_folder
 from .planning import Compiler, PlannedDeployment, plan_deployment
 from .results.answers import Apps

@@ -17,7 +17,7 @@ from ..journal.shared import shared_at
 from ..limits import Limits
 from ..nodes.distributed import Distributed
 from ..plan import compile_app
-from ..plan.distributed.layer import behind_layer
+from ..plan.distributed.layer_streams import behind_layer
 from ..plan.distributed.leader import LEADER, led_by
 from ..plan.gaps import refuse
 from ..plan.nodes import Plan
@@ -25,18 +25,18 @@ from ..plan.shard_safety.safety import dependent_queries, without
 from ..request import DeployRequest
 from ..retention import Retention
 from ..runners.choice import check_master, kind_of
-from ..simulation.groups import NodeGroups
+from ..simulation.node_groups import NodeGroups
 from ..stores.duckdb import check_file
 from .config.conf import DISTRIBUTED, node_files
 from .config.grants import Grants
 from .config.record import DeploymentRecord
 from .config.secrets import References
-from .connectors.calls import desks_of
+from .connectors.call_desks import desks_of
 from .connectors.sinks import SinkPlans, check_sinks
 from .connectors.sources import SourcePlans
 from .connectors.stores import databases_of, tables_of
+from .deployment.app_folder import check_home, default_home, document_home, document_name, text_home
 from .deployment.deployment import HA, Deployment, check_alerts, check_zone, input_schemas, milliseconds, playback
-from .deployment.folder import check_home, default_home, document_home, document_name, text_home
 from .deployment.grouping import Layer, check_groups
 from .deployment.modes import ActiveActive, AskedNodes, Mode, NodesOfMode, check_clock, mode_of
 from .results import frontend

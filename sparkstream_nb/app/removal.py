@@ -12,7 +12,7 @@ from pathlib import Path
 from ..errors import Misuse
 from .attaching import attachable, found_app
 from .deploying import apps, close_app
-from .deployment.folder import former_life, own_files
+from .deployment.app_folder import former_life, own_files
 from .deployment.owner import LOCK, own, same_folder
 from .results.frontend import Displayed
 

@@ -16,12 +16,12 @@ from ..plan import bind_retrieval, compile_app
 from ..plan.nodes import Plan
 from ..types import Type
 from .columnar.blocks import Buffer, Tracked, digest_of
-from .columnar.columns import ARROW
-from .columnar.faults import ErrorObject
+from .columnar.column_data import ARROW
+from .columnar.error_routing import ErrorObject
 from .expressions.objects import walk
 from .node import NodeEngine
-from .state.batch import Emitted, InputBatch, Outputs, StreamRows
 from .state.content_chunking import pieces
+from .state.node_batch import Emitted, InputBatch, Outputs, StreamRows
 
 Step = Any
 

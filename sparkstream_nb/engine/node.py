@@ -3,10 +3,10 @@
 A node runs a micro-batch in one of two modes, with the same operators and the same results:
 
 - *by operator*: every operator processes the whole batch as columns, upstream operators first. The order keys of the
-rows (see `rows`) and the event paths of the app (see `graph`) give Siddhi's order of events and timers.
+rows (see `rows`) and the event paths of the app (see `operator_graph`) give Siddhi's order of events and timers.
 - *by chunk*: each chunk is pushed through everything it causes before the next one is taken, as Siddhi does. Used for
-  apps whose queries form a cycle, or whose order the paths do not determine (`graph.build` gives the reason). If only
-  some table changes are unordered, only the events that cause them run in this mode (`splitter`).
+  apps whose queries form a cycle, or whose order the paths do not determine (`operator_graph.build` gives the reason).
+  If only some table changes are unordered, only the events that cause them run in this mode (`batch_splitter`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ..limits import Limits
 from ..plan import nodes
 from ..plan.connectors.outside import published_streams
 from ..plan.gaps import refuse, refuse_retrieval
-from ..plan.stored import RowSource, TableChanges
+from ..plan.table_requests import RowSource, TableChanges
 from ..types import Type
 from .columnar.blocks import Buffer, Tracked
-from .columnar.columns import Array, Column, StringPool, UnreadColumn, concat, writable
+from .columnar.column_data import Array, Column, StringPool, UnreadColumn, concat, writable
 from .columnar.javamap import string_hash, walk_order
 from .columnar.malloc_tuning import keep_freed_memory
 from .columnar.rows import EVENT_PHASE, ORDER_KEY_BITS, Clock, Rows, concat_rows, event_order, in_order, steps_of
@@ -31,21 +31,21 @@ from .columnar.timers import earliest
 from .expressions import Context
 from .runtime.assembly import Assembly
 from .runtime.batch_splitter import make_batch_splitter
-from .runtime.graph import build
-from .runtime.ondemand import answer
+from .runtime.memory_topics import GroupOperator, TopicOperator
+from .runtime.ondemand_queries import answer
+from .runtime.operator_graph import build
 from .runtime.operators import AggregationOperator, EntryOperator, Operator, QueryOperator, entry
-from .runtime.query import split_kinds
-from .runtime.sinks import GroupOperator, TopicOperator
+from .runtime.query_operator import split_kinds
 from .runtime.state_names import NOT_CARRIED, carry_over, state_names
 from .runtime.table_cycles import two_pass_tables
 from .runtime.triggers import TriggerOperator, start_rows
 from .scripts import scripts_of
-from .state.batch import Chunks, Emitted, InputBatch, Outputs, RetrievalAnswer, UnreadAttribute
+from .state.node_batch import Chunks, Emitted, InputBatch, Outputs, RetrievalAnswer, UnreadAttribute
 from .state.saving import Form, by_change, plain
 from .state.services import Services
 from .state.snapshot import pack, pack_buffers, save_parts, unpack
 from .state.watching import Watching
-from .windows.base import no_rows
+from .windows.window_protocol import no_rows
 
 SLICE = 1 << 17
 """Steps that go through the operators at a time: the columns of more do not stay in a core's cache."""

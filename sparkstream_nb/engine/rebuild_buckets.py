@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from ..plan.nodes import AggDuration, AggregationDef, Plan
-from .aggregation.calendar import Calendar
-from .aggregation.stored import Stored, from_table, group_names, merge_stored, to_table
-from .columnar.columns import Array, StringPool
+from .aggregation.bucket_calendar import Calendar
+from .aggregation.stored_buckets import Stored, from_table, group_names, merge_stored, to_table
+from .columnar.column_data import Array, StringPool
 from .expressions import Context
 from .node import NodeEngine
-from .state.batch import InputBatch, StreamRows
+from .state.node_batch import InputBatch, StreamRows
 from .state.services import Services
 
 Key = tuple[Any, ...]

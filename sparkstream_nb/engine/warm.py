@@ -26,10 +26,10 @@ from ..plan import compile_app
 from ..plan.nodes import Plan
 from ..plan.signatures.windows import DECLARATIONS
 from ..types import Type
-from .columnar.columns import ARROW
+from .columnar.column_data import ARROW
 from .columnar.jit import cache_folder, digests, forget_others
 from .node import NodeEngine
-from .state.batch import InputBatch, StreamRows
+from .state.node_batch import InputBatch, StreamRows
 
 STREAMS = """
 define stream S (symbol string, price double, qty int, volume long, ok bool, at long);

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..engine.columnar.columns import ARROW, Array
+from ..engine.columnar.column_data import ARROW, Array
 from ..errors import SparkStreamError, near_to, shown
 from ..limits import Limits
 from ..types import Schema, Type

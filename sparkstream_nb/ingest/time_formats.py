@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..engine.columnar.columns import Array
+from ..engine.columnar.column_data import Array
 from ..errors import Misuse, shown
 
 UNITS = {"s": 1000.0, "ms": 1.0, "us": 1e-3, "ns": 1e-6}

@@ -1,7 +1,7 @@
 """The events of a micro-batch, divided by node once, by the task that reads them: a node reads its own part alone.
 
-Small parts pass through Spark in a row (`rows.NodePart`). Otherwise each node's rows are in a file, and the clock of
-all steps in one for all nodes. The files lie in the folder `parts` of the inbox until the micro-batch is done.
+Small parts pass through Spark in a row (`result_rows.NodePart`). Otherwise each node's rows are in a file, and the
+clock of all steps in one for all nodes. The files lie in the folder `parts` of the inbox until the micro-batch is done.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from ..engine.columnar.columns import Array
-from ..engine.state.batch import InputBatch, StreamRows
+from ..engine.columnar.column_data import Array
+from ..engine.state.node_batch import InputBatch, StreamRows
 from .entries import EventsEntry
 from .parts import PARTS
 from .private import private_folder, write_private
-from .rows import NodePart
+from .result_rows import NodePart
 from .segments import StepsOfNode, events_of, join
 
 INLINE_STEPS = 2_000

@@ -188,7 +188,7 @@ class Ask(Entry):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reject(Entry):
     """Rows of a feed, or events that were `sent`, that did not fit: `file`, of the inbox, has them as
-    `results.error_lines`."""
+    `result_codec.error_lines`."""
 
     kind = "reject"
 

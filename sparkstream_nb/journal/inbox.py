@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..engine.state.batch import InputBatch
+from ..engine.state.node_batch import InputBatch
 from ..errors import SparkStreamError
 from ..interrupts import deferred
 from ..system import put_in_place, sync, to_disk

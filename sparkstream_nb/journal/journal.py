@@ -30,7 +30,7 @@ COLUMNS = {
     "blob": "binary",
     "file": "string",
 }
-"""Spark's types of the rows (`rows.py`) in which entries go to the nodes, and results to the commit."""
+"""Spark's types of the rows (`result_rows.py`) in which entries go to the nodes, and results to the commit."""
 SCHEMA = ", ".join(f"{name} {type}" for name, type in COLUMNS.items())
 
 BEGIN_ANEW = "fresh=True (--fresh) starts from scratch and moves the former contents to its trash"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..engine.state.batch import Outputs
+from ..engine.state.node_batch import Outputs
 from ..plan.distributed.leader import Duty
 
 

@@ -20,7 +20,7 @@ from ..system import put_in_place
 from .private import write_private
 
 if TYPE_CHECKING:
-    from .rows import NodeReport
+    from .result_rows import NodeReport
 
 _FILE = "resting.json"
 

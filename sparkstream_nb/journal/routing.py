@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..engine.columnar.columns import Array
-from ..engine.state.batch import InputBatch
+from ..engine.columnar.column_data import Array
+from ..engine.state.node_batch import InputBatch
 from ..errors import Misuse, nearest, shown
 from ..nodes.partitioning import by_hash
 from ..types import Schema

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..engine.columnar.columns import Array, nearly_distinct
-from ..engine.state.batch import InputBatch, StreamRows, UnreadAttribute, taken
+from ..engine.columnar.column_data import Array, nearly_distinct
+from ..engine.state.node_batch import InputBatch, StreamRows, UnreadAttribute, taken
 from ..ingest import ingest
 from ..nodes.batches import concat_coded, concat_columns, rows_in_order
 from ..nodes.partitioning import part, parts

@@ -16,7 +16,7 @@ from ..plan.nodes import DURATIONS
 from ..request import MODES
 from ..testing.model import SUFFIX
 from .completion import CompletionQuery, at_cursor
-from .completion.names import CompletionNames, of_plan
+from .completion.app_names import CompletionNames, of_plan
 from .trace_line import traceable
 
 _WORD = re.compile(r"[@#%]?[\w:.\-]*$")

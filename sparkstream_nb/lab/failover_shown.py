@@ -7,7 +7,7 @@ import html
 import pandas as pd
 
 from ..app import Failover, FailoverStudy
-from ..app.results.progress import span
+from ..app.results.feed_progress import span
 from .drawings.costs import image as costs_image
 from .drawings.roles import image as roles_image
 from .drawings.text_tables import CountCell, Grid, paragraph, when

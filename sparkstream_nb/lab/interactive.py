@@ -9,7 +9,7 @@ from IPython.display import display
 
 from ..app import Chart, Cluster, Displayed, Divergence, Feed, Stats, Tail
 from . import display as looks
-from .progress import show_live
+from .progress_bar import show_live
 
 
 def register_interactive(shell: Any) -> None:
@@ -32,7 +32,7 @@ def _show_feed(shown: Feed) -> None:
 
 
 def _show_timeline(shown: Divergence) -> None:
-    view = _widget("timeline", "DivergenceView") if shown.matches else None
+    view = _widget("divergence_widget", "DivergenceView") if shown.matches else None
     if view is None:
         _show_static(shown)
     else:
@@ -40,7 +40,7 @@ def _show_timeline(shown: Divergence) -> None:
 
 
 def _show_cluster(shown: Cluster) -> None:
-    view = _widget("cluster", "ClusterView")
+    view = _widget("cluster_widget", "ClusterView")
     if view is None:
         _show_static(shown)
     else:
@@ -48,7 +48,7 @@ def _show_cluster(shown: Cluster) -> None:
 
 
 def _show_stats(shown: Stats) -> None:
-    view = None if shown.live is None else _widget("stats", "StatsView")
+    view = None if shown.live is None else _widget("stats_widget", "StatsView")
     if view is None:
         _show_static(shown)
     else:

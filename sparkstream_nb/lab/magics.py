@@ -343,7 +343,7 @@ class SiddhiMagic(Magics):
 
     def _do_test(self, options: Options, rest: str) -> Any:
         from ..testing.reporting import ReportOptions, run_paths
-        from ..testing.running import RunOptions
+        from ..testing.suite_runner import RunOptions
 
         o = options.parse(split(rest))
         run = RunOptions(allow_scripts=o.allow_scripts, only=o.k or "")

@@ -12,7 +12,7 @@ from ..plan.nodes import Plan
 from ..plan.reports.repair import routes
 from .display import html, text
 from .drawings.text_tables import Grid, WholeText, escaped_lines, format_count, paragraph
-from .graph import drawing
+from .graph import graph_drawing
 
 
 @text.register
@@ -149,12 +149,12 @@ def _(shown: RepairList) -> str:
 
 @text.register
 def _(shown: AppGraph) -> str:
-    return "\n".join([drawing.text(shown.graph), *_notes(shown.notes)])
+    return "\n".join([graph_drawing.text(shown.graph), *_notes(shown.notes)])
 
 
 @html.register
 def _(shown: AppGraph) -> str:
-    return drawing.image(shown.graph) + _notes_html(shown.notes)
+    return graph_drawing.image(shown.graph) + _notes_html(shown.notes)
 
 
 @text.register

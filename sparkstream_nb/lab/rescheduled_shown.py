@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from ..app import DistributedFailover
-from ..app.results.progress import span
+from ..app.results.feed_progress import span
 from ..simulation.placements import RunSpan, leader_spans
 from ..simulation.timeline import Faulted
 from .display import html, limit_of, text

@@ -32,13 +32,13 @@ from ..app import (
 )
 from ..app.attaching import attachable_names
 from ..app.results.divergence import VERDICTS
-from ..app.results.progress import span
+from ..app.results.feed_progress import span
 from ..app.results.reasons import group_reasons
-from ..app.running.recording import AppRecording
+from ..app.running.input_recording import AppRecording
 from ..ingest.ingest import TEXT_OF_ROW
 from .card import card_html, card_text
 from .chart_shown import chart_html, chart_text
-from .cluster_view import cluster_html, cluster_text
+from .cluster_shown import cluster_html, cluster_text
 from .display import html, limit_of, text
 from .drawings.bars import bar_html
 from .drawings.heatmap import image as study_image
@@ -57,7 +57,7 @@ from .drawings.text_tables import (
 from .drawings.timeline_drawing import Timeline, whole, worst
 from .drawings.timeline_drawing import image as timeline_image
 from .failover_shown import failover_html, failover_text, study_html, study_text
-from .stats import stats_html, stats_text
+from .stats_shown import stats_html, stats_text
 from .tail_shown import tail_html, tail_text
 
 # --------------------------------------------------------------------------------------------------------------- apps

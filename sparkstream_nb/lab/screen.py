@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..app.results import frontend
+from ..app.results.feed_progress import ProgressLine
 from ..app.results.frontend import Displayed, ProgressDisplay, StatusDisplay, View
-from ..app.results.progress import ProgressLine
 from . import display
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Screen:
         """A bar in a notebook, a line elsewhere."""
         if getattr(shell(), "kernel", None) is None:
             return ProgressLine()
-        from .progress import FeedBar
+        from .progress_bar import FeedBar
 
         return FeedBar()
 
@@ -47,7 +47,7 @@ class Screen:
         """A line that changes in its place."""
         if getattr(shell(), "kernel", None) is None:
             return ProgressLine()
-        from .progress import StatusLine
+        from .progress_bar import StatusLine
 
         return StatusLine()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html as markup
 
-from ..testing.results import AppTestReport, AppTestResult, CoveredPart, Failure, describe_test_error
+from ..testing.suite_results import AppTestReport, AppTestResult, CoveredPart, Failure, describe_test_error
 from .display import html, text
 from .drawings.text_tables import Grid, WholeText, escaped_lines, paragraph
 

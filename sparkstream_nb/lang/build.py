@@ -14,7 +14,7 @@ from lark import Token, Tree
 from ..errors import SiddhiSyntaxError, Span
 from ..types import Type
 from .keywords import TYPES, UNIT_MILLIS, UNIT_SPELLINGS
-from .source import SourceText
+from .source_text import SourceText
 from .tree import (
     And,
     Annotation,

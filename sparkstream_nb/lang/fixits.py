@@ -14,7 +14,7 @@ from lark import Token
 
 from ..errors import SiddhiSyntaxError
 from .keywords import FOREIGN_WORDS, TYPES, UNIT_SPELLINGS
-from .source import STRAY
+from .source_text import STRAY
 from .tree import Annotation, Expression, Variable
 
 

@@ -15,9 +15,9 @@ from lark import Token
 
 from .fixits import SyntaxFailure
 from .line_breaking import BracketGroup, Part, TextPiece, lay_out
-from .messages import syntax_error
 from .parser import machinery
-from .source import SourceText, tokens
+from .source_text import SourceText, tokens
+from .syntax_messages import syntax_error
 from .token_reader import ParseStop
 
 _VARIABLE = re.compile(r"\$\{\w+\}", re.ASCII)

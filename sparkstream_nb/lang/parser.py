@@ -17,8 +17,8 @@ from ..caches import keep, kept
 from ..errors import SiddhiError, SiddhiSyntaxError
 from .build_queries import QueryBuilder
 from .fixits import SyntaxFailure
-from .messages import syntax_error
-from .source import SourceText, tokens
+from .source_text import SourceText, tokens
+from .syntax_messages import syntax_error
 from .token_reader import END, ParseStop, TokenReader
 from .tree import App, Expression, OnDemandQuery
 

@@ -9,7 +9,7 @@ from typing import Literal
 from lark import Token
 
 from .parser import machinery
-from .source import STRAY, SourceText, tokens
+from .source_text import STRAY, SourceText, tokens
 from .token_reader import ParseStop
 
 Start = Literal["app", "only_on_demand"]

@@ -13,9 +13,9 @@ from typing import Any
 from ..errors import Misuse
 from ..plan.connectors.mapping import Avro, SinkMapping
 from ..types import Schema, Type
+from .attribute_values import MessageError, Row
 from .body_writers import BodyWriter
 from .rejected_parts import FormatReader, ParsedMessage
-from .values import MessageError, Row
 
 _TYPES = {
     Type.STRING: "string", Type.INT: "int", Type.LONG: "long", Type.FLOAT: "float", Type.DOUBLE: "double",

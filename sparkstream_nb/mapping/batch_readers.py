@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..engine.columnar.columns import Array
+from ..engine.columnar.column_data import Array
 from ..types import Schema
-from .values import Values, join_columns
+from .attribute_values import Values, join_columns
 
 FEWEST = 64
 """Messages that are worth a fast reader."""

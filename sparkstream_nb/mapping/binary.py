@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from ..plan.connectors.mapping import SinkMapping
 from ..types import Schema, Type
+from .attribute_values import MessageError, Row
 from .body_writers import BodyWriter
 from .rejected_parts import ParsedMessage
-from .values import MessageError, Row
 
 _FIXED = {Type.INT: ">i", Type.LONG: ">q", Type.FLOAT: ">f", Type.DOUBLE: ">d"}
 MOST_EVENTS = 1_000_000

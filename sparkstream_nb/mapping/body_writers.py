@@ -11,12 +11,12 @@ from xml.sax.saxutils import escape
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..engine.expressions.values import text
+from ..engine.expressions.java_values import text
 from ..plan.connectors.mapping import CsvSink, JsonSink, KeyValueSink, SinkMapping, Template, TextSink, XmlSink
 from ..types import Schema, Type
+from .attribute_values import MessageError, Row, Values
 from .column_texts import joined_texts, rewritten, value_texts
 from .json_text import GSON, valid, written
-from .values import MessageError, Row, Values
 from .xml_tree import parse_xml
 
 _UNDEFINED = "undefined"

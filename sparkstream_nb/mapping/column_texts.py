@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..engine.columnar.columns import ARROW, Column, StringPool
+from ..engine.columnar.column_data import ARROW, Column, StringPool
 from ..engine.expressions.format_numbers import number_texts
 from ..types import Type
-from .values import Values
+from .attribute_values import Values
 
 _ROWS = 1 << 16
 """Events that are joined at once: Arrow's string arrays hold 2 GiB."""

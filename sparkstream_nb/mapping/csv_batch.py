@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from ..engine.columnar.columns import ARROW, Array
+from ..engine.columnar.column_data import ARROW, Array
 from ..plan.connectors.mapping import CsvSource, SourceMapping
 from ..types import Schema, Type
+from .attribute_values import Values
 from .batch_readers import BatchReader, EventBatch
 from .csv_reader import places_of
-from .values import Values
 
 _FORMS = {
     Type.INT: r"^[+-]?[0-9]{1,9}$",

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from ..errors import shown
 from ..plan.connectors.mapping import CsvSource, SourceMapping
 from ..types import Schema
+from .attribute_values import MessageError, Row, convert_text
 from .rejected_parts import ParsedMessage, RejectedPart
-from .values import MessageError, Row, convert_text
 
 
 def places_of(mapping: SourceMapping, schema: Schema) -> list[int | None]:

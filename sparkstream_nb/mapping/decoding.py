@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..engine.columnar.columns import Array
-from ..engine.expressions.values import RowFailure
-from ..engine.state.batch import taken
+from ..engine.columnar.column_data import Array
+from ..engine.expressions.java_values import RowFailure
+from ..engine.state.node_batch import taken
 from ..errors import Misuse
 from ..plan.connectors.mapping import (
     Avro,
@@ -26,6 +26,7 @@ from ..plan.connectors.mapping import (
     XmlSource,
 )
 from ..types import Schema
+from .attribute_values import MessageError, Row, Values, arrays, convert_text, values
 from .avro import AvroReader, parsed_schema
 from .batch_readers import FEWEST, BatchReader, EventBatch, concat_batches, read_in_halves
 from .binary import BinaryReader
@@ -35,7 +36,6 @@ from .json_batch import json_batch_reader
 from .json_reader import JsonPathReader, JsonReader
 from .rejected_parts import BytesReader, FormatReader
 from .text_reader import KeyValueReader, TextReader
-from .values import MessageError, Row, Values, arrays, convert_text, values
 from .xml_reader import XmlReader
 
 KEPT = 2_000
@@ -62,8 +62,8 @@ class RejectedMessage:
 class Decoded:
     """The events of messages, in the messages' order.
 
-    `columns` has one entry per attribute: an Arrow array of the attribute's type in `engine.columnar.columns.ARROW`, or
-    a list of Python values for type object. `message` (int64) is the number of the message that each event is of.
+    `columns` has one entry per attribute: an Arrow array of the type in `engine.columnar.column_data.ARROW`,
+    or a list of Python values for type object. `message` (int64) is the number of the message that each event is of.
     """
 
     columns: list[Values]

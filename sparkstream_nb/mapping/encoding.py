@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..engine.columnar.columns import Array
+from ..engine.columnar.column_data import Array
 from ..errors import Misuse, nearest
 from ..plan.connectors.mapping import (
     Avro,
@@ -23,6 +23,7 @@ from ..plan.connectors.mapping import (
 )
 from ..plan.connectors.mappings import template
 from ..types import Schema
+from .attribute_values import Row, Values
 from .avro import AvroWriter
 from .batch_readers import FEWEST
 from .binary import BinaryWriter
@@ -36,7 +37,6 @@ from .body_writers import (
     filler,
 )
 from .column_texts import normalize_column
-from .values import Row, Values
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from ..engine.columnar.columns import ARROW, Array
+from ..engine.columnar.column_data import ARROW, Array
 from ..engine.expressions.jsonpath import JsonNames, compile_path
 from ..limits import MOST_NESTED
 from ..plan.connectors.mapping import JsonSource, SourceMapping
 from ..types import Schema, Type
+from .attribute_values import Values
 from .batch_readers import BatchReader, EventBatch
-from .values import Values
 
 _BLOCK = 1 << 20
 _READ = {**ARROW, Type.FLOAT: pa.float64()}

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..engine.expressions.java_values import Float, RowFailure, to_float32
 from ..engine.expressions.jsonpath import JsonNames, NotFound, compile_path, read
 from ..engine.expressions.jsontext import write_gson
-from ..engine.expressions.values import Float, RowFailure, to_float32
 from ..errors import shown
 from ..plan.connectors.mapping import JsonSource, SourceMapping
 from ..types import Attribute, Schema, Type
+from .attribute_values import MessageError, Row, convert_text
 from .json_text import (
     JACKSON,
     SMART,
@@ -31,7 +32,6 @@ from .json_text import (
     written,
 )
 from .rejected_parts import ParsedMessage, RejectedPart
-from .values import MessageError, Row, convert_text
 
 _EVENT = "event"
 

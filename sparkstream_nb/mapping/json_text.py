@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from ..engine.expressions.java_values import LONG_MAX, LONG_MIN, MOST_DIGITS, Long, double_text, object_text
 from ..engine.expressions.jsontext import JsonError, read_smart
-from ..engine.expressions.values import LONG_MAX, LONG_MIN, MOST_DIGITS, Long, double_text, object_text
 from ..limits import MOST_NESTED
-from .values import MessageError
+from .attribute_values import MessageError
 
 
 class IntegerToken(str):

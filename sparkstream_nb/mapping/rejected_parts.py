@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from .values import Row
+from .attribute_values import Row
 
 
 @dataclass(frozen=True)

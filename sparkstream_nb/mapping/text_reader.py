@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qsl
 
+from ..engine.expressions.java_values import RowFailure
 from ..engine.expressions.javaregex import compile_java, match_in_time
-from ..engine.expressions.values import RowFailure
 from ..errors import Misuse, shown
 from ..plan.connectors.mapping import SourceMapping, TextGroup, TextSource
 from ..types import Schema, Type
+from .attribute_values import MessageError, Row, convert_text
 from .rejected_parts import ParsedMessage, RejectedPart
-from .values import MessageError, Row, convert_text
 
 
 class TextReader:

@@ -8,8 +8,8 @@ from ..plan.connectors.mapping import SourceMapping, XmlSource
 from ..plan.connectors.xpath import XPath
 from ..types import Attribute, Schema, Type
 from . import xml_tree
+from .attribute_values import MessageError, Row, convert_text
 from .rejected_parts import ParsedMessage, RejectedPart
-from .values import MessageError, Row, convert_text
 from .xml_tree import Element, find, parse_xml
 
 

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from ..limits import MOST_NESTED
 from ..plan.connectors.xpath import LAST, Step, XPath, XPathCondition
-from .values import MessageError
+from .attribute_values import MessageError
 
 _BETWEEN = "\n"
 """Separates a name's parts for expat; no name holds a line break."""

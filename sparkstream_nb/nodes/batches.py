@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..engine.columnar.columns import Array
-from ..engine.state.batch import InputBatch, StreamRows, UnreadAttribute
+from ..engine.columnar.column_data import Array
+from ..engine.state.node_batch import InputBatch, StreamRows, UnreadAttribute
 
 
 def between(batch: InputBatch, first: int, end: int) -> InputBatch:

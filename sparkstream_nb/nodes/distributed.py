@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.columnar.columns import Array
+from ..engine.columnar.column_data import Array
 from ..engine.node import NodeEngine
-from ..engine.state.batch import Chunks, Emitted, InputBatch, Outputs, RetrievalAnswer, StreamRows
+from ..engine.state.node_batch import Chunks, Emitted, InputBatch, Outputs, RetrievalAnswer, StreamRows
 from ..errors import Misuse, SiddhiRuntimeError
 from ..plan.distributed.distribute import ExecutionGroup, Split, Strategy, shares
 from ..plan.distributed.partial_apps import partial_plan

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..engine.columnar.blocks import Buffer
-from ..engine.columnar.columns import StringPool
+from ..engine.columnar.column_data import StringPool
 from ..engine.node import NodeEngine
-from ..engine.state.batch import Emitted, InputBatch, Outputs, RetrievalAnswer, taken
+from ..engine.state.node_batch import Emitted, InputBatch, Outputs, RetrievalAnswer, taken
 from ..engine.state.snapshot import pack_buffers, unpack
 from ..plan.nodes import Plan, Retrieval
 from ..simulation.faults import Fault

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..engine.columnar.columns import Array
-from ..engine.state.batch import InputBatch, Outputs, RetrievalAnswer
+from ..engine.columnar.column_data import Array
+from ..engine.state.node_batch import InputBatch, Outputs, RetrievalAnswer
 from ..plan.nodes import Retrieval
 from ..simulation.placements import Dropped, Placed
 from ..simulation.timeline import Down, Halted, Happening, LinkChanged, Resumed

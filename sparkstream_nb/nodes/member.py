@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 
 from ..engine.columnar.blocks import Buffer
-from ..engine.columnar.columns import StringPool
+from ..engine.columnar.column_data import StringPool
 from ..engine.node import NodeEngine
-from ..engine.state.batch import Emitted, InputBatch, Outputs, RetrievalAnswer
+from ..engine.state.node_batch import Emitted, InputBatch, Outputs, RetrievalAnswer
 from ..engine.state.snapshot import pack_buffers, unpack
 from ..errors import SiddhiRuntimeError
 from ..plan.nodes import Plan, Retrieval
 from ..simulation.faults import Fault
-from ..simulation.groups import NodeGroups
+from ..simulation.node_groups import NodeGroups
 from ..simulation.timeline import Role
 from .batches import between, concat_columns, pick_steps
-from .figures import GroupCounts, MemberFigures
-from .layer import GroupLane
+from .group_figures import GroupCounts, MemberFigures
 from .pair import PairLane, PairRevision, PairServer, Published, Queued, RevisionWrite
+from .partitioning_layer import GroupLane
 from .spans import Spans
 from .transit import SentEvents, Trim
 

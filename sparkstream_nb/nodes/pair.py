@@ -22,9 +22,9 @@ from enum import Enum
 
 import numpy as np
 
-from ..engine.columnar.columns import Array
+from ..engine.columnar.column_data import Array
 from ..engine.node import NodeEngine
-from ..engine.state.batch import InputBatch, Outputs, RetrievalAnswer
+from ..engine.state.node_batch import InputBatch, Outputs, RetrievalAnswer
 from ..errors import Misuse
 from ..plan.nodes import Retrieval
 from ..simulation.faults import Fault, Scenario
@@ -44,7 +44,7 @@ from ..simulation.timeline import (
 )
 from ..simulation.topology import CLIENTS, DATABASE
 from .batches import between, events_by_step, mask_events, pick_steps
-from .figures import GroupCounts, TakeoverCounts
+from .group_figures import GroupCounts, TakeoverCounts
 from .spans import Spans
 from .transit import LONG_AGO, SentEvents, Transit, Trim
 

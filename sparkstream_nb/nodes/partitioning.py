@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..engine.columnar.columns import Array
-from ..engine.expressions.values import text
-from ..engine.state.batch import InputBatch, StreamRows
+from ..engine.columnar.column_data import Array
+from ..engine.expressions.java_values import text
+from ..engine.state.node_batch import InputBatch, StreamRows
 from ..types import Type
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..engine.columnar.columns import Array
+from ..engine.columnar.column_data import Array
 
 
 class Spans:

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..engine.columnar.columns import Array
-from ..engine.state.batch import Emitted
+from ..engine.columnar.column_data import Array
+from ..engine.state.node_batch import Emitted
 
 
 @dataclass(frozen=True)

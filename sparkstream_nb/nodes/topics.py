@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.columnar.columns import Array
-from ..engine.state.batch import Chunks, Emitted, InputBatch, StreamRows, taken
+from ..engine.columnar.column_data import Array
+from ..engine.state.node_batch import Chunks, Emitted, InputBatch, StreamRows, taken
 from .batches import concat_columns, rows_in_order
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..engine.columnar.columns import Array
-from ..engine.state.batch import InputBatch
+from ..engine.columnar.column_data import Array
+from ..engine.state.node_batch import InputBatch
 
 LONG_AGO = -(1 << 62)
 

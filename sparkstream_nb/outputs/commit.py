@@ -18,12 +18,12 @@ from typing import Protocol
 import pyarrow as pa
 
 from ..engine.aggregation import storable
-from ..engine.state.batch import RetrievalAnswer
+from ..engine.state.node_batch import RetrievalAnswer
 from ..errors import mask_passwords
 from ..journal.private import private_folder
 from ..journal.resting import write_resting
-from ..journal.results import QueryFailed, errors_of
-from ..journal.rows import (
+from ..journal.result_codec import QueryFailed, errors_of
+from ..journal.result_rows import (
     Answered,
     Errors,
     Logs,
@@ -38,10 +38,10 @@ from ..journal.rows import (
 from ..journal.shared import Shared
 from ..journal.throughput import ArrivalCounts, BatchFigures, Throughput
 from ..plan.nodes import Plan
-from ..stores.protocol import ErrorRow, Store
+from ..stores.store_protocol import ErrorRow, Store
 from .last_reports import LastReports
 from .merging import Merging
-from .outputs import OutputFiles
+from .output_files import OutputFiles
 from .spill import UNTAKEN
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..journal.private import write_private
-from ..journal.rows import NodeReport
+from ..journal.result_rows import NodeReport
 from ..system import put_in_place
 
 

@@ -18,7 +18,7 @@ from ..journal.kept import DAY
 from ..journal.private import private_file
 from ..retention import Retention
 from ..system import put_in_place, to_disk
-from .outputs import OutputFile, OutputFiles, in_order, rows_of, sizes_of, table_of, with_sizes
+from .output_files import OutputFile, OutputFiles, in_order, rows_of, sizes_of, table_of, with_sizes
 
 TOGETHER = 64
 """Micro-batches whose small files are merged at once, at least."""

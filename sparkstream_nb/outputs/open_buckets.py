@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.aggregation import Calendar
-from ..engine.aggregation.stored import EVENT_TIMESTAMP, TIMESTAMP
+from ..engine.aggregation.stored_buckets import EVENT_TIMESTAMP, TIMESTAMP
 from ..plan.nodes import AggDuration, AggregationDef
-from ..stores.protocol import EACH_GROUP, GroupFilter, Store
+from ..stores.store_protocol import EACH_GROUP, GroupFilter, Store
 
 SHARD = "SHARD_ID"
 _EVER = 1 << 62

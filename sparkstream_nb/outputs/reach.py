@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..engine.aggregation import Calendar, bounds_of
-from ..engine.columnar.columns import StringPool
+from ..engine.columnar.column_data import StringPool
 from ..engine.expressions import Context
 from ..engine.state.services import Services
 from ..plan.nodes import AggDuration, AggregationDef, Plan, Retrieval
-from ..stores.protocol import BucketRange, Store
+from ..stores.store_protocol import BucketRange, Store
 
 _ALWAYS = (-(2**62), 2**62)
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..engine.state.batch import Emitted, Outputs
+from ..engine.state.node_batch import Emitted, Outputs
 from ..journal.private import private_file, private_folder
-from ..journal.results import emitted_table, error_lines, to_ipc
-from ..journal.rows import CurrentEvents, Errors, ExpiredEvents, Logs, Partial, Row, StreamEvents
+from ..journal.result_codec import emitted_table, error_lines, to_ipc
+from ..journal.result_rows import CurrentEvents, Errors, ExpiredEvents, Logs, Partial, Row, StreamEvents
 from ..journal.segments import StepsOfNode
 
 INLINE_ROWS = 20_000

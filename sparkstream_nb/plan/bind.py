@@ -10,12 +10,12 @@ from collections.abc import Mapping
 
 from ..lang import tree
 from .binding.aggregations import bind_aggregation
+from .binding.annotation_times import check_zone
 from .binding.definitions import bind_app_annotations, bind_definition, bind_idle_clock
-from .binding.inputs import PartitionPlace
 from .binding.ondemand import bind_retrieval
 from .binding.queries import UniqueNames, bind_partition, bind_query
+from .binding.query_inputs import PartitionPlace
 from .binding.symbols import Symbols
-from .binding.times import check_zone
 from .nodes import Partition, Plan, Query
 from .shard_safety.safety import with_safety
 

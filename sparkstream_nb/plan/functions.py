@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .signatures import aggregators, scalars, streams, windows
-from .signatures.core import Overload, Param, Signature, StreamFunction, resolve, unknown
+from .signatures.signature import Overload, Param, Signature, StreamFunction, resolve, unknown
 
 SCALARS: Mapping[str, Signature] = scalars.TABLE
 AGGREGATORS: Mapping[str, Signature] = aggregators.TABLE

@@ -10,7 +10,7 @@ from typing import Literal
 from ..errors import SiddhiBindError, SiddhiError, Span, nearest
 from ..lang import tree
 from ..lang.parser import parse
-from ..lang.source import variables_in
+from ..lang.source_text import variables_in
 from . import compile_app
 from . import nodes as n
 from .query_parts import UNKNOWN_REF, configured_options, connector_options

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from ..errors import SiddhiBindError, did_you_mean
 from ..lang.tree import Annotation
 from . import nodes as n
+from .connectors.connector_options import option_names
 from .connectors.mappings import MAPPED
-from .connectors.options import option_names
 from .extensions import Kind, types
 from .query_parts import connector_type
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from ..engine.state.batch import Outputs
+from ..engine.state.node_batch import Outputs
 from ..errors import StoreError
 from ..journal.entries import Entry, EventsEntry
 from ..journal.marks import MARKS

@@ -1,17 +1,17 @@
 """Events that a node cannot process are set aside, each with the reason, and the app continues.
 
-Errors of one event in a function are handled in `engine.expressions.checks`. This module is for all other failures of a
-step: streams that feed each other without end, more memory than there is, a fault of ours. The steps are bisected until
-one is found that fails by itself. If it fails without its events too, the cause is a query's state, which would fail
-again at each later step: that state is dropped then.
+Errors of one event in a function are handled in `engine.expressions.function_checks`. This module is for all other
+failures of a step: streams that feed each other without end, more memory than there is, a fault of ours. The steps are
+bisected until one is found that fails by itself. If it fails without its events too, the cause is a query's state,
+which would fail again at each later step: that state is dropped then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..engine.expressions.checks import reason_of
-from ..engine.state.batch import EventError, InputBatch, Outputs
+from ..engine.expressions.function_checks import reason_of
+from ..engine.state.node_batch import EventError, InputBatch, Outputs
 from ..ingest.ingest import python_values
 from ..journal.segments import StepsOfNode
 from ..nodes.batches import between

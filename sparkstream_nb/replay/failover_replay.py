@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from ..engine.columnar.columns import Array
+from ..engine.columnar.column_data import Array
 from ..engine.node import NodeEngine
-from ..engine.state.batch import InputBatch, Outputs
+from ..engine.state.node_batch import InputBatch, Outputs
 from ..errors import SparkStreamError
 from ..journal.segments import join
 from ..lang.parser import parse_on_demand
 from ..nodes.batches import events_by_step
-from ..nodes.layer import GroupLane
 from ..nodes.pair import Report
+from ..nodes.partitioning_layer import GroupLane
 from ..nodes.tallies import Tally, table_of, tally_close
 from ..plan import bind_retrieval
 from ..plan.nodes import Plan, Retrieval
 from ..simulation.faults import Fault
-from ..simulation.groups import NodeGroups
+from ..simulation.node_groups import NodeGroups
 from ..simulation.timeline import Happening
 from .replay import Nodes, Recording
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..journal.tasks import Tasks
 from ..simulation.faults import Scenario
-from ..simulation.groups import NodeGroups
+from ..simulation.node_groups import NodeGroups
 from ..simulation.timeline import gap_before
 from .failover_replay import FailoverOutcome, Item, Tables, items_of, outcome_of, truth_of
 from .replay import Nodes

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.aggregation import from_table, merge_stored, view
-from ..engine.columnar.columns import Array, StringPool
+from ..engine.columnar.column_data import Array, StringPool
 from ..engine.expressions import Context
 from ..engine.node import NodeEngine
-from ..engine.state.batch import Emitted, InputBatch, StreamRows
+from ..engine.state.node_batch import Emitted, InputBatch, StreamRows
 from ..engine.state.services import Services
 from ..errors import SparkStreamError
 from ..journal.entries import Ask, EventsEntry, FaultEntry
@@ -165,7 +165,7 @@ ONE = Way(1, "round_robin")
 @dataclass
 class NodeReplay:
     """A node's outputs: for each derived stream its parts, each with the clock (ms) at its steps; and its additions to
-    each aggregation (`engine.state.batch.Outputs.partials`).
+    each aggregation (`engine.state.node_batch.Outputs.partials`).
     """
 
     node: int

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..engine.node import NodeEngine
-from ..engine.state.batch import InputBatch
+from ..engine.state.node_batch import InputBatch
 from ..nodes.distributed import Distributed, DistributedLane
 from ..nodes.instance import InstanceReport
 from ..nodes.tallies import Tally

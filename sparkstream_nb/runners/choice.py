@@ -15,14 +15,14 @@ from ..errors import Misuse, SparkUnavailable
 from ..journal.checkpoints import SparkCheckpoint as SparkCheckpoint
 from ..journal.shared import Shared
 from .inline_checkpoint import InlineCheckpoint, copy_checkpoint
-from .protocol import Checkpoint, Session
+from .runner_protocol import Checkpoint, Session
 from .spark import settings
 from .spark.versions import check_installed
 
 INLINE = "inline"
 """The master of apps that run in this process."""
 Kind = Literal["spark", "inline"]
-_ENGINE, _SPARK = "engine.warm", "app.warm"
+_ENGINE, _SPARK = "engine.warm", "app.warm_spark"
 
 
 def kind_of(master: str | None) -> Kind:
@@ -46,8 +46,8 @@ def ahead_of(master: str | None) -> tuple[str, ...]:
 
 
 def session(master: str | None) -> Session:
-    """The session for apps on a master. Raises SparkUnavailable as `spark.session.spark_session` does, and if pyspark
-    is not installed, or it or the Spark at the master is too old.
+    """The session for apps on a master. Raises SparkUnavailable as `spark.shared_session.spark_session` does, and if
+    pyspark is not installed, or it or the Spark at the master is too old.
     """
     if master == INLINE:
         from .inline import InlineSession
@@ -59,7 +59,7 @@ def session(master: str | None) -> Session:
     try:
         check_installed()
         from .spark.runner import SparkSessionOfApps
-        from .spark.session import spark_session
+        from .spark.shared_session import spark_session
     except ModuleNotFoundError as error:
         if error.name not in ("pyspark", "py4j"):
             raise

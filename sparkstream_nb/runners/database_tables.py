@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import StoreError
 from ..journal.checkpoints import FileStore
-from ..plan.stored import StoredTableLayout, TableChanges, Terms, Values
+from ..plan.table_requests import StoredTableLayout, TableChanges, Terms, Values
 from ..stores.address import Database, Secret
 
 if TYPE_CHECKING:  # it loads SQLAlchemy

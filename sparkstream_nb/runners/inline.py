@@ -16,16 +16,16 @@ from contextvars import ContextVar
 import pyarrow as pa
 
 from ..errors import SparkStreamError
+from ..journal.batch_planning import Planner
 from ..journal.causes import cause_of
-from ..journal.planning import Planner
 from ..journal.resting import forget_resting
-from ..journal.rows import Row
+from ..journal.result_rows import Row
 from ..journal.tasks import Task, TaskFailed
 from ..recovery.crash_bisection import CrashBisection, alone
 from . import node_work as nodes
 from .inline_checkpoint import BufferedState, InlineCheckpoint, Planned
 from .node_spec import NodeWork
-from .protocol import Job
+from .runner_protocol import Job
 from .stateless import SourceApp, app_of, work_off_share
 
 ABOUT = "Runs in this process, without Spark (master='inline'): meant for tests, CI and a first look."

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import SparkStreamError
+from ..journal.batch_planning import Offset
 from ..journal.checkpoints import CheckpointProgress
 from ..journal.journal import BEGIN_ANEW
-from ..journal.planning import Offset
 from ..journal.private import private_file, private_folder
 
 _FILE = "nodes.sqlite"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..nodes.distributed import Distributed
     from ..plan.distributed.leader import Duty
     from ..recovery.crash_bisection import CrashBisection
-    from ..simulation.groups import NodeGroups
+    from ..simulation.node_groups import NodeGroups
 
 
 @dataclass(frozen=True)

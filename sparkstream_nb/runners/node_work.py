@@ -23,19 +23,19 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
-from ..engine.expressions.checks import reason_of
+from ..engine.expressions.function_checks import reason_of
 from ..engine.node import NodeEngine
-from ..engine.state.batch import EventError, InputBatch, Outputs, RetrievalAnswer
 from ..engine.state.content_chunking import pieces
+from ..engine.state.node_batch import EventError, InputBatch, Outputs, RetrievalAnswer
 from ..errors import SparkStreamError
-from ..journal import journal, rows, segments
+from ..journal import journal, result_rows, segments
 from ..journal.checkpoints import LocalFiles
 from ..journal.division import JOINED_STEPS, files_of, pieces_of
 from ..journal.entries import Ask, Entry, EventsEntry, FaultEntry, Reject, SourceEntry
 from ..journal.leading import only
 from ..journal.marks import mark_node
-from ..journal.results import QueryFailed
-from ..journal.rows import Row
+from ..journal.result_codec import QueryFailed
+from ..journal.result_rows import Row
 from ..lang.parser import parse_on_demand
 from ..nodes.distributed import Distributed
 from ..nodes.distributed_member import DistributedMember, NodesOutputs
@@ -135,7 +135,7 @@ def work_off(p: NodeWork, state: NodeState, key: int, given: Iterable[Row]) -> l
     except Exception as error:
         if not p.isolate:
             raise
-        return [rows.NodeFailure.of(p.specs[key].node, error)]
+        return [result_rows.NodeFailure.of(p.specs[key].node, error)]
 
 
 def release(run: str) -> None:
@@ -151,7 +151,7 @@ class _NodeInput:
     """
 
     entries: list[Entry] = field(default_factory=list)
-    parts: dict[int, rows.NodePart] = field(default_factory=dict)
+    parts: dict[int, result_rows.NodePart] = field(default_factory=dict)
     passing: list[Row] = field(default_factory=list)
     events: int = 0
     began: float = field(default_factory=time.perf_counter)
@@ -167,10 +167,10 @@ class _NodeInput:
 def _take(p: NodeWork, state: NodeState, key: int, brought: Iterable[Row]) -> list[Row]:
     given = _NodeInput()
     for row in brought:
-        if isinstance(row, rows.Entries):
+        if isinstance(row, result_rows.Entries):
             given.entries += row.entries()
             given.events += row.events
-        elif isinstance(row, rows.NodePart):
+        elif isinstance(row, result_rows.NodePart):
             given.parts[row.seq] = row
         else:
             given.passing.append(row)
@@ -180,7 +180,7 @@ def _take(p: NodeWork, state: NodeState, key: int, brought: Iterable[Row]) -> li
     with p.shared.at_hand(given.files) as folder:
         out = _with_care(p.within(folder), state, key, given)
         for row in out[len(given.passing) :]:
-            if isinstance(row, rows.TableRow) and row.file:
+            if isinstance(row, result_rows.TableRow) and row.file:
                 p.shared.put_file(f"spill/{Path(row.file).name}", Path(row.file))
     return out
 
@@ -283,8 +283,8 @@ def _run_engine(
     due, rests = None, False
     if isinstance(kept.engine, NodeEngine):
         due, rests = kept.engine.next_due(), kept.engine.may_rest and not (spec.takes_all or spec.tables)
-    report = rows.NodeReport(spec.shard, ms, restored, size, kept.engine.stats(), clock, events, due, rests)
-    out.append(rows.NodeDone(spec.node, low, high, steps, report))
+    report = result_rows.NodeReport(spec.shard, ms, restored, size, kept.engine.stats(), clock, events, due, rests)
+    out.append(result_rows.NodeDone(spec.node, low, high, steps, report))
     return out
 
 
@@ -318,8 +318,8 @@ def _make_up(p: NodeWork, kept: _LiveEngine, entry: Entry, out: list[Row], *, ca
 
 
 def _steps(
-    p: NodeWork, kept: _LiveEngine, entries: list[EventsEntry], parts: Mapping[int, rows.NodePart], out: list[Row], *,
-    careful: bool,
+    p: NodeWork, kept: _LiveEngine, entries: list[EventsEntry], parts: Mapping[int, result_rows.NodePart],
+    out: list[Row], *, careful: bool,
 ) -> tuple[int, int]:  # fmt: skip
     """Run events through the engine; returns the numbers of steps and events. `careful`: sets aside events that fail.
     """
@@ -447,7 +447,8 @@ def _aside(p: NodeWork, engine: Engine, spec: NodeSpec, entry: Entry) -> list[Ro
         case Ask() if isinstance(spec.groups, Distributed) and spec.index:
             return []  # the first node answers for all
         case Ask() if entry.seq in _care(p).asks:
-            return [rows.Answered(*where, QueryFailed("SiddhiRuntimeError", f"The query was set aside: {DIED}."))]
+            failed = QueryFailed("SiddhiRuntimeError", f"The query was set aside: {DIED}.")
+            return [result_rows.Answered(*where, failed)]
         case Ask() if _care(p).concerns([entry]):
             with record_attempt(WorkPlace(p.folder, str(spec.index)), Trying(ask=entry.seq)):
                 return _answer_retrieval(engine, spec, entry)
@@ -457,7 +458,7 @@ def _aside(p: NodeWork, engine: Engine, spec: NodeSpec, entry: Entry) -> list[Ro
             if spec.index:
                 return []
             lines = (p.folder / entry.file).read_bytes()
-            return [rows.Errors(*where, lines.count(b"\n"), lines)]
+            return [result_rows.Errors(*where, lines.count(b"\n"), lines)]
         case SourceEntry():
             return []
         case FaultEntry():
@@ -485,7 +486,7 @@ def _answer_retrieval(engine: Engine, spec: NodeSpec, entry: Ask) -> list[Row]:
     found = _answer(engine, spec, entry)
     if not isinstance(found, Mapping):
         found = {spec.node: found}
-    return [rows.Answered(node, entry.seq, entry.seq, answer) for node, answer in found.items()]
+    return [result_rows.Answered(node, entry.seq, entry.seq, answer) for node, answer in found.items()]
 
 
 def _answer(

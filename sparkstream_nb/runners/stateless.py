@@ -15,15 +15,15 @@ from pathlib import Path
 import pyarrow as pa
 
 from ..engine.node import NodeEngine
-from ..engine.state.batch import Outputs
-from ..journal import journal, rows, segments
+from ..engine.state.node_batch import Outputs
+from ..journal import journal, result_rows, segments
+from ..journal.batch_planning import ROWS_PER_TRIGGER, TaskShare
 from ..journal.division import divide_entries, files_of
 from ..journal.entries import Entry, EventsEntry, StepsEntry, to_json
 from ..journal.marks import mark_task
 from ..journal.mirror import apps_at
-from ..journal.planning import ROWS_PER_TRIGGER, TaskShare
 from ..journal.private import check_private, write_private
-from ..journal.rows import Row
+from ..journal.result_rows import Row
 from ..journal.shared import Shared
 from ..limits import Limits
 from ..outputs.spill import Spill
@@ -154,9 +154,9 @@ def rows_at(shared: Shared, digest: str, share: TaskShare) -> Iterator[pa.Record
         own = [None if app is None else _elsewhere(app, folder) for app in apps]
         for found in _rows(folder / "inbox", own, share):
             for row in (row for _, row in found):
-                if isinstance(row, rows.TableRow) and row.file:
+                if isinstance(row, result_rows.TableRow) and row.file:
                     shared.put_file(f"spill/{Path(row.file).name}", Path(row.file))
-            for name in files_of(row for _, row in found if isinstance(row, rows.NodePart)):
+            for name in files_of(row for _, row in found if isinstance(row, result_rows.NodePart)):
                 shared.put_file(f"inbox/{name}", folder / "inbox" / name)
             yield _batch(found)
 
@@ -239,7 +239,7 @@ class _TaskWork:
         text = to_json([_without_events(e) for e in found] if app.divides else found)
         for k, events in enumerate(self.events):
             if k not in self.resting:
-                yield app.keys[k], rows.Entries(app.nodes[k], low, high, text, events if app.stateless else 0)
+                yield app.keys[k], result_rows.Entries(app.nodes[k], low, high, text, events if app.stateless else 0)
 
 
 def _may_leave_out(app: SourceApp, run: Sequence[EventsEntry]) -> bool:
@@ -291,15 +291,15 @@ def _results(
     except Exception as error:
         if not app.trace:
             raise
-        return [rows.NodeFailure.of(app.nodes[k], error)]
+        return [result_rows.NodeFailure.of(app.nodes[k], error)]
     return out + spill.close()
 
 
 def _batch(found: Sequence[tuple[int, Row]]) -> pa.RecordBatch:
     """Rows under the keys of their nodes."""
-    raw = [(key, *rows.encode(row)) for key, row in found]
+    raw = [(key, *result_rows.encode(row)) for key, row in found]
     columns = list(zip(*raw, strict=True)) or [()] * len(_SCHEMA)
     return pa.record_batch([pa.array(c, t) for c, t in zip(columns, _SCHEMA.types, strict=True)], schema=_SCHEMA)
 
 
-_SCHEMA = pa.schema([("key", pa.int32()), *rows.ARROW_SCHEMA])
+_SCHEMA = pa.schema([("key", pa.int32()), *result_rows.ARROW_SCHEMA])

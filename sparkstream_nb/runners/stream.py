@@ -9,7 +9,7 @@ from ..errors import SparkStreamError
 from ..outputs.commit import Progress
 from ..recovery.crash_bisection import CrashBisection
 from ..recovery.query_recovery import QueryRecovery
-from .protocol import STOP_SECONDS, Checkpoint, Job, Runner
+from .runner_protocol import STOP_SECONDS, Checkpoint, Job, Runner
 
 
 class Stream:

@@ -17,15 +17,15 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from ..engine.columnar.columns import Array
+from ..engine.columnar.column_data import Array
 from ..errors import mask_passwords, printable, shown
-from ..journal.results import column_values
+from ..journal.result_codec import column_values
 from ..mapping import Message
 from ..outputs.commit import Progress
-from ..outputs.outputs import OutputFiles, OutputsMoved
+from ..outputs.output_files import OutputFiles, OutputsMoved
 from ..pauses import Pauses
-from .messages import CHUNK, Made, MessageWriter, UnwrittenEvents
 from .position import SinkPosition, read_position, write_position
+from .sink_messages import CHUNK, Made, MessageWriter, UnwrittenEvents
 from .target import OutputPlace, OutputPlaces, Target, TargetUnavailable, Undeliverable
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0

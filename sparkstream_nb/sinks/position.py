@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import SparkStreamError
 from ..journal.private import private_file, private_folder
-from ..outputs.outputs import OutputFiles
+from ..outputs.output_files import OutputFiles
 from ..system import put_in_place, to_disk
 
 

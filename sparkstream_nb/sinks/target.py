@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, overload
 
-from ..engine.columnar.columns import Array
+from ..engine.columnar.column_data import Array
 from ..mapping import Message
 
 

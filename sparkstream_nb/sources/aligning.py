@@ -20,11 +20,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..engine.columnar.columns import Array
-from ..engine.state.batch import taken
+from ..engine.columnar.column_data import Array
+from ..engine.state.node_batch import taken
 from ..ingest.ingest import event_times
+from ..mapping.attribute_values import Values, join_columns
 from ..mapping.decoding import Decoded
-from ..mapping.values import Values, join_columns
 
 PATIENCE = 30.0
 """s that is waited for a partition which has messages and brings none, as one without a leader."""

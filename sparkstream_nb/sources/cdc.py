@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..engine.columnar.columns import ARROW, Array
+from ..engine.columnar.column_data import ARROW, Array
 from ..errors import StoreError, shown
 from ..ingest import ingest
+from ..mapping.attribute_values import misfit
 from ..mapping.decoding import Decoded, RejectedMessage, cut
-from ..mapping.values import misfit
 from ..plan.connectors.mapping import SourceMapping
 from ..stores.polling import PolledRow, PolledTable
 from ..stores.unread import UnreadValue

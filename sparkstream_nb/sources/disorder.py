@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import argument_checks
-from ..engine.columnar.columns import Array
+from ..engine.columnar.column_data import Array
 from ..errors import Misuse, nearest, shown
 from ..option_values import duration_ms, share
 from ..seeded import uniforms

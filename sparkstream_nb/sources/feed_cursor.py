@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..engine.columnar.columns import Array
-from ..engine.state.batch import InputBatch, StreamRows
+from ..engine.columnar.column_data import Array
+from ..engine.state.node_batch import InputBatch, StreamRows
 from ..ingest import ingest
 from ..journal.entries import Entry, EventsEntry, FileRows, MergedEntry, Reject, RowsEntry
 from ..journal.inbox import Inbox

@@ -25,14 +25,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..engine.columnar.columns import ARROW, Array
+from ..engine.columnar.column_data import ARROW, Array
 from ..errors import SparkStreamError, shown
 from ..ingest.csvfile import MALFORMED
 from ..ingest.feed_files import FilePart, columns_of_file, parts_of, tables_of
 from ..ingest.ingest import check_object, fits, fits_time, one, times, type_rows, valid
 from ..ingest.time_formats import BY_DEFAULT, DoubtCounts, TimeFormat
 from ..ingest.value_formats import AS_WRITTEN, ValueFormat
-from ..journal import results
+from ..journal import result_codec
 from ..journal.inbox import unwritten
 from ..journal.private import private_file, write_private
 from ..journal.shared import Shared
@@ -490,7 +490,7 @@ class _ChunkWriter:
         if self.rejected:
             name = f"{self.feed}-{self.part:05d}-rejected"
             with checked_write(self.folder):
-                write_private(self.folder / name, results.error_lines(self.errors))
+                write_private(self.folder / name, result_codec.error_lines(self.errors))
             self.info.append((self.part, len(self.info), name, 0, self.rejected, 0, 0))
         return self.info
 
@@ -606,6 +606,6 @@ def reasons(feed: FeedOnDisk, inbox: Path) -> dict[str, int]:
     """Rejected rows that are kept, counted by reason, the most frequent first."""
     found: Counter[str] = Counter()
     for file in feed.rejects:
-        errors = results.errors_of((inbox / file).read_bytes())
+        errors = result_codec.errors_of((inbox / file).read_bytes())
         found.update(str(reason) for _, _, values, reason in errors if NOT_KEPT not in values)
     return dict(sorted(found.items(), key=lambda kv: (-kv[1], kv[0])))

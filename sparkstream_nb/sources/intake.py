@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.state.batch import InputBatch, StreamRows
-from ..engine.state.batch import taken as rows_of
+from ..engine.state.node_batch import InputBatch, StreamRows
+from ..engine.state.node_batch import taken as rows_of
 from ..errors import SparkStreamError, mask_passwords, printable, shown
 from ..ingest import ingest
 from ..journal.entries import Entry, Reject, SourceEntry
 from ..journal.inbox import Inbox
-from ..journal.results import error_lines
+from ..journal.result_codec import error_lines
 from ..mapping.decoding import Decoded, RejectedMessage
 from ..outputs.commit import Progress
 from ..pauses import Pauses

@@ -20,10 +20,10 @@ from kafka.structs import OffsetAndMetadata
 
 from ..mapping.decoding import Decoded, Decoder, RejectedMessage, decoder
 from .aligning import PartitionPortion, times_of
-from .kafka import consumer_options, part_of
 from .kafka_cluster import cluster_id, offsets_of, topic_ids, without_leader
 from .kafka_frames import Begin, Hold, JournaledOffsets, Read, ReaderFailed, ReadPart, read_frame, write_frame
 from .kafka_records import Messages, count_of, messages_of, read_batches, unpark
+from .kafka_source import consumer_options, part_of
 
 MESSAGES = 50_000
 """Messages that are decoded at once, at most."""

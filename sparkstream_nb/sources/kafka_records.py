@@ -22,7 +22,7 @@ from kafka.consumer import fetcher
 from kafka.errors import CorruptRecordError
 from kafka.record.util import decode_varint
 
-from ..engine.columnar.columns import Array
+from ..engine.columnar.column_data import Array
 
 _NONE = np.zeros(0, np.int64)
 _MOST_BYTES = 10

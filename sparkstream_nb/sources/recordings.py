@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ..engine.columnar.columns import ARROW, Array
-from ..engine.state.batch import InputBatch
+from ..engine.columnar.column_data import ARROW, Array
+from ..engine.state.node_batch import InputBatch
 from ..errors import Misuse, SparkStreamError, nearest, shown
 from ..ingest import ingest
 from ..journal.entries import EventsEntry

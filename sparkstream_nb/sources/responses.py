@@ -1,4 +1,4 @@
-"""Takes the responses to the calls of a sink of the same app (`connections.calls`)."""
+"""Takes the responses to the calls of a sink of the same app (`connections.call_responses`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from ..connections.calls import Desk, Response
+from ..connections.call_responses import Desk, Response
 from ..mapping.decoding import Decoder
 from .reader import Behind, ReadMessages
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .duckdb import DuckDBStore
-from .protocol import EVERY, BucketRange, Buckets, ErrorRow, Every, GroupFilter, ShardRows, Store
 from .shards import shard_warnings
+from .store_protocol import EVERY, BucketRange, Buckets, ErrorRow, Every, GroupFilter, ShardRows, Store
 
 __all__ = [
     "EVERY",

@@ -23,8 +23,8 @@ from sqlalchemy import event
 
 from ..types import Type
 from .address import Database
+from .database_limits import TextColumn, Values
 from .layout import StoredColumn
-from .limits import TextColumn, Values
 from .unread import read_any_value
 
 Trouble = Literal["conflict", "gone"]

@@ -24,7 +24,6 @@ from ..plan.nodes import AggDuration, AggregationDef, BatchClock
 from ..system import put_in_place, runs
 from ..types import Type
 from .address import MEMORY
-from .checking import FoundTable, check_table, missing_table
 from .layout import (
     DROPPED,
     EVENT_TIMESTAMP,
@@ -43,7 +42,8 @@ from .layout import (
     rows_to_store,
     several_rows,
 )
-from .protocol import EACH_GROUP, KEPT_BATCHES, BucketRange, Buckets, ErrorRow, GroupFilter, ShardRows
+from .store_protocol import EACH_GROUP, KEPT_BATCHES, BucketRange, Buckets, ErrorRow, GroupFilter, ShardRows
+from .table_checks import FoundTable, check_table, missing_table
 
 _open: weakref.WeakSet[DuckDBStore] = weakref.WeakSet()
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from ..errors import StoreError
 from ..plan.nodes import AggDuration, AggregationDef, PurgeRule, Ref
 from ..types import Type
-from .protocol import EVERY, GroupFilter
+from .store_protocol import EVERY, GroupFilter
 
 TIMESTAMP = "AGG_TIMESTAMP"
 SHARD = "SHARD_ID"

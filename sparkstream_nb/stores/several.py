@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..plan.nodes import AggDuration, AggregationDef, BatchClock
-from .protocol import EACH_GROUP, BucketRange, Buckets, ErrorRow, GroupFilter, ShardRows, Store
+from .store_protocol import EACH_GROUP, BucketRange, Buckets, ErrorRow, GroupFilter, ShardRows, Store
 
 
 class StoreSet:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .protocol import Store
+from .store_protocol import Store
 
 
 def shard_warnings(store: Store, aggregation: str, ids: Collection[str]) -> list[str]:

@@ -24,7 +24,7 @@ from ..pauses import Pauses
 from ..plan.nodes import AggDuration, AggregationDef, BatchClock
 from ..types import Type
 from .address import Database
-from .checking import FoundTable, check_table, missing_table
+from .database_limits import ColumnLimits, unfit
 from .dialects import DIALECTS, READS, Dialect, execute
 from .layout import (
     DROPPED,
@@ -43,9 +43,9 @@ from .layout import (
     rows_to_store,
     several_rows,
 )
-from .limits import ColumnLimits, unfit
 from .patience import Patience
-from .protocol import EACH_GROUP, KEPT_BATCHES, BucketRange, Buckets, ErrorRow, GroupFilter, ShardRows
+from .store_protocol import EACH_GROUP, KEPT_BATCHES, BucketRange, Buckets, ErrorRow, GroupFilter, ShardRows
+from .table_checks import FoundTable, check_table, missing_table
 
 T = TypeVar("T")
 LEDGER = "SPARKSTREAM_LEDGER"

@@ -16,7 +16,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from ..errors import StoreError
-from ..plan.stored import StoredTableLayout, TableChanges, Terms, Values
+from ..plan.table_requests import StoredTableLayout, TableChanges, Terms, Values
 from ..types import Type
 from .address import Database
 from .dialects import DIALECTS, READS, execute

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import Misuse, nearest, shown
-from .arithmetic import Array, unit_exponentials
 from .column import Seed, is_number
+from .ieee_arithmetic import Array, unit_exponentials
 
 _NAME = "\0arrivals"
 """The name of the random words of event times: no attribute has it."""

@@ -12,8 +12,8 @@ import numpy as np
 from .. import seeded
 from ..errors import Misuse, shown
 from ..types import Attribute, Type
-from .arithmetic import Array
 from .drawn import Drawn
+from .ieee_arithmetic import Array
 
 NUMBERS = frozenset({Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE})
 WHOLE = {Type.INT: (-(2**31), 2**31 - 1), Type.LONG: (-(2**63), 2**63 - 1)}

@@ -12,16 +12,6 @@ import pyarrow.compute as pc
 
 from ..errors import Misuse, shown
 from ..types import Attribute, Type
-from .arithmetic import (
-    Array,
-    cumulate_weights,
-    pick_weighted,
-    power,
-    round_decimals,
-    scale_words,
-    unit_exponentials,
-    unit_normals,
-)
 from .column import (
     NUMBERS,
     Draw,
@@ -35,6 +25,16 @@ from .column import (
     is_number,
 )
 from .drawn import Drawn
+from .ieee_arithmetic import (
+    Array,
+    cumulate_weights,
+    pick_weighted,
+    power,
+    round_decimals,
+    scale_words,
+    unit_exponentials,
+    unit_normals,
+)
 
 Value = str | bool | int | float | None
 MOST_KEYS = 10_000_000

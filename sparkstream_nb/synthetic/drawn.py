@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ..types import Type
-from .arithmetic import Array
+from .ieee_arithmetic import Array
 
 DTYPES = {
     Type.INT: ("int32", "Int32"),

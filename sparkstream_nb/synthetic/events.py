@@ -10,12 +10,12 @@ import pandas as pd
 
 from ..errors import Misuse, nearest, shown
 from ..types import Schema, Type
-from .arithmetic import Array
 from .arrivals import ArrivalProcess, Poisson
 from .attribute_names import find_event_time
 from .column import Draw, GeneratedColumn, Seed, describe_type, is_number
 from .defaults import find_key, usual_column
 from .drawn import Drawn
+from .ieee_arithmetic import Array
 
 USUAL_RATE = 10.0
 """Events a second of event time, where neither a rate nor an example says otherwise."""

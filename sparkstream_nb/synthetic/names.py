@@ -9,9 +9,9 @@ import numpy as np
 
 from ..errors import Misuse, SparkStreamError, nearest, shown
 from ..types import Type
-from .arithmetic import scale_words
 from .column import Draw, GeneratedColumn
 from .drawn import Drawn
+from .ieee_arithmetic import scale_words
 
 KINDS = {
     "person": "name",

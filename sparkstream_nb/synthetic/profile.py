@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from ..errors import Misuse, SparkStreamError, nearest, shown
-from .arithmetic import Array
 from .attribute_names import KEY_WORDS, is_time_name, split_name
 from .column import GeneratedColumn
 from .distributions import Choice, CountedKeys, Quantiles
+from .ieee_arithmetic import Array
 
 POINTS = 100
 """Parts between the quantiles of a column of numbers."""

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..errors import Misuse, shown
 from ..types import Type
-from .arithmetic import Array, scale_words
 from .column import Draw, GeneratedColumn
 from .drawn import Drawn
+from .ieee_arithmetic import Array, scale_words
 
 MOST_MORE = 8
 """Repetitions that `*`, `+` and `{m,}` add to the fewest at most."""

@@ -16,13 +16,13 @@ import numpy as np
 
 from ..app.deploying import close_app, deploy_compiled
 from ..app.running.app import App
-from ..engine.state.batch import InputBatch, StreamRows
+from ..engine.state.node_batch import InputBatch, StreamRows
 from ..errors import Misuse, SiddhiBindError, nearest
 from ..ingest.ingest import columns_of
 from ..journal.entries import Entry
-from ..lang.source import variables_in
+from ..lang.source_text import variables_in
 from ..lang.tree import Annotation, AnnotationElement
-from ..outputs.outputs import frame_rows
+from ..outputs.output_files import frame_rows
 from ..plan.connectors.offline import disconnect_streams, move_stores_to_memory
 from ..plan.nodes import Plan, TableDef
 from ..plan.open_names import OpenName, compile_open

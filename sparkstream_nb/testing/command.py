@@ -10,8 +10,8 @@ from ..errors import Misuse
 from ..options import CannotRead, write_text
 from ..runners.choice import INLINE
 from .reporting import ReportOptions, run_paths
-from .results import AppTestReport, to_junit
-from .running import RunOptions
+from .suite_results import AppTestReport, to_junit
+from .suite_runner import RunOptions
 
 
 def run_test_command(options: Any) -> AppTestReport:

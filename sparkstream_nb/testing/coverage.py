@@ -9,8 +9,8 @@ from ..plan.nodes import Plan
 from .app_under_test import AppUnderTest
 from .model import AppTest, AppTestFile, Run
 from .probes import Probe, add_probes
-from .results import Coverage, CoveredPart
-from .running import RunOptions, run_test
+from .suite_results import Coverage, CoveredPart
+from .suite_runner import RunOptions, run_test
 
 
 class _ReachCounter:

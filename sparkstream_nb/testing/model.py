@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import Span
-from .times import Time
+from .step_times import Time
 
 SUFFIX = ".siddhitest"
 """The suffix of test files. Not `.siddhi`: WSO2's servers deploy every `.siddhi` file of a folder."""

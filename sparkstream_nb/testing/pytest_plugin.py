@@ -36,7 +36,7 @@ class SiddhiFile(pytest.File):
     def collect(self) -> Iterable[SiddhiItem]:
         """Raises `CollectError` for a file that is wrong."""
         from ..errors import SparkStreamError
-        from .running import read_test_file
+        from .suite_runner import read_test_file
 
         try:
             file = read_test_file(self.path)
@@ -57,7 +57,7 @@ class SiddhiItem(pytest.Item):
 
     def runtest(self) -> None:
         """Raises `_Failed` with the report of what is different."""
-        from .running import RunOptions, run_test
+        from .suite_runner import RunOptions, run_test
 
         result = run_test(*self._of, RunOptions(allow_scripts=self.config.getini("siddhi_allow_scripts"))).result
         if not result.has_passed:

@@ -14,11 +14,11 @@ from ..errors import Misuse, SiddhiError, SparkStreamError, nearest, shown
 from ..options import read_text
 from ..types import Schema, Type
 from .app_under_test import AppUnderTest, AppUnderTestSetup, OutputRows, SentEvent
+from .cell_values import is_equal, write_value
 from .comparison import compare_rows, count_signs, has_differences
 from .model import Run
-from .results import DiffLine, Failure
-from .times import AfterLast, At, SinceStart, parse_duration, parse_time
-from .values import is_equal, write_value
+from .step_times import AfterLast, At, SinceStart, parse_duration, parse_time
+from .suite_results import DiffLine, Failure
 
 Event = Sequence[Any] | Mapping[str, Any]
 """An event or a row: values in the stream's order, or by attribute. Attributes that are not named are null in an event

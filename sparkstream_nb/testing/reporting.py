@@ -9,8 +9,8 @@ from time import perf_counter
 
 from ..errors import Misuse, SparkStreamError
 from .model import AppTestFile
-from .results import AppTestReport, AppTestResult, FileError
-from .running import RunOptions, TestedRun, find_test_files, is_wanted, read_test_file, run_file
+from .suite_results import AppTestReport, AppTestResult, FileError
+from .suite_runner import RunOptions, TestedRun, find_test_files, is_wanted, read_test_file, run_file
 from .updating import update_text
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .checks import CheckedExpect
+from .cell_values import write_rows, write_text
 from .comparison import DiffRow
+from .expectations import CheckedExpect
 from .model import Table
-from .parser import comment_start
-from .values import write_rows, write_text
+from .siddhitest_parser import comment_start
 
 
 @dataclass(frozen=True)

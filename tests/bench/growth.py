@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sparkstream_nb.engine.bench import BATCH, batches
+from sparkstream_nb.engine.engine_bench import BATCH, batches
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch
+from sparkstream_nb.engine.state.node_batch import InputBatch
 from sparkstream_nb.plan import compile_app
 
 TRADES = "define stream Trades (symbol string, price double, quantity long, timestamp long);"

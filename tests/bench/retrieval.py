@@ -18,7 +18,7 @@ from time import perf_counter
 import duckdb
 import sqlalchemy as sa
 
-from sparkstream_nb.outputs.retrieval import retrieve
+from sparkstream_nb.outputs.shard_retrieval import retrieve
 from sparkstream_nb.plan import compile_app, compile_retrieval
 from sparkstream_nb.plan.nodes import AggDuration
 from sparkstream_nb.stores import DuckDBStore, Store

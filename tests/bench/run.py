@@ -87,7 +87,8 @@ def starts(workloads: Path) -> dict[str, tuple[float, float]]:
     code = (
         "import json, sys, time; from sparkstream_nb.plan import compile_app; "
         "from sparkstream_nb.engine.node import NodeEngine; from bench.growth import trades; "
-        "from sparkstream_nb.engine.bench import batches; fed = next(batches(trades(2000, 10), 'Trades', 2000)); "
+        "from sparkstream_nb.engine.engine_bench import batches; "
+        "fed = next(batches(trades(2000, 10), 'Trades', 2000)); "
         "began = time.perf_counter(); NodeEngine(compile_app(sys.argv[1])).step(fed); "
         "print(time.perf_counter() - began)"
     )

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from sparkstream_nb.app import deploy
-from sparkstream_nb.engine.bench import batches
+from sparkstream_nb.engine.engine_bench import batches
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan import compile_app
 

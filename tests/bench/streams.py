@@ -174,7 +174,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=2_000_000)
     parser.add_argument("--partitions", type=int, default=4)
     options = parser.parse_args()
-    from sparkstream_nb.runners.spark.session import spark_session
+    from sparkstream_nb.runners.spark.shared_session import spark_session
 
     os.environ["PYTHONPATH"] = str(Path(__file__).parents[2])
     session = spark_session("local[2]")

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import servers
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import DURATIONS, Plan
 from sparkstream_nb.stores import DuckDBStore, Store

@@ -98,7 +98,7 @@ def main(home: str, master: str, place: str, batch: int, shared: str | None = No
     InlineCheckpoint.plan = plan  # type: ignore[method-assign]
     nodes.work_off = work_off
     if shared is not None and not master.startswith("sc://"):
-        from sparkstream_nb.runners.spark.session import spark_session
+        from sparkstream_nb.runners.spark.shared_session import spark_session
 
         spark_session(master, conf=settings())
     app = deploy(APP, home=Path(home), master=master, shared=shared, **DEPLOYED)

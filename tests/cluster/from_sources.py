@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from sparkstream_nb.app import App, deploy
-from sparkstream_nb.runners.spark.session import spark_session
+from sparkstream_nb.runners.spark.shared_session import spark_session
 from tests.objects import settings
 
 EVENTS = 3_000

@@ -25,7 +25,7 @@ def app_text(broker: str, topic: str) -> str:
 def main(home: str, broker: str, topic: str, place: str) -> None:
     from sparkstream_nb.app import deploy
     from sparkstream_nb.sources.intake import SourceThread
-    from sparkstream_nb.sources.kafka import KafkaReader
+    from sparkstream_nb.sources.kafka_source import KafkaReader
     from tests.cluster.programs import master
 
     enter, kept = SourceThread._enter, KafkaReader.kept

@@ -52,14 +52,14 @@ def work(app: Any) -> None:
 def main(home: str, out: str, url: str, place: str, broker: str = "", topic: str = "") -> None:
     from sparkstream_nb.app import deploy
     from sparkstream_nb.app.running.undelivered import FaultStreams
-    from sparkstream_nb.sinks import files
+    from sparkstream_nb.sinks import file_sink
     from sparkstream_nb.sinks.delivery import Delivery
-    from sparkstream_nb.sinks.http import HttpTarget
-    from sparkstream_nb.sinks.kafka import KafkaTarget
+    from sparkstream_nb.sinks.http_sink import HttpTarget
+    from sparkstream_nb.sinks.kafka_sink import KafkaTarget
     from tests.cluster.programs import master
 
     posts = [0]
-    portion, write, send = Delivery._portion, files._write, HttpTarget.send
+    portion, write, send = Delivery._portion, file_sink._write, HttpTarget.send
     save, produce, fault = Delivery._save, KafkaTarget.send, FaultStreams.__call__
 
     def portion_of(self: Any, batch: int, *rest: Any) -> None:
@@ -101,7 +101,7 @@ def main(home: str, out: str, url: str, place: str, broker: str = "", topic: str
 
     Delivery._portion = portion_of  # type: ignore[method-assign]
     Delivery._save = save_to  # type: ignore[method-assign]
-    files._write = write_to
+    file_sink._write = write_to
     HttpTarget.send = send_to  # type: ignore[method-assign]
     KafkaTarget.send = produce_to  # type: ignore[method-assign]
     FaultStreams.__call__ = fault_to  # type: ignore[method-assign]

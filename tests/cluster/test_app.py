@@ -19,11 +19,11 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.app import App, FeedProgress, ProgressLine, apps, deploy
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import Misuse, NotInThisBuild, SiddhiError, SparkStreamError
 from sparkstream_nb.lab.display import text as text_of
 from sparkstream_nb.outputs.commit import Commit
-from sparkstream_nb.outputs.outputs import frame_rows
+from sparkstream_nb.outputs.output_files import frame_rows
 
 Run = Callable[..., App]
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.app import App
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.nodes.batches import between
 
 # Every event with v > 90 goes round and round.

@@ -29,7 +29,7 @@ WORKLOADS = [
 
 @pytest.mark.timeout(600)
 def test_on_spark(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    monkeypatch.setattr("sparkstream_nb.app.bench.FIRST", 1000)
+    monkeypatch.setattr("sparkstream_nb.app.spark_bench.FIRST", 1000)
     rng = np.random.default_rng(1)
     at = 1_600_000_000_000 + np.cumsum(rng.integers(0, 3, 5000))
     rows = zip(

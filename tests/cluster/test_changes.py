@@ -120,7 +120,7 @@ import sys
 from pathlib import Path
 from typing import Any
 from sparkstream_nb.app import deploy
-from sparkstream_nb.app.deployment import folder
+from sparkstream_nb.app.deployment import app_folder
 from tests.cluster import test_changes as t
 from tests.cluster.crashing import die
 from tests.cluster.programs import master
@@ -142,9 +142,9 @@ def dying(call, before):
         die()
     return called
 if place == "aside":
-    folder.copy_to_trash = dying(folder.copy_to_trash, False)
+    app_folder.copy_to_trash = dying(app_folder.copy_to_trash, False)
 if place == "switched":
-    folder.AppRun.write = dying(folder.AppRun.write, False)
+    app_folder.AppRun.write = dying(app_folder.AppRun.write, False)
 if place == "opened":
     from sparkstream_nb.app.running import runtime
     runtime.purge_dropped = dying(runtime.purge_dropped, False)
@@ -174,7 +174,7 @@ import sys
 from pathlib import Path
 from typing import Any
 from sparkstream_nb.app import deploy
-from sparkstream_nb.runners.spark.session import spark_session
+from sparkstream_nb.runners.spark.shared_session import spark_session
 from tests.cluster import test_changes as t
 from tests.cluster.crashing import die
 from tests.objects import settings

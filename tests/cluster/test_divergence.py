@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from sparkstream_nb.app import App
 from sparkstream_nb.app.results.divergence import VERDICTS, Alert, Divergence, MergedCheck, Truth, match
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.journal.entries import Ask
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.plan import compile_app

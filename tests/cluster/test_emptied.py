@@ -13,7 +13,7 @@ from sparkstream_nb.app.connectors.stores import open_store
 from sparkstream_nb.app.deployment.deployment import Deployment
 from sparkstream_nb.app.deployment.emptied import outside_stores
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import StoreError
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Plan

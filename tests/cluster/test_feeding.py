@@ -17,7 +17,7 @@ import pytest
 from sparkstream_nb.app import App, Feed, FeedProgress, all_feeds, feed_of
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.ingest.time_formats import DoubtCounts
-from sparkstream_nb.journal import planning
+from sparkstream_nb.journal import batch_planning
 from sparkstream_nb.journal.entries import Entry
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.journal.journal import entries_from
@@ -80,7 +80,7 @@ def held(run: Run) -> Iterator[tuple[App, Gate]]:
 @pytest.mark.contract(thorough=True)
 def test_the_progress_of_a_feed_moves(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     # Marks of tasks go when a micro-batch is done, which is after the commit that the feed waits for.
-    monkeypatch.setattr(planning, "forget_tasks", lambda *_: None)
+    monkeypatch.setattr(batch_planning, "forget_tasks", lambda *_: None)
     app = run(SUMS)
     told: list[FeedProgress] = []
     app.feed("S", numbers(BIG), time="at", progress=told.append)
@@ -219,7 +219,7 @@ def test_a_feed_that_fails_says_why(run: Run, tmp_path: Path, monkeypatch: pytes
     app = run(SUMS)
     with pytest.raises(SparkStreamError, match=r"file not found: .*none\.csv"):
         app.feed("S", tmp_path / "none.csv", background=True)
-    monkeypatch.setattr("sparkstream_nb.app.running.inputs.check_source", lambda source, shape: None)  # it goes later
+    monkeypatch.setattr("sparkstream_nb.app.running.app_inputs.check_source", lambda source, shape: None)  # gone later
     feed = app.feed("S", tmp_path / "gone.csv", background=True)
     with pytest.raises(SparkStreamError, match=r"gone\.csv"):
         feed.wait(SECONDS)

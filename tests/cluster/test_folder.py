@@ -11,13 +11,20 @@ from typing import Any
 import pytest
 
 from sparkstream_nb.app import attach, changes, deploy
+from sparkstream_nb.app.deployment.app_folder import (
+    AppRun,
+    check_home,
+    default_home,
+    fingerprint,
+    foreseen,
+    open_folder,
+)
 from sparkstream_nb.app.deployment.deployment import Deployment
-from sparkstream_nb.app.deployment.folder import AppRun, check_home, default_home, fingerprint, foreseen, open_folder
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.journal.private import private_folder
 from sparkstream_nb.journal.routing import keys_apart
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.runners.protocol import NodeLayout
+from sparkstream_nb.runners.runner_protocol import NodeLayout
 
 APP = "define stream S (a int); @info(name = 'q') from S#window.length(3) select sum(a) as total insert into Out;"
 

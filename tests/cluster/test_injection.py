@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sparkstream_nb.app import App
-from sparkstream_nb.app.deployment.folder import default_home
+from sparkstream_nb.app.deployment.app_folder import default_home
 from sparkstream_nb.lab.display import html
 
 TAG = "<script>alert('1')</script><img src=x onerror=alert(1)>"

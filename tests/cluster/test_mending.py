@@ -21,7 +21,7 @@ import pytest
 from pyspark.errors.exceptions.base import PySparkException
 
 from sparkstream_nb.app import App
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.recovery.crash_bisection import Aside, CrashBisection, StepRange, Trying
 from sparkstream_nb.runners.spark import runner as stream
 from tests.profiles import one_of

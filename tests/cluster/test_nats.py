@@ -168,7 +168,7 @@ def test_what_is_refused(run: Run, options: str, said: str) -> None:
 
 def test_messages_that_were_dropped_are_an_error() -> None:
     from sparkstream_nb.mapping.decoding import Decoded
-    from sparkstream_nb.sources.nats import _with_lost
+    from sparkstream_nb.sources.nats_source import _with_lost
 
     nothing = Decoded([], [], ())
     assert _with_lost(nothing, 0) is nothing

@@ -66,7 +66,7 @@ def left_out(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[int]]:
         seen.append(resting.may_rest(*given))
         return seen[-1]
 
-    monkeypatch.setattr("sparkstream_nb.journal.planning.may_rest", noted)
+    monkeypatch.setattr("sparkstream_nb.journal.batch_planning.may_rest", noted)
     return seen
 
 

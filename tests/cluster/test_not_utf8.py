@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sparkstream_nb.app import App
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.ingest.ingest import python_values, type_rows
 from sparkstream_nb.recovery.quarantine import errors_of
 from sparkstream_nb.types import Attribute, Schema, Type

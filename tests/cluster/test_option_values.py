@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sparkstream_nb.app.connectors.option_values import OptionValues
+from sparkstream_nb.app.connectors.typed_options import OptionValues
 from sparkstream_nb.errors import Misuse
 
 

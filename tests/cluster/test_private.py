@@ -13,7 +13,7 @@ import pytest
 
 from sparkstream_nb.app import App
 from sparkstream_nb.errors import SparkStreamError
-from sparkstream_nb.journal.planning import TaskShare
+from sparkstream_nb.journal.batch_planning import TaskShare
 from sparkstream_nb.journal.private import check_private
 from sparkstream_nb.runners.stateless import options_of, rows_of
 

@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from sparkstream_nb.app.results.answers import DiskStats, NodeStats, PartStats, StateSize, Stats
-from sparkstream_nb.app.results.prometheus import METRICS, prometheus_text
+from sparkstream_nb.app.results.prometheus_text import METRICS, prometheus_text
 from sparkstream_nb.journal.throughput import BatchTimes
 from sparkstream_nb.retention import Retention
 from sparkstream_nb.sinks.delivery import SinkFigures

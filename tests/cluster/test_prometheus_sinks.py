@@ -13,7 +13,7 @@ from servers import free_port
 from sparkstream_nb.app import App
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.mapping import Message
-from sparkstream_nb.sinks.prometheus import PrometheusTarget, SinkMetric
+from sparkstream_nb.sinks.prometheus_sink import PrometheusTarget, SinkMetric
 from sparkstream_nb.sinks.target import OutputPlace, TargetUnavailable, Undeliverable
 
 
@@ -98,7 +98,7 @@ def test_what_a_page_in_a_browser_gets() -> None:
 
 
 def test_what_a_metric_cannot_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparkstream_nb.sinks.prometheus.MOST_SERIES", 2)
+    monkeypatch.setattr("sparkstream_nb.sinks.prometheus_sink.MOST_SERIES", 2)
     target = PrometheusTarget(SinkMetric("m", "counter", "help", "v", ("k",)), "localhost", free_port())
 
     def send(*bodies: bytes) -> int:

@@ -12,8 +12,8 @@ import pytest
 from sparkstream_nb.app import attachable
 from sparkstream_nb.app.attaching import attach, attachable_names
 from sparkstream_nb.app.config.record import DeploymentRecord
+from sparkstream_nb.app.deployment.app_folder import AppRun, default_home, former_life, open_folder
 from sparkstream_nb.app.deployment.deployment import Deployment
-from sparkstream_nb.app.deployment.folder import AppRun, default_home, former_life, open_folder
 from sparkstream_nb.app.deployment.owner import own
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.limits import Limits

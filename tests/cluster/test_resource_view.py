@@ -11,9 +11,9 @@ import pytest
 from sparkstream_nb.app.views.cluster_view import ClusterSnapshot, ClusterState, LinkState
 from sparkstream_nb.app.views.resource_view import ResourceAdapter
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
-from sparkstream_nb.journal.rows import NodeReport
-from sparkstream_nb.lab.cluster_view import cluster_html, cluster_text, timeline_svg
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
+from sparkstream_nb.journal.result_rows import NodeReport
+from sparkstream_nb.lab.cluster_shown import cluster_html, cluster_text, timeline_svg
 from sparkstream_nb.nodes.batches import between
 from sparkstream_nb.nodes.distributed import Distributed, apps_of
 from sparkstream_nb.nodes.distributed_member import DistributedMember

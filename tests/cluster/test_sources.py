@@ -27,7 +27,7 @@ from sparkstream_nb.lab.display import text
 from sparkstream_nb.outputs.commit import Commit
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.sources import intake
-from sparkstream_nb.sources.files import FilesReader
+from sparkstream_nb.sources.file_source import FilesReader
 from tests.servers import free_port
 
 from .waiting import rows, until

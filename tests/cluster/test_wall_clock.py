@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sparkstream_nb.app import deploy
 from sparkstream_nb.app.running.wall import Tick, TickSink, WallClock, WallTicker, next_tick
 from sparkstream_nb.errors import Misuse
-from sparkstream_nb.journal.rows import NodeReport
+from sparkstream_nb.journal.result_rows import NodeReport
 from sparkstream_nb.outputs.commit import Progress
 from sparkstream_nb.plan.nodes import BatchClock
 

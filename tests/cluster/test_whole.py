@@ -16,7 +16,7 @@ import pytest
 
 from sparkstream_nb.app import App
 from sparkstream_nb.app.deployment.whole import Found, check_whole
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.journal.checkpoints import CheckpointProgress
 from sparkstream_nb.journal.inbox import Inbox

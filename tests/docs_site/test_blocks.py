@@ -13,9 +13,9 @@ import pytest
 from docs.generator.recipes import ROOT
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.testing.command import EXAMPLES
-from sparkstream_nb.testing.parser import parse_test_file
 from sparkstream_nb.testing.python_api import AppFactory
-from sparkstream_nb.testing.running import RunOptions, run_file
+from sparkstream_nb.testing.siddhitest_parser import parse_test_file
+from sparkstream_nb.testing.suite_runner import RunOptions, run_file
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)

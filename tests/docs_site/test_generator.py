@@ -13,8 +13,8 @@ from docs.generator.markdown import for_site, relink
 from docs.generator.pages import GENERATED, SECTIONS, sources
 from sparkstream_nb import columns
 from sparkstream_nb.lab.arguments import line_options
+from sparkstream_nb.plan.connectors.connector_options import FORMER_TYPES, TABLES
 from sparkstream_nb.plan.connectors.option_spec import End
-from sparkstream_nb.plan.connectors.options import FORMER_TYPES, TABLES
 from sparkstream_nb.plan.signatures import aggregators, scalars, streams
 from sparkstream_nb.plan.signatures.windows import DECLARATIONS
 

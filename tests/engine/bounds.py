@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Plan
 from sparkstream_nb.plan.signatures.windows import DECLARATIONS

@@ -10,16 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.engine.columnar.columns import Column
+from sparkstream_nb.engine.columnar.column_data import Column
 from sparkstream_nb.engine.columnar.eventlog import EventLog
 from sparkstream_nb.engine.columnar.rows import EXPIRED, Rows
 from sparkstream_nb.engine.joins.join_contents import Contents
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.runtime.operators import QueryOperator
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.engine.windows import chain
-from sparkstream_nb.engine.windows.base import Emission
 from sparkstream_nb.engine.windows.chain import ChainedLog, pop, push
+from sparkstream_nb.engine.windows.window_protocol import Emission
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.types import Type
 

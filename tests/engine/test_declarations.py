@@ -12,7 +12,7 @@ import pytest
 
 from engine import bounds
 from sparkstream_nb.engine import warm
-from sparkstream_nb.engine.columnar.columns import Array, Column, StringPool
+from sparkstream_nb.engine.columnar.column_data import Array, Column, StringPool
 from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, RESET, Clock, Rows, event_order
 from sparkstream_nb.engine.expressions import Context
 from sparkstream_nb.engine.select.steps import WindowNeeds, make_window

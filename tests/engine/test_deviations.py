@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from profiles import examples
 from sparkstream_nb.engine.aggregators.deviations import FAR_AWAY, StdDev
 from sparkstream_nb.engine.cases import run_case
-from sparkstream_nb.engine.columnar.columns import Column
+from sparkstream_nb.engine.columnar.column_data import Column
 from sparkstream_nb.types import Type
 
 VALUES = st.sampled_from([0.1, 0.1, 0.3, 3.3, -7.0, 1e6 + 0.1, 1e9, 1e15, 1e-9, 0.0])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparkstream_nb.engine.aggregators.distinct import DistinctCount
-from sparkstream_nb.engine.columnar.columns import Column
+from sparkstream_nb.engine.columnar.column_data import Column
 from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, RESET
 from sparkstream_nb.types import Type
 

@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.engine.columnar.columns import Column, StringPool
+from sparkstream_nb.engine.columnar.column_data import Column, StringPool
 from sparkstream_nb.engine.expressions import Context, Env, Long, compile_condition, compile_expr
-from sparkstream_nb.engine.expressions.arithmetic import choose, compute
-from sparkstream_nb.engine.expressions.calendar import SUNDAY, field
 from sparkstream_nb.engine.expressions.dateformat import format_instant
 from sparkstream_nb.engine.expressions.format_numbers import number_texts
+from sparkstream_nb.engine.expressions.java_arithmetic import choose, compute
+from sparkstream_nb.engine.expressions.java_calendar import SUNDAY, field
+from sparkstream_nb.engine.expressions.java_values import RowFailure, text
 from sparkstream_nb.engine.expressions.objects import NULL, HashMap, walk
 from sparkstream_nb.engine.expressions.rowwise import rowwise
-from sparkstream_nb.engine.expressions.values import RowFailure, text
 from sparkstream_nb.engine.state.snapshot import pack, unpack
 from sparkstream_nb.errors import SiddhiBindError
 from sparkstream_nb.plan.nodes import Arith, Call, Compare, Const, Expr, IsNull, Logic, Not, Ref, ScriptCall

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkstream_nb.engine.aggregators import base
-from sparkstream_nb.engine.aggregators.base import AggregateInput
+from sparkstream_nb.engine.aggregators import aggregator_base
+from sparkstream_nb.engine.aggregators.aggregator_base import AggregateInput
 from sparkstream_nb.engine.aggregators.deviations import StdDev
 from sparkstream_nb.engine.aggregators.distinct import DistinctCount
 from sparkstream_nb.engine.aggregators.extremes import Max, Min
-from sparkstream_nb.engine.columnar.columns import Column, StringPool
+from sparkstream_nb.engine.columnar.column_data import Column, StringPool
 from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, RESET
 from sparkstream_nb.types import Type
 
@@ -55,7 +55,7 @@ class Candidates:
 @settings(deadline=None)
 @given(st.lists(st.tuples(OPS, st.sampled_from(WAYS)), max_size=4), st.booleans(), st.booleans(), st.booleans())
 def test_as_a_list_of_candidates(type: Type, batches: list[Any], most: bool, expired: bool, far: bool) -> None:
-    with patch.object(base, "FAR", 0 if far else base.FAR):
+    with patch.object(aggregator_base, "FAR", 0 if far else aggregator_base.FAR):
         _compare(type, batches, most, expired)
 
 

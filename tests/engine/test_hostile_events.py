@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch, Outputs, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, Outputs, StreamRows
 from sparkstream_nb.limits import Limits
 from sparkstream_nb.plan import compile_app
 

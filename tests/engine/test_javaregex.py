@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from profiles import examples
 from sparkstream_nb.engine.cases import run_case
 from sparkstream_nb.engine.expressions import javaregex
+from sparkstream_nb.engine.expressions.java_values import RowFailure
 from sparkstream_nb.engine.expressions.javaregex import MOST_CHARACTERS, compile_java
-from sparkstream_nb.engine.expressions.values import RowFailure
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.errors import SiddhiBindError
 from sparkstream_nb.plan import compile_app

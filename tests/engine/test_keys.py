@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkstream_nb.engine.columnar.bucket_hash import line_of
-from sparkstream_nb.engine.columnar.columns import Column, StringPool
-from sparkstream_nb.engine.columnar.groups import IdTable, Keys
+from sparkstream_nb.engine.columnar.column_data import Column, StringPool
+from sparkstream_nb.engine.columnar.key_ids import IdTable, Keys
 from sparkstream_nb.types import Type
 
 VALUES: dict[Type, Any] = {

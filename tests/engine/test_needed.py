@@ -14,9 +14,9 @@ from profiles import examples
 from reference import replay
 from sparkstream_nb.engine import cases
 from sparkstream_nb.engine.cases import input_batch, run_case
-from sparkstream_nb.engine.columnar.columns import Column, UnreadColumn, concat
+from sparkstream_nb.engine.columnar.column_data import Column, UnreadColumn, concat
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows, UnreadAttribute, taken
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows, UnreadAttribute, taken
 from sparkstream_nb.errors import NotInThisBuild
 from sparkstream_nb.nodes.batches import between, concat_columns
 from sparkstream_nb.plan import compile_app

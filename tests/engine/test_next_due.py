@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from profiles import a_third, examples
 from sparkstream_nb.engine.cases import input_batch
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import Outputs
+from sparkstream_nb.engine.state.node_batch import Outputs
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Plan
 from sparkstream_nb.plan.signatures.windows import DECLARATIONS

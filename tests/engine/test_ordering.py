@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparkstream_nb.engine.columnar.columns import Column, StringPool
+from sparkstream_nb.engine.columnar.column_data import Column, StringPool
 from sparkstream_nb.engine.columnar.ordering import order_rows
 from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, RESET, Rows
 from sparkstream_nb.plan.nodes import OrderItem, Select

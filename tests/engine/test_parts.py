@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from profiles import examples
 from sparkstream_nb.engine.cases import run_case
-from sparkstream_nb.engine.columnar.columns import Column, StringPool
-from sparkstream_nb.engine.columnar.groups import Keys
+from sparkstream_nb.engine.columnar.column_data import Column, StringPool
 from sparkstream_nb.engine.columnar.javamap import string_hash, walk_order
 from sparkstream_nb.engine.columnar.jit import inlined, kernel
-from sparkstream_nb.engine.expressions.values import text as text_of
+from sparkstream_nb.engine.columnar.key_ids import Keys
+from sparkstream_nb.engine.expressions.java_values import text as text_of
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.runtime.graph import OpNode, build
+from sparkstream_nb.engine.runtime.operator_graph import OpNode, build
 from sparkstream_nb.engine.state.key_hash import TextKeys
 from sparkstream_nb.engine.state.snapshot import pack, unpack
 from sparkstream_nb.plan import compile_app

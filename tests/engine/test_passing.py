@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.runtime.query import QueryOp
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.runtime.query_operator import QueryOp
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.plan import compile_app
 
 STREAM = "define stream S (k string, v long); define stream L (k string, v long); "

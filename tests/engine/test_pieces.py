@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparkstream_nb.engine.columnar.blocks import digest_of
-from sparkstream_nb.engine.columnar.columns import Column, StringPool
+from sparkstream_nb.engine.columnar.column_data import Column, StringPool
 from sparkstream_nb.engine.state.content_chunking import LEAST, MOST, pieces
 from sparkstream_nb.engine.state.snapshot import pack, unpack
 from sparkstream_nb.types import Type

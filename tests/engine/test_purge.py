@@ -11,7 +11,7 @@ import pytest
 
 from profiles import a_third_of_pairs
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.signatures.windows import DECLARATIONS
 

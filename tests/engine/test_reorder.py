@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparkstream_nb.engine.columnar.columns import Column, StringPool
+from sparkstream_nb.engine.columnar.column_data import Column, StringPool
 from sparkstream_nb.engine.columnar.rows import EVENT_PHASE, ORDER_KEY_BITS, Clock, Rows
 from sparkstream_nb.engine.reorder import ReorderStep, step
 from sparkstream_nb.engine.state.snapshot import pack, unpack

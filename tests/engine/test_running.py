@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from profiles import a_third, examples
 from sparkstream_nb.engine.aggregators import over_all, settle, share
-from sparkstream_nb.engine.aggregators.base import EVERY, AggregateInput
+from sparkstream_nb.engine.aggregators.aggregator_base import EVERY, AggregateInput
 from sparkstream_nb.engine.aggregators.extremes import Max, Min
-from sparkstream_nb.engine.aggregators.running import RunningAggregate
+from sparkstream_nb.engine.aggregators.running_totals import RunningAggregate
 from sparkstream_nb.engine.aggregators.sums import Avg, CountAggregate, Sum
-from sparkstream_nb.engine.columnar.columns import DTYPES, Column
+from sparkstream_nb.engine.columnar.column_data import DTYPES, Column
 from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, RESET, FixedLagOps
 from sparkstream_nb.types import Type
 

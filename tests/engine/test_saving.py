@@ -17,7 +17,7 @@ from sparkstream_nb import engine
 from sparkstream_nb.engine.cases import events, input_batch, run_case, whole
 from sparkstream_nb.engine.columnar import blocks
 from sparkstream_nb.engine.columnar.blocks import Blocks, Tracked, digest_of
-from sparkstream_nb.engine.columnar.columns import Array, Column, StringPool
+from sparkstream_nb.engine.columnar.column_data import Array, Column, StringPool
 from sparkstream_nb.engine.columnar.eventlog import EventLog
 from sparkstream_nb.engine.columnar.rows import Rows
 from sparkstream_nb.engine.node import NodeEngine

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.engine.columnar.columns import StringPool
-from sparkstream_nb.engine.columnar.faults import ErrorObject, Undelivered
+from sparkstream_nb.engine.columnar.column_data import StringPool
+from sparkstream_nb.engine.columnar.error_routing import ErrorObject, Undelivered
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch, Outputs, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, Outputs, StreamRows
 from sparkstream_nb.engine.state.snapshot import pack, unpack
 from sparkstream_nb.plan import compile_app
 

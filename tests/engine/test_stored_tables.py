@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from profiles import examples
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lang.parser import parse_on_demand
 from sparkstream_nb.plan import bind_retrieval, compile_app
 from sparkstream_nb.plan.nodes import Plan
-from sparkstream_nb.plan.stored import TableChanges, Terms, Values
+from sparkstream_nb.plan.table_requests import TableChanges, Terms, Values
 
 STORE = "@store(type='rdbms', jdbc.url='jdbc:sqlite:t.db')"
 STREAM = "define stream S (kind string, k string, v long);\n"

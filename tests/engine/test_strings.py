@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkstream_nb.engine.columnar.columns import StringPool
+from sparkstream_nb.engine.columnar.column_data import StringPool
 from sparkstream_nb.engine.columnar.string_dictionary import StringDictionary
 
 # Short and long ones, of one beginning, and as many as make the tables grow.

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.engine.columnar.columns import ARROW, Array, Column, StringPool, Texts, concat
+from sparkstream_nb.engine.columnar.column_data import ARROW, Array, Column, StringPool, Texts, concat
 from sparkstream_nb.engine.expressions import Context, Env, compile_expr
 from sparkstream_nb.engine.expressions.asciitexts import (
     ANYWHERE,

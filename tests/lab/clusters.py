@@ -13,12 +13,12 @@ from sparkstream_nb.app.views.cluster_view import ClusterReader
 from sparkstream_nb.app.views.controls import FaultJournal, FaultStatus
 from sparkstream_nb.app.views.pair_view import PairAdapter
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
-from sparkstream_nb.journal.rows import NodeReport
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
+from sparkstream_nb.journal.result_rows import NodeReport
 from sparkstream_nb.nodes.member import PairMember
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.simulation.faults import Fault
-from sparkstream_nb.simulation.groups import NodeGroups
+from sparkstream_nb.simulation.node_groups import NodeGroups
 
 START = 1_717_236_000_000  # 2024-06-01 10:00 UTC
 PLAN = compile_app("define stream S (v int); from S select v insert into O;")

@@ -8,7 +8,7 @@ from typing import Any
 from IPython.core.completer import provisionalcompleter
 
 from sparkstream_nb.lab import display
-from sparkstream_nb.testing.results import AppTestReport
+from sparkstream_nb.testing.suite_results import AppTestReport
 
 FILE = """app:
   define stream S (name string);

@@ -17,7 +17,7 @@ from IPython.utils.capture import capture_output
 
 from sparkstream_nb.app.results.buckets import AggregationReader, InputStream, Shard
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.lab.drawings.charts import (
     Measure,
     Series,

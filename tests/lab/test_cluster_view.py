@@ -19,11 +19,11 @@ from sparkstream_nb.app.views.cluster_view import (
     TopicView,
 )
 from sparkstream_nb.errors import Misuse
-from sparkstream_nb.lab.cluster_view import cluster_html, cluster_text, timeline_svg
+from sparkstream_nb.lab.cluster_shown import cluster_html, cluster_text, timeline_svg
 from sparkstream_nb.lab.drawings import cluster_map
-from sparkstream_nb.lab.widgets.cluster import ClusterView, describe_fault
+from sparkstream_nb.lab.widgets.cluster_widget import ClusterView, describe_fault
 from sparkstream_nb.simulation.faults import Cut, Kill, Pause, Restart, Scenario
-from sparkstream_nb.simulation.groups import NodeGroups, groups_of
+from sparkstream_nb.simulation.node_groups import NodeGroups, groups_of
 from sparkstream_nb.simulation.timeline import Role
 from sparkstream_nb.simulation.topology import Pair
 

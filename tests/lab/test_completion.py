@@ -10,7 +10,7 @@ import pytest
 from IPython.core.completer import provisionalcompleter
 
 from sparkstream_nb.lab.completion import CompletionQuery, at_cursor
-from sparkstream_nb.lab.completion.names import of_plan
+from sparkstream_nb.lab.completion.app_names import of_plan
 
 from .conftest import TRADES, StandIn
 

@@ -53,8 +53,8 @@ from sparkstream_nb.app.results.divergence import Truth
 from sparkstream_nb.app.results.failover_study import Wanted, runs_of
 from sparkstream_nb.app.results.stream_chart import Chart, ChartShape
 from sparkstream_nb.app.results.stream_tail import StreamEnd, TailShape
-from sparkstream_nb.app.running.recording import AppRecording
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.app.running.input_recording import AppRecording
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.lab import display
@@ -63,18 +63,18 @@ from sparkstream_nb.nodes.distributed import Distributed, apps_of
 from sparkstream_nb.nodes.tallies import Tally
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.distributed.distribute import distribute
-from sparkstream_nb.plan.reports.graph import Graph, GraphNode
+from sparkstream_nb.plan.reports.app_graph import Graph, GraphNode
 from sparkstream_nb.replay.failover_replay import outcome_of, truth_of
 from sparkstream_nb.replay.failover_tasks import FailoverCounts
 from sparkstream_nb.replay.replay import Nodes, Way
 from sparkstream_nb.replay.rescheduling_replay import distributed_outcome
 from sparkstream_nb.replay.study_tasks import Input, RoutingOutcome
 from sparkstream_nb.simulation.faults import Scenario
-from sparkstream_nb.simulation.groups import NodeGroups
+from sparkstream_nb.simulation.node_groups import NodeGroups
 from sparkstream_nb.simulation.placements import RunSpan
 from sparkstream_nb.simulation.resources import ResourceScenario
 from sparkstream_nb.sources.intake import SourceFigures
-from sparkstream_nb.testing.results import AppTestReport, AppTestResult
+from sparkstream_nb.testing.suite_results import AppTestReport, AppTestResult
 
 from .clusters import fed
 from .conftest import HOUR, TRADES, StandIn, unbegun_feed

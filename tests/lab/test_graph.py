@@ -14,9 +14,9 @@ from sparkstream_nb import app as api
 from sparkstream_nb import cli
 from sparkstream_nb.errors import SiddhiError
 from sparkstream_nb.lab import display
-from sparkstream_nb.lab.graph import drawing
+from sparkstream_nb.lab.graph import graph_drawing
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.reports.graph import graph_of
+from sparkstream_nb.plan.reports.app_graph import graph_of
 
 S = "define stream S (k string, v int);\n"
 R = "define stream R (k string, v int);\n"
@@ -93,10 +93,10 @@ def test_pictures_have_every_node_and_no_overlap() -> None:
             graph = graph_of(compile_app(text, {"shardId": "a"}))
         except SiddhiError:
             continue
-        picture = ElementTree.fromstring(drawing.svg(graph))
+        picture = ElementTree.fromstring(graph_drawing.svg(graph))
         titles = [t.text for t in picture.iter("{http://www.w3.org/2000/svg}title")]
-        assert sorted(t or "" for t in titles) == sorted(drawing.about(node) for node in graph.nodes)
-        boxes = drawing._laid_out(graph).boxes
+        assert sorted(t or "" for t in titles) == sorted(graph_drawing.about(node) for node in graph.nodes)
+        boxes = graph_drawing._laid_out(graph).boxes
         for a, b in combinations([boxes[node.id] for node in graph.nodes if node.kind != "partition"], 2):
             apart = abs(a.x - b.x) >= (a.width + b.width) / 2 or abs(a.y - b.y) >= (a.height + b.height) / 2
             assert apart, text
@@ -107,20 +107,20 @@ def test_pictures_have_every_node_and_no_overlap() -> None:
 def test_names_are_escaped_and_the_same_text_gives_the_same_bytes() -> None:
     text = "define stream `<script>` (v int);\n@info(name='<b>')\nfrom `<script>` select v insert into O;"
     graph = graph_of(compile_app(text))
-    picture, page = drawing.svg(graph), drawing.image(graph)
+    picture, page = graph_drawing.svg(graph), graph_drawing.image(graph)
     for markup in (picture, page):
         assert "<script>" not in markup
         assert "<b>" not in markup
         assert "&lt;script&gt;" in markup
     again = graph_of(compile_app(text))
-    assert (drawing.svg(again), drawing.image(again)) == (picture, page)
+    assert (graph_drawing.svg(again), graph_drawing.image(again)) == (picture, page)
 
 
 def test_command_line_and_notebook(tmp_path: Path, capsys: pytest.CaptureFixture[str], shell: Any, app: Any) -> None:
     text, _ = CASES["partition"]
     file = tmp_path / "app.siddhi"
     file.write_text(text, encoding="utf-8")
-    picture = drawing.svg(graph_of(compile_app(text)))
+    picture = graph_drawing.svg(graph_of(compile_app(text)))
     assert cli.main(["explain", str(file), "--svg", "-"]) == 0
     assert capsys.readouterr().out == picture + "\n"
     assert cli.main(["explain", str(file), "--svg", str(tmp_path / "app.svg")]) == 0

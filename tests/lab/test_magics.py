@@ -16,9 +16,9 @@ from IPython.core.completer import provisionalcompleter
 
 from sparkstream_nb import app as api
 from sparkstream_nb.app.config.record import DeploymentRecord
+from sparkstream_nb.app.deployment.app_folder import default_home, open_folder
 from sparkstream_nb.app.deployment.deployment import Deployment, milliseconds
 from sparkstream_nb.app.deployment.fed import NOTED, FedBefore
-from sparkstream_nb.app.deployment.folder import default_home, open_folder
 from sparkstream_nb.app.results.answers import FeedReport
 from sparkstream_nb.errors import Misuse, SiddhiBindError, SiddhiSyntaxError
 from sparkstream_nb.lab.arguments import line_options, overview

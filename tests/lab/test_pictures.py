@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 
 from sparkstream_nb.lab.drawings.pictures import INK, embed_svg
 from sparkstream_nb.lab.drawings.roles import Bar, Lanes, svg
-from sparkstream_nb.lab.graph import drawing
+from sparkstream_nb.lab.graph import graph_drawing
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.reports.graph import graph_of
+from sparkstream_nb.plan.reports.app_graph import graph_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -32,7 +32,7 @@ def luminance(colour: str) -> float:
 def test_a_picture_that_is_saved_has_a_ground_that_its_ink_is_read_on() -> None:
     lanes = Lanes("<title>", "head", ["a > b"], 0, 1000, [], [], [])
     plan = compile_app("define stream S (v int); from S select v insert into O;")
-    for image in (embed_svg(svg(lanes), "alt"), drawing.image(graph_of(plan))):
+    for image in (embed_svg(svg(lanes), "alt"), graph_drawing.image(graph_of(plan))):
         ground = picture_of(image)[0]
         assert (ground.tag, ground.attrib["width"], ground.attrib["height"]) == (f"{SVG}rect", "100%", "100%")
         assert ground.attrib["fill"] == "#fff"

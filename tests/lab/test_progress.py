@@ -11,7 +11,7 @@ from IPython.utils.capture import capture_output
 
 from sparkstream_nb.app import FeedProgress
 from sparkstream_nb.lab.drawings.bars import bar_html
-from sparkstream_nb.lab.progress import FeedBar, show_live
+from sparkstream_nb.lab.progress_bar import FeedBar, show_live
 
 from .conftest import unbegun_feed
 
@@ -30,7 +30,7 @@ def test_words_and_width_of_the_bar() -> None:
 
 def test_the_bar_is_updated_in_its_place_and_leaves_nothing(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [10.0]
-    monkeypatch.setattr("sparkstream_nb.lab.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("sparkstream_nb.lab.progress_bar.time.monotonic", lambda: now[0])
     with capture_output() as captured:
         bar = FeedBar()
         bar.close()
@@ -60,5 +60,5 @@ def test_a_feed_in_the_background_is_shown_in_one_place(shell: Any) -> None:
 
 
 def test_it_needs_no_widgets() -> None:
-    program = "import sys; sys.modules['ipywidgets'] = None; import sparkstream_nb.lab.progress"
+    program = "import sys; sys.modules['ipywidgets'] = None; import sparkstream_nb.lab.progress_bar"
     subprocess.run([sys.executable, "-c", program], check=True)

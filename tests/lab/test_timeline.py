@@ -14,7 +14,7 @@ import pytest
 
 from sparkstream_nb.app.results.divergence import Divergence, Truth
 from sparkstream_nb.app.running.study import Study
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.lab.drawings import heatmap
 from sparkstream_nb.lab.drawings.timeline_drawing import svg, whole, worst

@@ -22,7 +22,7 @@ from profiles import a_third, examples
 from reference import replay
 from reference.parts import Case, failing
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import Outputs
+from sparkstream_nb.engine.state.node_batch import Outputs
 from sparkstream_nb.errors import Misuse, SiddhiBindError
 from sparkstream_nb.lang.tree import Annotation, AnnotationElement
 from sparkstream_nb.nodes.distributed import Distributed, DistributedLane, apps_of

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from profiles import examples
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch, Outputs, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, Outputs, StreamRows
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.nodes.batches import between
-from sparkstream_nb.nodes.layer import GroupLane, GroupShare
 from sparkstream_nb.nodes.member import PairMember
 from sparkstream_nb.nodes.pair import Loss
+from sparkstream_nb.nodes.partitioning_layer import GroupLane, GroupShare
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.simulation.faults import Cut, Fault, Kill, Slow, random_schedule
-from sparkstream_nb.simulation.groups import Distribution, NodeGroups, groups_of
+from sparkstream_nb.simulation.node_groups import Distribution, NodeGroups, groups_of
 from sparkstream_nb.simulation.timeline import Role, roles
 from sparkstream_nb.simulation.topology import CLIENTS, DATABASE, Pair
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from profiles import THIRDS, examples, third
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch, Outputs, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, Outputs, StreamRows
 from sparkstream_nb.nodes.batches import between
-from sparkstream_nb.nodes.figures import MemberFigures, TakeoverCounts
+from sparkstream_nb.nodes.group_figures import MemberFigures, TakeoverCounts
 from sparkstream_nb.nodes.member import PairMember
 from sparkstream_nb.nodes.pair import Loss, PairLane, Published
 from sparkstream_nb.nodes.spans import Spans
@@ -35,7 +35,7 @@ from sparkstream_nb.simulation.faults import (
     Slow,
     random_schedule,
 )
-from sparkstream_nb.simulation.groups import NodeGroups
+from sparkstream_nb.simulation.node_groups import NodeGroups
 from sparkstream_nb.simulation.topology import CLIENTS, DATABASE, Coordination, Pair
 from tests.marks import thorough
 

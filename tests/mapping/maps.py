@@ -8,7 +8,7 @@ import numpy as np
 
 from sparkstream_nb.lang import tree
 from sparkstream_nb.mapping import Decoded, Message, decoder, encoder
-from sparkstream_nb.mapping.values import arrays
+from sparkstream_nb.mapping.attribute_values import arrays
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.connectors.mapping import SinkMapping, SourceMapping
 from sparkstream_nb.plan.connectors.mappings import sink_mapping, source_mapping

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sparkstream_nb.errors import Misuse, NotInThisBuild, SiddhiBindError
 from sparkstream_nb.mapping import DroppedMessage, decoder, encoder
-from sparkstream_nb.mapping.values import arrays
+from sparkstream_nb.mapping.attribute_values import arrays
 
 from .maps import decode, events, sink, source
 

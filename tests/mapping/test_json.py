@@ -12,7 +12,7 @@ import pytest
 
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.mapping import DroppedMessage, decoder, encoder
-from sparkstream_nb.mapping.values import arrays
+from sparkstream_nb.mapping.attribute_values import arrays
 
 from .maps import STOCK, bodies, decode, encode, events, sink, source
 

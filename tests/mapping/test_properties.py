@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from profiles import examples
 from sparkstream_nb.mapping import Decoded, decoder, encoder
+from sparkstream_nb.mapping.attribute_values import arrays
 from sparkstream_nb.mapping.batch_readers import FEWEST
 from sparkstream_nb.mapping.csv_batch import csv_batch_reader
 from sparkstream_nb.mapping.json_batch import json_batch_reader
-from sparkstream_nb.mapping.values import arrays
 from sparkstream_nb.plan.connectors.mapping import JsonSource, SourceMapping
 from sparkstream_nb.types import Schema, Type
 

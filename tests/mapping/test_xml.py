@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparkstream_nb.mapping import DroppedMessage, encoder
-from sparkstream_nb.mapping.values import arrays
+from sparkstream_nb.mapping.attribute_values import arrays
 
 from .maps import STOCK, bodies, decode, events, sink
 

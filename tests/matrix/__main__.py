@@ -167,7 +167,7 @@ def tried(pair: Pair, built: Path, *, clusters: bool) -> Found:
     found, start = Found(pair), time.monotonic()
     try:
         python, found.texts["pyspark"] = make(pair, built)
-        for module in ("engine.warm", "app.warm"):  # as `make setup` does
+        for module in ("engine.warm", "app.warm_spark"):  # as `make setup` does
             subprocess.run([str(python), "-m", f"sparkstream_nb.{module}"], cwd=ROOT, env=environment(pair), check=True)
     except (subprocess.CalledProcessError, AssertionError) as error:
         found.failed.append(f"installing: {error}")

@@ -39,7 +39,7 @@ AREAS = {
     "joins": ("joins/*.py",),
     "tables": ("tables/*.py", "runtime/table_cycles.py", "runtime/batch_splitter.py"),
     "windows": ("windows/*.py",),
-    "order": ("runtime/graph.py", "node.py"),
+    "order": ("runtime/operator_graph.py", "node.py"),
 }
 TESTS = {
     "joins": ("test_compaction.py", "test_buffers.py", "test_passing.py", "test_noted_tables.py"),

@@ -13,12 +13,12 @@ import numpy as np
 
 from sparkstream_nb.engine.cases import input_batch
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.nodes.partitioning import by_hash
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Partition, Plan, Query
-from sparkstream_nb.plan.stored import TableChanges, Terms, Values
+from sparkstream_nb.plan.table_requests import TableChanges, Terms, Values
 from sparkstream_nb.types import Type
 
 NODES = 3

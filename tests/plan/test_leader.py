@@ -17,7 +17,7 @@ from profiles import a_third, examples
 from reference import replay
 from reference.parts import Case, failing
 from sparkstream_nb.engine.cases import input_batch
-from sparkstream_nb.engine.state.batch import InputBatch
+from sparkstream_nb.engine.state.node_batch import InputBatch
 from sparkstream_nb.journal.entries import StepsEntry
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.distributed.leader import led_by, split_plan

@@ -13,7 +13,7 @@ from reference import replay
 from reference.parts import Case, failing
 from sparkstream_nb.engine.cases import events, input_batch
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Plan, Ref, WindowStep

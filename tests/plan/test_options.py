@@ -11,29 +11,29 @@ import pytest
 
 from sparkstream_nb.errors import SiddhiBindError, masked_option
 from sparkstream_nb.plan import compile_app, gaps
-from sparkstream_nb.plan.connectors.option_spec import End, OptionSpec
-from sparkstream_nb.plan.connectors.options import (
+from sparkstream_nb.plan.connectors.connector_options import (
     TABLES,
     describe_option_gap,
     find_missing_option,
     option_names,
     options_of,
 )
+from sparkstream_nb.plan.connectors.option_spec import End, OptionSpec
 from sparkstream_nb.plan.extensions import types
 
 READERS = {
     ("source", "kafka"): ["app.connectors.kafka_sources"],
     ("source", "file"): ["app.connectors.file_sources"],
     ("source", "http"): ["app.connectors.http_sources", "app.connectors.sources", "app.config.http_logins"],
-    ("source", "http-call-response"): ["app.connectors.sources", "app.connectors.calls"],
-    ("source", "http-response"): ["app.connectors.sources", "app.connectors.calls"],
+    ("source", "http-call-response"): ["app.connectors.sources", "app.connectors.call_desks"],
+    ("source", "http-response"): ["app.connectors.sources", "app.connectors.call_desks"],
     ("source", "tcp"): ["app.connectors.tcp_sources"],
     ("source", "nats"): ["app.connectors.nats_places"],
     ("source", "cdc"): ["app.connectors.cdc_sources"],
     ("sink", "file"): ["app.connectors.sinks"],
     ("sink", "http"): ["app.connectors.http_sinks"],
-    ("sink", "http-call"): ["app.connectors.http_sinks", "app.connectors.calls"],
-    ("sink", "http-request"): ["app.connectors.http_sinks", "app.connectors.calls"],
+    ("sink", "http-call"): ["app.connectors.http_sinks", "app.connectors.call_desks"],
+    ("sink", "http-request"): ["app.connectors.http_sinks", "app.connectors.call_desks"],
     ("sink", "kafka"): ["app.connectors.kafka_sinks"],
     ("sink", "email"): ["app.connectors.mail_sinks", "sinks.mail"],
     ("sink", "nats"): ["app.connectors.nats_places"],

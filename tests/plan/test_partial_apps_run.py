@@ -15,8 +15,8 @@ from profiles import examples
 from sparkstream_nb.engine.cases import run_case
 from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.mapping import encoder
+from sparkstream_nb.mapping.attribute_values import arrays
 from sparkstream_nb.mapping.decoding import decoder
-from sparkstream_nb.mapping.values import arrays
 from sparkstream_nb.nodes.partitioning import by_hash
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.connectors.incoming import incoming_sources

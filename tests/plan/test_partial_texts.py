@@ -15,8 +15,8 @@ from sparkstream_nb.errors import Misuse, SiddhiBindError
 from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.lang.tree import find_annotation
 from sparkstream_nb.mapping import encoder
+from sparkstream_nb.mapping.attribute_values import arrays
 from sparkstream_nb.mapping.decoding import decoder
-from sparkstream_nb.mapping.values import arrays
 from sparkstream_nb.plan import Plan, compile_app
 from sparkstream_nb.plan.connectors.incoming import IncomingSource, incoming_sources
 from sparkstream_nb.plan.connectors.outside import OutsideSink, outside_sinks

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from sparkstream_nb.runners.spark.session import spark_session
+from sparkstream_nb.runners.spark.shared_session import spark_session
 
 
 class Count(StatefulProcessor):

@@ -13,13 +13,13 @@ import pytest
 import sqlalchemy as sa
 
 from sparkstream_nb.engine.columnar import ordering
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import StoreError
-from sparkstream_nb.journal import rows
+from sparkstream_nb.journal import result_rows
 from sparkstream_nb.journal.entries import Ask, EventsEntry
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.journal.journal import entries_from
-from sparkstream_nb.journal.results import QueryFailed
+from sparkstream_nb.journal.result_codec import QueryFailed
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.state_units import state_tokens, units_of
 from sparkstream_nb.recovery.crash_bisection import (
@@ -55,15 +55,15 @@ def put_out(folder: Path, text: str, events: list[tuple[int, str, Any]]) -> tupl
     inbox = Inbox(folder)
     inbox.append([inbox.batch(InputBatch(at, {"S": StreamRows(np.arange(len(at)), at, columns)}), "round_robin")])
     entries = [e for e, _ in entries_from(folder) if isinstance(e, EventsEntry)]
-    found: list[rows.Row] = []
+    found: list[result_rows.Row] = []
     kept = nodes._LiveEngine("", nodes._engine(spec), [], spec)
     nodes._steps(NodeWork("run", {0: spec}, folder), kept, entries, {}, found, careful=True)
     counts: dict[str, int] = {}
     errors: list[list[Any]] = []
     for row in found:
-        if isinstance(row, rows.StreamEvents):
+        if isinstance(row, result_rows.StreamEvents):
             counts[row.name] = counts.get(row.name, 0) + row.rows
-        elif isinstance(row, rows.Errors):
+        elif isinstance(row, result_rows.Errors):
             errors += [json.loads(line) for line in row.lines.splitlines()]
     return counts, errors
 

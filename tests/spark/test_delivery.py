@@ -16,24 +16,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkstream_nb.engine.columnar.columns import ARROW
-from sparkstream_nb.engine.state.batch import Emitted
+from sparkstream_nb.engine.columnar.column_data import ARROW
+from sparkstream_nb.engine.state.node_batch import Emitted
 from sparkstream_nb.errors import SparkStreamError
-from sparkstream_nb.journal.results import emitted_table, to_ipc
-from sparkstream_nb.journal.rows import StreamEvents
+from sparkstream_nb.journal.result_codec import emitted_table, to_ipc
+from sparkstream_nb.journal.result_rows import StreamEvents
 from sparkstream_nb.mapping import Message
 from sparkstream_nb.outputs import merging
 from sparkstream_nb.outputs.commit import Progress
 from sparkstream_nb.outputs.merging import Merging
-from sparkstream_nb.outputs.outputs import OutputFiles
+from sparkstream_nb.outputs.output_files import OutputFiles
 from sparkstream_nb.plan.connectors.mapping import CsvSink, JsonSink, SinkMapping, Template, XmlSink
 from sparkstream_nb.retention import Retention
 from sparkstream_nb.sinks import delivery as delivery_module
-from sparkstream_nb.sinks import files
+from sparkstream_nb.sinks import file_sink
 from sparkstream_nb.sinks.delivery import FIRST_PAUSE, LONGEST_PAUSE, Delivery, DeliverySource, SinkSetup, windows
-from sparkstream_nb.sinks.files import FILE_NAME, FilePlace, GrowingFile, NamedFiles
-from sparkstream_nb.sinks.messages import MessageWriter, UnwrittenEvents
+from sparkstream_nb.sinks.file_sink import FILE_NAME, FilePlace, GrowingFile, NamedFiles
 from sparkstream_nb.sinks.position import SinkPosition, read_position, write_position
+from sparkstream_nb.sinks.sink_messages import MessageWriter, UnwrittenEvents
 from sparkstream_nb.sinks.target import OutputPlace, TargetUnavailable, Undeliverable
 from sparkstream_nb.sinks.turns import AT_ONCE, Turns
 from sparkstream_nb.types import Attribute, Schema, Type
@@ -333,7 +333,7 @@ def to(name: str, body: bytes) -> Message:
 def test_files_that_events_name_are_exact_through_crashes(steps: list[tuple[int, bool, bool]]) -> None:
     """Messages in portions; after some of them, the process dies before the position is kept."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "MOST_OPEN", 3)
+        patch.setattr(file_sink, "MOST_OPEN", 3)
         root = Path(folder)
         all_messages = [to(f"k{k}.csv", f"{i}".encode()) for i, (k, _, _) in enumerate(steps)]
         target, at, kept = named(root), 0, dict[str, Any]()

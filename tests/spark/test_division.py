@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
-from sparkstream_nb.journal import division, rows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
+from sparkstream_nb.journal import division, result_rows
 from sparkstream_nb.journal.entries import EventsEntry
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.journal.journal import entries_from, runs
@@ -61,12 +61,12 @@ def test_a_node_gets_its_part(
             inbox.append([inbox.batch(batch(inbox.position.step, n, seed), "hash:k")])
         found = [e for e, _ in entries_from(folder) if isinstance(e, EventsEntry)]
         whole = pieces(folder, found, SCHEMAS, range(nodes), nodes)
-        parts: list[dict[int, rows.NodePart]] = [{} for _ in range(nodes)]
+        parts: list[dict[int, result_rows.NodePart]] = [{} for _ in range(nodes)]
         for run in runs(found):
             own = pieces(folder, run, SCHEMAS, range(nodes), nodes)
             for node, part in enumerate(division.divide_entries(folder, range(nodes), own)):
                 assert part is not None
-                assert rows.decode(rows.encode(part)) == part
+                assert result_rows.decode(result_rows.encode(part)) == part
                 parts[node][part.seq] = part
         assert (folder / PARTS).exists() != inline
         for node, given_to in enumerate(parts):

@@ -101,7 +101,8 @@ def test_what_is_not_known_is_refused() -> None:
 
 def test_the_reader_of_the_journal_loads_no_engine() -> None:
     code = (
-        "import sys; from sparkstream_nb.journal import journal; from sparkstream_nb.runners.spark import source; "
+        "import sys; from sparkstream_nb.journal import journal; "
+        "from sparkstream_nb.runners.spark import inbox_source; "
         "print(*(m for m in sys.modules if m.startswith(('sparkstream_nb.engine', 'numba', 'sparkstream_nb.plan'))))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

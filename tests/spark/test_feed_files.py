@@ -15,9 +15,9 @@ import pytest
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.ingest.feed_files import FilePart, columns_of_file, parts_of, tables_of
 from sparkstream_nb.ingest.ingest import convert, type_rows
-from sparkstream_nb.journal import results
+from sparkstream_nb.journal import result_codec
 from sparkstream_nb.runners.inline import InlineSession
-from sparkstream_nb.runners.protocol import Session
+from sparkstream_nb.runners.runner_protocol import Session
 from sparkstream_nb.sources.feed_check import check_source
 from sparkstream_nb.sources.feeds import FeedOnDisk, Shape, read_feed
 from sparkstream_nb.types import Schema, Type
@@ -184,7 +184,7 @@ def test_types_of_columns_through_every_way_in(way: str, tmp_path: Path, request
     (row,) = values_of(typed, inbox)
     assert row[5].replace("array", "").replace("(", "").replace(")", "") == nested
     assert [*row[:5], row[6]] == ["a", 1, ms, 1.25, True, 1717236000000]
-    (error,) = results.errors_of((inbox / typed.rejects[0]).read_bytes())
+    (error,) = result_codec.errors_of((inbox / typed.rejects[0]).read_bytes())
     assert error[3] == "i: 2.50 is not an int"
 
 

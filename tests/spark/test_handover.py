@@ -8,13 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.journal import rows
+from sparkstream_nb.journal import result_rows
 from sparkstream_nb.journal.checkpoints import SparkCheckpoint
 from sparkstream_nb.journal.journal import COLUMNS
-from sparkstream_nb.journal.results import to_ipc
+from sparkstream_nb.journal.result_codec import to_ipc
 from sparkstream_nb.journal.shared import Shared
 from sparkstream_nb.outputs.commit import Commit, Progress
-from sparkstream_nb.outputs.outputs import OutputFiles
+from sparkstream_nb.outputs.output_files import OutputFiles
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.runners.spark.handover import CommittedUpTo, ConnectIntake, clear, left
 from sparkstream_nb.stores import DuckDBStore
@@ -35,10 +35,10 @@ class Owner:
 
     def hand(self, batch: int) -> None:
         """What the server does: a micro-batch of ten entries, with an error in it, becomes a file."""
-        mark = rows.NodeDone(0, 10 * batch, 10 * batch + 9, 10, rows.NodeReport("n", 1.0, False, 0, {}))
-        error = rows.Errors(0, 10 * batch, 10 * batch + 9, 1, b'["S", 1, [null], "no"]\n')
-        columns = dict(zip(COLUMNS, map(list, zip(*map(rows.encode, [error, mark]), strict=True)), strict=True))
-        self.intake.files.put(f"handed/{batch:012d}.arrows", to_ipc(pa.table(columns, schema=rows.ARROW_SCHEMA)))
+        mark = result_rows.NodeDone(0, 10 * batch, 10 * batch + 9, 10, result_rows.NodeReport("n", 1.0, False, 0, {}))
+        error = result_rows.Errors(0, 10 * batch, 10 * batch + 9, 1, b'["S", 1, [null], "no"]\n')
+        columns = dict(zip(COLUMNS, map(list, zip(*map(result_rows.encode, [error, mark]), strict=True)), strict=True))
+        self.intake.files.put(f"handed/{batch:012d}.arrows", to_ipc(pa.table(columns, schema=result_rows.ARROW_SCHEMA)))
 
     def errors(self) -> int:
         return self.store.errors("app").num_rows

@@ -21,9 +21,9 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.app import deploy
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import Misuse
-from sparkstream_nb.journal import rows
+from sparkstream_nb.journal import result_rows
 from sparkstream_nb.journal.entries import to_json
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.journal.journal import entries_from
@@ -84,7 +84,7 @@ class Node:
         self.inbox.append([self.inbox.batch(batch, "round_robin")])
         found = [e for e, _ in entries_from(self.folder)][self.taken :]
         self.taken += len(found)
-        return rows.to_columns([rows.Entries(0, found[0].seq, found[-1].seq, to_json(found))])
+        return result_rows.to_columns([result_rows.Entries(0, found[0].seq, found[-1].seq, to_json(found))])
 
     def work(self, **named: Any) -> PackedWork:
         return PackedWork.of(NodeWork(self.run, {0: self.spec}, self.folder, **named))
@@ -96,9 +96,9 @@ class Node:
     def results(self, given: Columns, **named: Any) -> tuple[list[int], bool]:
         found = hosts.work_in_host(self.work(**named), 0, self.state, 0, given)
         assert found is not None
-        out = rows.from_columns(found)
-        (mark,) = [r for r in out if isinstance(r, rows.NodeDone)]
-        sums = [s for r in out if isinstance(r, rows.StreamEvents) for s in r.table()["s"].to_pylist()]
+        out = result_rows.from_columns(found)
+        (mark,) = [r for r in out if isinstance(r, result_rows.NodeDone)]
+        sums = [s for r in out if isinstance(r, result_rows.StreamEvents) for s in r.table()["s"].to_pylist()]
         return sums, mark.report.restored
 
     @property

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from sparkstream_nb.mapping import Message
-from sparkstream_nb.sinks.http import HttpPlace, HttpTarget
+from sparkstream_nb.sinks.http_sink import HttpPlace, HttpTarget
 from sparkstream_nb.sinks.target import OutputPlace, TargetUnavailable
 
 

@@ -21,16 +21,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal.checkpoints import SparkCheckpoint
 from sparkstream_nb.journal.entries import Ask, Entry, EventsEntry, RowsEntry, StepsEntry
 from sparkstream_nb.journal.inbox import INLINE_BYTES, Inbox, Ticket, entries_in
 from sparkstream_nb.journal.journal import entries_from, runs, segment, segments
-from sparkstream_nb.journal.rows import Entries, from_table
+from sparkstream_nb.journal.result_rows import Entries, from_table
 from sparkstream_nb.journal.segments import ahead, join, load, pieces
 from sparkstream_nb.runners.inline import InlineSession
-from sparkstream_nb.runners.spark.source import JournalStreamReader
+from sparkstream_nb.runners.spark.inbox_source import JournalStreamReader
 from sparkstream_nb.runners.stateless import SourceApp, options_of
 from sparkstream_nb.sources.feed_cursor import FeedCursor, Spacing, rejects_of
 from sparkstream_nb.sources.feeds import FeedOnDisk, Shape, in_order, read_feed
@@ -329,7 +329,7 @@ FULL = """
 import resource, sys
 from pathlib import Path
 import numpy as np, pandas as pd, pyarrow as pa
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.journal.entries import Entry, Ask

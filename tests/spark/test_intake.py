@@ -23,9 +23,9 @@ from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.mapping.decoding import Decoder, decoder
 from sparkstream_nb.outputs.commit import Progress
 from sparkstream_nb.plan.connectors.mappings import source_mapping
-from sparkstream_nb.sources import http, intake
-from sparkstream_nb.sources.files import FilesPlace, FilesReader
-from sparkstream_nb.sources.http import HttpListener, HttpReader
+from sparkstream_nb.sources import http_source, intake
+from sparkstream_nb.sources.file_source import FilesPlace, FilesReader
+from sparkstream_nb.sources.http_source import HttpListener, HttpReader
 from sparkstream_nb.sources.intake import Entrance, IntakeSetup, SourceThread
 from sparkstream_nb.sources.reader import Behind, ReadMessages, SourceReader
 from sparkstream_nb.types import Attribute, Schema, Type
@@ -236,7 +236,7 @@ def test_a_large_body_with_a_wrong_token_is_answered(world: Callable[[SourceRead
 def test_a_request_that_comes_in_too_slowly_holds_nobody(
     world: Callable[[SourceReader], World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "LEAVE_SECONDS", 0.1)
+    monkeypatch.setattr(http_source, "LEAVE_SECONDS", 0.1)
     reader = HttpReader(HttpListener("127.0.0.1", free_port(), "/t", 0.5, lambda: TOKEN), csv())
     world(reader).intake.start()
     until(lambda: post(reader.place.port) == 200)
@@ -269,7 +269,7 @@ def test_an_event_whose_time_is_refused_is_not_answered_as_taken(world: Callable
 def test_what_was_answered_with_503_is_not_entered(
     world: Callable[[SourceReader], World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http, "ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(http_source, "ANSWER_SECONDS", 0.1)
     reader = listener()
     w = world(reader)
     w.intake.start()

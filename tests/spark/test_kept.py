@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.journal import inbox as inbox_module
 from sparkstream_nb.journal.entries import Ask, Reject, RowsEntry, StepsEntry
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.journal.journal import entries_from, lines, segments
 from sparkstream_nb.journal.kept import JournalRetention, clear_unnamed
-from sparkstream_nb.outputs.arrivals import InboxReader
+from sparkstream_nb.outputs.input_events import InboxReader
 from sparkstream_nb.retention import GB, Retention
 from sparkstream_nb.types import Schema, Type
 

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.engine.state.batch import Emitted
-from sparkstream_nb.journal.results import emitted_table, to_ipc
-from sparkstream_nb.journal.rows import StreamEvents
+from sparkstream_nb.engine.state.node_batch import Emitted
+from sparkstream_nb.journal.result_codec import emitted_table, to_ipc
+from sparkstream_nb.journal.result_rows import StreamEvents
 from sparkstream_nb.outputs import merging as merging_module
 from sparkstream_nb.outputs.merging import TOGETHER, Merging
-from sparkstream_nb.outputs.outputs import OutputFiles
+from sparkstream_nb.outputs.output_files import OutputFiles
 from sparkstream_nb.retention import Retention
 
 NAMES = ("node", "step", "o")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
-from sparkstream_nb.outputs.retrieval import retrieve
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
+from sparkstream_nb.outputs.shard_retrieval import retrieve
 from sparkstream_nb.plan import compile_app, compile_retrieval
 from sparkstream_nb.stores import DuckDBStore
 

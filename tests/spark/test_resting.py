@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparkstream_nb.engine.state.batch import InputBatch
+from sparkstream_nb.engine.state.node_batch import InputBatch
+from sparkstream_nb.journal.batch_planning import Planner, TaskShare
 from sparkstream_nb.journal.entries import Ask
 from sparkstream_nb.journal.inbox import Inbox
-from sparkstream_nb.journal.planning import Planner, TaskShare
 from sparkstream_nb.journal.resting import forget_resting, may_rest, write_resting
-from sparkstream_nb.journal.rows import NodeReport
+from sparkstream_nb.journal.result_rows import NodeReport
 from sparkstream_nb.retention import Retention
 
 

@@ -11,15 +11,15 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.app.results.hints import why_empty
-from sparkstream_nb.engine.columnar.columns import ARROW
+from sparkstream_nb.engine.columnar.column_data import ARROW
 from sparkstream_nb.engine.expressions import Context
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import NotInThisBuild, SiddhiRuntimeError
 from sparkstream_nb.lang.parser import parse_on_demand
-from sparkstream_nb.outputs import retrieval
+from sparkstream_nb.outputs import shard_retrieval
 from sparkstream_nb.outputs.reach import find_missed
-from sparkstream_nb.outputs.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
+from sparkstream_nb.outputs.shard_retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from sparkstream_nb.plan import bind_retrieval, compile_app, compile_retrieval
 from sparkstream_nb.plan.nodes import Plan
 from sparkstream_nb.stores import DuckDBStore, Store
@@ -193,7 +193,7 @@ def test_the_store_merges_many_rows_as_the_engine_does(
     store = filled(tmp_path / "s.duckdb", plan, {"a": EVENTS[:4], "b": EVENTS[4:]})
     text = f"from TradeAggregation{on} within '2023-**-** **:**:**' per '{per}' select *"
     few = retrieve(plan, compile_retrieval(text, plan), store)
-    monkeypatch.setattr(retrieval, "MERGED_HERE", 0)
+    monkeypatch.setattr(shard_retrieval, "MERGED_HERE", 0)
     many = retrieve(plan, compile_retrieval(text, plan), store)
     assert many.merged == few.merged
     assert many.by_shard == few.by_shard

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal.routing import Route, assign, keys_apart, spark_hash
 from sparkstream_nb.nodes.partitioning import by_hash, java_hash, part

@@ -18,9 +18,9 @@ from google.protobuf import runtime_version
 
 from sparkstream_nb.errors import SparkUnavailable
 from sparkstream_nb.journal.causes import cause_of
-from sparkstream_nb.runners.spark import session
-from sparkstream_nb.runners.spark.session import spark_session
+from sparkstream_nb.runners.spark import shared_session
 from sparkstream_nb.runners.spark.settings import defaults, masters_of, on_this_machine
+from sparkstream_nb.runners.spark.shared_session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -127,7 +127,8 @@ def test_masters_on_this_machine(master: str, here: bool) -> None:
 @pytest.mark.parametrize("address", ["sc://127.0.0.1:1", "sc://nowhere.invalid"])
 def test_no_connect_server(address: str) -> None:
     # In a process of its own, because this one may have a session.
-    done = run("-c", f"from sparkstream_nb.runners.spark.session import spark_session\nspark_session({address!r})")
+    program = "from sparkstream_nb.runners.spark.shared_session import spark_session"
+    done = run("-c", f"{program}\nspark_session({address!r})")
     assert f"SparkUnavailable: No Spark Connect server answered at {address}: " in done.stderr
 
 
@@ -145,7 +146,7 @@ def test_no_cluster_answers(master: str, said: str, monkeypatch: pytest.MonkeyPa
         monkeypatch.delenv(name, raising=False)
     began = time.perf_counter()
     with pytest.raises(SparkUnavailable) as refused:
-        session._reach_master(master)
+        shared_session._reach_master(master)
     assert said in str(refused.value)
     assert str(refused.value).endswith("without a master the app runs on this machine")
     assert time.perf_counter() - began < 5
@@ -180,7 +181,7 @@ def test_a_context_that_ended_by_itself_is_none() -> None:
         "-c",
         """
 from sparkstream_nb.errors import SparkUnavailable
-from sparkstream_nb.runners.spark.session import spark_session
+from sparkstream_nb.runners.spark.shared_session import spark_session
 spark_session("local[1]").sparkContext._jsc.sc().stop()
 try:
     spark_session("spark://127.0.0.1:1")
@@ -212,7 +213,7 @@ def test_an_unknown_master_and_a_dead_jvm() -> None:
         """
 from pyspark import SparkContext
 from sparkstream_nb.errors import SparkUnavailable
-from sparkstream_nb.runners.spark.session import spark_session
+from sparkstream_nb.runners.spark.shared_session import spark_session
 def refused(master):
     try:
         spark_session(master)
@@ -244,7 +245,7 @@ print(spark_session("local[2]").range(4).count())
 def test_a_jvm_that_cannot_start_is_explained() -> None:
     done = run(
         "-c",
-        "from sparkstream_nb.runners.spark.session import spark_session\n"
+        "from sparkstream_nb.runners.spark.shared_session import spark_session\n"
         "spark_session('local[1]', conf={'spark.driver.memory': '1k'})",
     )
     assert "SparkUnavailable: Spark did not start on local[1]: " in done.stderr
@@ -254,10 +255,10 @@ def test_a_jvm_that_cannot_start_is_explained() -> None:
 def test_a_protobuf_that_is_too_old_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, number in {"MAJOR": 4, "MINOR": 25, "PATCH": 3}.items():
         monkeypatch.setattr(runtime_version, name, number)
-    monkeypatch.delitem(sys.modules, session._STATE_MESSAGES, raising=False)
+    monkeypatch.delitem(sys.modules, shared_session._STATE_MESSAGES, raising=False)
     told = r"pyspark \S+ needs protobuf \d+\.\d+\.\d+ or newer, and 4\.25\.3 is installed: pip install -U protobuf"
     with pytest.raises(SparkUnavailable, match=f"^{told}$"):
-        session.check_protobuf()
+        shared_session.check_protobuf()
 
 
 def test_why_a_query_ended_is_one_line() -> None:

@@ -18,8 +18,8 @@ import pytest
 from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.mapping.decoding import decoder
 from sparkstream_nb.plan.connectors.mappings import source_mapping
-from sparkstream_nb.sources import files, folder
-from sparkstream_nb.sources.files import FilesPlace, FilesReader, Mode
+from sparkstream_nb.sources import file_source, nofollow_folder
+from sparkstream_nb.sources.file_source import FilesPlace, FilesReader, Mode
 from sparkstream_nb.sources.reader import SourceUnavailable
 from sparkstream_nb.types import Attribute, Schema, Type
 
@@ -340,7 +340,7 @@ def test_a_file_with_an_end_is_not_read_while_it_is_written(tmp_path: Path) -> N
     reader._now = time.time
     reader.open({})
     assert reader.read(0.0) is None
-    reader._now = lambda: time.time() + 2 * files.SETTLED_SECONDS
+    reader._now = lambda: time.time() + 2 * file_source.SETTLED_SECONDS
     assert rows(reader.read(0.0)) == [["a", 1]]
 
 
@@ -427,7 +427,7 @@ def test_two_columns_of_one_name_that_nobody_reads(tmp_path: Path, opened: Calla
 def test_a_text_that_is_too_long_is_rejected(
     tmp_path: Path, opened: Callable[..., FilesReader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "MOST_TEXT", 5)
+    monkeypatch.setattr(file_source, "MOST_TEXT", 5)
     (tmp_path / "a.csv").write_text("a,1\nb,2\n")
     taken = opened(tmp_path, mode="text.full").read(0.0)
     assert taken is not None
@@ -437,7 +437,7 @@ def test_a_text_that_is_too_long_is_rejected(
 def test_a_long_file_comes_in_blocks(
     tmp_path: Path, opened: Callable[..., FilesReader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "BLOCK", 64)
+    monkeypatch.setattr(file_source, "BLOCK", 64)
     expected = [[f"key{i}", i] for i in range(500)]
     (tmp_path / "a.csv").write_text("".join(f"{k},{v}\n" for k, v in expected))
     reader = opened(tmp_path)
@@ -452,7 +452,7 @@ def test_a_long_file_comes_in_blocks(
 def test_a_line_longer_than_a_block(
     tmp_path: Path, opened: Callable[..., FilesReader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "BLOCK", 16)
+    monkeypatch.setattr(file_source, "BLOCK", 16)
     (tmp_path / "a.csv").write_text("x" * 100 + ",1\nb,2\n")
     assert all_of(opened(tmp_path)) == [["x" * 100, 1], ["b", 2]]
 
@@ -477,7 +477,7 @@ LINKS = ["the file", "the folder", "a folder above", "a file in the folder"]
 def test_a_link_that_came_later_is_not_followed(
     tmp_path: Path, opened: Callable[..., FilesReader], monkeypatch: pytest.MonkeyPatch, what: str, below: bool
 ) -> None:
-    monkeypatch.setattr(folder, "_BELOW", below)
+    monkeypatch.setattr(nofollow_folder, "_BELOW", below)
     granted, outside = tmp_path / "up" / "in", tmp_path / "outside" / "in"
     for place, line in ((granted, "a,1\n"), (outside, "secret,666\n")):
         place.mkdir(parents=True)

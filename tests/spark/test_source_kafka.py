@@ -15,11 +15,11 @@ from kafka.errors import KafkaError, StaleMetadata
 
 from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.plan.connectors.mappings import source_mapping
-from sparkstream_nb.sources import kafka, kafka_process
+from sparkstream_nb.sources import kafka_process, kafka_source
 from sparkstream_nb.sources.aligning import PATIENCE
-from sparkstream_nb.sources.kafka import EventTime, KafkaReader, KafkaSourcePlace
 from sparkstream_nb.sources.kafka_frames import Begin, Hold, JournaledOffsets, Read, ReadPart, read_frame
 from sparkstream_nb.sources.kafka_process import Process
+from sparkstream_nb.sources.kafka_source import EventTime, KafkaReader, KafkaSourcePlace
 from sparkstream_nb.sources.reader import PLACE, SourceUnavailable
 from sparkstream_nb.types import Attribute, Schema, Type
 from tests.broker import Broker
@@ -106,7 +106,7 @@ class Consumer:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     found = Cluster()
-    for module in (kafka, kafka_process):
+    for module in (kafka_source, kafka_process):
         monkeypatch.setattr(module, "KafkaConsumer", lambda **options: Consumer(found))
     return found
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.journal import inbox as inboxes
 from sparkstream_nb.journal.entries import RowsEntry
 from sparkstream_nb.journal.inbox import Inbox

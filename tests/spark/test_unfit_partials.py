@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from sparkstream_nb.errors import StoreError
-from sparkstream_nb.journal import results, rows
+from sparkstream_nb.journal import result_codec, result_rows
 from sparkstream_nb.outputs.commit import Commit, Progress
-from sparkstream_nb.outputs.outputs import OutputFiles
+from sparkstream_nb.outputs.output_files import OutputFiles
 from sparkstream_nb.plan.nodes import Plan
 from sparkstream_nb.stores import DuckDBStore
 from sparkstream_nb.stores.address import Database
@@ -52,7 +52,7 @@ def test_errors_of_a_repeated_batch_are_kept_once(tmp_path: Path, stores: tuple[
     plan = plan_of()
     both.prepare(plan.aggregations.values())
     sent = [["x", 1.0, 1, NOON], ["bad", float("nan"), 1, NOON], ["x", 2.0, 1, NOON + 1000]]
-    partial = rows.Partial(0, 0, 0, A, 3, results.to_ipc(partials_of(plan, sent)))
+    partial = result_rows.Partial(0, 0, 0, A, 3, result_codec.to_ipc(partials_of(plan, sent)))
     commit = commit_to(tmp_path, both, plan)
     own.crashes = True
     with pytest.raises(StoreError, match="gone"):
@@ -76,8 +76,8 @@ def test_partials_in_a_file_stay_until_the_store_has_them(
     plan = plan_of()
     both.prepare(plan.aggregations.values())
     file = tmp_path / "spilled"
-    file.write_bytes(results.to_ipc(partials_of(plan, [["x", 1.0, 1, NOON]])))
-    partial = rows.Partial(0, 0, 0, A, 1, file=str(file))
+    file.write_bytes(result_codec.to_ipc(partials_of(plan, [["x", 1.0, 1, NOON]])))
+    partial = result_rows.Partial(0, 0, 0, A, 1, file=str(file))
     commit = commit_to(tmp_path, both, plan)
     own.crashes = True
     with pytest.raises(StoreError, match="gone"):

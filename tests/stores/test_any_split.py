@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.engine.aggregation.stored import from_table, view
-from sparkstream_nb.engine.columnar.columns import StringPool
+from sparkstream_nb.engine.aggregation.stored_buckets import from_table, view
+from sparkstream_nb.engine.columnar.column_data import StringPool
 from sparkstream_nb.engine.expressions import Context
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.services import Services

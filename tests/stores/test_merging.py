@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from profiles import examples
 from sparkstream_nb.engine.aggregation import from_table, merge_stored
-from sparkstream_nb.engine.aggregation.stored import to_table
-from sparkstream_nb.engine.columnar.columns import StringPool
+from sparkstream_nb.engine.aggregation.stored_buckets import to_table
+from sparkstream_nb.engine.columnar.column_data import StringPool
 from sparkstream_nb.engine.expressions import Context
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.services import Services

@@ -8,10 +8,10 @@ import math
 import pytest
 
 from sparkstream_nb.errors import Span
+from sparkstream_nb.testing.cell_values import is_equal, read_value, write_value
 from sparkstream_nb.testing.comparison import compare_rows, count_signs
-from sparkstream_nb.testing.errors import AppTestError
 from sparkstream_nb.testing.model import Cell
-from sparkstream_nb.testing.values import is_equal, read_value, write_value
+from sparkstream_nb.testing.siddhitest_errors import AppTestError
 from sparkstream_nb.types import Type
 
 

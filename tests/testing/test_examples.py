@@ -10,7 +10,7 @@ import pytest
 
 from sparkstream_nb.testing.command import EXAMPLES
 from sparkstream_nb.testing.model import SUFFIX, AppTest, AppTestFile, Send, Wait
-from sparkstream_nb.testing.running import RunOptions, read_test_file, run_test
+from sparkstream_nb.testing.suite_runner import RunOptions, read_test_file, run_test
 
 FILES = sorted(EXAMPLES.glob(f"*{SUFFIX}"))
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from sparkstream_nb.testing.errors import AppTestError
+from sparkstream_nb.testing.cell_values import write_text
 from sparkstream_nb.testing.model import AppTestFile, Expect, OfErrors, OfQuery, OfStream, OfTable, Run, Send, Wait
-from sparkstream_nb.testing.parser import parse_test_file
-from sparkstream_nb.testing.times import AfterLast, At, SinceStart, parse_duration, parse_time
-from sparkstream_nb.testing.values import write_text
+from sparkstream_nb.testing.siddhitest_errors import AppTestError
+from sparkstream_nb.testing.siddhitest_parser import parse_test_file
+from sparkstream_nb.testing.step_times import AfterLast, At, SinceStart, parse_duration, parse_time
 
 
 def parse(text: str) -> AppTestFile:

@@ -10,8 +10,8 @@ import pytest
 from sparkstream_nb import cli
 from sparkstream_nb.app import apps
 from sparkstream_nb.testing.reporting import ReportOptions, run_paths
-from sparkstream_nb.testing.results import AppTestReport, to_junit
-from sparkstream_nb.testing.running import RunOptions
+from sparkstream_nb.testing.suite_results import AppTestReport, to_junit
+from sparkstream_nb.testing.suite_runner import RunOptions
 
 ECHO = """app:
   define stream S (name string, v int, x double);

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from ...engine.state.batch import InputBatch, StreamRows
+from ...engine.state.node_batch import InputBatch, StreamRows
 from ...errors import Misuse, SparkStreamError
 from ...ingest.feed_files import tables_of
 from ...ingest.ingest import type_rows

@@ -12,8 +12,8 @@ from ...plan import compile_app
 from ...plan.distributed.distribute import distribute
 from ...plan.nodes import Plan
 from ...plan.open_names import OpenName, check_data_sources, compile_open, taken
+from ...plan.reports.app_graph import graph_of
 from ...plan.reports.explain import explain as explain_plan
-from ...plan.reports.graph import graph_of
 from ...plan.reports.repair import repairs
 from ...plan.reports.split_graph import split_graph
 from ..config.conf import DISTRIBUTED, HA, NodeFile, node_files

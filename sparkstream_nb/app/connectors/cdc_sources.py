@@ -11,7 +11,7 @@ from ...stores.address import Secret, from_jdbc
 from ...types import Schema
 from ..config.grants import Grants
 from ..config.secrets import References, check_password
-from .option_values import OptionValues
+from .typed_options import OptionValues
 
 if TYPE_CHECKING:
     from ...sources.cdc import CdcReader

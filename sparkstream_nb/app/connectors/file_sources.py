@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 from ...errors import Misuse, shown
-from ...sources.files import FilesPlace
+from ...sources.file_source import FilesPlace
 from ...system import path_of
 from ..config.grants import Grants
-from .option_values import OptionValues
+from .typed_options import OptionValues
 
 
 def make_files_place(o: OptionValues, grants: Grants) -> FilesPlace:

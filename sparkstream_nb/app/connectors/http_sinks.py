@@ -9,14 +9,14 @@ from urllib.parse import urlsplit
 
 from ...errors import Misuse, shown
 from ...plan.query_parts import template_attributes
-from ...sinks.http import METHODS, OWN, Calls, HttpPlace, HttpTarget, forbidden
 from ...sinks.http_client import HttpServer
+from ...sinks.http_sink import METHODS, OWN, Calls, HttpPlace, HttpTarget, forbidden
 from ...sinks.oauth import OAuthPlace
 from ...sinks.target import Target
 from ..config.grants import Grants
 from ..config.secrets import KEPT_ELSEWHERE, References, check_password
 from .header_options import Header, headers_of
-from .option_values import OptionValues
+from .typed_options import OptionValues
 
 _CLIENTS = ("consumer.key", "body.consumer.key", "oauth.username")
 

@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 from ...errors import Misuse
 from ...journal.private import private_folder, write_private
-from ...sources.http import HttpListener
+from ...sources.http_source import HttpListener
 from ...system import put_in_place, to_disk
 from ..config.grants import Grants
-from .option_values import OptionValues
+from .typed_options import OptionValues
 
 _TOKEN = 24
 """Bytes of chance in a token."""

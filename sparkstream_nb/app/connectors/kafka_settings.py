@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...errors import Misuse, shown
-from ...plan.connectors.kafka import CONFIGURATION, client_settings
-from ...sinks.kafka import compresses
+from ...plan.connectors.kafka_client_settings import CONFIGURATION, client_settings
+from ...sinks.kafka_sink import compresses
 from ..config.grants import Grants
 from ..config.secrets import References, check_password
 

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...errors import Misuse, shown
-from ...plan.connectors.kafka import CONFIGURATION, PRODUCER
+from ...plan.connectors.kafka_client_settings import CONFIGURATION, PRODUCER
 from ...plan.query_parts import template_attributes
-from ...sinks.kafka import KEY_HEADER, TIMEOUTS, TOPIC, KafkaSinkPlace, KafkaTarget
+from ...sinks.kafka_sink import KEY_HEADER, TIMEOUTS, TOPIC, KafkaSinkPlace, KafkaTarget
 from ...sinks.target import Target
 from ..config.grants import Grants
 from ..config.secrets import References
 from .header_options import headers_of
 from .kafka_settings import servers_of, settings_of
-from .option_values import OptionValues
+from .typed_options import OptionValues
 
 
 @dataclass(frozen=True)

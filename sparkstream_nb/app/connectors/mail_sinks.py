@@ -12,7 +12,7 @@ from ...sinks.mail import HEADERS, MailPlace, MailTarget, addresses_of
 from ...sinks.target import Target, Undeliverable
 from ..config.grants import Grants
 from ..config.secrets import References, check_password
-from .option_values import OptionValues
+from .typed_options import OptionValues
 
 _PORTS = {True: "465", False: "25"}
 """siddhi-io-email's ports with TLS and without."""

@@ -9,14 +9,14 @@ from importlib.util import find_spec
 
 from ...connections.nats_client import NatsServers
 from ...errors import Misuse, mask_passwords, shown
-from ...plan.connectors.options import options_of
+from ...plan.connectors.connector_options import options_of
 from ...plan.query_parts import template_attributes
-from ...sinks.nats import SUBJECT, NatsPlace, NatsTarget
+from ...sinks.nats_sink import SUBJECT, NatsPlace, NatsTarget
 from ...sinks.target import Target
-from ...sources.nats import NatsSubject
+from ...sources.nats_source import NatsSubject
 from ..config.grants import Grants
 from ..config.secrets import KEPT_ELSEWHERE, References, check_password
-from .option_values import OptionValues
+from .typed_options import OptionValues
 
 _URL = re.compile(r"(nats://)?(?P<server>[^/@\s]+?)(?P<port>:\d+)?/?")
 _PATTERN = re.compile(r"[^\s.\x00-\x1f\x7f]+(\.[^\s.\x00-\x1f\x7f]+)*")

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import cast
 
 from ...errors import Misuse, nearest, shown
-from ...sinks.prometheus import BUCKETS, MetricType, PrometheusTarget, SinkMetric
+from ...sinks.prometheus_sink import BUCKETS, MetricType, PrometheusTarget, SinkMetric
 from ...sinks.target import Target
 from ...types import Schema
 from ..config.grants import Grants
-from .option_values import OptionValues
+from .typed_options import OptionValues
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")

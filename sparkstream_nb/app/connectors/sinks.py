@@ -12,19 +12,19 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from ...connections.calls import Desks
-from ...engine.columnar.columns import Array
+from ...connections.call_responses import Desks
+from ...engine.columnar.column_data import Array
 from ...errors import Misuse, SiddhiBindError, SparkStreamError
-from ...journal.results import column_values, is_object
+from ...journal.result_codec import column_values, is_object
 from ...nodes.partitioning import by_hash
 from ...plan.connectors.outside import CALLS, SINK_ID, OutsideSink, outside_sinks, promise
 from ...plan.nodes import Plan
 from ...plan.query_parts import template_attributes
 from ...retention import bytes_of
 from ...sinks.delivery import Delivery, DeliverySource, SinkFigures, SinkSetup
-from ...sinks.files import BatchFiles, FilePlace, GrowingFile, NamedFiles, ReplacedFile
-from ...sinks.http import Calls
-from ...sinks.messages import MessageWriter
+from ...sinks.file_sink import BatchFiles, FilePlace, GrowingFile, NamedFiles, ReplacedFile
+from ...sinks.http_sink import Calls
+from ...sinks.sink_messages import MessageWriter
 from ...sinks.target import Target
 from ...sinks.turns import Turns
 from ...system import path_of
@@ -35,9 +35,9 @@ from .http_sinks import HttpGate
 from .kafka_sinks import KafkaGate
 from .mail_sinks import MailGate
 from .nats_places import NatsGate
-from .option_values import OptionValues
 from .prometheus_sinks import PrometheusGate
 from .tcp_sinks import TcpGate
+from .typed_options import OptionValues
 
 DISTRIBUTED = "distributed"
 _FAILING = ("ha", "scalable", DISTRIBUTED)

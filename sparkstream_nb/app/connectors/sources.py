@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
-from ...connections.calls import Desks
+from ...connections.call_responses import Desks
 from ...errors import SiddhiBindError, SparkStreamError
 from ...mapping.decoding import Decoder, decoder
 from ...plan.connectors.incoming import RESPONSES, IncomingSource, incoming_sources
@@ -15,13 +15,13 @@ from ...plan.connectors.mapping import JsonSource, PassThrough, SourceMapping
 from ...plan.connectors.outside import SINK_ID
 from ...plan.connectors.source_options import SOURCES
 from ...plan.nodes import Plan
-from ...sources.files import FilesReader
-from ...sources.http import HttpReader
+from ...sources.file_source import FilesReader
+from ...sources.http_source import HttpReader
 from ...sources.intake import IntakeSetup
-from ...sources.nats import NatsReader
+from ...sources.nats_source import NatsReader
 from ...sources.reader import SourceReader
 from ...sources.responses import ResponseReader
-from ...sources.tcp import TcpReader
+from ...sources.tcp_source import TcpReader
 from ...types import Schema
 from ..config.conf import NodeFile
 from ..config.grants import Grants
@@ -32,8 +32,8 @@ from .file_sources import make_files_place
 from .http_sources import ListenerToken, make_listener
 from .kafka_sources import make_kafka_place
 from .nats_places import NatsGate
-from .option_values import OptionValues
 from .tcp_sources import make_tcp_place
+from .typed_options import OptionValues
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class SourcePlans:
         schema = self._plan.schema(source.stream)
         given = OptionValues.of("source", source.type, source.options, f"the source of stream '{source.stream}'")
         if source.type == "kafka":
-            from ...sources.kafka import EventTime, KafkaReader  # kafka-python is loaded where an app needs it
+            from ...sources.kafka_source import EventTime, KafkaReader  # kafka-python is loaded where an app needs it
 
             place = make_kafka_place(given, self._grants, self._references)
             servers = ",".join(place.options["bootstrap_servers"])

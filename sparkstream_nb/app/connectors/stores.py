@@ -16,7 +16,7 @@ from ...errors import NOWHERE, Misuse, SiddhiBindError, SparkStreamError, StoreE
 from ...lang.tree import Annotation, find_annotation
 from ...plan.nodes import AggregationDef, Plan, TableDef
 from ...plan.query_parts import connector_options
-from ...plan.stored import StoredTableLayout, layout_of
+from ...plan.table_requests import StoredTableLayout, layout_of
 from ...stores import DuckDBStore, Store
 from ...stores.address import FILE_OPTIONS, Database, Secret, from_jdbc, relative_to
 from ...stores.patience import Patience

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from ...errors import Misuse, mask_passwords, shown
 from ...sinks.target import Target
-from ...sinks.tcp import TcpServer, TcpTarget
+from ...sinks.tcp_sink import TcpServer, TcpTarget
 from ..config.grants import Grants
-from .option_values import OptionValues
+from .typed_options import OptionValues
 
 _URL = re.compile(r"tcp://(?P<server>[^/]+)/(?P<channel>\S+)")
 

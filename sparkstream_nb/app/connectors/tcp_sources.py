@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...sources.tcp import TcpPlace
+from ...sources.tcp_source import TcpPlace
 from ..config.grants import Grants
-from .option_values import OptionValues
+from .typed_options import OptionValues
 
 
 def make_tcp_place(o: OptionValues, grants: Grants, channel: str) -> TcpPlace:

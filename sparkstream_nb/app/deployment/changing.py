@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from ...errors import Misuse
 from ...journal.inbox import entries_in
 from ...journal.private import private_folder
-from ...outputs.outputs import OutputFiles
+from ...outputs.output_files import OutputFiles
 from ...plan.nodes import Plan
 from ...plan.state_units import UnitChanges, unit_changes
 from ...runners.choice import checkpoint_of, keep_checkpoint
@@ -29,7 +29,7 @@ from ...stores.duckdb import forget_aggregations
 from ...system import put_in_place
 
 if TYPE_CHECKING:
-    from .folder import AppRun
+    from .app_folder import AppRun
 
 _MOST_NAMED = 12
 """Names of one kind in a sentence."""

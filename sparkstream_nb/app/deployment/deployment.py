@@ -14,11 +14,11 @@ from ...lang.tree import find_annotation
 from ...limits import Limits
 from ...nodes.distributed import Distributed
 from ...plan.nodes import Plan
-from ...plan.stored import StoredTableLayout
+from ...plan.table_requests import StoredTableLayout
 from ...request import ALERTS, CLOCKS, DAY
 from ...retention import Retention
 from ...runners.choice import Kind
-from ...simulation.groups import NodeGroups
+from ...simulation.node_groups import NodeGroups
 from ...stores.address import Database
 from ...types import Schema
 from ..config.grants import Grants

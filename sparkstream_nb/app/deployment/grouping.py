@@ -9,10 +9,10 @@ from pathlib import Path
 from ...errors import Misuse, shown
 from ...journal.routing import Route
 from ...lang.tree import find_annotation
-from ...plan.distributed.layer import DividedStream
+from ...plan.distributed.layer_streams import DividedStream
 from ...plan.nodes import Plan
 from ...simulation.faults import Fault
-from ...simulation.groups import PARTITIONED, Distribution, NodeGroups, groups_of
+from ...simulation.node_groups import PARTITIONED, Distribution, NodeGroups, groups_of
 from ...simulation.resources import ResourceCluster
 from ...simulation.topology import Pair
 from ...types import Schema

@@ -13,11 +13,11 @@ from typing import ClassVar
 from ...errors import Misuse, nearest
 from ...nodes.distributed import Distributed
 from ...plan import compile_app
-from ...plan.distributed.layer import layer_of
+from ...plan.distributed.layer_streams import layer_of
 from ...plan.distributed.partial_apps import without_sources
 from ...plan.nodes import Plan
 from ...request import CLOCKS, MODES, DeployRequest
-from ...simulation.groups import NodeGroups
+from ...simulation.node_groups import NodeGroups
 from ...simulation.resources import ResourceCluster
 from ...simulation.topology import Pair
 from ..config.conf import DISTRIBUTED, NodeFile

@@ -25,7 +25,7 @@ from ...plan.nodes import Plan
 from ...plan.query_parts import connector_type
 from ..deploying import apps, close_app, get
 from ..results.answers import Stats
-from ..results.prometheus import prometheus_text
+from ..results.prometheus_text import prometheus_text
 from ..running.app import App
 
 MOST_BYTES = 1_000_000

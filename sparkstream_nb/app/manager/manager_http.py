@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from ...errors import Misuse, SiddhiError, SparkStreamError, mask_passwords, printable, shown
 from ...logins import Logins
 from ...serving import Answer, Listener, Request, ServerLimits
-from ..results.prometheus import CONTENT_TYPE
+from ..results.prometheus_text import CONTENT_TYPE
 from .manager import MOST_BYTES, STATISTICS, ManagedApp, Manager, ManagerClosed, NameTaken, NoSuchApp
 
 APPS = "siddhi-apps"

@@ -13,17 +13,17 @@ import pyarrow as pa
 
 from ...charts.frame_plot import ChartKind, FramePlot
 from ...charts.loading import load_figures
-from ...engine.columnar.columns import ARROW
-from ...engine.state.batch import RetrievalAnswer
+from ...engine.columnar.column_data import ARROW
+from ...engine.state.node_batch import RetrievalAnswer
 from ...journal.throughput import BatchFigures, BatchTimes, Rates
-from ...outputs.outputs import series_of
+from ...outputs.output_files import series_of
 from ...retention import Retention
 from ...sinks.delivery import SinkFigures
 from ...sources.intake import SourceFigures
 from ...types import Type
 from .frontend import Displayed
 from .listeners import OnCommit, always_running
-from .prometheus import prometheus_text
+from .prometheus_text import prometheus_text
 
 if TYPE_CHECKING:
     from ...charts.figures import Figure

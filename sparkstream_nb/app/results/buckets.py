@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...engine.aggregation import Stored, from_table, merge_stored, view
-from ...engine.columnar.columns import StringPool
+from ...engine.columnar.column_data import StringPool
 from ...engine.expressions import Context
 from ...engine.state.services import Services
 from ...outputs.open_buckets import closed_rows

@@ -12,7 +12,7 @@ import pandas as pd
 from ...nodes.pair import Loss, Takeover
 from ...nodes.tallies import Tally
 from ...replay.failover_replay import FailoverOutcome
-from ...simulation.groups import NodeGroups
+from ...simulation.node_groups import NodeGroups
 from ...simulation.timeline import Happening, gap_before
 from .against_one import AgainstOneNode
 

@@ -18,13 +18,13 @@ from pathlib import Path
 
 from ...engine import warm
 from ...system import end_with_children
+from .feed_progress import span
 from .frontend import current
-from .progress import span
 
 _PACKAGE = __package__.partition(".")[0]
 _NOTICES = {
     "engine.warm": "Compiling the engine's loops, once (some minutes on two busy cores) ...",
-    "app.warm": "Starting Spark once, so that it starts in half the time from now on (under a minute) ...",
+    "app.warm_spark": "Starting Spark once, so that it starts in half the time from now on (under a minute) ...",
 }
 _DONE = re.compile(r"(\d+)/(\d+)")
 """A line that a step prints of how far it is."""

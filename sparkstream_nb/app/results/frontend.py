@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ...errors import SparkStreamError
-from .progress import FeedProgress, ProgressLine
+from .feed_progress import FeedProgress, ProgressLine
 
 if TYPE_CHECKING:
     from ...charts.figures import Figure

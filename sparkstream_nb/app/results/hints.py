@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...engine.aggregation import within_range
-from ...engine.aggregation.calendar import PLURAL
+from ...engine.aggregation.bucket_calendar import PLURAL
 from ...errors import SiddhiRuntimeError
 from ...outputs.reach import CutBucket, Missed, cut_by, cuts, find_missed
-from ...plan.binding.inputs import per_duration
+from ...plan.binding.query_inputs import per_duration
 from ...plan.nodes import Const, JoinInput, Plan, Retrieval
 from ...stores import Store
 

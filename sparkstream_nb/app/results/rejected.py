@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ...engine.columnar.columns import Array
-from ...engine.state.batch import InputBatch, StreamRows
+from ...engine.columnar.column_data import Array
+from ...engine.state.node_batch import InputBatch, StreamRows
 from ...errors import Misuse, SparkStreamError, shown
 from ...ingest.ingest import TEXT_OF_ROW, columns_of, event_times, too_late
 from ...ingest.value_formats import AS_WRITTEN, ValueFormat
 from ...limits import Limits
 from ...mapping.decoding import KEPT
-from ...outputs.outputs import series_of
+from ...outputs.output_files import series_of
 from ...sources.feeds import NOT_KEPT
 from ...stores import Store
 from ...types import Schema

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...outputs.arrivals import InboxReader
 from ...outputs.commit import Progress
-from ...outputs.outputs import OutputFiles
+from ...outputs.input_events import InboxReader
+from ...outputs.output_files import OutputFiles
 from .stream_tail import MOST_KEYS, StreamEnd
 
 

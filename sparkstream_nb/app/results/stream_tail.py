@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 import pandas as pd
 
-from ...outputs.outputs import frame_rows
+from ...outputs.output_files import frame_rows
 from .frontend import Displayed
 from .listeners import OnCommit, always_running
 

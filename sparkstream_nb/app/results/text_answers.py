@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...errors import NotInThisBuild, SiddhiError
 from ...plan.gaps import found_so_far, what_cannot_run
 from ...plan.nodes import Plan
-from ...plan.reports.graph import Graph
+from ...plan.reports.app_graph import Graph
 from ...plan.reports.repair import Repairs
 from .frontend import Displayed
 

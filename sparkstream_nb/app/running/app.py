@@ -15,7 +15,7 @@ from ...errors import Misuse, nearest
 from ...nodes.distributed import Distributed
 from ...plan import explain
 from ...plan.nodes import Plan
-from ...plan.reports.graph import graph_of
+from ...plan.reports.app_graph import graph_of
 from ...plan.reports.repair import repairs
 from ...plan.reports.split_graph import split_graph
 from ...simulation.faults import Fault
@@ -25,13 +25,13 @@ from ...stores import Store
 from ...types import Schema
 from ..deployment.deployment import Deployment
 from ..results.answers import Errors, Events, FeedReport, LiveStats, Result, Sent, Stats
+from ..results.app_metrics import disk_of, stats_of
 from ..results.divergence import Divergence
 from ..results.failover import Failover
 from ..results.failover_study import FailoverStudy
-from ..results.figures import disk_of, stats_of
+from ..results.feed_progress import OnProgress
 from ..results.frontend import Displayed, View
 from ..results.listeners import OnCommit
-from ..results.progress import OnProgress
 from ..results.rejected import Replayed
 from ..results.rescheduling import DistributedFailover
 from ..results.stream_chart import Chart
@@ -40,9 +40,9 @@ from ..results.text_answers import AppGraph, PlanText, RepairList
 from ..results.traces import PatternTrace, WindowTrace
 from ..tracing.tracing import TraceOptions, trace_plan
 from ..views.controls import Cluster
+from .app_inputs import FeedOptions, FeedPlay, Inputs
 from .background import Feed, Feeds
-from .inputs import FeedOptions, FeedPlay, Inputs
-from .recording import AppRecording
+from .input_recording import AppRecording
 from .rejections import Rejections
 from .replays import Replays
 from .retrievals import Retrievals

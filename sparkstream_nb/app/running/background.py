@@ -21,8 +21,8 @@ from ...errors import Misuse, SparkStreamError
 from ...sources import feeds
 from ..deployment.deployment import milliseconds, utc
 from ..results.answers import FeedReport
+from ..results.feed_progress import FeedProgress
 from ..results.frontend import Displayed
-from ..results.progress import FeedProgress
 from .feeding import Account, FeedRequest, FeedSource, FeedTarget
 from .pace import DueRows, Pace, Pacer
 

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.columnar.columns import Array
+from ...engine.columnar.column_data import Array
 from ...errors import Misuse, SparkStreamError, nearest
 from ...ingest.time_formats import looks_wrong
 from ...journal.entries import Entry
 from ...journal.inbox import Inbox
 from ...journal.marks import Marks
 from ...plan.arrival_time import NOTHING, ByArrival
-from ...runners.protocol import Session
+from ...runners.runner_protocol import Session
 from ...runners.stream import Stream
 from ...sources import feeds
 from ...sources.disorder import Disorder, DisorderCounts, disarrange
@@ -32,7 +32,7 @@ from ...sources.recordings import RecordingFile
 from ...types import Schema
 from ..deployment.deployment import utc
 from ..results.answers import FeedReport
-from ..results.progress import FeedProgress, OnProgress
+from ..results.feed_progress import FeedProgress, OnProgress
 from .pace import Pace
 
 _MOST_NAMED = 3

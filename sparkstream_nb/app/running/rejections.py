@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from ...engine.state.batch import InputBatch
+from ...engine.state.node_batch import InputBatch
 from ...errors import SparkStreamError
 from ...ingest.value_formats import ValueFormat
 from ..results.answers import Errors

@@ -10,8 +10,8 @@ from typing import Any
 from ... import argument_checks
 from ...errors import Misuse, SparkStreamError, shown
 from ...journal.entries import FaultEntry
+from ...journal.result_rows import NodeReport
 from ...journal.routing import Route
-from ...journal.rows import NodeReport
 from ...nodes.distributed import Distributed
 from ...replay.failover_replay import items_of, outcome_of, span_of, truth_of
 from ...replay.failover_tasks import failovers
@@ -19,7 +19,7 @@ from ...replay.replay import NOT_KEPT, Nodes, Way, planned_faults
 from ...replay.rescheduling_replay import distributed_outcome
 from ...replay.study_tasks import Input
 from ...simulation.faults import Fault, members_of
-from ...simulation.groups import NodeGroups
+from ...simulation.node_groups import NodeGroups
 from ...simulation.placements import run_spans
 from ...simulation.resource_manager import simulate_resources
 from ...simulation.topology import Pair

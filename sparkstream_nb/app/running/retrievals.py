@@ -11,13 +11,13 @@ import pandas as pd
 from ... import argument_checks
 from ...engine.expressions import Context
 from ...engine.scripts import scripts_of
-from ...engine.state.batch import RetrievalAnswer
+from ...engine.state.node_batch import RetrievalAnswer
 from ...errors import Misuse, SiddhiRuntimeError, nearest, shown
 from ...journal.entries import Ask
-from ...journal.results import QueryFailed
+from ...journal.result_codec import QueryFailed
 from ...nodes.distributed import Distributed
 from ...outputs.reach import cuts
-from ...outputs.retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
+from ...outputs.shard_retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from ...plan import compile_retrieval
 from ...plan.nodes import AggDuration, AggregationDef, Ref, Retrieval
 from ..results import frontend

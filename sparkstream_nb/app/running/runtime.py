@@ -15,23 +15,23 @@ from typing import Any, Self
 import numpy as np
 
 from ... import argument_checks
-from ...engine.state.batch import InputBatch
+from ...engine.state.node_batch import InputBatch
 from ...errors import Misuse, SparkStreamError, nearest, shown
 from ...interrupts import deferred, interruptible
+from ...journal.batch_planning import ROWS_PER_TRIGGER
 from ...journal.entries import Entry
 from ...journal.inbox import Inbox, Ticket
 from ...journal.kept import JournalRetention, clear_unnamed, list_missing
 from ...journal.marks import Marks
 from ...journal.mirror import Mirror
-from ...journal.planning import ROWS_PER_TRIGGER
 from ...journal.private import private_folder
-from ...journal.results import error_lines, errors_of
+from ...journal.result_codec import error_lines, errors_of
 from ...journal.routing import Route
 from ...nodes.distributed import Distributed
 from ...outputs.commit import AfterCommit, Commit, ErrorLimit, Progress
 from ...outputs.last_reports import LastReports
 from ...outputs.merging import Merging
-from ...outputs.outputs import OutputFiles
+from ...outputs.output_files import OutputFiles
 from ...plan.arrival_time import ByArrival
 from ...plan.distributed import placement
 from ...plan.distributed.leader import LEADER, Parts
@@ -39,7 +39,7 @@ from ...plan.nodes import Plan
 from ...plan.state_units import state_tokens
 from ...runners.database_tables import pack_tables
 from ...runners.node_spec import NodeSpec
-from ...runners.protocol import Job, Session
+from ...runners.runner_protocol import Job, Session
 from ...runners.spark.handover import left
 from ...runners.stream import Stream
 from ...sinks.delivery import DeliverySource
@@ -48,16 +48,16 @@ from ...sources.intake import Entrance, Intakes
 from ...stores import Store, shard_warnings
 from ...stores.address import MEMORY
 from ...stores.patience import Patience
-from ...stores.protocol import ErrorRow
+from ...stores.store_protocol import ErrorRow
 from ...types import Schema
 from ..config.conf import node_files
 from ..config.idle import IdleTicker
 from ..connectors.sinks import Deliveries
 from ..connectors.stores import open_store, prepare_tables
+from ..deployment.app_folder import AppRun
 from ..deployment.changing import purge_dropped
 from ..deployment.deployment import Deployment, milliseconds
 from ..deployment.emptied import outside_stores
-from ..deployment.folder import AppRun
 from ..deployment.owner import Ownership
 from ..deployment.scaling import scale_deployment, wanted_ids
 from ..deployment.whole import Found, check_whole

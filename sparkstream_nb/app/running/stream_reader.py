@@ -9,8 +9,8 @@ from ... import argument_checks
 from ...charts.frame_plot import CHART_KINDS, ChartKind
 from ...errors import Misuse, nearest, shown
 from ...option_values import duration_ms
-from ...outputs.arrivals import InboxReader
-from ...outputs.outputs import stamps
+from ...outputs.input_events import InboxReader
+from ...outputs.output_files import stamps
 from ...types import Schema, Type
 from ..results.answers import Events, InputCounts
 from ..results.stream_chart import Chart, ChartShape

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from ...engine.columnar.faults import ErrorObject, fault_stream
-from ...engine.state.batch import InputBatch, StreamRows
+from ...engine.columnar.error_routing import ErrorObject, fault_stream
+from ...engine.state.node_batch import InputBatch, StreamRows
 from ...journal.inbox import Inbox
 from ...sinks.delivery import SinkSetup
-from ...sinks.messages import attribute_columns
+from ...sinks.sink_messages import attribute_columns
 from ...sinks.target import OutputPlace
-from ..deployment.folder import AppRun
+from ..deployment.app_folder import AppRun
 
 _PATIENCE = 0.2
 """Seconds for which a sink waits for the app, before it looks whether it is to end."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ...errors import SparkStreamError
-from ...journal.rows import NodeReport
+from ...journal.result_rows import NodeReport
 from ...outputs.commit import Progress
 
 WALL = "wall"

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...engine.aggregation.calendar import PLURAL
-from ...engine.columnar.columns import Array
+from ...engine.aggregation.bucket_calendar import PLURAL
+from ...engine.columnar.column_data import Array
 from ...engine.rebuild_buckets import coarser, from_events, keys_of
 from ...errors import Misuse
 from ...ingest.feed_files import tables_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from ...errors import Misuse, StoreError
-from ...outputs.retrieval import retrieve
+from ...outputs.shard_retrieval import retrieve
 from ...plan import compile_app, compile_retrieval
 from ...plan.nodes import Plan
 from ...stores import DuckDBStore, Store

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...engine.node import NodeEngine
-from ...engine.state.batch import Emitted, InputBatch, Outputs, StreamRows
+from ...engine.state.node_batch import Emitted, InputBatch, Outputs, StreamRows
 from ...engine.state.watching import Watching
 from ...errors import Misuse
 from ...ingest.ingest import columns_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...engine.columnar.rows import CURRENT, RESET
-from ...engine.windows.watching import WatchedWindow
+from ...engine.windows.watched_window import WatchedWindow
 from ...plan.reports.show_input import show_window
 from ..results.traces import Stay, TracedEvent, TracedOutput, TracedStep, TracedWindow, WindowTrace
 from .trace_feed import TraceFeed

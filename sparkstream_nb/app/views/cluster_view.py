@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Protocol
 
 from ...errors import SparkStreamError
-from ...journal.rows import NodeReport
+from ...journal.result_rows import NodeReport
 from ...simulation.faults import Fault
 from ...simulation.timeline import Role, RoleSpan
 from ..results.frontend import Displayed

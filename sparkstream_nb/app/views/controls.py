@@ -12,7 +12,7 @@ import pandas as pd
 from ...errors import Misuse
 from ...nodes.distributed import Distributed
 from ...simulation.faults import Cut, Fault, Kill, Pause, Restart, Slow
-from ...simulation.groups import NodeGroups
+from ...simulation.node_groups import NodeGroups
 from ..deployment.deployment import milliseconds
 from ..results.frontend import Displayed
 from .cluster_view import Action, ClusterReader, ClusterSnapshot

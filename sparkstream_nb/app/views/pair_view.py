@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...journal.rows import NodeReport
-from ...nodes.figures import GroupCounts, MemberFigures, TakeoverCounts
+from ...journal.result_rows import NodeReport
+from ...nodes.group_figures import GroupCounts, MemberFigures, TakeoverCounts
 from ...simulation.faults import Cut, Fault, Kill, Pause, Restart, Scenario, Slow
-from ...simulation.groups import NodeGroups
 from ...simulation.high_availability import simulate
+from ...simulation.node_groups import NodeGroups
 from ...simulation.timeline import (
     Active,
     Deposed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-from ...journal.rows import NodeReport
+from ...journal.result_rows import NodeReport
 from ...nodes.app_figures import DistributedFigures
 from ...nodes.distributed import Distributed
 from ...simulation.faults import Cut, Fault, Kill, Pause, Restart

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .calendar import Calendar, within_range
+from .bucket_calendar import Calendar, within_range
+from .bucket_retrieval import answer_rows, bounds_of
 from .operator import AggregationOp
-from .retrieval import answer_rows, bounds_of
 from .storable import UnstorableRow, storable
-from .stored import Stored, from_table, merge_stored, view
+from .stored_buckets import Stored, from_table, merge_stored, view
 
 __all__ = [
     "AggregationOp",

@@ -18,13 +18,13 @@ from ...errors import SiddhiRuntimeError
 from ...plan.nodes import Agg, AggDuration, AggregationDef, Expr, walk
 from ...types import Type
 from ..aggregators import make_aggregator
-from ..columnar.columns import Array, Column
+from ..columnar.column_data import Array, Column
 from ..columnar.frame import frame_of
-from ..columnar.groups import Keys, key_numbers
+from ..columnar.key_ids import Keys, key_numbers
 from ..columnar.rows import CURRENT, Clock, Rows
 from ..expressions import Env, compile_expr
 from ..state.services import Services
-from .calendar import EARLIEST, LATEST, Calendar, parse_time
+from .bucket_calendar import EARLIEST, LATEST, Calendar, parse_time
 from .partials import (
     PartialRows,
     count_rows,
@@ -38,7 +38,7 @@ from .partials import (
     part_bytes,
     sum_values,
 )
-from .stored import Stored, keeps_last, to_table, view
+from .stored_buckets import Stored, keeps_last, to_table, view
 
 _NO_TIME = np.iinfo(np.int64).min
 
@@ -194,7 +194,7 @@ class AggregationOp:
     # -------------------------------------------------------------------------------------------------------- output
 
     def partials(self) -> pa.Table | None:
-        """The partials since the last call, for all durations (see `batch.Outputs.partials`); None if there are
+        """The partials since the last call, for all durations (see `node_batch.Outputs.partials`); None if there are
         none."""
         tables = []
         for d, parts in self._fresh.items():

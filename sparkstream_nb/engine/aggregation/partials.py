@@ -15,13 +15,13 @@ import numpy as np
 
 from ...plan.nodes import BaseColumn
 from ...types import Type
-from ..columnar.columns import DTYPES, Array, Column, concat
+from ..columnar.column_data import DTYPES, Array, Column, concat
 from ..columnar.jit import inlined, kernel
 
 
 @dataclass(slots=True)
 class PartialRows:
-    """`bucket` int64[n] (start, ms), `group` int32[n] (ids of `groups.Keys`), one column of n rows per base column.
+    """`bucket` int64[n] (start, ms), `group` int32[n] (ids of `key_ids.Keys`), one column of n rows per base column.
 
     `last` int64[n] is the time of the event whose plain attributes are kept; None if the aggregation keeps none.
     """

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...plan.nodes import AggregationDef
-from ..columnar.columns import StringPool
+from ..columnar.column_data import StringPool
 from ..expressions import Context
 from ..state.services import Services
-from .calendar import Calendar
-from .stored import TIMESTAMP, Stored, from_table, group_names, merge_stored, to_table
+from .bucket_calendar import Calendar
+from .stored_buckets import TIMESTAMP, Stored, from_table, group_names, merge_stored, to_table
 
 Unfit = Callable[[pa.Table], dict[int, str]]
 """Why rows of a table of partials cannot be stored, by row number."""

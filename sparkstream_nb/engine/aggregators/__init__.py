@@ -10,15 +10,15 @@ from collections.abc import Callable
 
 from ...plan.nodes import Agg
 from ...types import Type
-from ..columnar.columns import StringPool
-from .base import Aggregator
+from ..columnar.column_data import StringPool
+from .aggregator_base import Aggregator
 from .collected import COLLECTED, UnionSet
 from .deviations import StdDev
 from .distinct import DistinctCount
 from .extremes import Max, MaxForever, Min, MinForever
 from .logic import AllTrue, AnyTrue
 from .percentile import Percentile
-from .running import over_all, settle, share
+from .running_totals import over_all, settle, share
 from .sums import Avg, CountAggregate, Sum
 
 AGGREGATORS: dict[str, Callable[[tuple[Type, ...], bool], Aggregator]] = {

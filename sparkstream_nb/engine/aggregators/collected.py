@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columnar.columns import Array, Column, Mask, StringPool
+from ..columnar.column_data import Array, Column, Mask, StringPool
 from ..columnar.rows import CURRENT, EXPIRED, RESET
+from ..expressions.java_values import boxes, object_text, text
 from ..expressions.jsontext import JsonError, read_smart, write_gson
 from ..expressions.objects import HashMap, same
-from ..expressions.values import boxes, object_text, text
-from .base import AggregateInput, Base, by_op
+from .aggregator_base import AggregateInput, Base, by_op
 
 
 class ObjectAggregate(Base):

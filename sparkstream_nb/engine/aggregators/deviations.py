@@ -13,10 +13,10 @@ import numpy as np
 
 from ...types import Type
 from ..columnar.arrays import aligned_zeros, wider
-from ..columnar.columns import Array, Column
+from ..columnar.column_data import Array, Column
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, EXPIRED
-from .base import (
+from .aggregator_base import (
     NO_MASK,
     AggregateInput,
     Grouped,

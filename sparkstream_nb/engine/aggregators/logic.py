@@ -8,10 +8,10 @@ import numpy as np
 
 from ...types import Type
 from ..columnar.arrays import fill_at, grown
-from ..columnar.columns import Array, Column
+from ..columnar.column_data import Array, Column
 from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, EXPIRED, RESET
-from .base import NO_MASK, AggregateInput, Grouped
+from .aggregator_base import NO_MASK, AggregateInput, Grouped
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""The loops of `running.py`: totals and counts of up to four aggregates over a sequence of ops.
+"""The loops of `running_totals.py`: totals and counts of up to four aggregates over a sequence of ops.
 
 A group's row of words starts at index `id << shift`. It holds the totals, each a double in `real` or a long in `whole`,
 which are views that start at the first aggregate's total. `count` is a view that starts at the count.
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..columnar.arrays import Array
 from ..columnar.jit import inlined, kernel, prefetch
-from .base import ask
+from .aggregator_base import ask
 
 NOTHING, COUNT, WHOLE, REAL, MEAN = range(5)
 """Kinds of output of an aggregate: the number of rows, a sum of longs, a sum of doubles, their mean."""

@@ -8,10 +8,10 @@ import numpy as np
 
 from ...types import Type
 from ..columnar.arrays import grown
-from ..columnar.columns import Array, Column, Mask
+from ..columnar.column_data import Array, Column, Mask
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, EXPIRED
-from .base import NO_KIND, NO_PART, Grouped, begins, null_rows, reset
+from .aggregator_base import NO_KIND, NO_PART, Grouped, begins, null_rows, reset
 
 _AT_ONCE = 256
 """Up to this number of values, comparing all in wide registers is faster than binary search, whose branches the

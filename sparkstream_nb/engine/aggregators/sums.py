@@ -1,5 +1,5 @@
-"""`sum`, `avg`, `count`: signed running values per group. `running.py` handles the common case; the loops here are
-general."""
+"""`sum`, `avg`, `count`: signed running values per group. `running_totals.py` handles the common case; the loops here
+are general."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 
 from ...types import Type
 from ..columnar.arrays import Array
-from ..columnar.columns import Column
+from ..columnar.column_data import Column
 from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, EXPIRED
-from ..expressions.arithmetic import long_minus
-from .base import NO_MASK, AggregateInput, begins, look_ahead, put_nothing, reset, shown_column
+from ..expressions.java_arithmetic import long_minus
+from .aggregator_base import NO_MASK, AggregateInput, begins, look_ahead, put_nothing, reset, shown_column
 from .folds import sizes, totals
 from .moving import BOTH_EXACT, COUNT, EXACT, MEAN, REAL, WHOLE
-from .running import RunningAggregate
+from .running_totals import RunningAggregate
 
 
 def _sums(

@@ -11,7 +11,7 @@ import numpy as np
 from ...types import Type
 from .arrays import wider
 from .blocks import Blocks, Tracked
-from .columns import DTYPES, Array, Column, SelectionView
+from .column_data import DTYPES, Array, Column, SelectionView
 from .rows import Rows
 
 _OWN = 4

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...plan.nodes import EventRef, Ref
-from .columns import Array, Column
+from .column_data import Array, Column
 from .rows import Rows, WindowOps, order_at
 
 Resolver = Callable[[Ref | EventRef], Column]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...types import Type
-from .columns import Array
+from .column_data import Array
 
 
 def string_hash(text: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from .columns import Array, Column, Mask, StringPool, concat
+from .column_data import Array, Column, Mask, StringPool, concat
 
 
 class LazyObjectColumn(Column):

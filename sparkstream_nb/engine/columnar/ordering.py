@@ -10,7 +10,7 @@ import numpy as np
 
 from ...plan.nodes import Select
 from ...types import Type
-from .columns import Array, Column, StringPool
+from .column_data import Array, Column, StringPool
 from .jit import inlined, kernel
 from .rows import CURRENT, EXPIRED, Rows
 

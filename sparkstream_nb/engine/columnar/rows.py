@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...types import Type
-from .columns import Array, Column, Mask, SelectionView, concat, take_columns, writable
+from .column_data import Array, Column, Mask, SelectionView, concat, take_columns, writable
 from .jit import kernel
 from .k_way_merge import merge_order
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import grown
-from .columns import Array
+from .column_data import Array
 from .jit import inlined, kernel
 from .rows import EVENT_PHASE, ORDER_KEY_BITS
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...plan.nodes import Call, Const
-from ..columnar.columns import Array, Column, Mask, StringPool, Texts
+from ..columnar.column_data import Array, Column, Mask, StringPool, Texts
 from ..columnar.jit import kernel
 from ..columnar.string_dictionary import text_buffers
 from .plainregex import never_empty, plain_regex

@@ -13,11 +13,11 @@ import numpy as np
 
 from ...plan.nodes import Agg, Arith, Call, Compare, Const, Expr, IsNull, Logic, Not, walk
 from ...types import Type
-from ..columnar.columns import Array
+from ..columnar.column_data import Array
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, EXPIRED, RESET
-from .arithmetic import common_type, long_minus
 from .functions.core import LARGEST, SMALLEST
+from .java_arithmetic import common_type, long_minus
 
 (
     END, LOAD, TIME, CONST, TO_REAL, TO_FLOAT, NOT, IS_NULL, ELSE, ARITH, COMPARE, AGGREGATE, CHOOSE, COALESCE, EXTREME,

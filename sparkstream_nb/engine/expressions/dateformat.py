@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from .calendar import DAY, SUNDAY, date_of, days_of, instant_at, month_length, offset_at, zone
-from .values import RowFailure
+from .java_calendar import DAY, SUNDAY, date_of, days_of, instant_at, month_length, offset_at, zone
+from .java_values import RowFailure
 
 DEFAULT = "yyyy-MM-dd HH:mm:ss.SSS"
 """The format of dates where a function is given none."""

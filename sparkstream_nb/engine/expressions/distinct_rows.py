@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columnar.columns import Array, Column, StringPool
+from ..columnar.column_data import Array, Column, StringPool
 from ..columnar.jit import kernel
-from .arithmetic import is_constant_column
+from .java_arithmetic import is_constant_column
 
 SMALL = 16
 """Batches up to this size are not searched for equal rows."""

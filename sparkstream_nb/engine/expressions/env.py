@@ -11,7 +11,7 @@ import numpy as np
 
 from ...limits import Limits
 from ...plan.nodes import Agg, EventRef, Expr, Ref
-from ..columnar.columns import Array, Column, Mask, StringPool
+from ..columnar.column_data import Array, Column, Mask, StringPool
 
 Script = Callable[[list[Any]], Any]
 """A function of `define function`: takes the arguments of one row as Python values, answers one; may raise."""

@@ -30,13 +30,13 @@ from ...plan.nodes import (
     walk,
 )
 from ...types import Type
-from ..columnar.columns import DTYPES, Column, Mask
-from .arithmetic import COMPARISON, as_type, common_type, compute, either, is_constant_column
-from .checks import within
+from ..columnar.column_data import DTYPES, Column, Mask
 from .env import Context, Env, Evaluator
+from .function_checks import within
 from .functions import FUNCTIONS
+from .java_arithmetic import COMPARISON, as_type, common_type, compute, either, is_constant_column
+from .java_values import RowFailure
 from .rowwise import apply
-from .values import RowFailure
 
 
 def compile_expr(expr: Expr, context: Context | None = None) -> Evaluator:

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...types import Type
-from ..columnar.columns import Array, Column, Mask
+from ..columnar.column_data import Array, Column, Mask
 from ..columnar.jit import inlined, kernel, store64
 from ..columnar.string_dictionary import string_array, text_buffers
+from .java_values import text
 from .shortest import FIRST, POWERS, shortest
-from .values import text
 
 NUMBERS = (Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE)
 

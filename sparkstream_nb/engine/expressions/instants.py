@@ -13,14 +13,14 @@ import numpy as np
 
 from ...plan.nodes import Call, Const
 from ...types import Type
-from ..columnar.columns import DTYPES, Array, Column, Mask, StringPool, Texts
+from ..columnar.column_data import DTYPES, Array, Column, Mask, StringPool, Texts
 from ..columnar.jit import inlined, kernel
 from ..columnar.string_dictionary import string_array
-from .calendar import DAY, MONTHS_OF, STEPS, days_of
 from .dateformat import MONTHS, WEEKDAYS, FormatPart, parts_of
 from .format_numbers import number_texts
+from .java_calendar import DAY, MONTHS_OF, STEPS, days_of
+from .java_values import RowFailure
 from .rowwise import Whole
-from .values import RowFailure
 
 _FAR = 4 * 10**18
 """Sums of instants and steps that are nearer to 0 do not leave a long."""
@@ -56,7 +56,7 @@ def days_between(call: Call) -> Whole | None:
 
 @inlined
 def _date(days: Any) -> Any:
-    """Year, month and day of days since 1970, as year << 9 | month << 5 | day (`calendar.date_of`)."""
+    """Year, month and day of days since 1970, as year << 9 | month << 5 | day (`java_calendar.date_of`)."""
     z = days + 719_468
     era = z // 146_097
     doe = z - era * 146_097
@@ -69,7 +69,7 @@ def _date(days: Any) -> Any:
 
 @inlined
 def _first_of(year: Any, month: Any) -> Any:
-    """Days since 1970 of a month's first (`calendar.days_of`)."""
+    """Days since 1970 of a month's first (`java_calendar.days_of`)."""
     y = year - (month <= 2)
     era = y // 400
     yoe = y - era * 400

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import regex
 
-from .values import RowFailure
+from .java_values import RowFailure
 
 LIMIT = 1.0
 """Seconds that one match may take."""

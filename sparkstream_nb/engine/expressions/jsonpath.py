@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from .java_values import RowFailure
 from .javaregex import compile_java, match_in_time
 from .objects import same
-from .values import RowFailure
 
 
 class NotFound(Exception):

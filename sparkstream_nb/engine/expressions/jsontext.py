@@ -10,8 +10,8 @@ import math
 import re
 from typing import Any
 
+from .java_values import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Long, RowFailure, object_text
 from .objects import NULL, HashMap, Null, walk
-from .values import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Long, RowFailure, object_text
 
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _INTEGER = re.compile(r"-?\d+", re.ASCII)

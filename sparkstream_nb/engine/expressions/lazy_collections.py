@@ -11,11 +11,11 @@ import numpy as np
 
 from ...plan.nodes import Call, Const
 from ...types import Type
-from ..columnar.columns import DTYPES, Column, Mask, StringPool
+from ..columnar.column_data import DTYPES, Column, Mask, StringPool
 from ..columnar.made import LazyObjectColumn
+from .java_values import box
 from .objects import HashMap
 from .rowwise import Plain, Whole, box_arguments
-from .values import box
 
 
 def map_created(create: Plain) -> Callable[[Call], Whole | None]:

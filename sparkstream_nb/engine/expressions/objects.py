@@ -12,7 +12,7 @@ from typing import Any
 
 from ...types import Type
 from ..columnar.javamap import string_hash, walk_order
-from .values import type_of
+from .java_values import type_of
 
 
 class HashMap(dict[Any, Any]):

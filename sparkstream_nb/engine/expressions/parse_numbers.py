@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ...plan.nodes import Call
 from ...types import Type
-from ..columnar.columns import DTYPES, Array, Column, Mask, StringPool
+from ..columnar.column_data import DTYPES, Array, Column, Mask, StringPool
 from ..columnar.jit import kernel
 from ..columnar.string_dictionary import text_buffers
 from .rowwise import Whole

@@ -19,12 +19,12 @@ from ...limits import Limits
 from ...plan.nodes import Call, Const
 from ...types import Type
 from ..columnar.arrays import grown
-from ..columnar.columns import Array, Column, Mask, StringPool, Texts, concat
+from ..columnar.column_data import Array, Column, Mask, StringPool, Texts, concat
 from ..columnar.string_dictionary import text_buffers
-from .checks import reason_of, within
 from .distinct_rows import distinct, number_codes
 from .env import Context, Env, Evaluator
-from .values import box
+from .function_checks import reason_of, within
+from .java_values import box
 
 Builder = Callable[[Call, Sequence[Evaluator], Context], Evaluator]
 """Creates the evaluator of a call from the call (types and constants) and the evaluators of its arguments."""

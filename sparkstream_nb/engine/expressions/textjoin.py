@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..columnar.columns import Array, Column, StringPool
+from ..columnar.column_data import Array, Column, StringPool
 from ..columnar.jit import kernel, load64, store64
 from ..columnar.string_dictionary import string_array, text_buffers
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...types import Type
 from ..columnar.arrays import grown, wider
-from ..columnar.columns import Array
+from ..columnar.column_data import Array
 from ..columnar.eventlog import EventLog
 from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, Rows

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...plan.nodes import EventRef, Ref
 from ...types import Type
-from ..columnar.columns import Array, Column
+from ..columnar.column_data import Array, Column
 from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, Rows
 from .join_contents import Contents

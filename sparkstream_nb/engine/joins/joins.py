@@ -16,13 +16,13 @@ import numpy as np
 from ...plan import nodes
 from ...plan.nodes import EventRef, Expr, Ref
 from ...types import Type, promote
-from ..columnar.columns import DTYPES, Array, Column, Mask, concat
+from ..columnar.column_data import DTYPES, Array, Column, Mask, concat
 from ..columnar.frame import LazyRows, Resolver, cache_columns
-from ..columnar.groups import Keys
+from ..columnar.key_ids import Keys
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows, each_alone, one_by_one
 from ..columnar.timers import earliest
 from ..expressions import Env, Evaluator, compile_expr
-from ..expressions.arithmetic import common_type
+from ..expressions.java_arithmetic import common_type
 from ..select.selector import Selected
 from ..select.steps import InputSteps, WindowNeeds, select_exprs, slot_attrs
 from ..state.saving import Form, by_change, plain

@@ -11,8 +11,8 @@ from ...plan import nodes
 from ...plan.nodes import EventRef, Ref
 from ...types import Type
 from ..aggregation import AggregationOp, within_range
-from ..aggregation.calendar import duration_of
-from ..columnar.columns import Array, Column, concat
+from ..aggregation.bucket_calendar import duration_of
+from ..columnar.column_data import Array, Column, concat
 from ..expressions import Env, compile_expr
 from ..state.services import Services
 

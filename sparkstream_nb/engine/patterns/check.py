@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from .machine_memory import FAILED, FAILURE, N_VALUE, P_SIZE, SLOW, WORDS, XK, XM, XN, XP, XQ, XS, XW, XZ  # fmt: skip
-from .partials import find_event
+from .partial_matches import find_event
 from .pointers import Reals, Words, called, compiled, pool, reals, unit
 
 (

@@ -38,7 +38,7 @@ from .machine_memory import (
     XW,
     XZ,
 )  # fmt: skip
-from .partials import AS_DOUBLE, AS_WORD
+from .partial_matches import AS_DOUBLE, AS_WORD
 from .pointers import Words, as_real, as_word, call4, compiled, pool, quiet, reals, unit
 
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from ...types import Type
 from ..columnar.blocks import Blocks, Tracked
-from ..columnar.columns import DTYPES, Array, Column, Mask
+from ..columnar.column_data import DTYPES, Array, Column, Mask
+from .filter_program import Derived
 from .machine_memory import FAILURE
-from .program import Derived
 
 FIRST = 2
 """The first number of a real event."""

@@ -53,7 +53,7 @@ from .machine_memory import (
     XP,
     XT,
 )  # fmt: skip
-from .partials import FAR, drop_partial, first_event
+from .partial_matches import FAR, drop_partial, first_event
 from .pointers import Words, call1, call3, called, compiled, pool, quiet, unit
 
 # -------------------------------------------------------------------------------------------------------- lists

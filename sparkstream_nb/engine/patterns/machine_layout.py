@@ -15,7 +15,7 @@ import numpy as np
 
 from ...lang.tree import UNBOUNDED
 from ...plan import nodes
-from ..columnar.columns import Array
+from ..columnar.column_data import Array
 from . import machine_memory as m
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...plan.nodes import EventRef, Ref
 from ...types import Type
-from ..columnar.columns import Array, Column, StringPool
+from ..columnar.column_data import Array, Column, StringPool
 from ..columnar.frame import LazyRows, cache_columns
 from ..columnar.rows import Rows
 from ..expressions import Float, Long

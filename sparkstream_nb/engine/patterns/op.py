@@ -22,20 +22,20 @@ from ...plan.nodes import (
     walk,
 )  # fmt: skip
 from ...types import Type
-from ..columnar.columns import Array, Column, Mask
+from ..columnar.column_data import Array, Column, Mask
 from ..columnar.rows import Clock, Rows
 from ..expressions import Env, compile_condition, compile_expr
 from ..state.saving import Form, by_change, plain
 from ..state.services import Services
 from . import machine_memory as m
 from .between_runs import candidates
+from .filter_program import Filters
 from .log import Key, PatternLog
-from .loop import DONE, NEED_EVENTS, NEED_MUCH, NEED_REPORT, NEED_ROOM, NEED_ROWS, run
 from .machine_layout import lay_out, table
 from .matches import Matches, Partials, SentMatches, attribute_key
+from .pattern_loop import DONE, NEED_EVENTS, NEED_MUCH, NEED_REPORT, NEED_ROOM, NEED_ROWS, run
 from .pools import Pools
 from .processors import FREE_TRIES
-from .program import Filters
 from .timed import run_timed
 
 TRIM_FROM = 4096

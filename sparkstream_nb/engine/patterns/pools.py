@@ -8,17 +8,18 @@ import numpy as np
 
 from ..columnar.arrays import grown
 from ..columnar.blocks import Blocks, Tracked
-from ..columnar.columns import Array
+from ..columnar.column_data import Array
 from . import machine_memory as m
 from .between_runs import begin_parts, forget_parts, mark_events, reindex, renumber_events
 from .check import interpret_filter
 from .dump import dump_machine, measure, restore_machine
+from .filter_program import Filters
 from .index import enter_index, index_key, leave_index, look
 from .log import PatternLog
-from .loop import birth, proceed, timers_wait, write_chains
 from .machine import notify_at
 from .machine_layout import PatternLayout, end_list, receivers, selecting_streams
-from .partials import FAR, drop_chain, in_chain, remove_last_event
+from .partial_matches import FAR, drop_chain, in_chain, remove_last_event
+from .pattern_loop import birth, proceed, timers_wait, write_chains
 from .pointers import Unit
 from .process import after_absent_logical, process
 from .processors import (
@@ -32,7 +33,6 @@ from .processors import (
     reset_state,
     update_state,
 )
-from .program import Filters
 
 _FREE = (
     (m.XE, m.E_FREE, m.E_LEFT, m.E_TIME),

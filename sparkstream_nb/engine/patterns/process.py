@@ -71,7 +71,7 @@ from .machine_memory import (
     XQ,
     XV,
 )  # fmt: skip
-from .partials import add_event, drop_partial, is_expired, new_partial
+from .partial_matches import add_event, drop_partial, is_expired, new_partial
 from .pointers import Words, as_real, as_word, call2, call4, call5, compiled, pool, quiet, unit
 from .processors import FREE_TRIES, add_state, advance, give, has_room, start_reset
 

@@ -78,7 +78,7 @@ from .machine_memory import (
     XR,
     XV,
 )  # fmt: skip
-from .partials import FAR, clear_slot, copy_partial, drop_partial, first_event, is_expired, new_partial
+from .partial_matches import FAR, clear_slot, copy_partial, drop_partial, first_event, is_expired, new_partial
 from .pointers import Words, call2, call3, called, compiled, pool, unit
 
 FREE_TRIES = 4

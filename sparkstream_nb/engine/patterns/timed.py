@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ..columnar.rows import ORDER_KEY_BITS
-from .loop import DONE, NEED_CLOCK, NEED_MUCH, emit
 from .machine import leave_map, pop_heap, push_heap, remove_pending
 from .machine_memory import (
     ABSENT,
@@ -83,7 +82,8 @@ from .machine_memory import (
     XR,
     XT,
 )  # fmt: skip
-from .partials import FAR, drop_partial, is_expired, new_partial
+from .partial_matches import FAR, drop_partial, is_expired, new_partial
+from .pattern_loop import DONE, NEED_CLOCK, NEED_MUCH, emit
 from .pointers import Words, call2, call3, called, entry, header, pool
 from .processors import add_state, give, start_reset
 

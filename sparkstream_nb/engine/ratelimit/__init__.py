@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from ...plan import nodes
-from ..columnar.columns import Array
+from ..columnar.column_data import Array
 from ..columnar.rows import Clock, Rows
 from ..select.selector import Selected
 from ..state.services import Services
-from .events import AllEvents, FirstEvents, LastEvents, LastGroupEvents
-from .held import HeldState
-from .snapshot import (
+from .event_limiter import AllEvents, FirstEvents, LastEvents, LastGroupEvents
+from .limiter_state import HeldState
+from .snapshot_limiter import (
     AggregatedSnapshot,
     GroupedAggregatedSnapshot,
     GroupedAggregatesSnapshot,
@@ -25,7 +25,7 @@ from .snapshot import (
     OnlyAggregatesSnapshot,
     WindowedSnapshot,
 )
-from .time import FirstPerTime, Snapshots, TimedEvents
+from .time_limiter import FirstPerTime, Snapshots, TimedEvents
 
 
 class Limiter(Protocol):

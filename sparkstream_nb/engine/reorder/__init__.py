@@ -1,7 +1,7 @@
 """`reorder:kslack` and `reorder:akslack`: hold events back and emit them in the order of their times.
 
-`step` is the operator, `loop` its compiled loop, `held` stores the waiting events, `adapting` is the adaptation of
-`akslack`.
+`step` is the operator, `reorder_loop` its compiled loop, `reorder_buffer` stores the waiting events, `adapting` is the
+adaptation of `akslack`.
 """
 
 from __future__ import annotations

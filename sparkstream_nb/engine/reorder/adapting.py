@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..columnar.arrays import Array
-from .loop import java_round
+from .reorder_loop import java_round
 
 _WINDOW = 10_000_000_000
 

@@ -15,12 +15,12 @@ import numpy as np
 
 from ...types import Type
 from ..columnar.arrays import wider
-from ..columnar.columns import Array, Column, writable
+from ..columnar.column_data import Array, Column, writable
 from ..columnar.eventlog import EventLog
 from ..columnar.rows import Clock, Rows
 from .adapting import Adapting
-from .held import COUNT, GREATEST, HELD, MERGED, NEW, SCHEDULED, SENT, SLACK, TIME, WIDTH, close_ranks, hold
-from .loop import DROPPED, DUE, IDLE, NO_TIMEOUT, OUT, ROW, reorder
+from .reorder_buffer import COUNT, GREATEST, HELD, MERGED, NEW, SCHEDULED, SENT, SLACK, TIME, WIDTH, close_ranks, hold
+from .reorder_loop import DROPPED, DUE, IDLE, NO_TIMEOUT, OUT, ROW, reorder
 
 _UNBOUNDED = 2**63 - 1
 _KEPT = [GREATEST, SLACK, SENT, SCHEDULED, COUNT]

@@ -8,25 +8,25 @@ from dataclasses import replace
 from ...plan import nodes
 from ...plan.signatures.windows import DECLARATIONS
 from ..aggregation import AggregationOp
-from ..columnar.columns import Array, Mask
-from ..columnar.faults import fault_stream
+from ..columnar.column_data import Array, Mask
+from ..columnar.error_routing import fault_stream
 from ..columnar.rows import CURRENT
 from ..expressions import Env
 from ..joins.joins import Lookup
 from ..joins.lookups import AggregationLookup
 from ..patterns.machine_layout import lay_out
 from ..ratelimit import waits
-from ..state.cron import CronTimes
+from ..state.cron_times import CronTimes
 from ..state.services import Services
 from ..tables.stored_tables import StoredTable
 from ..tables.table_log import NOT_BUFFERED, find_buffered
 from ..tables.table_store import TableCondition, TableLookup, TableStore, TableWriter
-from .graph import OpNode
+from .memory_topics import sink_operators
 from .named_windows import NamedWindow
+from .operator_graph import OpNode
 from .operators import AggregationOperator, EntryOperator, Operator, QueryOperator, WindowOperator, entry, tables_read
 from .partitions import Instances, PartitionEntry
-from .query import QueryOp
-from .sinks import sink_operators
+from .query_operator import QueryOp
 from .table_cycles import repeatable
 from .triggers import TriggerOperator
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..columnar.rows import ORDER_KEY_BITS, Clock, Rows
-from .graph import OperatorGraph, build
+from .operator_graph import OperatorGraph, build
 from .operators import Operator, QueryOperator
 
 FEW = 8

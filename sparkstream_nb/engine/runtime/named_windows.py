@@ -8,7 +8,7 @@ import numpy as np
 
 from ...plan import nodes
 from ...types import Type
-from ..columnar.columns import Column
+from ..columnar.column_data import Column
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
 from ..joins.join_contents import Contents
 from ..select.steps import WindowNeeds, make_window

@@ -18,10 +18,10 @@ from ..joins.lookups import AggregationLookup
 from ..select.steps import InputSteps
 from ..state.services import Services
 from ..tables.table_store import TableLookup, TableWriter
-from .graph import OpNode
 from .named_windows import NamedWindow
+from .operator_graph import OpNode
 from .partitions import PartitionEntry
-from .query import QueryOp
+from .query_operator import QueryOp
 
 
 class Operator(Protocol):

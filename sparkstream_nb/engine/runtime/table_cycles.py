@@ -18,7 +18,7 @@ from ...plan import nodes
 from ...plan.nodes import TABLE, Expr, InTable, Ref
 from ...plan.query_parts import expressions, sources
 from ...types import Type
-from ..columnar.faults import may_fail
+from ..columnar.error_routing import may_fail
 from ..tables.table_log import inserted_places, key_equalities
 
 Values = Sequence[Expr | None]

@@ -14,12 +14,12 @@ import numpy as np
 
 from ...plan import nodes
 from ...types import Type
-from ..columnar.columns import Array, Column
+from ..columnar.column_data import Array, Column
 from ..columnar.rows import EVENT_PHASE, ORDER_KEY_BITS, Clock, Rows
-from ..state.batch import EventError
-from ..state.cron import CronTimes
+from ..state.cron_times import CronTimes
+from ..state.node_batch import EventError
 from ..state.services import Services
-from .graph import OpNode
+from .operator_graph import OpNode
 from .operators import StatelessOperator
 
 _LONGEST = 1 << 62

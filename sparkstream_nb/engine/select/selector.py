@@ -16,11 +16,11 @@ import numpy as np
 from ...plan.nodes import OUTPUT, Agg, EventRef, Expr, Ref, Select, Source, walk
 from ...types import Type
 from ..aggregators import Aggregator, make_aggregator, over_all, settle, share
-from ..aggregators.base import EVERY, NO_KIND, NO_PLACE, ONE_GROUP, AggregateInput, Base
-from ..columnar.columns import Array, Column
+from ..aggregators.aggregator_base import EVERY, NO_KIND, NO_PLACE, ONE_GROUP, AggregateInput, Base
+from ..columnar.column_data import Array, Column
 from ..columnar.frame import LazyRows, cache_columns
-from ..columnar.groups import Keys
 from ..columnar.jit import kernel
+from ..columnar.key_ids import Keys
 from ..columnar.ordering import order_rows
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows, WindowOps
 from ..expressions import Env, Evaluator, compile_expr

@@ -28,7 +28,7 @@ from ...plan.nodes import (
 from ...plan.signatures.windows import DECLARATIONS, streams_current_events
 from ...types import Schema, Type
 from ..aggregators import Aggregator, make_aggregator
-from ..columnar.columns import Array, Column, Mask
+from ..columnar.column_data import Array, Column, Mask
 from ..columnar.frame import LazyRows, frame_of
 from ..columnar.rows import CURRENT, Clock, Rows, one_by_one
 from ..columnar.timers import earliest
@@ -37,7 +37,7 @@ from ..reorder import ReorderStep
 from ..state.saving import Form, by_change, plain
 from ..state.services import Services
 from ..windows import WINDOWS, Window, WindowSetup, for_joins, rows_held
-from ..windows.watching import WatchedWindow
+from ..windows.watched_window import WatchedWindow
 from .streamfunctions import STREAM_FUNCTIONS
 
 _RANK, _SERIAL = 1 << 30, (1 << 30) + 1

@@ -13,16 +13,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...types import Type
-from ..columnar.columns import Array, Column, Mask, StringPool
+from ..columnar.column_data import Array, Column, Mask, StringPool
 from ..columnar.rows import Rows
-from ..expressions.checks import reason_of
 from ..expressions.distinct_rows import distinct
+from ..expressions.function_checks import reason_of
 from ..expressions.functions.jsons import find
+from ..expressions.java_values import RowFailure, boxes, object_text, text
 from ..expressions.javaregex import split
 from ..expressions.jsonpath import NotFound
 from ..expressions.jsontext import write_gson
 from ..expressions.objects import walk
-from ..expressions.values import RowFailure, boxes, object_text, text
 
 Fail = Callable[[Mask, str], None]
 Result = tuple[Array | None, list[Column], list[str]]

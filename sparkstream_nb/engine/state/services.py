@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columnar.columns import Array, Column, Mask, StringPool
-from ..columnar.faults import ErrorObject, fault_stream
+from ..columnar.column_data import Array, Column, Mask, StringPool
+from ..columnar.error_routing import ErrorObject, fault_stream
 from ..columnar.rows import Rows
 from ..expressions import Context, Env
-from .batch import EventError
+from .node_batch import EventError
 from .watching import Watching
 
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from ...types import Type
 from ..columnar.blocks import Buffer, Tracked
-from ..columnar.columns import Array, Column, StringPool
-from ..columnar.faults import ErrorObject, Undelivered
+from ..columnar.column_data import Array, Column, StringPool
+from ..columnar.error_routing import ErrorObject, Undelivered
 from ..columnar.string_dictionary import string_array
 from ..expressions import Float, Long
 from ..expressions.objects import NULL, HashMap, Null

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...plan import nodes
-from ..columnar.columns import Array
-from ..columnar.faults import may_fail
+from ..columnar.column_data import Array
+from ..columnar.error_routing import may_fail
 
 Visible = Callable[[Array, Array], Array]
 """True if row `at[i]` of those who ask may see number `index[i]` of the rows asked about."""

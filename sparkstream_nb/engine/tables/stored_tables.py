@@ -18,10 +18,10 @@ from ...errors import SparkStreamError
 from ...plan import nodes
 from ...plan.nodes import EventRef, Expr, Ref
 from ...plan.query_parts import conjuncts
-from ...plan.stored import Comparison, RowSource, TableChanges, Term, Terms, Values
+from ...plan.table_requests import Comparison, RowSource, TableChanges, Term, Terms, Values
 from ...types import Type
-from ..columnar.columns import Array, Column
-from ..columnar.faults import ErrorObject
+from ..columnar.column_data import Array, Column
+from ..columnar.error_routing import ErrorObject
 from ..expressions import Env, Evaluator, compile_expr
 from ..state.services import Services
 from .table_conditions import TableCondition

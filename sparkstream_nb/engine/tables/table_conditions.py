@@ -12,8 +12,8 @@ from ...plan import nodes
 from ...plan.nodes import TABLE, EventRef, Expr, Ref
 from ...plan.query_parts import conjuncts
 from ...types import Type
-from ..columnar.columns import DTYPES, Array, Column
-from ..columnar.groups import Keys
+from ..columnar.column_data import DTYPES, Array, Column
+from ..columnar.key_ids import Keys
 from ..expressions import Env, Evaluator, compile_expr
 from .row_lifetimes import RowLifetimes, Visible
 from .table_indexes import HashIndex

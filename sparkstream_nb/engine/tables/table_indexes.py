@@ -9,8 +9,8 @@ import numpy as np
 
 from ...types import Type
 from ..columnar.arrays import grown
-from ..columnar.columns import Array, Column
-from ..columnar.groups import Keys
+from ..columnar.column_data import Array, Column
+from ..columnar.key_ids import Keys
 from ..state.services import Services
 
 

@@ -20,9 +20,9 @@ from ...plan import nodes
 from ...plan.nodes import OUTPUT, TABLE, Expr, InTable, Ref
 from ...plan.query_parts import expressions
 from ...types import Type
-from ..columnar.columns import Array
+from ..columnar.column_data import Array
+from ..columnar.error_routing import may_fail
 from ..columnar.eventlog import EventLog
-from ..columnar.faults import may_fail
 from ..columnar.jit import kernel
 from .row_lifetimes import has_history
 from .table_sets import ADD, GONE, KEEP, NOTHING, SET, TAKE, SetInputs, SetPrograms, makeable, reads_table

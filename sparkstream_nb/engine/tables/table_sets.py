@@ -14,7 +14,7 @@ import numpy as np
 
 from ...plan.nodes import TABLE, Expr, Ref, walk
 from ...types import Type
-from ..columnar.columns import DTYPES, Array, Column
+from ..columnar.column_data import DTYPES, Array, Column
 from ..columnar.eventlog import EventLog
 from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT

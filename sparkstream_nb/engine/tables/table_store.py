@@ -18,13 +18,13 @@ from ...plan import nodes
 from ...plan.nodes import TABLE, EventRef, Expr, Ref
 from ...types import Type
 from ..columnar.arrays import grown
-from ..columnar.columns import DTYPES, Array, Column
+from ..columnar.column_data import DTYPES, Array, Column
 from ..columnar.eventlog import EventLog
 from ..columnar.frame import Resolver, frame_of
 from ..columnar.javamap import hash_code, string_hash, walk_order
 from ..columnar.rows import Rows
 from ..expressions import Env, Evaluator, compile_expr
-from ..expressions.values import text as to_text
+from ..expressions.java_values import text as to_text
 from ..state.services import Services
 from .row_lifetimes import RowLifetimes
 from .table_conditions import TableCondition

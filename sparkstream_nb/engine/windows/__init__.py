@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .base import Window, WindowFactory, WindowSetup, entering_rows, for_joins, rows_held
 from .batch import BatchWindow
 from .cron import CronWindow
 from .delay import delay_window
@@ -15,6 +14,7 @@ from .sort import SortWindow
 from .time import time_window
 from .time_batch import time_batch_window
 from .timelength import TimeLengthWindow
+from .window_protocol import Window, WindowFactory, WindowSetup, entering_rows, for_joins, rows_held
 
 WINDOWS: dict[str, WindowFactory] = {
     "length": LengthWindow,

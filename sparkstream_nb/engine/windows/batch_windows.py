@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..columnar.columns import Array
+from ..columnar.column_data import Array
 from ..columnar.eventlog import EventLog
 from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Rows
-from .base import Emission, OutsidePartitions, Untimed, WindowSetup
+from .window_protocol import Emission, OutsidePartitions, Untimed, WindowSetup
 
 
 @kernel

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...types import Type
 from ..columnar.arrays import fill_at, grown
-from ..columnar.columns import Array
+from ..columnar.column_data import Array
 from ..columnar.eventlog import EventLog, rows_of
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import Rows

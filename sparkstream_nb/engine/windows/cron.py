@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..columnar.arrays import grown
-from ..columnar.columns import Array
+from ..columnar.column_data import Array
 from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, Clock, Rows
-from ..state.cron import CronTimes
-from .base import Emission, WindowSetup
+from ..state.cron_times import CronTimes
 from .chain import ChainedLog, pop, push
+from .window_protocol import Emission, WindowSetup
 
 _BITS = np.int64(ORDER_KEY_BITS)
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..columnar.arrays import fill_at, grown
-from ..columnar.columns import Array
+from ..columnar.column_data import Array
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, ENTER, LEAVE, ORDER_KEY_BITS, Clock, Rows
 from ..columnar.timers import NEVER, NOW, ORDER_KEY, Timers, next_due, nothing_due, notify, timer_cursor
-from .base import Emission, Window, WindowSetup
 from .chain import ChainedLog, pop, push
 from .time import TimeInLine
+from .window_protocol import Emission, Window, WindowSetup
 
 _BITS = np.int64(ORDER_KEY_BITS)
 UNSEEN = -(2**63)

@@ -16,18 +16,18 @@ from typing import Any
 import numpy as np
 
 from ...errors import SparkStreamError
-from ...plan.binding.windows import bind_window_condition
+from ...plan.binding.expression_windows import bind_window_condition
 from ...plan.nodes import Agg, Const, EventRef, Expr, Ref, walk
 from ...types import Schema, Type
 from ..aggregators import Aggregator, make_aggregator
-from ..columnar.columns import Array, Column
+from ..columnar.column_data import Array, Column
 from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
 from ..expressions import Env, Evaluator, compile_expr
 from ..expressions.bytecode import FAILED, FALSE, TRUE, NoProgram, interpret
-from .base import Emission, Untimed, WindowSetup, no_rows, put
 from .chain import ChainedLog, pop, push
-from .program import ConditionProgram
+from .condition_program import ConditionProgram
+from .window_protocol import Emission, Untimed, WindowSetup, no_rows, put
 
 
 def slide(

@@ -8,17 +8,17 @@ import numpy as np
 
 from ...plan.nodes import Const
 from ..columnar.arrays import fill_at, grown
-from ..columnar.columns import Array, Mask
+from ..columnar.column_data import Array, Mask
 from ..columnar.frame import frame_of
 from ..columnar.jit import kernel
 from ..columnar.rows import BEFORE_ALL, CURRENT, ENTER, EXPIRED, LEAVE, ORDER_KEY_BITS, RESET, Clock, Rows
 from ..columnar.timers import NEVER, NOW, ORDER_KEY, TIME, Timers, next_due, nothing_due, notify, timer_cursor
 from ..expressions import Env, compile_expr
-from .base import Emission, Untimed, Window, WindowSetup
 from .batch_windows import BatchesInLine
 from .chain import ChainedLog, pop, push
 from .length import load_reset, reset_state
 from .ordered_expiry import slide_in_line
+from .window_protocol import Emission, Untimed, Window, WindowSetup
 
 _BITS = np.int64(ORDER_KEY_BITS)
 _NO_TIME = "the window's time attribute is null"

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from ..columnar.arrays import fill_at, grown
-from ..columnar.columns import Array
-from ..columnar.groups import IdTable
+from ..columnar.column_data import Array
 from ..columnar.jit import inlined, kernel
+from ..columnar.key_ids import IdTable
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
 from ..state.key_hash import TextKeys
-from .base import Emission, Untimed, WindowSetup, put, with_ranks
 from .chain import ChainedLog
+from .window_protocol import Emission, Untimed, WindowSetup, put, with_ranks
 
 COUNT, LAST, BUCKET, SPREAD, ORDER, NEXT, PREVIOUS = range(7)
 """Numbers of a key: how often it came, plus the amount subtracted from all before (0: it is not counted), the position

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..columnar.arrays import fill_at, grown
-from ..columnar.columns import Array
+from ..columnar.column_data import Array
 from ..columnar.jit import AHEAD, kernel, prefetch
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows
-from .base import Emission, Untimed, Window, WindowSetup
 from .batch_windows import BatchesInLine
 from .chain import ChainedLog, pop, push
 from .ordered_expiry import pushed_beside, pushed_out
+from .window_protocol import Emission, Untimed, Window, WindowSetup
 
 
 def _length(

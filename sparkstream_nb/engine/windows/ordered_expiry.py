@@ -11,8 +11,8 @@ import numpy as np
 from ..columnar.arrays import Array
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, EXPIRED, FixedLagOps, Rows, WindowOps
-from .base import Emission
 from .chain import ChainedLog
+from .window_protocol import Emission
 
 
 @kernel

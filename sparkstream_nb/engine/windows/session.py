@@ -9,14 +9,14 @@ import numpy as np
 from ...plan.nodes import Ref
 from ...types import Type
 from ..columnar.arrays import fill_at, grown
-from ..columnar.columns import Array, Column
-from ..columnar.groups import Keys
+from ..columnar.column_data import Array, Column
 from ..columnar.javamap import string_hash
 from ..columnar.jit import inlined, kernel
+from ..columnar.key_ids import Keys
 from ..columnar.rows import CURRENT, EXPIRED, Clock, Rows
 from ..columnar.timers import NEVER, ORDER_KEY, TIME, Timers, next_due, nothing_due, notify, timer_cursor
-from .base import Emission, WindowSetup
 from .chain import ChainedLog
+from .window_protocol import Emission, WindowSetup
 
 CUR, PREV = 0, 1
 """The two sessions that a key may have open: the current one, and with an allowed latency the one before it."""

@@ -9,11 +9,11 @@ import numpy as np
 from ...plan.nodes import Ref
 from ...types import Type
 from ..columnar.arrays import fill_at, grown
-from ..columnar.columns import Array, Column, StringPool
+from ..columnar.column_data import Array, Column, StringPool
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
-from .base import Emission, Untimed, WindowSetup, with_ranks
 from .chain import ChainedLog
+from .window_protocol import Emission, Untimed, WindowSetup, with_ranks
 
 _SIGNLESS = np.int64(2**63 - 1)
 """All bits of a double but its sign."""

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ..columnar.columns import Array
+from ..columnar.column_data import Array
 from ..columnar.eventlog import EventLog
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, ORDER_KEY_BITS, Clock, Rows
 from ..columnar.timers import step_before
-from .base import Emission, OutsidePartitions, Window, WindowSetup
 from .ordered_expiry import slide_apart
 from .time_by_instance import TimeByInstance
+from .window_protocol import Emission, OutsidePartitions, Window, WindowSetup
 
 _BITS = np.int64(ORDER_KEY_BITS)
 _NEVER = np.int64(2**63 - 1)

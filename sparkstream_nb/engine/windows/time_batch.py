@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from ..columnar.arrays import fill_at, grown
-from ..columnar.columns import Array
+from ..columnar.column_data import Array
 from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, RESET, Clock, Rows
 from ..columnar.timers import Timers, due_parts, enter, notify_at, pop_time, step_before
-from .base import Emission, Window, WindowSetup
 from .batch_windows import BatchesInLine
 from .chain import ChainedLog, pop, push
 from .length import load_reset, reset_state
+from .window_protocol import Emission, Window, WindowSetup
 
 _BITS = np.int64(ORDER_KEY_BITS)
 

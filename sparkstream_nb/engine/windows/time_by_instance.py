@@ -18,12 +18,12 @@ import numpy as np
 
 from ..columnar.arrays import grown
 from ..columnar.blocks import Blocks, Tracked
-from ..columnar.columns import Array
+from ..columnar.column_data import Array
 from ..columnar.eventlog import EventLog
 from ..columnar.jit import AHEAD, inlined, kernel, prefetch
 from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, Clock, Rows
 from ..columnar.timers import step_before
-from .base import Emission, WindowSetup
+from .window_protocol import Emission, WindowSetup
 
 _BITS = np.int64(ORDER_KEY_BITS)
 _NEVER = np.int64(2**63 - 1)

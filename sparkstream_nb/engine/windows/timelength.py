@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..columnar.arrays import fill_at, grown
-from ..columnar.columns import Array
+from ..columnar.column_data import Array
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, Clock, Rows
 from ..columnar.timers import NEVER, NOW, ORDER_KEY, Timers, next_due, nothing_due, notify, timer_cursor
-from .base import Emission, WindowSetup
 from .chain import ChainedLog, pop, push
 from .ordered_expiry import slide_in_line
+from .window_protocol import Emission, WindowSetup
 
 _BITS = np.int64(ORDER_KEY_BITS)
 

@@ -12,8 +12,8 @@ from lark import Token
 from ...lang.keywords import WORDS_OF
 from ...lang.partial import Start, Unfinished, before_cursor
 from ...plan.functions import AGGREGATORS, SCALARS, STREAM_FUNCTIONS, WINDOWS
-from . import names
-from .annotations import KEYS, AnnotationPlace, keys_of, values_of
+from . import app_names
+from .annotation_keys import KEYS, AnnotationPlace, keys_of, values_of
 
 _FRAGMENT = re.compile(r"[@#!]?[\w.:]*$")
 _WORD = re.compile(r"\w*$")
@@ -44,7 +44,7 @@ class CompletionQuery:
 
     before: str
     after: str
-    running: names.CompletionNames | None = None
+    running: app_names.CompletionNames | None = None
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,12 @@ def _fitting_completions(fragment: str, words: Iterable[str]) -> Completions:
     return Completions(fragment, tuple(fits))
 
 
-def _known(query: CompletionQuery, quote: str | None = None) -> names.CompletionNames:
+def _known(query: CompletionQuery, quote: str | None = None) -> app_names.CompletionNames:
     if query.running is not None:
         return query.running
     # The rest of this statement is not a statement of its own; nor is the rest of a text in quotes.
     after = query.after.partition(quote)[2] if quote is not None else query.after
-    return names.of_text(query.before, after.partition(";")[2])
+    return app_names.of_text(query.before, after.partition(";")[2])
 
 
 def _in_quotes(read: Unfinished, query: CompletionQuery) -> Sequence[str]:
@@ -218,7 +218,7 @@ def _key(tokens: Sequence[Token]) -> str:
 def _indexed_name(tokens: Sequence[Token]) -> str:
     """The name before the index that ends `tokens`: `e1` of `e1[0]`."""
     at = next((i for i in range(len(tokens) - 1, 0, -1) if tokens[i].type == "LSQB"), 0)
-    return names.plain(tokens[at - 1]) if at else ""
+    return app_names.plain(tokens[at - 1]) if at else ""
 
 
 def _changed_tables(tokens: Sequence[Token]) -> list[str]:
@@ -226,13 +226,13 @@ def _changed_tables(tokens: Sequence[Token]) -> list[str]:
     changes = any(t.type in ("_UPDATE", "_DELETE") for t in tokens)
     before = ("_UPDATE", "_DELETE", "_INTO")
     pairs = pairwise(tokens)
-    return [names.plain(b) for a, b in pairs if changes and a.type in before and b.type in _NAMES]
+    return [app_names.plain(b) for a, b in pairs if changes and a.type in before and b.type in _NAMES]
 
 
 class _CursorScope:
     """The sources of the statement before the cursor, and the meanings of their aliases and event references."""
 
-    def __init__(self, tokens: Sequence[Token], known: names.CompletionNames) -> None:
+    def __init__(self, tokens: Sequence[Token], known: app_names.CompletionNames) -> None:
         self.known = known
         self.aliases: dict[str, str] = {}
         self.sources: list[str] = []
@@ -258,7 +258,7 @@ class _CursorScope:
                 self._name(token, before, tokens[i + 1] if i + 1 < len(tokens) else None, tokens[:i])
 
     def _name(self, token: Token, before: str, following: Token | None, earlier: Sequence[Token]) -> None:
-        name = names.plain(token)
+        name = app_names.plain(token)
         if before == "_AS":
             if self.sources:
                 self.aliases[name] = self.sources[-1]
@@ -267,7 +267,7 @@ class _CursorScope:
         elif before in _BEFORE_SOURCE:
             self.sources.append(name)
             if before == "EQUAL" and len(earlier) > 1:
-                self.aliases[names.plain(earlier[-2])] = name
+                self.aliases[app_names.plain(earlier[-2])] = name
 
     def attributes(self) -> list[str]:
         """The attributes of all sources."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 
-from ...plan.reports.graph import Graph
+from ...plan.reports.app_graph import Graph
 
 # dagre copies plain options by `structuredClone`, which QuickJS lacks. Only numbers go in, for names are data.
 _RUN = """

@@ -30,13 +30,13 @@ from ..nodes import (
     Select,
     Source,
 )
-from .annotations import single
+from .annotation_times import check_zone, parse_time
 from .connectors import check_store
 from .expressions import bind_arguments, bind_expression
-from .inputs import PartitionPlace, bind_stream
+from .query_inputs import PartitionPlace, bind_stream
 from .scope import Scope, VisibleEvent
+from .single_annotations import single
 from .symbols import Symbols
-from .times import check_zone, parse_time
 
 TIMESTAMP = "AGG_TIMESTAMP"
 

@@ -13,11 +13,11 @@ from typing import Literal, cast
 from ...errors import SiddhiBindError, Span, did_you_mean
 from ...lang import tree
 from ...types import Schema
+from ..connectors.connector_options import FORMER_TYPES, TABLES
 from ..connectors.mappings import MAPPED, sink_mapping, source_mapping
-from ..connectors.options import FORMER_TYPES, TABLES
 from ..extensions import types
 from ..query_parts import configured_options, connector_options, connector_type, is_open, template_attributes
-from .annotations import single
+from .single_annotations import single
 
 SOURCES = frozenset(types("source")) | TABLES["source"].keys() | {"inMemory"}
 SINKS = frozenset(types("sink")) | TABLES["sink"].keys() | {"inMemory", "log"}

@@ -10,12 +10,12 @@ from ...types import Attribute, Schema, Type
 from ..nodes import FunctionDef, IdleClock, Source, StreamDef, TableDef, TriggerDef, WindowDef
 from ..query_parts import connector_type
 from ..signatures.rules import cron_problem
-from .annotations import single, single_value
+from .annotation_times import parse_time
 from .connectors import check_async, check_connectors, check_store, on_error_action
-from .inputs import bind_window
+from .query_inputs import bind_window
 from .scope import Scope, VisibleEvent
+from .single_annotations import single, single_value
 from .symbols import Symbols
-from .times import parse_time
 
 SCRIPTS = frozenset({"javascript", "js", "r", "scala"})
 

@@ -7,8 +7,8 @@ from ...lang import tree
 from ...types import Schema
 from ..nodes import Expr, Output, Plan, Retrieval, Select, Source
 from .expressions import bind_condition
-from .inputs import PartitionPlace, bind_range
-from .outputs import bind_output
+from .query_inputs import PartitionPlace, bind_range
+from .query_outputs import bind_output
 from .scope import Scope, VisibleEvent
 from .selection import Selecting, bind_selection
 from .symbols import Symbols

@@ -21,15 +21,15 @@ from ..nodes import (
     StreamInput,
     ValueKey,
 )
-from .annotations import single, single_value
+from .annotation_times import parse_time
 from .expressions import bind_condition, bind_expression
-from .inputs import PartitionPlace, bind_join, bind_stream
-from .outputs import bind_output, output_id
+from .query_inputs import PartitionPlace, bind_join, bind_stream
+from .query_outputs import bind_output, output_id
 from .scope import Scope, VisibleEvent
 from .selection import Selecting, bind_selection
+from .single_annotations import single, single_value
 from .states import bind_states
 from .symbols import Symbols
-from .times import parse_time
 
 # Replaced by `plan.shard_safety.safety` once all queries are known.
 UNKNOWN = Safety("node-dependent", "not looked at yet")

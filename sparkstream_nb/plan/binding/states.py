@@ -18,7 +18,7 @@ from ..nodes import (
     StateInput,
     StreamState,
 )
-from .inputs import PartitionPlace, bind_handlers
+from .query_inputs import PartitionPlace, bind_handlers
 from .scope import Scope, VisibleEvent
 
 

@@ -18,10 +18,10 @@ from ...lang.tree import Annotation
 from ...types import Type
 from .. import nodes as n
 from ..query_parts import connector_options, connector_type
-from .kafka import CONFIGURATION, CONSUMER
+from .connector_options import describe_option_gap, describe_value_gap, find_missing_option, list_setting_gaps
+from .kafka_client_settings import CONFIGURATION, CONSUMER
 from .mapping import CsvSource, KeyValueSource, PassThrough, SourceMapping
 from .mappings import MAPPED, source_mapping
-from .options import describe_option_gap, describe_value_gap, find_missing_option, list_setting_gaps
 from .outside import BINARY, BYTES
 from .source_options import SOURCES
 

@@ -16,6 +16,7 @@ from ...errors import NotInThisBuild, SiddhiBindError, Span, did_you_mean
 from ...lang import tree
 from ...types import Schema, Type
 from ..query_parts import template_parts
+from .connector_options import options_of
 from .mapping import (
     Avro,
     Binary,
@@ -40,7 +41,6 @@ from .mapping import (
 )
 from .mapping_options import SOURCE_MAPPINGS
 from .option_spec import End, Options
-from .options import options_of
 from .xpath import NotAPath, XPath, parse_xpath
 
 _MISSING, _GROUPING, _ENCLOSING = "fail.on.missing.attribute", "event.grouping.enabled", "enclosing.element"

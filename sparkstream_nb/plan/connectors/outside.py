@@ -16,16 +16,16 @@ from ...errors import SiddhiBindError, Span
 from ...lang.tree import Annotation
 from .. import nodes as n
 from ..query_parts import connector_options, connector_type, template_attributes
-from .kafka import CONFIGURATION, PRODUCER
-from .mapping import SinkMapping
-from .mappings import MAPPED, sink_mapping
-from .options import (
+from .connector_options import (
     describe_option_gap,
     describe_template_gap,
     describe_value_gap,
     find_missing_option,
     list_setting_gaps,
 )
+from .kafka_client_settings import CONFIGURATION, PRODUCER
+from .mapping import SinkMapping
+from .mappings import MAPPED, sink_mapping
 from .sink_options import SINKS
 
 CALLS = frozenset({"http-call", "http-request"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import nodes as n
 from ..distributed.distribute import ExecutionGroup, Split, Strategy, Topic
 from ..query_parts import sources
-from .graph import Edge, Graph, GraphNode, graph_of
+from .app_graph import Edge, Graph, GraphNode, graph_of
 
 _OUTSIDE = "source:outside"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from . import rules
-from .core import Signature, signatures
+from .signature import Signature, signatures
 
 TABLE: Mapping[str, Signature] = signatures(
     """

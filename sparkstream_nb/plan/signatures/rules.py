@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ...types import Type
 from ..nodes import Const, Expr, Ref
-from .core import Check, Rule, RuleError
+from .signature import Check, Rule, RuleError
 
 _CONVERTIBLE = {t.value: t for t in (Type.STRING, Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE, Type.BOOL)}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from . import rules
-from .core import Signature, signatures
+from .signature import Signature, signatures
 
 _BUILT_IN = """
 UUID() -> string

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ...types import Schema, Type
 from ..nodes import Const, Expr
-from .core import RuleError, Signature, StreamFunction, signatures
+from .signature import RuleError, Signature, StreamFunction, signatures
 
 _PRIORITIES = ("INFO", "DEBUG", "WARN", "FATAL", "ERROR", "OFF", "TRACE")
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..nodes import Const, Expr, WindowStep
-from .core import Check, Signature, signatures
 from .rules import (
     all_of,
     attributes_from,
@@ -23,6 +22,7 @@ from .rules import (
     sort_window,
     timestamp_windows,
 )
+from .signature import Check, Signature, signatures
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class WindowDeclaration:
     """
 
     signature: str
-    """A line for each overload (see `core`). The arguments are constants, or, without a `!`, attributes of the event.
-    """
+    """A line for each overload (see `signature.py`). The arguments are constants, or, without a `!`, attributes of the
+    event."""
 
     processing_mode: Literal["slide", "batch", "group"]
     """Siddhi's `ProcessingMode`. `slide`: events expire one by one, so that `min` and `max` must keep values that may

@@ -1,8 +1,8 @@
 """An archive of the classes that Spark's JVM loads, for the next JVM to begin with: a JVM spends most of its start on
 reading jars and checking their classes.
 
-`app.warm` has it made, once. It belongs to one Java and one Spark; without one that fits, a JVM starts in the usual
-way.
+`app.warm_spark` has it made, once. It belongs to one Java and one Spark; without one that fits, a JVM starts in the
+usual way.
 """
 
 from __future__ import annotations

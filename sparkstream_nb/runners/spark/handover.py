@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...journal.checkpoints import FileStore, LocalFiles, SparkCheckpoint
-from ...journal.results import from_ipc
-from ...journal.rows import from_table
+from ...journal.result_codec import from_ipc
+from ...journal.result_rows import from_table
 from ...journal.shared import Shared
 from ...outputs.commit import Commit
 

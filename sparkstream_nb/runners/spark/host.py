@@ -21,7 +21,7 @@ import sys
 import threading
 from typing import Any
 
-from ...journal import rows
+from ...journal import result_rows
 from ..node_spec import NodeWork
 from ..node_work import work_off
 from .hosts import BEGUN, DONE, GONE, RAISED, STATE, Columns, Line, pack_error
@@ -120,11 +120,11 @@ class Host:
             if data is not None:
                 self._work, self._digest = pickle.loads(data), digest
             assert self._work is not None
-            found = work_off(self._work, _State(line), key, rows.from_columns(given))
+            found = work_off(self._work, _State(line), key, result_rows.from_columns(given))
             for row in found:
-                if isinstance(row, rows.NodeDone):
+                if isinstance(row, result_rows.NodeDone):
                     self._sizes[key] = row.report.state_bytes
-            return DONE, rows.to_columns(found)
+            return DONE, result_rows.to_columns(found)
         except BaseException as error:
             return RAISED, pack_error(error)
 

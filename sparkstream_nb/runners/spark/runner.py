@@ -22,14 +22,14 @@ from ...journal.resting import forget_resting
 from ...journal.tasks import Task, TaskFailed
 from ...recovery.crash_bisection import CrashBisection
 from ..node_spec import NodeWork
-from ..protocol import Job
+from ..runner_protocol import Job
 from ..stateless import app_of, options_at, options_of
 from . import forks, hosts
 from .handover import ConnectIntake, clear, handover
 from .processor import NodeProcessor
-from .query import session_for, start_frame
 from .release import Callback, Runners, begins, begun, collect, release
 from .remote import is_remote
+from .streaming_query import session_for, start_frame
 from .versions import check_version, checkpoint_manager
 
 _CANCEL_SECONDS = 0.2

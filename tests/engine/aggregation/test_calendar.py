@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.engine.aggregation.calendar import Calendar, duration_of, parse_time, parse_within, within_range
+from sparkstream_nb.engine.aggregation.bucket_calendar import (
+    Calendar,
+    duration_of,
+    parse_time,
+    parse_within,
+    within_range,
+)
 from sparkstream_nb.errors import SiddhiRuntimeError, SparkStreamError
 from sparkstream_nb.plan.nodes import DURATIONS
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from profiles import examples
 from sparkstream_nb.engine.aggregation import AggregationOp
 from sparkstream_nb.engine.cases import run_case
-from sparkstream_nb.engine.columnar.columns import ARROW
+from sparkstream_nb.engine.columnar.column_data import ARROW
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.lang.parser import parse_on_demand
 from sparkstream_nb.plan import bind_retrieval, compile_app
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from profiles import a_third_of_pairs, examples
 from sparkstream_nb.engine.cases import run_case
-from sparkstream_nb.engine.columnar.columns import ARROW
+from sparkstream_nb.engine.columnar.column_data import ARROW
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.types import Type
 

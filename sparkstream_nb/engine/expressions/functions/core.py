@@ -10,16 +10,14 @@ import pyarrow as pa
 
 from ....plan.nodes import Call, EventRef
 from ....types import Type
-from ...columnar.columns import DTYPES, Array, Column, Mask, StringPool, Texts, writable
+from ...columnar.column_data import DTYPES, Array, Column, Mask, StringPool, Texts, writable
 from ...columnar.jit import kernel
 from ...columnar.string_dictionary import string_array
-from ..arithmetic import as_type, choose, narrow
-from ..checks import within
 from ..env import Context, Env, Evaluator
 from ..format_numbers import NUMBERS, number_texts
-from ..parse_numbers import numbers_read
-from ..rowwise import Builder, apply, eager, rowwise, rowwise_typed
-from ..values import (
+from ..function_checks import within
+from ..java_arithmetic import as_type, choose, narrow
+from ..java_values import (
     RowFailure,
     box,
     object_text,
@@ -31,6 +29,8 @@ from ..values import (
     text,
     type_of,
 )
+from ..parse_numbers import numbers_read
+from ..rowwise import Builder, apply, eager, rowwise, rowwise_typed
 
 SMALLEST, LARGEST = 5e-324, 1.7976931348623157e308
 """Java's Double.MIN_VALUE and Double.MAX_VALUE."""

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import jsonpath
+from ..java_values import RowFailure, object_text, parse_double, parse_float, parse_int, parse_long
 from ..jsontext import JsonError, read_smart, write_gson
 from ..rowwise import Builder, rowwise_boxed
-from ..values import RowFailure, object_text, parse_double, parse_float, parse_int, parse_long
 
 
 def document(json: Any) -> Any:

@@ -7,11 +7,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 from ....plan.nodes import Call
+from ..java_values import Long, RowFailure, object_text, parse_double, parse_long
 from ..jsontext import JsonError, read_org, write_org
 from ..lazy_collections import count_items, got, map_created
 from ..objects import HashMap, same, walk
 from ..rowwise import Builder, Plain, Whole, rowwise_boxed
-from ..values import Long, RowFailure, object_text, parse_double, parse_long
 
 
 def copy_map(value: dict[Any, Any]) -> dict[Any, Any]:

@@ -10,14 +10,14 @@ import numpy as np
 
 from ....plan.nodes import Call
 from ....types import Type
-from ...columnar.columns import Array, Column, Mask, StringPool, Texts
+from ...columnar.column_data import Array, Column, Mask, StringPool, Texts
 from ...columnar.jit import kernel
-from ..arithmetic import as_type, either, narrow
 from ..env import Context, Env, Evaluator
 from ..format_numbers import bits_texts
+from ..java_arithmetic import as_type, either, narrow
+from ..java_values import RowFailure, parse_double, parse_float, parse_int, parse_long
 from ..parse_numbers import numbers_read
 from ..rowwise import Builder, Plain, Whole, eager, rowwise, rowwise_typed
-from ..values import RowFailure, parse_double, parse_float, parse_int, parse_long
 
 Numeric = Callable[..., Array]
 

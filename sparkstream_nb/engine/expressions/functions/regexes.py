@@ -8,9 +8,9 @@ from typing import Any
 from ....errors import SiddhiBindError
 from ....plan.nodes import Call, Const
 from ..asciitexts import ANYWHERE, BEGINNING, ENTIRE, match_pattern, on_text
+from ..java_values import RowFailure
 from ..javaregex import compile_java, match_in_time
 from ..rowwise import Builder, Plain, Whole, rowwise_typed
-from ..values import RowFailure
 
 
 def check_constant(call: Call, position: int) -> None:

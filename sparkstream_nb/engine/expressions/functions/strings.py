@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ....plan.nodes import Call
 from ....types import Type
-from ...columnar.columns import Column
+from ...columnar.column_data import Column
 from ..asciitexts import (
     ENTIRE,
     Answer,
@@ -24,11 +24,11 @@ from ..asciitexts import (
     simple,
     split_at,
 )
-from ..checks import check_text
 from ..env import Context, Env, Evaluator
+from ..function_checks import check_text
+from ..java_values import RowFailure, text
 from ..javaregex import compile_java, match_in_time, replace, split
 from ..rowwise import Builder, Plain, Whole, eager, rowwise, rowwise_typed
-from ..values import RowFailure, text
 from .core import coalesce
 from .regexes import check_constant, require_values, rowwise_pattern
 

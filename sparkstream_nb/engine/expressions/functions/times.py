@@ -12,13 +12,13 @@ import numpy as np
 from ....errors import SiddhiBindError
 from ....plan.nodes import Call, Const
 from ....types import Type
-from ...columnar.columns import Column, Mask, StringPool
-from ..calendar import DAY, add, field, instant_at, weeks_of, zone
+from ...columnar.column_data import Column, Mask, StringPool
 from ..dateformat import DEFAULT, format_instant, parse_instant, parse_local, parts_of
 from ..env import Context, Env, Evaluator
 from ..instants import days_between, extract_field, format_dates, shift_dates
+from ..java_calendar import DAY, add, field, instant_at, weeks_of, zone
+from ..java_values import RowFailure, wrap_int
 from ..rowwise import Builder, Plain, Whole, apply, rowwise, rowwise_typed
-from ..values import RowFailure, wrap_int
 from .regexes import require_values
 
 DATE, TIME, TIMESTAMP = "yyyy-MM-dd", "HH:mm:ss", "yyyy-MM-dd HH:mm:ss"

@@ -1,0 +1,121 @@
+"""The figures of an app, gathered from the reports of its micro-batches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...journal.inbox import Inbox
+from ...outputs.commit import Progress
+from ...outputs.output_files import dropped_events
+from ...plan.distributed.leader import Parts
+from ...plan.distributed.placement import idle, split
+from ...plan.nodes import Plan
+from ...retention import Retention
+from ..deployment.app_folder import AppRun
+from .answers import DiskStats, NodeStats, PartStats, StateSize, Stats
+
+
+def disk_of(home: Path, life: AppRun, retention: Retention) -> DiskStats:
+    """The size of an app's folder."""
+    folder = life.folder(home)
+    return DiskStats(
+        recording=_bytes(folder / "inbox"),
+        outputs=_bytes(folder / "outputs"),
+        state=_bytes(folder / "checkpoint"),
+        store=sum(_size(file) for file in home.glob("store.duckdb*")),
+        retention=retention,
+        dropped=dict(dropped_events(folder / "outputs")),
+    )
+
+
+def _bytes(folder: Path) -> int:
+    return sum(_size(Path(root, name)) for root, _, names in os.walk(folder) for name in names)
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:  # it went just now
+        return 0
+
+
+RECENT = 60
+"""Micro-batches whose figures `Stats.recent` has, at most."""
+
+
+def stats_of(
+    app: str, plan: Plan, state: str, life: AppRun, inbox: Inbox, progress: Progress, disk: DiskStats
+) -> Stats:
+    """The progress of `app`, in `state`, with the nodes that `life` has now and its `inbox`. The caller holds
+    `progress.changed`."""
+    p, position = progress, inbox.position
+    passes_on = life.groups is None and idle(split(Parts(plan, life.led).own(plan, leads=False))[1])
+    nodes = {}
+    latest = max((r.clock.after for r in p.nodes.values() if r.clock is not None), default=None)
+    # The first node of a distributed app works for all of them.
+    told = next((r.engine["by_node"] for r in p.nodes.values() if "by_node" in r.engine), None)
+    sizes: dict[str, list[StateSize]] = {}
+    for n in life.over if life.leader is None else (*life.over, life.leader):
+        report = p.nodes.get(n)
+        if report is None:
+            continue
+        taken, worked = p.taken.get(n, 0), p.worked.get(n, 0.0)
+        rate = None if (passes_on and n != life.leader) or not worked else 1000 * taken / worked
+        # A node that was left out of a micro-batch has the clock of the others: it gets it before its next event.
+        clock = latest if report.rests else None if report.clock is None else report.clock.after
+        shard, runs = life.shards[n], str(report.engine.get("runs", ""))
+        if told is not None:
+            taken, rate, runs = told[shard]["events"], None, told[shard]["runs"] or "nothing"
+        held = _held(report.engine if told is None else told[shard])
+        nodes[shard] = NodeStats(shard, taken, rate, report.ms, report.state_bytes, clock, runs, held)
+        for name, one in held.items():
+            sizes.setdefault(name, []).append(one)
+    whole = {name: _together(found) for name, found in sizes.items()}
+    return Stats(
+        app=app,
+        state=state,
+        clock=position.clock,
+        events=position.request,
+        waiting=position.seq - 1 - p.last,
+        micro_batches=p.batch + 1,
+        outputs=dict(p.rows),
+        errors=p.errors,
+        nodes=nodes,
+        parts=tuple(_parts(plan, whole, p.rows)),
+        disk=disk,
+        came=dict(position.events),
+        lag=inbox.arrived.total - inbox.arrived.through(p.last),
+        rates=p.throughput.rates(),
+        times=p.throughput.times(),
+        recent=tuple(p.throughput.last(RECENT)),
+        faulty=dict(p.faulty),
+        dropped_errors=p.dropped_errors,
+    )
+
+
+def _held(engine: Mapping[str, Any]) -> dict[str, StateSize]:
+    """The contents of a node's queries, tables, windows and aggregations, without the empty ones."""
+    rows = engine.get("state_rows", {})
+    return {name: StateSize(n, rows.get(name)) for name, n in engine.get("state_bytes", {}).items() if n}
+
+
+def _together(sizes: Sequence[StateSize]) -> StateSize:
+    """The contents of several nodes for the same part."""
+    rows = [s.rows for s in sizes if s.rows is not None]
+    return StateSize(sum(s.bytes for s in sizes), sum(rows) if rows else None)
+
+
+def _parts(plan: Plan, held: Mapping[str, StateSize], rows: dict[str, int]) -> Iterator[PartStats]:
+    nothing = StateSize(0)
+    for q in plan.queries:
+        target = q.output.target.id
+        out = rows.get(target, 0) if target in plan.streams else None
+        own = held.get(q.name, nothing)
+        yield PartStats("query", q.name, target, out, own.bytes, own.rows)
+    for kind, found in (("table", plan.tables), ("window", plan.windows), ("aggregation", plan.aggregations)):
+        for name in found:
+            own = held.get(name, nothing)
+            yield PartStats(kind, name, None, None, own.bytes, own.rows)

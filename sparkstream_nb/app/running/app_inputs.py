@@ -1,0 +1,223 @@
+"""Events that users send and feed."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+
+from ... import argument_checks
+from ...engine.state.node_batch import InputBatch, StreamRows
+from ...errors import Misuse, shown
+from ...ingest.ingest import columns_of, too_late
+from ...journal.entries import Reject
+from ...journal.result_codec import error_lines
+from ...journal.routing import Route, assign
+from ...request import DAY
+from ...sources.disorder import Disorder
+from ...sources.feed_check import check_source
+from ...sources.recordings import RecordingFile
+from ..deployment.deployment import milliseconds
+from ..results import frontend
+from ..results.answers import FeedReport, Sent
+from ..results.feed_progress import OnProgress
+from . import background as background_feeds
+from . import feeding
+from .background import Feed
+from .pace import Pace
+from .runtime import AppRuntime
+from .sent import row_of
+from .source_reading import Reading
+
+
+class FeedPlay(TypedDict, total=False):
+    """The arguments of `App.feed` that say how a feed goes on; that method describes each."""
+
+    speed: float | None
+    rate: float | None
+    paused: bool
+    together: bool
+    disorder: Disorder | None
+
+
+@dataclass(frozen=True)
+class FeedOptions:
+    """The arguments of `App.feed` that do not concern its source."""
+
+    route: str | None = None
+    limit: int | None = None
+    progress: OnProgress | None = None
+    background: bool = False
+    play: FeedPlay = field(default_factory=FeedPlay)
+
+
+class Inputs:
+    """The ways by which events come into an app by a call."""
+
+    def __init__(self, app: AppRuntime) -> None:
+        self._app = app
+
+    def send(
+        self,
+        stream: str,
+        values: Any,
+        *,
+        at: int | str | datetime | None = None,
+        node: int | None = None,
+        wait: bool = False,
+    ) -> Sent:
+        """See `App.send`."""
+        app = self._app
+        if not wait:
+            return self._send(stream, values, at, node)
+        with app.progress.changed:
+            before = dict(app.progress.rows)
+        sent = self._send(stream, values, at, node)
+        last = app.inbox.position.seq - 1
+        app.settle_briefly()
+        with app.progress.changed:
+            if app.progress.last < last:
+                return sent
+            after = dict(app.progress.rows)
+        return replace(sent, outputs={s: n - before.get(s, 0) for s, n in after.items() if n > before.get(s, 0)})
+
+    def _send(self, stream: str, values: Any, at: int | str | datetime | None, node: int | None) -> Sent:
+        app = self._app
+        schema = app.schema_of(stream)
+        several = isinstance(values, list | tuple) and bool(values) and isinstance(values[0], list | tuple | dict)
+        rows = [row_of(stream, schema, v) for v in (values if several else [values])]
+        columns = columns_of(schema, rows, stream, app.deployment.limits)
+        route = app.routing if node is None else f"node:{node}"
+        Route.parse(route, app.nodes)
+        with app.lock:
+            clock = app.inbox.position.clock
+            ts = app.now() if at is None else milliseconds(at, "at")
+            behind = at is None and app.wall is None and clock is not None and ts - clock > DAY
+            sent = Sent(app.name, stream, len(rows), ts, clock=clock if behind else None, started=app.stopped)
+            latest = app.latest_time()
+            if latest is not None and ts > latest and at is not None:
+                errors = error_lines([[stream, ts, row, too_late(ts, latest)] for row in rows])
+                app.start()
+                file = app.inbox.write(f"late-{uuid.uuid4().hex[:12]}", errors)
+                app.append([Reject(file=file, sent=True)])
+                return sent
+            times = np.full(len(rows), ts, np.int64)
+            batch = InputBatch(times[:1], {stream: StreamRows(np.zeros(len(rows), np.int64), times, columns)})
+            app.start()
+            taking = self._taking_nodes(batch, route)
+            ticket = app.put([app.inbox.batch(batch, route)])
+        app.inbox.settle(ticket)  # without the lock: others put more in meanwhile, for the next wait
+        return replace(sent, nodes=taking)
+
+    def _taking_nodes(self, batch: InputBatch, route: str) -> tuple[str, ...]:
+        """The shard ids of the nodes that take a batch which comes in next; none if nodes take turns."""
+        app = self._app
+        if app.deployment.groups is not None:
+            return ()
+        over = app.life.over or tuple(range(app.life.began))
+        parsed = Route.parse(route, len(over))
+        found = assign(batch, parsed, app.schemas, len(over), app.inbox.position.request)
+        return tuple(app.life.shards[over[n]] for n in sorted({int(n) for a in found.values() for n in a}))
+
+    def feed(
+        self,
+        sources: Sequence[tuple[str, Any]],
+        reading: Reading | Mapping[str, Reading],
+        options: FeedOptions,
+    ) -> FeedReport | Feed:
+        """See `App.feed`. `sources`: (stream, source) pairs, in the order in which events of equal times come;
+        `reading`: one for all, or one for each stream."""
+        app, play = self._app, options.play
+        route, progress = options.route, options.progress
+        argument_checks.optional_int("limit", options.limit, 0)
+        for name in ("paused", "together"):
+            argument_checks.check_bool(name, play.get(name, False))
+        if progress is not None and not callable(progress):
+            raise Misuse(f"progress is a function, not {shown(progress)}")
+        pace = Pace.of(play.get("speed"), play.get("rate"))
+        read = [self._feed_source(s, x, reading[s] if isinstance(reading, Mapping) else reading) for s, x in sources]
+        schemas = {s.shape.stream: s.shape.schema for s in read}
+        Route.parse(route or app.routing, app.nodes, schemas if route else None)
+        for given in read:
+            check_source(given.source, given.shape)
+        disorder = play.get("disorder")
+        if disorder is not None and not isinstance(disorder, Disorder):
+            raise Misuse(f"disorder is a Disorder, not {shown(disorder)}: Disorder(late=0.05, seed=7)")
+        app.target.skew(disorder)
+        timeless = [s.shape.stream for s in read if s.shape.time is None]
+        if disorder is not None and (timeless or play.get("together")):
+            raise Misuse("disorder goes by event time: name its column with time=, and feed all sources in one call")
+        if timeless and (len(read) > 1 or play.get("together")):
+            raise Misuse(f"feeds are merged by event time: name its column for {', '.join(timeless)}, with time=")
+        if timeless and pace.speed is not None:
+            raise Misuse("speed goes by event time, and this feed has none: name its column with time=, or give a rate")
+        request = feeding.FeedRequest(
+            read, route or app.routing, options.limit, len(app.listeners) > 0, app.stopped, pace,
+            play.get("paused", False), () if play.get("together") else [n for n, f in app.feeds.items() if f.active],
+            disorder,
+        )  # fmt: skip
+        return self._begin(request, options)
+
+    def _begin(self, request: feeding.FeedRequest, options: FeedOptions) -> FeedReport | Feed:
+        together = options.play.get("together", False)
+        if options.background or together or request.paused:
+            return background_feeds.start_feed(self._app.target, request, together=together)
+        if options.progress is not None:
+            return self._wait_for(request, options.progress)
+        with contextlib.closing(frontend.current().progress()) as display:
+            return self._wait_for(request, display)
+
+    def feed_recording(self, path: Path, options: FeedOptions) -> FeedReport | Feed:
+        """Feeds a recording: its events come in the order, and in the chunks, in which they came in before. Raises
+        SparkStreamError if the file is no recording, or one of other streams."""
+        app, play = self._app, options.play
+        for name, value in (("limit", options.limit), ("disorder", play.get("disorder"))):
+            if value is not None:
+                raise Misuse(f"a recording is fed as it is: {name} is for other feeds")
+        if play.get("together"):
+            raise Misuse("a recording is fed as it is: together is for other feeds")
+        recording = RecordingFile.open(path)
+        recording.match(app.schemas)
+        pace = Pace.of(play.get("speed"), play.get("rate"))
+        Route.parse(options.route or app.routing, app.nodes, app.schemas if options.route else None)
+        request = feeding.FeedRequest(
+            (), options.route or app.routing, None, len(app.listeners) > 0, app.stopped, pace,
+            play.get("paused", False), recording=recording,
+        )  # fmt: skip
+        return self._begin(request, options)
+
+    def _feed_source(self, stream: str, source: Any, reading: Reading) -> feeding.FeedSource:
+        app = self._app
+        schema = app.schema_of(stream)
+        if isinstance(source, str | Path):
+            argument_checks.check_path("the feed", source)
+        shape = reading.shape(stream, schema)
+        d = app.deployment
+        return feeding.FeedSource(
+            source, replace(shape, latest=app.latest_time(), limits=d.limits, kept=d.retention.errors)
+        )
+
+    def _wait_for(self, request: feeding.FeedRequest, progress: OnProgress) -> FeedReport:
+        """Feeds in the foreground, and waits until all is committed."""
+        app = self._app
+        try:
+            if not request.pace:
+                return feeding.feed(app.target, request, app.settle, progress)
+            running = background_feeds.start_feed(app.target, request)
+            end = running.watch(lambda: progress(running.progress))
+            try:
+                return running.wait()
+            except KeyboardInterrupt:
+                running.stop()
+                raise
+            finally:
+                end()
+        except KeyboardInterrupt as stop:
+            app.stop_and_report(stop)
+            raise

@@ -1,0 +1,230 @@
+"""Rate limits by event count: `output [all|first|last] every n events`. Without a clock; rows are held for at most n
+events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...types import Type
+from ..columnar.arrays import grown
+from ..columnar.column_data import Array, Column
+from ..columnar.jit import kernel
+from ..columnar.rows import EXPIRED, Clock, Rows, concat_rows
+from ..select.selector import Selected, last_per_group
+
+
+class ByCount:
+    """A limiter that only rows move on."""
+
+    def next_due(self) -> int | None:
+        """None: there are no timers."""
+        return None
+
+
+@kernel
+def _ordinals(key: Array, counts: Array, every: int, out: Array) -> None:
+    """Number each row within its key, from 1; after `every` it starts again (0: never)."""
+    for i in range(len(key)):
+        n = counts[key[i]] + 1
+        out[i] = n
+        counts[key[i]] = 0 if n == every else n
+
+
+@kernel
+def _complete(
+    part: Array, every: int, first: Array, newest: Array, count: Array, following: Array, stays: Array, index: Array,
+    last: Array,
+) -> int:  # fmt: skip
+    """Rows that leave in blocks of `every` of one part, block by block as they are completed (`last`: by which row);
+    returns how many. The scratch arrays chain the rows of each part."""
+    n = 0
+    for i in range(len(part)):
+        p = part[i]
+        if count[p] == 0:
+            first[p] = i
+        else:
+            following[newest[p]] = i
+        newest[p] = i
+        count[p] += 1
+        if count[p] == every:
+            at = first[p]
+            for _ in range(every):
+                index[n] = at
+                last[n] = i
+                stays[at] = False
+                n += 1
+                at = following[at]
+            count[p] = 0
+    return n
+
+
+class _Counter:
+    """A count per partition instance or group."""
+
+    def __init__(self) -> None:
+        self.counts = np.zeros(0, np.int64)
+
+    def run(self, key: Array, every: int) -> Array:
+        """int64[n]: the ordinal of each row."""
+        out = np.empty(len(key), np.int64)
+        if len(key):
+            self.counts = grown(self.counts, int(key.max()) + 1)
+        _ordinals(key, self.counts, every, out)
+        return out
+
+    def state(self) -> Array:
+        used = np.flatnonzero(self.counts)
+        return self.counts[: int(used[-1]) + 1 if len(used) else 0].copy()
+
+
+def of_kind(selected: Selected, last: int) -> Selected:
+    """The rows whose kind is at most `last`."""
+    rows = selected.rows
+    if rows.kind is None or not (rows.kind > last).any():
+        return selected
+    keep = np.flatnonzero(rows.kind <= last)
+    return Selected(rows.take(keep), None if selected.group is None else selected.group[keep])
+
+
+def without_resets(selected: Selected) -> Selected:
+    """CURRENT and EXPIRED rows only."""
+    return of_kind(selected, EXPIRED)
+
+
+class FirstEvents(ByCount):
+    """`FirstPerEventOutputRateLimiter` and its grouped kind: the first of every n, of an instance or of a group.
+
+    As there, `first every 1 events` emits the first event and never another; a RESET counts as an event.
+    """
+
+    def __init__(self, every: int, grouped: bool) -> None:
+        self.every = every if every > 1 else 0
+        self.grouped = grouped
+        self._counter = _Counter()
+
+    def run(self, selected: Selected, clock: Clock) -> Rows:
+        rows = selected.rows
+        key = selected.group if self.grouped and selected.group is not None else rows.parts()
+        keep = self._counter.run(key, self.every) == 1
+        if rows.kind is not None:
+            keep &= rows.kind <= EXPIRED
+        return rows.where(keep)
+
+    def forget(self, parts: Array) -> None:
+        pass
+
+    def state(self) -> Any:
+        return {"counts": self._counter.state()}
+
+    def load(self, state: Any) -> None:
+        self._counter.counts = state["counts"].copy()
+
+    @property
+    def bytes(self) -> int:
+        return self._counter.counts.nbytes
+
+
+class LastEvents(ByCount):
+    """`LastPerEventOutputRateLimiter`: every n-th event."""
+
+    def __init__(self, every: int) -> None:
+        self.every = every
+        self._counter = _Counter()
+
+    def run(self, selected: Selected, clock: Clock) -> Rows:
+        rows = without_resets(selected).rows
+        if self.every < 1:
+            return rows.take(np.empty(0, np.int64))
+        return rows.where(self._counter.run(rows.parts(), self.every) == self.every)
+
+    def forget(self, parts: Array) -> None:
+        pass
+
+    def state(self) -> Any:
+        return {"counts": self._counter.state()}
+
+    def load(self, state: Any) -> None:
+        self._counter.counts = state["counts"].copy()
+
+    @property
+    def bytes(self) -> int:
+        return self._counter.counts.nbytes
+
+
+class AllEvents(ByCount):
+    """`AllPerEventOutputRateLimiter`: events are held until n have arrived, and are emitted with the n-th."""
+
+    def __init__(self, every: int, types: Sequence[Type]) -> None:
+        self.every = every
+        none = np.empty(0, np.int64)
+        self._held = Rows([Column.empty(t) for t in types], none, none, none)
+        self._group = np.empty(0, np.int64)
+
+    def run(self, selected: Selected, clock: Clock) -> Rows:
+        selected = without_resets(selected)
+        rows, grouped = selected.rows, selected.group
+        if len(rows) == 0 or self.every < 1:
+            return rows.take(np.empty(0, np.int64))
+        held = len(self._held)
+        every = rows if held == 0 else concat_rows([self._held, rows])
+        group = np.append(self._group, np.zeros(len(rows), np.int64) if grouped is None else grouped)
+        order_key, chunk = every.order_key.copy(), every.chunk.copy()
+        if held:  # numbers of earlier calls are no longer valid; numbers of this call stay
+            chunk[held:], chunk[:held] = rows.chunk, rows.chunk[0]
+        # Rows that leave take the place of the row that completes their block, and with it its chunk and order key.
+        if every.part is None:
+            full = len(every) // self.every * self.every
+            last = np.repeat(np.arange(self.every - 1, full, self.every), self.every)
+            out, left = every.slice(0, full), group[:full]
+            self._held, self._group = every.take(np.arange(full, len(every))), group[full:].copy()
+        else:
+            index, last, stay = self._blocks(every.parts())
+            out, left = every.take(index), group[index]
+            self._held, self._group = every.take(stay), group[stay]
+        out.order_key, out.chunk = order_key[last], chunk[last]
+        return self._reduce_block(out, left, last)[0]
+
+    def _blocks(self, part: Array) -> tuple[Array, Array, Array]:
+        """Rows that leave, the row that completes the block of each, and the rows that stay."""
+        n = len(part)
+        index, last, stays = np.empty(n, np.int64), np.empty(n, np.int64), np.ones(n, np.bool_)
+        parts = int(part.max()) + 1
+        first, count = np.empty(parts, np.int64), np.zeros(parts, np.int64)
+        made = _complete(part, self.every, first, first.copy(), count, np.empty(n, np.int64), stays, index, last)
+        return index[:made], last[:made], np.flatnonzero(stays)
+
+    def _reduce_block(self, rows: Rows, group: Array, block: Array) -> tuple[Rows, Array]:
+        return rows, group
+
+    def forget(self, parts: Array) -> None:
+        keep = np.flatnonzero(~np.isin(self._held.parts(), parts))
+        self._held, self._group = self._held.take(keep), self._group[keep]
+
+    def state(self) -> Any:
+        r = self._held
+        return {"columns": list(r.columns), "ts": r.ts, "kind": r.kinds(), "part": r.parts(), "group": self._group}
+
+    def load(self, state: Any) -> None:
+        zeros = np.zeros(len(state["ts"]), np.int64)
+        kind, part = state["kind"], state["part"]
+        self._held = Rows(
+            state["columns"], state["ts"], zeros, zeros, kind if kind.any() else None, part if part.any() else None
+        )
+        self._group = state["group"].copy()
+
+    @property
+    def bytes(self) -> int:
+        return sum(c.values.nbytes for c in self._held.columns) + self._held.ts.nbytes
+
+
+class LastGroupEvents(AllEvents):
+    """`LastGroupByPerEventOutputRateLimiter`: of every n events the last of each group, in the order of their first."""
+
+    def _reduce_block(self, rows: Rows, group: Array, block: Array) -> tuple[Rows, Array]:
+        if len(rows) == 0:
+            return rows, group
+        stay = last_per_group(block, group)
+        return rows.take(stay), group[stay]

@@ -1,0 +1,390 @@
+"""The state of `output snapshot every t`: one class for each of Siddhi's in `ratelimit/snapshot`.
+
+State is kept after a flush, so the next snapshot shows it again. An expired event removes the first event with the same
+output from a windowed snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...types import Type
+from ..columnar.arrays import grown
+from ..columnar.column_data import Array, Column, StringPool
+from ..columnar.jit import kernel
+from ..columnar.key_ids import Keys
+from ..columnar.rows import CURRENT, EXPIRED, RESET
+from .limiter_state import HeldRows, LimiterRows, Out
+
+
+def _currents(taken: LimiterRows) -> LimiterRows:
+    index = (taken.kind == CURRENT).nonzero()[0]
+    if len(index) == len(taken.kind):
+        return taken
+    return LimiterRows(
+        taken.serial[index], taken.kind[index], taken.part[index], taken.group[index], taken.rows.take(index)
+    )  # fmt: skip
+
+
+class _OneByOne:
+    """Takes rows piece by piece (`take`)."""
+
+    aggregated: Sequence[int] = ()
+    currents_only = False
+
+    def prepare(self, taken: LimiterRows, log: HeldRows) -> LimiterRows:
+        return taken
+
+    def add(self, rows: LimiterRows, a: int, b: int) -> None:
+        self.take(rows.slice(a, b))
+
+    def take(self, taken: LimiterRows) -> None:
+        raise NotImplementedError
+
+
+class _LastHeld(_OneByOne):
+    """The last event of each instance."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, int] = {}
+
+    def take(self, taken: LimiterRows) -> None:
+        for part, index in taken.by_part():
+            self._last[part] = int(taken.serial[index[-1]])
+
+    def flush(self, part: int) -> Out:
+        last = self._last.get(part)
+        return Out(() if last is None else (last,))
+
+    def serials(self) -> Iterable[int]:
+        return self._last.values()
+
+    def drop(self, parts: Iterable[int]) -> None:
+        for p in parts:
+            self._last.pop(p, None)
+
+    def state(self) -> Any:
+        return dict(sorted(self._last.items()))
+
+    def load(self, state: Any, log: HeldRows) -> None:
+        self._last = dict(state)
+
+
+class LastSnapshot(_LastHeld):
+    """`PerSnapshotOutputRateLimiter`: the last current event, kept forever."""
+
+    def take(self, taken: LimiterRows) -> None:
+        super().take(_currents(taken))
+
+
+class GroupedSnapshot(_OneByOne):
+    """`GroupByPerSnapshotOutputRateLimiter`: the last current event of each group, kept forever."""
+
+    currents_only = True
+
+    def __init__(self) -> None:
+        self._last: dict[int, dict[int, int]] = {}
+
+    def take(self, taken: LimiterRows) -> None:
+        for part, index in taken.by_part():
+            last = self._last.setdefault(part, {})
+            for group, serial in zip(taken.group[index].tolist(), taken.serial[index].tolist(), strict=True):
+                last[group] = serial
+
+    def flush(self, part: int) -> Out:
+        last = self._last.get(part)
+        return Out(() if last is None else list(last.values()))
+
+    def serials(self) -> Iterable[int]:
+        return (s for last in self._last.values() for s in last.values())
+
+    def drop(self, parts: Iterable[int]) -> None:
+        for p in parts:
+            self._last.pop(p, None)
+
+    def state(self) -> Any:
+        return {p: dict(last) for p, last in sorted(self._last.items())}
+
+    def load(self, state: Any, log: HeldRows) -> None:
+        self._last = {p: dict(last) for p, last in state.items()}
+
+
+class OnlyAggregatesSnapshot(_LastHeld):
+    """`AllAggregationPerSnapshotOutputRateLimiter`: the last event, unless it is EXPIRED or RESET."""
+
+    def take(self, taken: LimiterRows) -> None:
+        super().take(taken)
+        for part, index in taken.by_part():
+            if taken.kind[index[-1]] != CURRENT:
+                self._last.pop(part, None)
+
+
+class GroupedAggregatesSnapshot(_OneByOne):
+    """`AllAggregationGroupByWindowedPerSnapshotOutputRateLimiter`: per group its last event while it holds any."""
+
+    def __init__(self) -> None:
+        self._groups: dict[int, dict[int, tuple[int, int]]] = {}  # instance → group → (events held, last event)
+
+    def take(self, taken: LimiterRows) -> None:
+        for part, index in taken.by_part():
+            groups = self._groups.setdefault(part, {})
+            for group, serial, kind in zip(
+                taken.group[index].tolist(), taken.serial[index].tolist(), taken.kind[index].tolist(), strict=True
+            ):
+                count = groups[group][0] if group in groups else 0
+                groups[group] = (count + (1 if kind == CURRENT else -1), serial)
+
+    def flush(self, part: int) -> Out:
+        groups = self._groups.get(part)
+        if not groups:
+            return Out(())
+        for group in [g for g, (count, _) in groups.items() if count <= 0]:
+            del groups[group]
+        return Out([serial for _, serial in groups.values()])
+
+    def serials(self) -> Iterable[int]:
+        return (s for groups in self._groups.values() for _, s in groups.values())
+
+    def drop(self, parts: Iterable[int]) -> None:
+        for p in parts:
+            self._groups.pop(p, None)
+
+    def state(self) -> Any:
+        return {p: dict(groups) for p, groups in sorted(self._groups.items())}
+
+    def load(self, state: Any, log: HeldRows) -> None:
+        self._groups = {p: dict(groups) for p, groups in state.items()}
+
+
+SERIAL, GROUP, OUTPUT, NEXT, PREVIOUS, SAME = range(6)
+"""Numbers of an event in a window: its serial number and group, the number of its output, its neighbours in the window,
+and the next one with the same output."""
+
+FIRST, LAST, SIZE, LATEST = range(4)
+"""Numbers of an instance: its window's first and last event, how many it holds, and the event that aggregates were last
+taken from (-1: none)."""
+
+
+@kernel
+def _follow(
+    a: int, b: int, serial: Array, kind: Array, part: Array, group: Array, output: Array, event: Array, free: Array,
+    window: Array, same: Array, latest: Array,
+) -> int:  # fmt: skip
+    """Rows a ≤ i < b enter and leave windows. `free[0]` is the first unused place of `event`, linked by NEXT; `same`
+    holds the first and the last event of each output; `latest` is LATEST by group. Stops if there is no place; returns
+    the next row.
+    """
+    for i in range(a, b):
+        p = part[i]
+        k = output[i]
+        noted = False
+        if kind[i] == CURRENT:
+            at = free[0]
+            if at < 0:
+                return i
+            free[0] = event[NEXT, at]
+            event[SERIAL, at] = serial[i]
+            event[GROUP, at] = group[i]
+            event[OUTPUT, at] = k
+            event[NEXT, at] = -1
+            event[SAME, at] = -1
+            event[PREVIOUS, at] = window[LAST, p]
+            if window[LAST, p] >= 0:
+                event[NEXT, window[LAST, p]] = at
+            else:
+                window[FIRST, p] = at
+            window[LAST, p] = at
+            window[SIZE, p] += 1
+            if same[0, k] >= 0:
+                event[SAME, same[1, k]] = at
+            else:
+                same[0, k] = at
+            same[1, k] = at
+            noted = True
+        elif kind[i] == EXPIRED:
+            at = same[0, k]
+            if at >= 0:
+                same[0, k] = event[SAME, at]
+                before, after = event[PREVIOUS, at], event[NEXT, at]
+                if before >= 0:
+                    event[NEXT, before] = after
+                else:
+                    window[FIRST, p] = after
+                if after >= 0:
+                    event[PREVIOUS, after] = before
+                else:
+                    window[LAST, p] = before
+                window[SIZE, p] -= 1
+                event[NEXT, at] = free[0]
+                free[0] = at
+                noted = True
+        else:
+            at = window[FIRST, p]
+            while at >= 0:
+                after = event[NEXT, at]
+                same[0, event[OUTPUT, at]] = -1
+                event[NEXT, at] = free[0]
+                free[0] = at
+                at = after
+            window[FIRST, p] = -1
+            window[LAST, p] = -1
+            window[SIZE, p] = 0
+        if noted:
+            window[LATEST, p] = serial[i]
+            latest[group[i]] = serial[i]
+    return b
+
+
+@kernel
+def _shown(first: int, once: bool, event: Array, seen: Array, out: Array) -> int:
+    """The places of a window's events in order, or with `once` of the first of each group; returns how many. `seen` is
+    all False."""
+    n = 0
+    at = first
+    while at >= 0:
+        g = event[GROUP, at]
+        if not (once and seen[g]):
+            out[n] = at
+            n += 1
+            if once:
+                seen[g] = True
+        at = event[NEXT, at]
+    if once:
+        for i in range(n):
+            seen[event[GROUP, out[i]]] = False
+    return n
+
+
+class WindowedSnapshot:
+    """`WindowedPerSnapshotOutputRateLimiter`: the window's events. `plain` are the attributes that distinguish them."""
+
+    aggregated: Sequence[int] = ()
+    currents_only = False
+    once = False
+
+    def __init__(self, plain: Sequence[int], strings: StringPool) -> None:
+        self.plain, self.strings = plain, strings
+        self._clear()
+
+    def _clear(self) -> None:
+        self._keys: Keys | None = None
+        self._event = np.zeros((SAME + 1, 0), np.int64)
+        self._free = np.full(1, -1, np.int64)
+        self._window = np.full((LATEST + 1, 0), -1, np.int64)
+        self._same = np.full((2, 0), -1, np.int64)
+        self._latest, self._seen = np.full(0, -1, np.int64), np.zeros(0, np.bool_)
+
+    def prepare(self, taken: LimiterRows, log: HeldRows) -> tuple[Array, ...]:
+        live = int(self._window[SIZE].clip(0).sum())
+        if self._keys is not None and self._keys.size > 4 * (live + len(taken.serial)) + 4096:
+            self.load(self.state(), log)  # forgets outputs that are gone
+        columns = [taken.rows.columns[i] for i in self.plain]
+        return self._number_rows(taken.serial, taken.kind, taken.part, taken.group, columns)
+
+    def add(self, rows: tuple[Array, ...], a: int, b: int) -> None:
+        while (a := _follow(a, b, *rows, self._event, self._free, self._window, self._same, self._latest)) < b:
+            have = self._event.shape[1]  # all of which is in use
+            self._event = grown(self._event, have + 1)
+            size = self._event.shape[1]
+            self._event[NEXT, have:] = np.append(np.arange(have + 1, size), -1)
+            self._free[0] = have
+
+    def _number_rows(
+        self, serial: Array, kind: Array, part: Array, group: Array, columns: list[Column]
+    ) -> tuple[Array, ...]:
+        """(serial, kind, part, group, number of its output) of rows; `columns` are the ones that distinguish events."""
+        if len(serial) == 0:
+            return serial, kind, part, group, serial
+        # A text is told from null; elsewhere its code is its number.
+        columns = [Column(Type.INT, c.values) if c.type is Type.STRING else c for c in columns]
+        columns.insert(0, Column(Type.INT, part.astype(np.int32, copy=False)))
+        if self._keys is None:
+            self._keys = Keys([c.type for c in columns], self.strings, instances=True)
+        output = self._keys.ids(columns)
+        self._same = grown(self._same, self._keys.size, -1)
+        self._latest = grown(self._latest, int(group.max()) + 1, -1)
+        self._seen = grown(self._seen, len(self._latest), False)
+        parts = int(part.max()) + 1
+        have = self._window.shape[1]
+        self._window = grown(self._window, parts, -1)
+        self._window[SIZE, have:] = 0
+        return serial, kind.astype(np.int8, copy=False), part.astype(np.int64), group, output
+
+    def _events(self, part: int, once: bool) -> Array:
+        """Places of the events that a window shows."""
+        out = np.empty(self._window[SIZE, part], np.int64)
+        return out[: _shown(self._window[FIRST, part], once, self._event, self._seen, out)]
+
+    def flush(self, part: int) -> Out:
+        if part >= self._window.shape[1] or self._window[SIZE, part] <= 0:
+            return Out(())
+        at = self._events(part, self.once)
+        return Out(self._event[SERIAL, at], self._values(part, at))
+
+    def _values(self, part: int, at: Array) -> Array | None:
+        """The events that the aggregates of those at places `at` come from."""
+        return None
+
+    def _parts(self) -> list[int]:
+        """The instances whose windows hold something."""
+        return np.flatnonzero(self._window[SIZE] > 0).tolist()
+
+    def serials(self) -> Iterable[int]:
+        for p in self._parts():
+            at = self._events(p, False)
+            yield from self._event[SERIAL, at].tolist()
+            yield int(self._window[LATEST, p])
+            yield from np.unique(self._latest[self._event[GROUP, at]]).tolist()
+
+    def drop(self, parts: Iterable[int]) -> None:
+        for p in parts:
+            if p < self._window.shape[1]:
+                gone = np.array([p])
+                self.add((gone, np.array([RESET], np.int8), gone, gone, gone.astype(np.int32)), 0, 1)
+
+    def state(self) -> Any:
+        parts = self._parts()
+        places = [self._events(p, False) for p in parts]
+        at = np.concatenate([np.empty(0, np.int64), *places])
+        return {
+            "serials": self._event[SERIAL, at],
+            "groups": self._event[GROUP, at],
+            "parts": np.repeat(np.array(parts, np.int64), [len(p) for p in places]),
+            "latest": self._latest[self._event[GROUP, at]],
+            "last": self._window[LATEST].copy(),
+        }
+
+    def load(self, state: Any, log: HeldRows) -> None:
+        self._clear()
+        serial, group, part = state["serials"], state["groups"], state["parts"]
+        n = len(serial)
+        if n:
+            columns: list[Column] = log.columns(serial, self.plain)
+            self.add(self._number_rows(serial, np.full(n, CURRENT), part, group, columns), 0, n)
+            self._latest[group] = state["latest"]
+            width = min(len(state["last"]), self._window.shape[1])
+            self._window[LATEST, :width] = state["last"][:width]
+
+
+class AggregatedSnapshot(WindowedSnapshot):
+    """`AggregationWindowedPerSnapshotOutputRateLimiter`: the events of the window, all with the latest aggregates."""
+
+    def __init__(self, plain: Sequence[int], aggregated: Sequence[int], strings: StringPool) -> None:
+        super().__init__(plain, strings)
+        self.aggregated = aggregated
+
+    def _values(self, part: int, at: Array) -> Array | None:
+        return np.full(len(at), self._window[LATEST, part])
+
+
+class GroupedAggregatedSnapshot(AggregatedSnapshot):
+    """`AggregationGroupByWindowedPerSnapshotOutputRateLimiter`: each group's first event, its latest aggregates."""
+
+    once = True
+
+    def _values(self, part: int, at: Array) -> Array | None:
+        latest: Array = self._latest[self._event[GROUP, at]]
+        return latest

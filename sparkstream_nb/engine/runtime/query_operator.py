@@ -1,0 +1,291 @@
+"""The operator of one query: its input, select, rate limit and output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...plan import nodes
+from ...plan.query_parts import expressions
+from ...plan.signatures.windows import DECLARATIONS
+from ..columnar.column_data import Array, Mask
+from ..columnar.error_routing import may_fail
+from ..columnar.frame import LazyRows, frame_of
+from ..columnar.rows import CURRENT, ORDER_KEY_BITS, Clock, Rows, concat_rows
+from ..columnar.timers import earliest
+from ..joins.joins import JoinOp, Lookup
+from ..ratelimit import limiter, waits
+from ..select.selector import Selected, Selector
+from ..select.steps import InputSteps, WindowNeeds, begins_anew, can_number_groups, select_exprs, slot_attrs
+from ..state.saving import Form, by_change, plain
+from ..state.services import Services
+
+
+def _slides(source: nodes.StreamInput | nodes.JoinInput | nodes.StateInput, expired: bool) -> bool:
+    """True if rows of a query with this input expire one by one for `min` and `max`: if not, these keep only the best.
+    """
+    if isinstance(source, nodes.StateInput):
+        return False
+    sides = (source,) if isinstance(source, nodes.StreamInput) else (source.left, source.right)
+    windows = [s.function for side in sides for s in side.steps if isinstance(s, nodes.WindowStep)]
+    return expired or any(DECLARATIONS[w].processing_mode == "slide" for w in windows)
+
+
+class QueryOp:
+    """A query. `inputs` are the ids of the streams that it reads; `target` the stream, window or table it writes.
+
+    `schedulers` is how many timer phases it has, starting with `scheduler`.
+    """
+
+    def __init__(
+        self,
+        query: nodes.Query,
+        services: Services,
+        scheduler: int,
+        lookups: Callable[[nodes.JoinInput], Mapping[int, Lookup]],
+        partitioned: bool = False,
+    ) -> None:
+        self.query = query
+        self.name = query.name
+        self.services = services
+        output = query.output
+        self.target = output.target
+        self.event_type = output.event_type
+        current, expired = self.event_type != "expired", self.event_type != "current"
+        self._steps: InputSteps | None = None
+        self._pattern: Any = None
+        self._join: JoinOp | None = None
+        self.schedulers = 0
+        self._forgotten = 0
+        """Number of `Services.deaths` already handled."""
+        self.began: int | None = None
+        """The clock (ms) at which it began, if later than the node."""
+        source = query.input
+        origin: nodes.Source | None = None
+        if isinstance(source, nodes.StreamInput) and any(may_fail(e) for e in expressions(query)):
+            origin = source.source  # a failing event must still have all its values
+        in_window = isinstance(source, nodes.StreamInput) and can_number_groups(source)
+        self.selector = Selector(
+            query.select, services, name=self.name, current=current, expired=expired,
+            sliding=_slides(source, expired), partitioned=partitioned,
+            batching=query.rate is None or query.rate.kind != "snapshot", limited=query.rate is not None, source=origin,
+            in_window=in_window, listed=isinstance(source, nodes.JoinInput),
+        )  # fmt: skip
+        if isinstance(source, nodes.StreamInput):
+            needed = slot_attrs(iter(select_exprs(query.select)), 0)
+            if origin is not None:
+                needed |= set(range(len(origin.schema)))
+            anew = self.selector.resets_per_chunk and begins_anew(source)
+            window = WindowNeeds(
+                expired=expired,
+                selected=[i.expr.attr if isinstance(i.expr, nodes.Ref) else None for i in query.select.items],
+                ops_only=in_window and current and not expired and self.selector.plain,
+                resets_per_chunk=anew,
+            )
+            self._steps = InputSteps(
+                source, needed, services, query=self.name, scheduler=scheduler, window=window,
+                group=self.selector.number if self.selector.numbers and not anew else None,
+            )  # fmt: skip
+            self.inputs: tuple[str, ...] = (source.source.id,)
+            self.schedulers = self._steps.schedulers
+        elif isinstance(source, nodes.StateInput):
+            from ..patterns.op import StateOp
+
+            if services.watching is not None and services.watches(self.name):
+                from ..patterns.watched_pattern import WatchedPattern
+
+                self._pattern = WatchedPattern(source, services, scheduler, query.select, self.name)
+                services.watching.pattern = self._pattern
+            else:
+                self._pattern = StateOp(source, services, scheduler, query.select, self.name)
+            self.inputs = tuple(self._pattern.inputs)
+            self.schedulers = self._pattern.schedulers
+        else:
+            self._join = JoinOp(
+                source, query.select, services, query=self.name, scheduler=scheduler,
+                wants_expired=expired, lookups=lookups(source), partitioned=partitioned,
+                only_current=not expired and query.rate is None and not any(
+                    isinstance(e, nodes.Agg) for x in select_exprs(query.select) for e in nodes.walk(x)
+                ),
+            )  # fmt: skip
+            self.inputs = self._join.inputs
+            self.schedulers = self._join.schedulers
+        self._limiter = limiter(query, services, scheduler + self.schedulers, partitioned)
+        self.schedulers += waits(query.rate)
+
+    def begin_at(self, time: int) -> None:
+        """Says that the query began when the node's clock was at `time` (ms), later than the node: states that wait for
+        an absent event from the beginning on wait from then on. Not for a query in a partition, whose instances have
+        beginnings of their own.
+        """
+        self.began = time
+        if self._pattern is not None:
+            clock = replace(self.services.clock, start=time)
+            self._pattern.services = replace(self._pattern.services, clock=clock)
+
+    @property
+    def joins(self) -> bool:
+        return self._join is not None
+
+    @property
+    def read_windows(self) -> tuple[str, ...]:
+        """The named windows that the last run read."""
+        return () if self._join is None else self._join.looked
+
+    def next_due(self) -> int | None:
+        """The earliest time (ms) at which the clock alone can make the query emit; None if no time does."""
+        sources = (self._steps, self._join, self._pattern, self._limiter)
+        return earliest(s.next_due() for s in sources if s is not None)
+
+    @property
+    def has_timers(self) -> bool:
+        """True if the query may emit events when only the clock moves."""
+        return self.schedulers > 0
+
+    def rank(self, rank: int) -> None:
+        """The query's place among those that use a table."""
+        for steps in (self._steps, *(() if self._join is None else self._join.steps)):
+            if steps is not None:
+                steps.rank = rank
+
+    def tie(self, sources: Sequence[str]) -> None:
+        """The inputs in the order in which rows of one order key are received."""
+        if self._join is not None:
+            self._join.right_first = len(sources) > 1 and sources[0] == self._join.inputs[1]
+        elif self._pattern is not None:
+            self._pattern.tie = sources
+
+    def passing_rows(self, stream: str, rows: Rows, clock: Clock) -> Mask:
+        """Mask of the rows of an input that can have an effect (`InputSteps.passing_rows`)."""
+        if self._steps is not None:
+            return self._steps.passing_rows(rows, clock)
+        return np.ones(len(rows), np.bool_) if self._join is None else self._join.passing_rows(stream, rows, clock)
+
+    def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Selected:
+        """The query's output for these rows, and for the timers that `clock` lets fire."""
+        rows = concat_rows([self._run_steps(given, time) for given, time in self._between_deaths(inputs, clock)])
+        gone = self.services.gone()
+        if gone is not None and rows.part is not None:  # forgotten instances emit nothing more
+            rows = rows.where(rows.order_key < gone[rows.part])
+        return Selected(rows, None)
+
+    def _between_deaths(
+        self, inputs: Mapping[str, Rows], clock: Clock
+    ) -> Iterator[tuple[Mapping[str, Rows], Clock]]:  # fmt: skip
+        """The inputs, cut where partition instances are forgotten: their state is dropped in between, so that
+        their timers no longer affect the others' from that moment on, regardless of micro-batches.
+        """
+        at = clock.first
+        for order_key, parts in self.services.deaths()[self._forgotten :]:
+            cut = {s: int(np.searchsorted(rows.order_key, order_key)) for s, rows in inputs.items()}
+            until = max(at, min((order_key >> ORDER_KEY_BITS) - clock.base + 1, clock.last))
+            if until == clock.last and all(cut[s] == len(rows) for s, rows in inputs.items()):
+                break  # nothing comes after it
+            if until > at or any(cut.values()):
+                given = {s: rows.slice(0, cut[s]) for s, rows in inputs.items()}
+                yield given, Clock(clock.base, clock.now, clock.moved, at, until)
+            self.forget(parts)
+            self._forgotten += 1
+            inputs = {s: rows.slice(cut[s], len(rows)) for s, rows in inputs.items()}
+            at = until
+        yield inputs, Clock(clock.base, clock.now, clock.moved, at, clock.last)
+
+    def _run_steps(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows:
+        if self._join is not None and self._join.self_join:
+            return concat_rows([self._apply_rate_limit(i, c).rows for i, c in self._join.event_by_event(inputs, clock)])
+        return self._apply_rate_limit(inputs, clock).rows
+
+    def release(self) -> None:
+        """Drop the remaining state of the partition instances that were forgotten (`Services.deaths`)."""
+        for _, parts in self.services.deaths()[self._forgotten :]:
+            self.forget(parts)
+        self._forgotten = 0
+
+    def forget(self, parts: Array) -> None:
+        """Drop the state of these partition instances, which get no more rows."""
+        if self._limiter is not None:
+            self._limiter.forget(parts)
+        if self._steps is not None:
+            self._steps.forget(parts)
+        if self._join is not None:
+            self._join.forget(parts)
+        if self._pattern is not None:
+            self._pattern.forget(parts)
+        self.selector.forget(parts)
+
+    @property
+    def forgets_all(self) -> bool:
+        """True if nothing is held for an instance after `forget`, so that its number may be given to another one."""
+        source = self._join if self._steps is None else self._steps
+        return source is not None and source.forgets_all and self._limiter is None
+
+    def _apply_rate_limit(self, inputs: Mapping[str, Rows], clock: Clock) -> Selected:
+        frame: LazyRows
+        if self._steps is not None:
+            rows = self._steps.run(inputs[self.inputs[0]], clock)
+            frame = frame_of(rows, self._steps.places)
+        elif self._join is not None:
+            frame = self._join.run(inputs, clock)
+        else:
+            matches = self._pattern.run([(s, inputs[s]) for s in self.inputs], clock)
+            frame = matches.frame()
+        selected = self.selector.run(frame, clock)
+        if self._pattern is not None:
+            selected.rows = matches.send(selected.rows)
+        if self._join is not None:
+            selected = self._join.regroup(selected)
+        return selected if self._limiter is None else Selected(self._limiter.run(selected, clock), None)
+
+    def state(self) -> dict[str, Any]:
+        return self._state(plain)
+
+    def save_state(self) -> dict[str, Any]:
+        return self._state(by_change)
+
+    def _state(self, form: Form) -> dict[str, Any]:
+        return {
+            "steps": form(self._steps),
+            "pattern": form(self._pattern),
+            "join": form(self._join),
+            "selector": form(self.selector),
+            "limiter": form(self._limiter),
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        if self._steps is not None:
+            self._steps.load(state["steps"])
+        if self._pattern is not None:
+            self._pattern.load(state["pattern"])
+        if self._join is not None:
+            self._join.load(state["join"])
+        self.selector.load(state["selector"])
+        if self._limiter is not None:
+            self._limiter.load(state["limiter"])
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that the query's steps, join or pattern hold."""
+        if self._steps is not None:
+            return self._steps.bytes
+        if self._join is not None:
+            return self._join.bytes
+        return 0 if self._pattern is None else int(self._pattern.bytes)
+
+    @property
+    def rows(self) -> int | None:
+        """Events that the query's window or join holds, or partial matches of its pattern; None if it has none."""
+        if self._steps is not None:
+            return self._steps.rows
+        if self._join is not None:
+            return self._join.rows
+        return None if self._pattern is None else self._pattern.rows
+
+
+def split_kinds(rows: Rows) -> tuple[Rows, Rows]:
+    """(current, expired) rows, as a query callback sees them."""
+    if rows.kind is None:
+        return rows, rows.take(np.empty(0, np.int64))
+    return rows.where(rows.kind == CURRENT), rows.where(rows.kind != CURRENT)

@@ -1,0 +1,146 @@
+"""Conditions over a window's contents as small programs for a compiled loop.
+
+A part of the condition that names one event alone (and no aggregate) is a *derived column*: it is evaluated over the
+rows when they come and kept beside the events. A part that combines several events or aggregates is a sequence of codes
+(`bytecode`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...plan.nodes import Agg, Call, EventRef, Expr, Ref, walk
+from ...types import Type
+from ..columnar.arrays import grown
+from ..columnar.column_data import Array, Column
+from ..columnar.error_routing import may_fail
+from ..columnar.eventlog import EventLog
+from ..expressions import Env, compile_expr
+from ..expressions.bytecode import AGGREGATE, AVG, COUNT, END, LOAD, MAX, MIN, OWN, REALS, SUM, TIME, Codes, NoProgram
+from .window_protocol import WindowSetup
+
+_AGGREGATES = {"count": COUNT, "sum": SUM, "avg": AVG, "min": MIN, "max": MAX}
+_UNSTEADY = frozenset({"eventTimestamp", "currentTimeMillis", "UUID"})
+"""Functions whose answer depends on when they are asked."""
+
+
+class ConditionProgram(Codes):
+    """A condition as codes, the derived columns of the events in a log, and the state of its aggregators.
+
+    Raises NoProgram if the condition cannot be compiled to codes.
+    """
+
+    def __init__(self, condition: Expr, setup: WindowSetup, log: EventLog) -> None:
+        super().__init__(setup.strings.code)
+        self.setup, self.log = setup, log
+        self._derived: list[Expr] = []
+        self._aggregates = 0
+        self.codes = np.array([*self.push(condition), END], np.int64)
+        self._evaluators = [compile_expr(e, setup.context) for e in self._derived]
+        self._known_words = np.array([*self.known, 0], np.int64)
+        self.words = np.zeros((len(self._derived), 0), np.int64)
+        self.nulls = np.zeros((len(self._derived), 0), np.bool_)
+        self.filled = 0
+        self.stack = np.zeros(len(self.codes), np.int64)
+        self.stack_null = np.zeros(len(self.codes), np.bool_)
+        self.total, self.count = np.zeros(self._aggregates, np.int64), np.zeros((2, self._aggregates), np.int64)
+        self.queue = np.zeros((self._aggregates, 0), np.int64)
+        self.ends = np.zeros((self._aggregates, 2), np.int64)
+
+    # ------------------------------------------------------------------------------------------------------- codes
+
+    def leaf(self, e: Expr) -> list[int] | None:
+        if isinstance(e, Call) and e.function == "eventTimestamp":
+            (event,) = e.args or (EventRef(Type.OBJECT, OWN),)
+            assert isinstance(event, EventRef)
+            return [TIME, event.slot]
+        slot = _only_slot(e)
+        if slot is None:
+            return None
+        if e.type is Type.OBJECT:
+            raise NoProgram
+        self._derived.append(e)
+        return [LOAD, slot, len(self._derived) - 1]
+
+    def aggregate(self, e: Agg) -> list[int]:
+        what = _AGGREGATES.get(e.function)
+        if what is None or (e.args and not e.args[0].type.numeric) or any(_unsteady(a) for a in e.args):
+            raise NoProgram
+        number = self._aggregates
+        self._aggregates += 1
+        if what == COUNT:
+            return [AGGREGATE, what, number, 0]
+        (arg,) = e.args
+        type = Type.DOUBLE if what == AVG else arg.type
+        return [*self.push_as(arg, type), AGGREGATE, what, number, int(type in REALS)]
+
+    # -------------------------------------------------------------------------------------------------- at run time
+
+    def room(self, events: int) -> None:
+        """Evaluates the derived columns of the log's newest events, and makes room for `events` further queue
+        places."""
+        log = self.log
+        end = log.end
+        if self._derived and self.filled < end:
+            self.words, self.nulls = grown(self.words, log.capacity), grown(self.nulls, log.capacity, False)
+            index = np.arange(self.filled, end)
+            env = Env(
+                len(index), self.setup.strings, log.ts[index], log.ts[index],
+                lambda ref: Column(Type.BOOL, np.ones(len(index), np.bool_)) if isinstance(ref, EventRef)
+                else log.column(ref.attr, index),
+            )  # fmt: skip
+            for i, evaluate in enumerate(self._evaluators):
+                column = evaluate(env)
+                real = column.type in REALS
+                target = self.words.view(np.float64) if real else self.words
+                target[i, self.filled : end] = column.values
+                self.nulls[i, self.filled : end] = False if column.null is None else column.null
+        self.filled = end
+        if self._aggregates:
+            for a in range(self._aggregates):
+                head, tail = self.ends[a]
+                self.queue[a, : tail - head] = self.queue[a, head:tail].copy()
+                self.ends[a] = 0, tail - head
+            self.queue = grown(self.queue, int(self.ends[:, 1].max()) + events)
+
+    def compact(self, keep: Array) -> None:
+        """The log keeps only positions `keep`."""
+        if self._derived:
+            self.words, self.nulls = self.words[:, keep], self.nulls[:, keep]
+        self.filled = len(keep)
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """Arguments of `interpret` from `codes` on."""
+        real = np.float64
+        known = self._known_words
+        return (
+            self.codes, self.words, self.words.view(real), self.nulls, known, known.view(real), self.stack,
+            self.stack.view(real), self.stack_null, self.total, self.total.view(real), self.count, self.queue,
+            self.queue.view(real), self.ends,
+        )  # fmt: skip
+
+    def state(self) -> Any:
+        queues = [self.queue[a, head:tail] for a, (head, tail) in enumerate(self.ends.tolist())]
+        return {"total": self.total, "count": self.count, "queues": queues}
+
+    def load(self, state: Any) -> None:
+        self.total, self.count = state["total"].copy(), state["count"].copy()
+        for a, values in enumerate(state["queues"]):
+            self.queue = grown(self.queue, len(values))
+            self.queue[a, : len(values)] = values
+            self.ends[a] = 0, len(values)
+
+
+def _unsteady(e: Expr) -> bool:
+    return may_fail(e) or any(isinstance(x, Call) and x.function in _UNSTEADY for x in walk(e))
+
+
+def _only_slot(e: Expr) -> int | None:
+    """The slot of the only event that `e` names, where it can be evaluated when that event comes; else None."""
+    slots = {x.slot for x in walk(e) if isinstance(x, Ref | EventRef)}
+    if len(slots) != 1 or _unsteady(e) or any(isinstance(x, Agg) for x in walk(e)):
+        return None
+    return slots.pop()

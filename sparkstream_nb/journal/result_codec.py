@@ -1,0 +1,116 @@
+"""Outputs of nodes as bytes: events and partials in Arrow, errors in JSON lines, answers packed.
+
+Encoded in the workers, decoded where the micro-batch is committed (`result_rows.py`, `commit.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ..engine.columnar.column_data import StringPool
+from ..engine.state.node_batch import Emitted, RetrievalAnswer
+from ..engine.state.snapshot import pack, unpack
+from ..errors import SparkStreamError
+
+_OBJECT = {b"type": b"object"}
+
+
+def to_ipc(table: pa.RecordBatch | pa.Table) -> bytes:
+    """An Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write(table)
+    out: bytes = sink.getvalue().to_pybytes()
+    return out
+
+
+def from_ipc(blob: bytes) -> pa.Table:
+    return pa.ipc.open_stream(pa.py_buffer(blob)).read_all()
+
+
+def emitted_table(emitted: Emitted, base: int, *, coded: bool = False) -> pa.RecordBatch:
+    """Columns `step` (numbered through the app's life), `ts`, then the attributes under their names.
+
+    Strings are spelt out, as a node's dictionary may hold far more than one output uses, unless they are to be `coded`;
+    objects are packed one by one.
+    """
+    arrays = [pa.array(emitted.step + base, pa.int64()), pa.array(emitted.ts, pa.int64())]
+    fields = [pa.field("step", pa.int64()), pa.field("ts", pa.int64())]
+    for name, column in zip(emitted.names, emitted.columns, strict=True):
+        metadata = None
+        if isinstance(column, list):
+            strings = StringPool()
+            column = pa.array([None if v is None else pack(v, strings) for v in column], pa.binary())
+            metadata = _OBJECT
+        elif pa.types.is_dictionary(column.type) and not (coded and len(column.dictionary) <= len(column)):
+            column = column.dictionary_decode()
+        if coded and column.type == pa.string():
+            column = column.dictionary_encode()
+        arrays.append(column)
+        fields.append(pa.field(name, column.type, metadata=metadata))
+    return pa.record_batch(arrays, schema=pa.schema(fields))
+
+
+def column_values(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
+    """Python values of a column of `emitted_table`."""
+    values = column.to_pylist()
+    if field.metadata == _OBJECT:
+        strings = StringPool()
+        return [None if v is None else unpack(v, strings) for v in values]
+    return list(values)
+
+
+def is_object(field: pa.Field) -> bool:
+    """True if the column holds packed objects."""
+    return bool(field.metadata == _OBJECT)
+
+
+def emitted_of(blob: bytes) -> Emitted:
+    """The inverse of `emitted_table` and `to_ipc`; `step` stays numbered through the app's life."""
+    table = from_ipc(blob)
+    columns: list[Any] = []
+    for field, column in zip(list(table.schema)[2:], table.columns[2:], strict=True):
+        columns.append(column_values(column, field) if is_object(field) else column.combine_chunks())
+    return Emitted(tuple(table.schema.names[2:]), table.column(0).to_numpy(), table.column(1).to_numpy(), columns)
+
+
+def error_lines(errors: Sequence[Sequence[Any]]) -> bytes:
+    """Errors (stream, timestamp, values, reason) as JSON lines; values that JSON lacks become text."""
+    return b"".join(json.dumps(e, default=str).encode() + b"\n" for e in errors)
+
+
+def errors_of(blob: bytes) -> list[list[Any]]:
+    """The inverse of `error_lines`."""
+    return [json.loads(line) for line in blob.splitlines()]
+
+
+@dataclass(frozen=True)
+class QueryFailed:
+    """An on-demand query that failed: the class of the error, and its message."""
+
+    kind: str
+    message: str
+
+    @staticmethod
+    def of(error: SparkStreamError) -> QueryFailed:
+        return QueryFailed(type(error).__name__, str(error))
+
+
+def encode_answer(answer: RetrievalAnswer | QueryFailed) -> bytes:
+    """An answer to an on-demand query, or its failure."""
+    if isinstance(answer, QueryFailed):
+        return json.dumps({"kind": answer.kind, "message": answer.message}).encode()
+    return pack({"columns": [list(c) for c in answer.columns], "rows": answer.rows}, StringPool())
+
+
+def answer_of(blob: bytes) -> RetrievalAnswer | QueryFailed:
+    """The inverse of `encode_answer`."""
+    if blob.startswith(b"{"):
+        return QueryFailed(**json.loads(blob))
+    found = unpack(blob, StringPool())
+    return RetrievalAnswer([(n, t) for n, t in found["columns"]], found["rows"])

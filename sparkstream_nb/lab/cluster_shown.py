@@ -1,0 +1,159 @@
+"""The display of a cluster: nodes by group, links, a time line, and the log of events; as text and as HTML."""
+
+from __future__ import annotations
+
+import html
+
+from ..app.results.feed_progress import span
+from ..app.views.cluster_view import ClusterNode, ClusterSnapshot, LinkState, LogKind
+from .drawings import cluster_map
+from .drawings.pictures import WIDTH, embed_svg
+from .drawings.roles import EVENTS, Lanes, RoleMark, role_bars, svg
+from .drawings.text_tables import MUTED, CountCell, Figure, Grid, WholeText, format_count, paragraph, when
+
+_SIGN = {LogKind.ELECTION: "◆", LogKind.TAKEOVER: "▲"}
+_MOST_AHEAD = 3
+
+
+def cluster_text(shown: ClusterSnapshot, limit: int) -> str:
+    """The nodes, links that are not up, and the latest `limit` lines of the log."""
+    links = [f"  ! {cluster_map.describe_link(k)}" for k in shown.state.links if k.state is LinkState.CUT]
+    head = "\n".join([f"{shown.app}: {headline(shown)}", *(f"  {line}" for line in _figures(shown)), *links])
+    grids = [g.text(footer=g.what == "line" and g.total > len(g.cells)) for g in _grids(shown, limit)]
+    return "\n\n".join([head, *grids])
+
+
+def cluster_html(shown: ClusterSnapshot, limit: int) -> str:
+    """The same with a map and a time line."""
+    map_, lanes = cluster_map.image(shown), timeline(shown)
+    drawn = "" if lanes is None else embed_svg(svg(lanes), lanes.title)
+    return f"{head_html(shown)}{map_}{drawn}{log_html(shown, limit)}{tables_html(shown)}"
+
+
+def head_html(shown: ClusterSnapshot) -> str:
+    """The app's headline and its figures."""
+    lines = "".join(paragraph(f'<span style="{MUTED}">{html.escape(line)}</span>') for line in _figures(shown))
+    return paragraph(f"<b>{html.escape(shown.app)}</b> {html.escape(headline(shown))}") + lines
+
+
+def log_html(shown: ClusterSnapshot, limit: int) -> str:
+    """The latest `limit` lines of the log."""
+    if not shown.state.log:
+        return ""
+    log = log_grid(shown, limit)
+    return log.html(footer=log.total > len(log.cells))
+
+
+def tables_html(shown: ClusterSnapshot) -> str:
+    """Nodes, groups, links and topics as tables, folded."""
+    tables = [_nodes_grid(shown), *_more_grids(shown), _links_grid(shown)]
+    inner = "".join(g.html(footer=False) for g in tables if g.cells)
+    return f"<details><summary>nodes and links</summary>{inner}</details>"
+
+
+def headline(shown: ClusterSnapshot) -> str:
+    """`2 nodes, ha · clock 2024-06-01 10:00:00 UTC · 1,428 events taken, 12 lost`."""
+    words = [f"{format_count(len(shown.state.nodes), 'node')}, {shown.mode}"]
+    if shown.state.clock is None:
+        return " · ".join([*words, "no event was received yet"])
+    words.append(f"clock {when(shown.state.clock)} UTC")
+    words.append(f"{format_count(shown.taken, 'event')} taken, {shown.lost:,} lost")
+    return " · ".join(words)
+
+
+def _figures(shown: ClusterSnapshot) -> list[str]:
+    """The revisions of a single group, why events were lost, and the faults that wait for the clock."""
+    s, out = shown.state, []
+    if len(s.groups) == 1 and s.clock is not None:
+        out.append(f"last revision {_revision(s.groups[0].revision, s.clock)}, {s.groups[0].revisions:,} made")
+    if shown.lost:
+        reasons: dict[str, int] = {}
+        for g in s.groups:
+            for reason, n in g.lost.items():
+                reasons[reason] = reasons.get(reason, 0) + n
+        out.append("lost: " + ", ".join(f"{n:,} × {reason}" for reason, n in reasons.items()))
+    if s.ahead:
+        first = [f"{f} at {when(f.at)}" for f in s.ahead[:_MOST_AHEAD]]
+        more = [f"and {len(s.ahead) - _MOST_AHEAD:,} more"] if len(s.ahead) > _MOST_AHEAD else []
+        out.append("waits for the clock: " + ", ".join([*first, *more]))
+    return out
+
+
+def _revision(made: int | None, clock: int) -> str:
+    return "none" if made is None else f"{span((clock - made) / 1000)} old"
+
+
+def _grids(shown: ClusterSnapshot, limit: int) -> list[Grid]:
+    grids = [_nodes_grid(shown), *_more_grids(shown)]
+    return [*grids, log_grid(shown, limit)] if shown.state.log else grids
+
+
+def _nodes_grid(shown: ClusterSnapshot) -> Grid:
+    several = len(shown.state.groups) > 1
+
+    def row(n: ClusterNode) -> list[object]:
+        queue = "" if n.queue is None else f"{n.queue.held:,} of {n.queue.capacity:,}"
+        role = f"{cluster_map.SIGNS[n.role]} {cluster_map.role_words(n)}"
+        return [*([n.group] if several else []), n.name, role, ", ".join(n.runs), Figure(queue)]
+
+    names = [*(["group"] if several else []), "node", "role", "runs", "queue"]
+    return Grid(names, [row(n) for n in shown.state.nodes], what="node")
+
+
+def _more_grids(shown: ClusterSnapshot) -> list[Grid]:
+    """Several groups, and topics."""
+    s, out = shown.state, []
+    if len(s.groups) > 1 and s.clock is not None:
+        rows = [
+            [
+                g.name,
+                CountCell(g.taken),
+                CountCell(sum(g.lost.values())),
+                _revision(g.revision, s.clock),
+                CountCell(g.revisions),
+            ]
+            for g in s.groups
+        ]
+        out.append(Grid(["group", "events taken", "lost", "last revision", "revisions"], rows, what="group"))
+    if s.topics:
+        topics = [[t.name, ", ".join(t.writers), ", ".join(t.readers), CountCell(t.waiting)] for t in s.topics]
+        out.append(Grid(["topic", "from", "to", "events waiting"], topics, what="topic"))
+    return out
+
+
+def _links_grid(shown: ClusterSnapshot) -> Grid:
+    rows = [[k.a, k.b, cluster_map.describe_link(k).partition(": ")[2]] for k in shown.state.links]
+    return Grid(["link of", "and", "is"], rows, what="link")
+
+
+def log_grid(shown: ClusterSnapshot, limit: int) -> Grid:
+    """The log, the latest first."""
+    log = list(reversed(shown.state.log))
+    rows = [[when(h.at), WholeText(h.text)] for h in log[:limit]]
+    return Grid(["at", "incidents"], rows, total=len(log), what="line")
+
+
+def timeline(shown: ClusterSnapshot, last: int | None = None) -> Lanes | None:
+    """The time line, of the `last` ms if given; None before anything came in."""
+    s = shown.state
+    if s.start is None or s.clock is None:
+        return None
+    end = max(s.clock, s.start + 1)
+    bars, legend = role_bars(s.spans, s.lost_between, (s.start, end))
+    return Lanes(
+        title=f"{shown.app}: roles of the nodes, {len(s.log):,} entries in the log",
+        head="Roles, elections and faults",
+        lanes=[EVENTS, *(n.name for n in s.nodes)],
+        start=s.start if last is None else max(s.start, end - last),
+        end=end,
+        bars=bars,
+        legend=legend,
+        faults=[(h.at, h.text) for h in s.log if h.kind is LogKind.FAULT],
+        marks=[RoleMark(h.at, h.node, _SIGN[h.kind], h.text) for h in s.log if h.kind in _SIGN and h.node is not None],
+    )
+
+
+def timeline_svg(shown: ClusterSnapshot, last: int | None = None, width: int = WIDTH) -> str:
+    """The time line as an SVG element; "" before anything came in."""
+    lanes = timeline(shown, last)
+    return "" if lanes is None else svg(lanes, width)

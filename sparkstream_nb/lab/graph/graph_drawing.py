@@ -1,0 +1,151 @@
+"""An app's graph as SVG, as HTML and as text. Every name and text of the app is escaped."""
+
+from __future__ import annotations
+
+import base64
+import html
+import zlib
+
+from ...plan.reports.app_graph import AROUND, Graph, GraphNode
+from ..drawings.levels import LEVELS, SIGNS, words_of
+from ..drawings.pictures import on_white
+from .graph_layout import Box, GraphLayout, Path, layout_of
+
+# Okabe and Ito's colours, which the colour-blind tell apart, and a dash pattern for each.
+_STYLES = {
+    "stateless": ("#009E73", ""),
+    "merged": ("#0072B2", "9 3"),
+    "keyed": ("#E69F00", "5 3"),
+    "node-dependent": ("#D55E00", "2 2"),
+}
+_INK = "#6b7280"  # reads on light and on dark: a picture is also a file of its own
+_CHARACTER, _LONGEST, _HEIGHT = 6.9, 26, 38
+_LEGEND = (("stateless", 12), ("merged", 222), ("keyed", 12), ("node-dependent", 222))
+_LEGEND_HEIGHT, _LEGEND_WIDTH = 50, 480
+
+
+def text(graph: Graph) -> str:
+    """An indented list: each node, and below it where its events go."""
+    labels = {node.id: node.label for node in graph.nodes}
+    lines: list[str] = []
+    for node in graph.nodes:
+        safety = f"  {SIGNS[node.safety.level]} {words_of(node.safety)}" if node.safety else ""
+        within = f"  (in {labels[node.inside]})" if node.inside else ""
+        lines.append(f"{node.kind} {node.label}{within}{safety}")
+        lines += [f"  → {labels[e.end]}{f' ({e.label})' if e.label else ''}" for e in graph.edges if e.start == node.id]
+    return "\n".join(lines)
+
+
+def about(node: GraphNode) -> str:
+    """The text shown on hover: kind and whole name, safety and why, and the text."""
+    lines = [f"{node.kind} {node.label}"]
+    if node.safety is not None:
+        lines.append(f"{SIGNS[node.safety.level]} {node.safety.level}, {words_of(node.safety)}: {node.safety.reason}")
+    return "\n".join([*lines, node.text] if node.text else lines)
+
+
+def svg(graph: Graph) -> str:
+    """The picture."""
+    return _markup(graph, _laid_out(graph))
+
+
+def image(graph: Graph) -> str:
+    """The picture as an HTML image, because untrusted notebooks are stripped of SVG elements.
+
+    An image shows no titles of its own; a map over it carries them, and is kept in untrusted notebooks.
+    """
+    layout = _laid_out(graph)
+    picture = on_white(_markup(graph, layout))
+    data = base64.b64encode(picture.encode()).decode()
+    name = f"graph-{zlib.crc32(picture.encode()):08x}"
+    areas = "".join(  # the first area at a point counts, so enclosing areas come last
+        f'<area shape="rect" coords="{_corners(layout.boxes[node.id])}" title="{_clean(about(node))}">'
+        for node in sorted(graph.nodes, key=lambda node: node.kind in AROUND)
+    )
+    return (
+        f'<div style="overflow-x:auto"><img src="data:image/svg+xml;base64,{data}" alt="the app\'s graph" '
+        f'usemap="#{name}" style="max-width:none"><map name="{name}">{areas}</map></div>'
+    )
+
+
+def _laid_out(graph: Graph) -> GraphLayout:
+    sizes = {node.id: (max(74.0, 30 + _CHARACTER * len(_shown(node))), float(_HEIGHT)) for node in graph.nodes}
+    return layout_of(graph, sizes, 6.0)
+
+
+def _markup(graph: Graph, layout: GraphLayout) -> str:
+    width, height = layout.width, layout.height
+    if _has_legend(graph):
+        width, height = max(width, _LEGEND_WIDTH), height + _LEGEND_HEIGHT
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
+        f'height="{height:.0f}" role="img" aria-label="the app\'s graph" style="font:12px system-ui,sans-serif">',
+        f'<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" '
+        f'orient="auto"><path d="M0 0L8 4L0 8z" fill="{_INK}"/></marker></defs>',
+    ]
+    out += [_node(node, layout.boxes[node.id]) for node in graph.nodes if node.kind in AROUND]
+    out += [_edge(e.label, p) for e, p in zip(graph.edges, layout.paths, strict=True)]
+    out += [_node(node, layout.boxes[node.id]) for node in graph.nodes if node.kind not in AROUND]
+    for i, (level, x) in enumerate(_LEGEND if _has_legend(graph) else ()):
+        colour, dash = _STYLES[level]
+        y = layout.height + 12 + 20 * (i // 2)
+        out.append(
+            f'<rect x="{x}" y="{y - 9:.0f}" width="22" height="12" rx="3" fill="#fff" stroke="{colour}" '
+            f'stroke-width="2.5" stroke-dasharray="{dash or "none"}"/>'
+            f'<text x="{x + 29}" y="{y + 1:.0f}" fill="{_INK}">{SIGNS[level]} {LEVELS[level]}'
+            f"{' a key' if level == 'keyed' else ''}</text>"
+        )
+    return "".join([*out, "</svg>"])
+
+
+def _has_legend(graph: Graph) -> bool:
+    return not graph.nodes or any(node.safety for node in graph.nodes)
+
+
+def _node(node: GraphNode, box: Box) -> str:
+    colour, dash = _STYLES[node.safety.level] if node.safety else (_INK, "")
+    left, top = box.x - box.width / 2, box.y - box.height / 2
+    around = node.kind in AROUND
+    rect = (
+        f'<rect x="{left:.1f}" y="{top:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" '
+        f'rx="{9 if node.kind == "query" else 3}" fill="{_INK if around else "#fff"}" '
+        f'fill-opacity="{0.12 if around else 1}" stroke="{_INK if around else colour}" '
+        f'stroke-width="{2.5 if node.safety and not around else 1.2}" stroke-dasharray="{dash or "none"}"/>'
+    )
+    title = f"<title>{_clean(about(node))}</title>"
+    if around:
+        words = (
+            f'<text x="{left + 6:.1f}" y="{top + 13:.1f}" font-size="11" fill="{_INK}">{_clean(_shown(node))}</text>'
+        )
+    else:
+        words = (
+            f'<text x="{box.x:.1f}" y="{box.y - 4:.1f}" text-anchor="middle" font-size="10" fill="#555">{node.kind}'
+            f'</text><text x="{box.x:.1f}" y="{box.y + 11:.1f}" text-anchor="middle" font-weight="600" fill="#111">'
+            f"{_clean(_shown(node))}</text>"
+        )
+    return f'<g class="{node.kind}">{title}{rect}{words}</g>'
+
+
+def _edge(label: str, path: Path) -> str:
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in path.points)
+    out = f'<polyline points="{points}" fill="none" stroke="{_INK}" stroke-width="1.3" marker-end="url(#arrow)"/>'
+    if path.label is None:
+        return out
+    x, y = path.label
+    return f'{out}<text x="{x:.1f}" y="{y - 4:.1f}" text-anchor="middle" font-size="10" fill="{_INK}">{label}</text>'
+
+
+def _shown(node: GraphNode) -> str:
+    """The name, cut if it is long, behind the mark of its safety."""
+    name = node.label if len(node.label) <= _LONGEST else node.label[: _LONGEST - 1] + "…"
+    return f"{SIGNS[node.safety.level]} {name}" if node.safety else name
+
+
+def _clean(said: str) -> str:
+    """Escaped, without the control characters that XML does not know."""
+    return html.escape("".join(c if c >= " " or c in "\n\t" else " " for c in said))
+
+
+def _corners(box: Box) -> str:
+    x, y = box.width / 2, box.height / 2
+    return f"{box.x - x:.0f},{box.y - y:.0f},{box.x + x:.0f},{box.y + y:.0f}"

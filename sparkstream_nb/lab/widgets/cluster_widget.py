@@ -1,0 +1,162 @@
+"""The view of a cluster: its map, buttons for the actions on each node, the time line and the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...app.results.listeners import Followed
+from ...app.views.cluster_view import ACTION_KINDS, Action, ClusterNode, ClusterSnapshot
+from ...app.views.controls import LASTING, Cluster
+from ...errors import SparkStreamError
+from ...simulation.faults import Fault
+from .. import display
+from ..cluster_shown import head_html, log_html, tables_html, timeline_svg
+from ..drawings import cluster_map
+from ..drawings.pictures import WIDTH
+from ..drawings.roles import COLOURS
+from ..drawings.text_tables import when
+from .following import Following
+from .live import LiveOutput
+
+STRETCHES = {"all": None, "last hour": 3_600_000, "last 10 min": 600_000, "last 2 min": 120_000}
+"""Spans of the time line, in ms before the clock."""
+INTERVAL = 0.3
+"""Seconds between two drawings, at least."""
+_SAID = 4
+"""Maximum number of lines under the buttons about the effects of a fault; the rest is in the log."""
+
+
+class ClusterView(Following):
+    """A cluster that is interactive while the kernel lives, and follows the commits; its picture, tables and text are
+    saved.
+    """
+
+    _output: LiveOutput
+
+    def __init__(self, cluster: Cluster) -> None:
+        reader = cluster.reader
+        super().__init__(Followed(reader.app, lambda call: self.cluster.reader.follow(call), reader.state), INTERVAL)
+        self.cluster = cluster
+        self.snapshot = cluster.snapshot()
+        self.pressed: Fault | None = None
+        self.stretch = "all"
+        self._width = WIDTH
+        self._failed = ""
+        script = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
+        self._output = LiveOutput(self._forms, script, self._handle_message)
+
+    def display(self) -> None:
+        """Puts the view into the cell that runs."""
+        self._output.display()
+
+    def _forms(self) -> dict[str, str]:
+        with self.lock:
+            return display.bundle(self.snapshot)
+
+    # ------------------------------------------------------------------------------------------- the interactive form
+
+    def _handle_message(self, message: Mapping[str, Any]) -> None:
+        """Handle an action in the page. Runs in the thread in which Jupyter handles messages."""
+        do = message["do"]
+        if do == "gone":
+            self._stop_following()
+            return
+        if do == "here":
+            with self.lock:
+                self._width = max(320, int(message["width"]))
+            self._start_following()
+        with self.lock:
+            self._failed = ""
+            try:
+                if do == "act":
+                    self._act(message)
+                elif do == "stretch":
+                    wanted = str(message["stretch"])
+                    self.stretch = wanted if wanted in STRETCHES else "all"
+            except SparkStreamError as e:
+                self._failed = " ".join(str(e).split())
+            self._draw()
+        if do != "here":
+            self._output.keep()
+
+    def _act(self, message: Mapping[str, Any]) -> None:
+        other = message.get("other")
+        action = Action(str(message["kind"]), str(message["node"]), None if other is None else str(other))
+        self.pressed = self.cluster.act(action)
+
+    def _draw(self) -> None:
+        if not self.is_closed:
+            self.snapshot = self.cluster.reader.read()
+        self._output.show(self._state())
+
+    def _state(self) -> dict[str, Any]:
+        s = self.snapshot
+        return {
+            "head": head_html(s),
+            "map": cluster_map.svg(s, self._width),
+            "nodes": [_controls(n) for n in s.state.nodes],
+            "said": "" if self.pressed is None else describe_fault(s, self.pressed),
+            "failed": self._failed,
+            "standing": self.status_note(),
+            "stretches": list(STRETCHES),
+            "stretch": self.stretch,
+            "timeline": timeline_svg(s, STRETCHES[self.stretch], self._width),
+            "log": log_html(s, display.DISPLAY_LIMIT),
+            "tables": tables_html(s),
+        }
+
+
+def describe_fault(shown: ClusterSnapshot, fault: Fault) -> str:
+    """The outcome of a fault that was added by a button."""
+    if shown.waits(fault):
+        clock = "" if shown.state.clock is None else f", and the clock is at {when(shown.state.clock)}"
+        return (
+            f"{fault}: waits for the clock. It happens at {when(fault.at)}{clock}: the next event lets it "
+            f"happen, or tick({fault.at}) of the app."
+        )
+    followed = shown.followed(fault)
+    lines = [f"{_after(h.at - fault.at)} {h.text}" for h in followed[:_SAID]]
+    lines += [f"{len(followed) - _SAID:,} more in the log"] if len(followed) > _SAID else []
+    return f"{fault} at {when(fault.at)}" + (f": {'; '.join(lines)}" if lines else "")
+
+
+def _after(ms: int) -> str:
+    return "at once" if ms < 100 else f"{ms / 1000:,.1f} s later"
+
+
+def _controls(node: ClusterNode) -> dict[str, Any]:
+    """A node with its buttons, as the page draws them."""
+    return {
+        "name": node.name,
+        "role": f"{cluster_map.SIGNS[node.role]} {node.role.value}",
+        "colour": COLOURS[node.role],
+        "actions": [
+            {"kind": a.kind, "other": a.other, "label": _label(a), "title": _title(a), "refused": a.refused}
+            for a in node.actions
+            if a.kind in ACTION_KINDS
+        ],
+    }
+
+
+def _label(action: Action) -> str:
+    match action.kind:
+        case "pause":
+            return f"Pause {LASTING // 1000} s"
+        case "cut":
+            return str(action.other)
+    return action.kind.capitalize()
+
+
+def _title(action: Action) -> str:
+    """The description of a button, for its tip and for screen readers."""
+    node, seconds = action.node, LASTING // 1000
+    match action.kind:
+        case "kill":
+            return f"Kill {node}: its process ends, and its memory is gone"
+        case "restart":
+            return f"Restart {node}"
+        case "pause":
+            return f"Pause {node} for {seconds} s: it does nothing, as in a long garbage collection"
+    return f"Cut {node} off from {action.other} for {seconds} s"

@@ -1,0 +1,29 @@
+"""The view of an app's figures: numbers with sparklines, and tables, which follow the app."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...app.results.answers import LiveStats, Stats
+from ...app.results.listeners import Followed
+from .. import display
+from ..stats_shown import head_html, tables_html, tiles_html
+from .following import FollowingView
+
+
+class StatsView(FollowingView):
+    """Figures that follow an app while the kernel lives; the last shown ones are saved."""
+
+    def __init__(self, shown: Stats, live: LiveStats) -> None:
+        super().__init__(Followed(shown.app, live.follow, live.state), "stats_widget.js")
+        self.stats = shown
+        self._live = live
+
+    def read(self) -> None:
+        self.stats = self._live.read()
+
+    def state(self) -> dict[str, Any]:
+        return {"head": head_html(self.stats), "tiles": tiles_html(self.stats), "tables": tables_html(self.stats)}
+
+    def static(self) -> dict[str, str]:
+        return display.bundle(self.stats)

@@ -1,0 +1,385 @@
+"""Outputs of derived streams, kept as Arrow files in a folder for each stream.
+
+`<batch>-<part>-<node>.arrows` has a node's output in a micro-batch: `step`, `ts`, then the attributes, as an Arrow
+IPC stream. The parts of a node follow one another. A micro-batch that is replayed overwrites its files with the same
+content; files of a micro-batch that was never committed are not read. `<first>-<last>.arrows` has all of the
+micro-batches `first`..`last`, with `node` before the other columns (`merging.py`): such files take the place of many
+small ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import quote
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import SparkStreamError
+from ..journal import result_codec
+from ..journal.private import private_file, private_folder, write_private
+from ..journal.result_rows import StreamEvents
+from ..system import put_in_place
+from .spill import UNTAKEN
+
+_DROPPED = "dropped.json"
+_WRITTEN = "written.json"
+_SIZES = b"micro-batches"
+"""The key of the metadata in which a merged file has its micro-batches' numbers of rows."""
+
+
+@dataclass(frozen=True)
+class OutputFile:
+    """A file of a stream's outputs in the micro-batches `first`..`last`. `node` is None if it has all nodes' outputs.
+    """
+
+    first: int
+    part: int
+    last: int
+    node: int | None
+    path: Path
+
+    @staticmethod
+    def of(path: Path) -> OutputFile:
+        """Parse a file's name."""
+        numbers = [int(n) for n in path.stem.split("-")]
+        if len(numbers) == 2:
+            return OutputFile(numbers[0], 0, numbers[1], None, path)
+        return OutputFile(numbers[0], numbers[1], numbers[0], numbers[2], path)
+
+
+@dataclass(frozen=True, eq=False)
+class OutputPortion:
+    """Outputs of a stream in micro-batch `batch`, from row number `first` of it on, in the order of `OutputFiles.read`,
+    with its columns."""
+
+    batch: int
+    first: int
+    table: pa.Table
+
+
+@dataclass(frozen=True)
+class _Written:
+    """Number of outputs by stream, including dropped ones, up to micro-batch `batch`."""
+
+    batch: int
+    rows: Mapping[str, int]
+
+
+class OutputsMoved(Exception):
+    """Files were merged or dropped while they were read: ask again from where you are."""
+
+
+class Follower(Protocol):
+    """One that reads a stream's outputs in order, micro-batch by micro-batch, from a position of its own."""
+
+    stream: str
+
+    def lose(self, last: int) -> None:
+        """The outputs up to micro-batch `last` are about to be dropped. `OutputFiles.tidying` is held."""
+        ...
+
+
+class OutputFiles:
+    """The folder of an app's outputs. `shards` names the nodes. `followers` are notified before outputs are dropped."""
+
+    def __init__(self, folder: Path, shards: Sequence[str]) -> None:
+        self.folder, self.shards = folder, list(shards)
+        self.tidying = threading.Lock()
+        """Held while files are merged or dropped."""
+        self.followers: list[Follower] = []
+
+    def clear(self) -> None:
+        """Removes the files that workers wrote and no commit took. Only while nothing runs."""
+        shutil.rmtree(self.folder / UNTAKEN, ignore_errors=True)
+
+    def write(self, batch: int, found: Mapping[str, Sequence[StreamEvents]]) -> None:
+        """Keep the output of a micro-batch, by stream."""
+        for stream, parts in found.items():
+            folder = self.stream_folder(stream)
+            private_folder(folder)
+            for part, row in enumerate(parts):
+                new, kept = Path(row.file or folder / ".new"), folder / f"{batch:012d}-{part:06d}-{row.node}.arrows"
+                if not row.file:
+                    write_private(new, row.blob)
+                elif not new.exists() and kept.exists():
+                    continue  # the commit was cut off after this
+                put_in_place(new, kept)
+
+    def read(self, stream: str, committed: int, last: int | None = None) -> pa.Table | None:
+        """The events of a stream in order of step and node, up to micro-batch `committed`; with `last`, only that many
+        of the newest.
+
+        Columns: the number of the node, `step`, `ts`, then the attributes. `tidying` must be held if an app runs.
+        """
+        tables: list[pa.Table] = []
+        rows = 0
+        several = len(self.shards) > 1
+        files = [f for f in self.files(stream) if f.last <= committed]
+        # Parts of one node follow one another; parts of several must be put in order, a micro-batch at a time.
+        for _, group in groupby(reversed(files), key=lambda f: f.first if several else (f.first, f.part)):
+            wanted = None if last is None else last - rows
+            # The last rows of all nodes are among the last rows of each.
+            table = in_order([table_of(f, wanted) for f in group][::-1])
+            tables.append(table if wanted is None else table.slice(max(0, table.num_rows - wanted)))
+            rows += tables[-1].num_rows
+            if last is not None and rows >= last:
+                break
+        if not tables:
+            return None
+        whole = pa.concat_tables(reversed(tables))
+        return whole if last is None else whole.slice(max(0, whole.num_rows - last))
+
+    def after(self, stream: str, batch: int, row: int, committed: int) -> Iterator[OutputPortion]:
+        """Output of a stream from row `row` of micro-batch `batch` on, up to micro-batch `committed`.
+
+        Takes `tidying` while it opens files. Raises OutputsMoved if files were merged or dropped meanwhile.
+        """
+        with self.tidying:
+            found = [f for f in self.files(stream) if f.last >= batch and f.last <= committed]
+        for _, group in groupby(found, key=lambda f: f.first):
+            files = list(group)
+            try:
+                with self.tidying:
+                    sizes, tables = sizes_of(files), [table_of(f) for f in files]
+            except FileNotFoundError:
+                raise OutputsMoved from None
+            at, table = 0, in_order(tables)
+            for number, rows in sizes:
+                skipped = row if number == batch else 0
+                if number >= batch and rows > skipped:
+                    yield OutputPortion(number, skipped, table.slice(at + skipped, rows - skipped))
+                at += rows
+
+    def count_after(self, stream: str, batch: int, row: int, committed: int) -> int:
+        """Number of rows of `after`. `tidying` must be held if an app runs."""
+        out = 0
+        for _, group in groupby((f for f in self.files(stream) if batch <= f.last <= committed), key=lambda f: f.first):
+            for number, rows in sizes_of(list(group)):
+                out += rows if number > batch else max(0, rows - row) if number == batch else 0
+        return out
+
+    def frame(self, stream: str, names: Sequence[str], committed: int, last: int | None = None) -> pd.DataFrame:
+        """`read` as a frame: `node` (shard id), `timestamp` (ms), then the attributes called `names`; beside an
+        attribute of that name, `event_node` and `event_timestamp`."""
+        return self._as_frame(self.read(stream, committed, last), names)
+
+    def latest(self, stream: str, names: Sequence[str], committed: int, last: int, key: str) -> pd.DataFrame:
+        """The last event for each value of the attribute `key`, among the `last` events of `frame`."""
+        table = self.read(stream, committed, last)
+        if table is not None:
+            keys = table.column(3 + list(names).index(key)).to_pandas()
+            table = table.take(pa.array(np.flatnonzero(~keys.duplicated(keep="last").to_numpy())))
+        return self._as_frame(table, names)
+
+    def _as_frame(self, table: pa.Table | None, names: Sequence[str]) -> pd.DataFrame:
+        columns = [*stamps(names), *names]
+        if table is None:
+            return pd.DataFrame(columns=columns)
+        shards = pa.array(self.shards, pa.string())
+        data: list[object] = [
+            pc.take(shards, table.column(0).combine_chunks()).to_pandas(),
+            table.column(2).to_pandas(),
+        ]
+        for field, column in zip(list(table.schema)[3:], table.columns[3:], strict=True):
+            if result_codec.is_object(field):
+                data.append(pd.Series(result_codec.column_values(column, field), dtype=object))
+            else:
+                data.append(series_of(column))
+        return pd.DataFrame(dict(zip(columns, data, strict=True)))
+
+    def account(self, batch: int, rows: Mapping[str, int]) -> None:
+        """Note that micro-batch `batch` is committed, with `rows` rows of output by stream: counts them for
+        `describe_lacking`. A micro-batch that is repeated counts once.
+        """
+        known = self._written()
+        if known.batch >= batch or not any(rows.values()):
+            return
+        totals = dict(known.rows)
+        for stream, count in rows.items():
+            totals[stream] = totals[stream] + count if stream in totals else self._there(stream, batch)
+        self._write(_WRITTEN, {"batch": batch, "rows": totals})
+
+    def totals(self) -> dict[str, int]:
+        """Number of outputs by stream in all committed micro-batches, dropped ones included."""
+        return dict(self._written().rows)
+
+    def describe_lacking(self) -> str | None:
+        """Missing parts of the written outputs, in words; None if all are there. Reads the heads of all files.
+        `tidying` must be held if an app runs.
+        """
+        known = self._written()
+        for stream, written in known.rows.items():
+            try:
+                there = self._there(stream, known.batch)
+            except SparkStreamError as error:
+                return f"of its outputs, {error}"
+            if there < written:
+                return f"{written - there:,} of the {written:,} outputs of {stream} are gone"
+        return None
+
+    def forget(self, stream: str) -> None:
+        """Count the outputs of a stream from its present files, from the next micro-batch on: files are about to be
+        moved.
+        """
+        known = self._written()
+        if stream in known.rows:
+            self._write(_WRITTEN, {"batch": known.batch, "rows": {s: n for s, n in known.rows.items() if s != stream}})
+
+    def _there(self, stream: str, batch: int) -> int:
+        """Number of outputs of a stream up to a micro-batch, dropped ones included. Raises SparkStreamError
+        for a file that is damaged.
+        """
+        return self.dropped_events.get(stream, 0) + sum(rows_of(f.path) for f in self.files(stream) if f.last <= batch)
+
+    def _written(self) -> _Written:
+        with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+            found = json.loads((self.folder / _WRITTEN).read_text(encoding="utf-8"))
+            return _Written(int(found["batch"]), dict(found["rows"]))
+        return _Written(-1, {})
+
+    def _write(self, name: str, what: Mapping[str, Any]) -> None:
+        new = private_file(self.folder / f"{name}.new")
+        new.write_text(json.dumps(what), encoding="utf-8")
+        put_in_place(new, self.folder / name)
+
+    @property
+    def dropped_events(self) -> Mapping[str, int]:
+        """Number of events of each stream that are no longer kept, the oldest of them."""
+        return dropped_events(self.folder)
+
+    def drop(self, counts: Mapping[str, int], files: Sequence[Path]) -> None:
+        """Drop `files`, which have these `counts` of events by stream."""
+        known = dropped_events(self.folder)
+        self._write(_DROPPED, {s: known.get(s, 0) + counts.get(s, 0) for s in {**known, **counts}})
+        for file in files:
+            file.unlink()
+
+    def stream_folder(self, stream: str) -> Path:
+        """Folder of a stream's files."""
+        return self.folder / quote(stream, safe="")
+
+    def files(self, stream: str) -> list[OutputFile]:
+        """A stream's files in order; without those that were merged and are still there, as a crash leaves them."""
+        found = [OutputFile.of(path) for path in self.stream_folder(stream).glob("*.arrows")]
+        kept: list[OutputFile] = []
+        reached = -1  # by a file of all nodes
+        # A file that begins first and reaches furthest comes before the files contained in it.
+        for file in sorted(found, key=lambda f: (f.first, -f.last, f.part)):
+            if file.last > reached:
+                kept.append(file)
+                reached = reached if file.node is not None else file.last
+        return kept
+
+
+def dropped_events(folder: Path) -> Mapping[str, int]:
+    """`OutputFiles.dropped_events` of a folder of outputs."""
+    with contextlib.suppress(FileNotFoundError):
+        counts: dict[str, int] = json.loads((folder / _DROPPED).read_text(encoding="utf-8"))
+        return counts
+    return {}
+
+
+def stamps(names: Sequence[str]) -> list[str]:
+    """Names of the columns of node and time beside attributes called `names`."""
+    return [f"event_{own}" if own in names else own for own in ("node", "timestamp")]
+
+
+def sizes_of(files: Sequence[OutputFile]) -> list[tuple[int, int]]:
+    """The micro-batches of the files that begin with one micro-batch, each with its number of rows, in order."""
+    if files[0].node is not None:
+        return [(files[0].first, sum(rows_of(f.path) for f in files))]
+    with _open_file(files[0].path) as reader:
+        noted = (reader.schema.metadata or {}).get(_SIZES)
+        if noted is None:  # merged by an earlier version, before there were followers
+            return [(files[0].last, sum(b.num_rows for b in reader))]
+    return [(int(number), int(rows)) for number, rows in json.loads(noted)]
+
+
+def with_sizes(table: pa.Table, sizes: Sequence[tuple[int, int]]) -> pa.Table:
+    """A table of several micro-batches that notes how many rows each has, for `sizes_of`."""
+    metadata = {**(table.schema.metadata or {}), _SIZES: json.dumps(sizes).encode()}
+    return table.replace_schema_metadata(metadata)
+
+
+def rows_of(path: Path) -> int:
+    """Number of rows in a file."""
+    with _open_file(path) as reader:
+        return sum(batch.num_rows for batch in reader)
+
+
+@contextlib.contextmanager
+def _open_file(path: Path) -> Iterator[pa.RecordBatchReader]:
+    """A file of outputs. Raises SparkStreamError if it is damaged, and FileNotFoundError if it does not exist."""
+    try:
+        with pa.memory_map(str(path)) as source:
+            yield pa.ipc.open_stream(source)
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowInvalid, OSError) as error:
+        raise SparkStreamError(f"the file {path} is damaged: {error}") from None
+
+
+def in_order(parts: Sequence[pa.Table]) -> pa.Table:
+    """Output of the nodes in a micro-batch, in order of step and node. The first two columns are node and step."""
+    table = pa.concat_tables(parts)
+    if len(parts) == 1:
+        return table
+    return table.take(pa.array(np.lexsort((table.column(0).to_numpy(), table.column(1).to_numpy()))))
+
+
+def table_of(file: OutputFile, last: int | None = None) -> pa.Table:
+    """A file's events, only the newest `last` if given, with the node first; dictionaries spelt out."""
+    with _open_file(file.path) as reader:
+        table = reader.read_all()
+    if last is not None:
+        table = table.slice(max(0, table.num_rows - last))
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            plain = field.with_type(field.type.value_type)
+            table = table.set_column(i, plain, table.column(i).cast(plain.type))
+    if file.node is None:
+        return table
+    return table.add_column(0, "node", pa.array(np.full(table.num_rows, file.node, np.int32)))
+
+
+_NULLABLE = {
+    pa.int32(): pd.Int32Dtype(),
+    pa.int64(): pd.Int64Dtype(),
+    pa.float32(): pd.Float32Dtype(),
+    pa.float64(): pd.Float64Dtype(),
+    pa.bool_(): pd.BooleanDtype(),
+}
+
+
+def series_of(column: pa.Array | pa.ChunkedArray) -> pd.Series[Any]:
+    """An Arrow column as a pandas series that keeps null and NaN apart. With nulls it has a nullable pandas type, since
+    plain types turn integers into floats and null into NaN. Nullable floats treat NaN as null, so that a float column
+    with both has type object."""
+    if not column.null_count:
+        return column.to_pandas()
+    if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
+        return pd.Series(column.to_pylist(), dtype=object)
+    return column.to_pandas(types_mapper=_NULLABLE.get)
+
+
+def frame_rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """The rows of a frame, with None for null. NaN stays NaN in float and object columns."""
+    columns = []
+    for i, dtype in enumerate(frame.dtypes):
+        column = frame.iloc[:, i]
+        values = column.tolist()
+        if isinstance(dtype, pd.api.extensions.ExtensionDtype) or dtype.kind not in "fO":
+            values = [None if null else v for v, null in zip(values, column.isna().tolist(), strict=True)]
+        columns.append(values)
+    return list(zip(*columns, strict=True))
