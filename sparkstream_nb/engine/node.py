@@ -573,7 +573,7 @@ def _as_read(op: Operator, rows: Rows) -> Rows:
     if not isinstance(op, QueryOperator):
         return rows
     inner = "#" in op.query.target.id
-    return Rows(rows.columns, rows.ts, rows.order_key, rows.chunk, None, rows.part if inner else None)
+    return Rows(rows.columns, rows.ts, rows.order_key, rows.chunk, None, rows.instance if inner else None)
 
 
 def _column(type: Type, column: Any, strings: StringPool) -> Column:

@@ -30,20 +30,20 @@ def rows(n: int) -> Rows:
 
 
 def test_chains_hold_what_they_held_when_the_log_closes_its_ranks() -> None:
-    r, parts, closed = Random(3), 5, 0
+    r, instances, closed = Random(3), 5, 0
     log = ChainedLog([Type.LONG], chains=2)
-    chains = [[deque[int]() for _ in range(parts)] for _ in range(2)]
+    chains = [[deque[int]() for _ in range(instances)] for _ in range(2)]
     for step in range(90):
         n, begin = r.randint(1, 300), step * 1000
-        part = np.array([r.randrange(parts) for _ in range(n)], np.int32)
+        instance = np.array([r.randrange(instances) for _ in range(n)], np.int32)
         values, order = Column(Type.LONG, np.arange(begin, begin + n)), np.arange(n)
-        at = log.add(Rows([values], order, order, order, None, part), parts)
-        for k, p in enumerate(part.tolist()):
+        at = log.add(Rows([values], order, order, order, None, instance), instances)
+        for k, p in enumerate(instance.tolist()):
             push(at + k, p, log.next, log.head[0], log.tail[0])
             log.alive[at + k] = True
             chains[0][p].append(begin + k)
         for _ in range(2 * n):  # from the first chain to the second, from there out
-            p, c = r.randrange(parts), r.randrange(2)
+            p, c = r.randrange(instances), r.randrange(2)
             if chains[c][p]:
                 pos = pop(p, log.next, log.head[c], log.tail[c])
                 value = chains[c][p].popleft()

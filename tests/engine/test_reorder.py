@@ -57,21 +57,21 @@ class Model:
                 out.append((order_key | SCHEDULER, self.fire()))
             for chunk in chunks:
                 left: list[int] = []
-                for part, t, value in chunk:
-                    self.event(part, number, t, value, clock, left)
+                for instance, t, value in chunk:
+                    self.event(instance, number, t, value, clock, left)
                     number += 1
                 out.append((order_key | EVENT_PHASE, left))
         return [(order_key, left) for order_key, left in out if left]
 
-    def event(self, part: int, number: int, time: int, value: float, now: int, left: list[int]) -> None:
-        b = self.instances[part]
+    def event(self, instance: int, number: int, time: int, value: float, now: int, left: list[int]) -> None:
+        b = self.instances[instance]
         b.times.append(time)
         b.data.append(value)
         if self.drop and time < b.sent:
             return
         if self.idle:
             b.scheduled += math.ceil((now - b.scheduled) / 1000.0) * 1000
-            self.owner, self.due, self.idle = part, b.scheduled, False
+            self.owner, self.due, self.idle = instance, b.scheduled, False
         b.fresh.setdefault(time, []).append(number)
         if self.batch is not None:
             self.adapt(b, time)
@@ -137,7 +137,7 @@ def wanted(data: list[float]) -> float:
     return min(order_keys, default=0.0)
 
 
-def fed(r: Random, n: int, parts: int) -> list[Step]:
+def fed(r: Random, n: int, instances: int) -> list[Step]:
     """Steps with about `n` events, some much later than others; also steps that bring none, or move the clock back."""
     late, share, gap = r.choice([5, 60, 3000]), r.random(), r.choice([1, 20, 700])
     # Times far before those of the clock too, and behind it: they are not those of the app's clock.
@@ -147,9 +147,9 @@ def fed(r: Random, n: int, parts: int) -> list[Step]:
         clock += r.randint(0, gap) if r.random() < 0.95 else r.choice([1000, 9000])
         chunks = []
         for _ in range(r.choice([1, 1, 1, 1, 0, 2])):
-            part, size = r.randrange(parts), r.choice([1, 1, 1, 4])
+            instance, size = r.randrange(instances), r.choice([1, 1, 1, 4])
             times = [clock + off - (r.randint(0, late) if r.random() < share else 0) for _ in range(size)]
-            chunks.append([(part, t, float(r.randint(1, 50))) for t in times])
+            chunks.append([(instance, t, float(r.randint(1, 50))) for t in times])
             count += size
         steps.append((clock - r.choice([0, 0, 0, 40]), chunks))
     return steps
@@ -163,40 +163,40 @@ class Fed:
         self.sizes = np.cumsum([0, *(sum(map(len, own)) for _, own in steps)])
         self.time = np.array([t for _, c in chunks for _, t, _ in c], np.int64)
         self.value = np.array([v for _, c in chunks for _, _, v in c], np.float64)
-        self.part = np.array([p for _, c in chunks for p, _, _ in c], np.int32) if partitioned else None
+        self.instance = np.array([p for _, c in chunks for p, _, _ in c], np.int32) if partitioned else None
         self.chunk = np.repeat(np.arange(len(chunks)), [len(c) for _, c in chunks])
         steps_of = np.repeat([s for s, _ in chunks], [len(c) for _, c in chunks]).astype(np.int64)
         self.order_key = (BASE + steps_of) << ORDER_KEY_BITS | EVENT_PHASE
         self.clock = Clock.over(np.array([t for t, _ in steps], np.int64), -1, BASE)[0]
 
-    def through(self, through: ReorderStep, a: int, b: int, parts: int) -> Left:
+    def through(self, through: ReorderStep, a: int, b: int, instances: int) -> Left:
         """What leaves at the steps a ≤ s < b."""
         own = slice(self.sizes[a], self.sizes[b])
         number = Column(Type.INT, np.arange(len(self.time), dtype=np.int32)[own])
-        part = None if self.part is None else self.part[own]
-        rows = Rows([number], self.time[own] + 5, self.order_key[own], self.chunk[own], None, part)
+        instance = None if self.instance is None else self.instance[own]
+        rows = Rows([number], self.time[own] + 5, self.order_key[own], self.chunk[own], None, instance)
         args = [Column(Type.LONG, self.time[own]), Column(Type.DOUBLE, self.value[own])]
-        out = through.run(rows, args, self.clock.part(a, b), parts)
+        out = through.run(rows, args, self.clock.part(a, b), instances)
         left = []
         for chunk in out.by_chunk():
             assert len(set(chunk.order_key.tolist())) == 1
             numbers = chunk.columns[0].values
             assert np.array_equal(chunk.ts, self.time[numbers] + 5)
-            assert self.part is None or np.array_equal(chunk.part, self.part[numbers])
+            assert self.instance is None or np.array_equal(chunk.instance, self.instance[numbers])
             left.append((int(chunk.order_key[0]), numbers.tolist()))
         return left
 
 
 @pytest.mark.parametrize("adaptive", [False, True], ids=["kslack", "akslack"])
-@pytest.mark.parametrize("parts", [1, 4])
-def test_as_the_model_in_all_cuts(adaptive: bool, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("instances", [1, 4])
+def test_as_the_model_in_all_cuts(adaptive: bool, instances: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step, "_SMALL", 8)
-    r, strings, partitioned = Random(f"{adaptive}{parts}"), StringPool(), parts > 1
+    r, strings, partitioned = Random(f"{adaptive}{instances}"), StringPool(), instances > 1
     for n in [30] * 150 + [300] * 20 + [6000]:
         timeout, drop = r.choice([-1, -1, 0, 70, 1000, 4000]), r.random() < 0.3
         most = r.choice([MOST, MOST, 0, 30, 2000])
         batch = r.choice([15, 40]) if adaptive else None
-        steps = fed(r, n, parts)
+        steps = fed(r, n, instances)
         constants: list[Any] = [timeout, most, drop] if batch is None else [batch, timeout, most, drop]
 
         def made(constants: list[Any] = constants) -> ReorderStep:
@@ -204,11 +204,11 @@ def test_as_the_model_in_all_cuts(adaptive: bool, parts: int, monkeypatch: pytes
 
         expected = Model(partitioned, timeout, most, drop, batch).run(steps)
         rows, whole, cut = Fed(steps, partitioned), made(), made()
-        assert rows.through(whole, 0, len(steps), parts) == expected
+        assert rows.through(whole, 0, len(steps), instances) == expected
         left, a = Left(), 0
         while a < len(steps):
             b = min(len(steps), a + r.choice([1, 3, 10, n // 3]))
-            seen = 1 + int(rows.part[: rows.sizes[b]].max(initial=-1)) if rows.part is not None else 1
+            seen = 1 + int(rows.instance[: rows.sizes[b]].max(initial=-1)) if rows.instance is not None else 1
             left += rows.through(cut, a, b, seen)
             if r.random() < 0.3:
                 blob, cut = pack(cut.state(), strings), made()

@@ -29,7 +29,7 @@ class _Lane:
     """A partial match so far. `waits`: by absent state, when it began to wait there."""
 
     number: int
-    part: int
+    instance: int
     start: int
     record: int
     captured: Captured
@@ -88,7 +88,7 @@ class PatternRecorder:
         for e in reached:
             values = dict(zip(self._node.plan.schema(e.stream).names, e.values, strict=True))
             self.events[e.number] = TracedEvent(
-                e.number, e.stream, moment.time, e.time, values, self._node.key_of(e.part)
+                e.number, e.stream, moment.time, e.time, values, self._node.key_of(e.instance)
             )
         before = list(self._alive)
         for lane in before:
@@ -98,7 +98,7 @@ class PatternRecorder:
         if len(current) == len(matched):  # each match has its output: no rate limit and no `having` comes between
             for lane, output in zip(matched, current, strict=True):
                 lane.outputs.append(output)
-        self._matched += [(m.part, m.captured) for m in found if _size(m.captured)]
+        self._matched += [(m.instance, m.captured) for m in found if _size(m.captured)]
         self._continue(before, moment, reached)
 
     # ------------------------------------------------------------------------------------------------------- matches
@@ -110,10 +110,11 @@ class PatternRecorder:
             fulfilled = any(c.event is None for c in lane.captures) or (moment.timer and bool(lane.waits))
             return _size(lane.before), fulfilled, -lane.number
 
-        fitting = [x for x in before if x.part == match.part and _begins(match.captured, x.before) and any(rank(x)[:2])]
+        own = [x for x in before if x.instance == match.instance]
+        fitting = [x for x in own if _begins(match.captured, x.before) and any(rank(x)[:2])]
         best = max(fitting, key=rank, default=None)
         if best is None:
-            lane = self._new(match.part, moment.time)
+            lane = self._new(match.instance, moment.time)
         elif best in self._alive:
             lane = best
         else:
@@ -130,11 +131,11 @@ class PatternRecorder:
     def _continue(self, before: Sequence[_Lane], moment: Moment, reached: Sequence[PatternEvent]) -> None:
         """Continues the lanes whose partial matches the machine still holds, begins new ones and ends the others."""
         partials = [p for p in self.pattern.partial_matches() if not self._is_left_over(p)]
-        by_record = {(lane.part, lane.record): lane for lane in before if lane in self._alive}
+        by_record = {(lane.instance, lane.record): lane for lane in before if lane in self._alive}
         kept: list[_Lane] = []
         fresh: list[PartialMatch] = []
         for p in partials:
-            lane = by_record.get((p.part, p.record))
+            lane = by_record.get((p.instance, p.record))
             if lane is None or not _begins(p.captured, lane.captured) or self._restarts(lane, p):
                 fresh.append(p)
             elif not self._lives(p, reached):
@@ -144,7 +145,7 @@ class PatternRecorder:
                 self._advance(lane, p, moment)
         for p in fresh:
             if not self._lives(p, reached) or any(
-                k.part == p.part and k.size and k.captured == p.captured for k in kept
+                k.instance == p.instance and k.size and k.captured == p.captured for k in kept
             ):
                 continue
             if not _size(p.captured) and not self._absences(p.states):
@@ -159,7 +160,8 @@ class PatternRecorder:
         """The lane of a partial match in a new record: one that has no record any more, or a new one."""
 
         def best_of(lanes: Iterable[_Lane]) -> _Lane | None:
-            fitting = [x for x in lanes if x.part == p.part and _size(x.before) and _begins(p.captured, x.before)]
+            own = [x for x in lanes if x.instance == p.instance]
+            fitting = [x for x in own if _size(x.before) and _begins(p.captured, x.before)]
             return max(fitting, key=lambda x: _size(x.before), default=None)
 
         found = best_of(x for x in going if x in self._alive)
@@ -167,7 +169,7 @@ class PatternRecorder:
             found.record = p.record
             return found
         parent = best_of(before)
-        lane = self._new(p.part, moment.time) if parent is None else self._branch(parent, moment.time)
+        lane = self._new(p.instance, moment.time) if parent is None else self._branch(parent, moment.time)
         lane.record = p.record
         if not _size(p.captured):
             wait = max(self._processors[q].wait for q in self._absences(p.states))
@@ -199,8 +201,8 @@ class PatternRecorder:
     def _drop(self, lane: _Lane, moment: Moment, reached: Sequence[PatternEvent]) -> None:
         """Ends a partial match that the machine no longer holds."""
         deadline = self._deadline(lane)
-        now = max((e.time for e in reached if e.part == lane.part), default=moment.time)
-        violated = self._find_violation(lane, [e for e in reached if e.part == lane.part])
+        now = max((e.time for e in reached if e.instance == lane.instance), default=moment.time)
+        violated = self._find_violation(lane, [e for e in reached if e.instance == lane.instance])
         if deadline is not None and now > deadline:
             self._expire(lane, deadline)
         elif violated:
@@ -235,16 +237,16 @@ class PatternRecorder:
 
     # ------------------------------------------------------------------------------------------------------- helpers
 
-    def _new(self, part: int, time: int) -> _Lane:
+    def _new(self, instance: int, time: int) -> _Lane:
         none: Captured = tuple(() for _ in self._processors)
-        lane = _Lane(len(self.lanes) + 1, part, time, -1, none, (), none)
+        lane = _Lane(len(self.lanes) + 1, instance, time, -1, none, (), none)
         self.lanes.append(lane)
         self._alive.append(lane)
         return lane
 
     def _branch(self, parent: _Lane, time: int) -> _Lane:
         """A copy of a partial match as it was before this step."""
-        lane = self._new(parent.part, time)
+        lane = self._new(parent.instance, time)
         numbers = {n for events in parent.before for n in events}
         before = [c for c in parent.captures if c.time < time and (c.event is None or c.event.number in numbers)]
         lane.captures, lane.parent, lane.shared, lane.captured = before, parent.number, len(before), parent.before
@@ -268,17 +270,17 @@ class PatternRecorder:
 
     def _is_left_over(self, p: PartialMatch) -> bool:
         """True for a partial match that was a match already, and that the machine has not forgotten."""
-        return any(part == p.part and _begins(p.captured, captured) for part, captured in self._matched)
+        return any(instance == p.instance and _begins(p.captured, captured) for instance, captured in self._matched)
 
     def _lives(self, p: PartialMatch, reached: Sequence[PatternEvent]) -> bool:
         """False for one that never becomes a match: the event of an absent state came, or one that a sequence does not
         have at this place. The machine may hold it until the next event."""
-        this = (p.part, p.record, p.captured)
+        this = (p.instance, p.record, p.captured)
         came = any(
             processor.absent and any(n > EMPTY_EVENT for n in events)
             for processor, events in zip(self._processors, p.captured, strict=True)
         )
-        if came or (not p.goes_on and _size(p.captured) and any(e.part == p.part for e in reached)):
+        if came or (not p.goes_on and _size(p.captured) and any(e.instance == p.instance for e in reached)):
             self._dead.add(this)
         return this not in self._dead
 
@@ -294,7 +296,7 @@ class PatternRecorder:
         return [
             PartialTrace(
                 x.number, x.start, x.captures, x.end, x.ended, x.reason, x.parent, x.shared, x.waited, x.outputs,
-                self._node.key_of(x.part),
+                self._node.key_of(x.instance),
             )
             for x in self.lanes
         ]  # fmt: skip

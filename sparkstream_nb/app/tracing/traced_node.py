@@ -63,9 +63,9 @@ class TracedNode:
                 return self.engine.parts.instances[element.id].numbers
         return None
 
-    def key_of(self, part: int) -> str:
+    def key_of(self, instance: int) -> str:
         """The key of a partition instance; "" outside partitions."""
-        return next((key for key, number in (self.keys or {}).items() if number == part), "")
+        return next((key for key, number in (self.keys or {}).items() if number == instance), "")
 
     def moments(self, feed: TraceFeed, is_busy: IsBusy) -> Iterator[Moment]:
         """Takes the steps of the feed, with the timers between them, and those after the last: up to its end, or for

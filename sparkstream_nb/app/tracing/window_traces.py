@@ -33,7 +33,7 @@ class _WindowRecorder:
         arrived, rows = self.window.take(self._node.engine.services.strings)
         for e in arrived:
             values = dict(zip(self.window.names, e.values, strict=True))
-            key = self._node.key_of(e.part)
+            key = self._node.key_of(e.instance)
             self.events.append(TracedEvent(e.number, self.window.stream, time, e.timestamp, values, key))
         for number, kind in rows:
             if kind == CURRENT:

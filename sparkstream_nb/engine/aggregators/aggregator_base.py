@@ -17,7 +17,7 @@ from ..columnar.rows import EXPIRED, RESET, FixedLagOps
 NO_MASK = np.zeros(0, np.bool_)
 NO_KIND = np.zeros(0, np.int8)
 NO_PLACE = np.zeros(0, np.int64)
-NO_PART = np.zeros(0, np.int32)
+NO_INSTANCE = np.zeros(0, np.int32)
 ONE_GROUP = np.zeros(0, np.int32)
 
 EVERY = 0xFF
@@ -29,8 +29,8 @@ class AggregateInput:
     """The input of aggregators: `n` operations (ops) in order, each on an event.
 
     `kind` int8[n], None: all CURRENT. `pos` int64[n] is the event of each op, an index into the arguments, `group` and
-    `part`; None: op i is on event i. `group` are ids (int32) below `groups`, empty: there is one group.
-    `part` are partition instances below `parts`, None outside: a RESET op clears the groups of its instance.
+    `instance`; None: op i is on event i. `group` are ids (int32) below `groups`, empty: there is one group.
+    `instance` are partition instances below `instances`, None outside: a RESET op clears the groups of its instance.
 
     The value after an op is output if the op's type is in the bit mask `shown`. `slot` (int64) is the output row of
     each such op; None: consecutive rows. The last value of an output row wins. `size` is the number of output rows.
@@ -42,8 +42,8 @@ class AggregateInput:
     kind: Array | None
     group: Array
     groups: int
-    part: Array | None
-    parts: int
+    instance: Array | None
+    instances: int
     pos: Array | None = None
     shown: int = EVERY
     slot: Array | None = None
@@ -57,10 +57,10 @@ class AggregateInput:
             self.fixed_lag = None
 
     @staticmethod
-    def of(kind: Array | None, group: Array, groups: int, part: Array | None = None) -> AggregateInput:
+    def of(kind: Array | None, group: Array, groups: int, instance: Array | None = None) -> AggregateInput:
         """A feed with one op and one output row per row."""
-        parts = int(part.max()) + 1 if part is not None and len(part) else 1
-        return AggregateInput(len(group), kind, group, groups, part, parts, None, EVERY, None, len(group))
+        instances = int(instance.max()) + 1 if instance is not None and len(instance) else 1
+        return AggregateInput(len(group), kind, group, groups, instance, instances, None, EVERY, None, len(group))
 
     @property
     def comes_and_goes(self) -> bool:
@@ -74,7 +74,7 @@ class AggregateInput:
     @property
     def reach(self) -> int:
         """The prefetch distance in ops for events; 0 if they are few, or in the order of the ops."""
-        return 2 * AHEAD if self.parts > 1 << 8 and len(self.group) > 1 << 16 else 0
+        return 2 * AHEAD if self.instances > 1 << 8 and len(self.group) > 1 << 16 else 0
 
     @property
     def shown_ops(self) -> Array:
@@ -90,13 +90,13 @@ class AggregateInput:
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """(n, kind, pos, group, part, slot, shown), as the compiled loops take them: empty for None."""
+        """(n, kind, pos, group, instance, slot, shown), as the compiled loops take them: empty for None."""
         return (
             self.n,
             NO_KIND if self.kind is None else self.kind,
             NO_PLACE if self.pos is None else self.pos,
             self.group,
-            NO_PART if self.part is None else self.part,
+            NO_INSTANCE if self.instance is None else self.instance,
             NO_PLACE if self.slot is None else self.slot,
             self.shown,
         )
@@ -166,9 +166,9 @@ def by_op(args: tuple[Column, ...], feed: AggregateInput) -> tuple[tuple[Column,
     """(arguments, group, partition instance) of each op; None for the latter outside of partitions."""
     group = feed.group if len(feed.group) else np.zeros(len(args[0]) if args else feed.n, np.int32)
     if feed.pos is None:
-        return args, group, feed.part
-    part = None if feed.part is None else feed.part[feed.pos]
-    return tuple(a.take(feed.pos) for a in args), group[feed.pos], part
+        return args, group, feed.instance
+    instance = None if feed.instance is None else feed.instance[feed.pos]
+    return tuple(a.take(feed.pos) for a in args), group[feed.pos], instance
 
 
 class Aggregator(Protocol):
@@ -179,11 +179,11 @@ class Aggregator(Protocol):
         ...
 
     def run(
-        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
+        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, instance: Array | None = None
     ) -> Column:
         """Values after each row. `kind` int8[n] or None (all CURRENT), `group` int32[n] ids below `groups`.
 
-        `part` is the partition instance of each row (None outside): a RESET row clears the groups of its instance.
+        `instance` is the partition instance of each row (None outside): a RESET row clears the groups of its instance.
         """
         ...
 
@@ -200,8 +200,8 @@ class Aggregator(Protocol):
         `run`."""
         ...
 
-    def forget(self, groups: Array, parts: Array) -> None:
-        """Reset these `groups`, which are all the groups of the partition instances `parts`."""
+    def forget(self, groups: Array, instances: Array) -> None:
+        """Reset these `groups`, which are all the groups of the partition instances `instances`."""
         ...
 
     def state(self) -> dict[str, Any]:
@@ -221,13 +221,13 @@ class Base:
         raise NotImplementedError
 
     def run(
-        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
+        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, instance: Array | None = None
     ) -> Column:
-        return self.over(args, AggregateInput.of(kind, group, groups, part))
+        return self.over(args, AggregateInput.of(kind, group, groups, instance))
 
     def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
-        args, group, part = by_op(args, feed)
-        out, shown = self.run(args, feed.kind, group, feed.groups, part), feed.shown_ops
+        args, group, instance = by_op(args, feed)
+        out, shown = self.run(args, feed.kind, group, feed.groups, instance), feed.shown_ops
         return out if len(shown) == feed.n else out.take(shown)
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
@@ -249,12 +249,12 @@ class Grouped(Base):
         self.eras, self.epoch = np.zeros(1, np.int64), np.zeros(0, np.int64)
 
     def _ops(self, feed: AggregateInput) -> tuple[Any, ...]:
-        """(*feed.arrays, eras, epoch, ahead, reach). Until the first RESET, `part`
+        """(*feed.arrays, eras, epoch, ahead, reach). Until the first RESET, `instance`
         and `epoch` are empty, and loops skip them. `ahead` and `reach`: see `AggregateInput`."""
         arrays = feed.arrays
         if len(self.epoch) == 0 and (feed.comes_and_goes or not np.any(feed.kind == RESET)):
-            return (*arrays[:4], NO_PART, *arrays[5:], self.eras, self.epoch, feed.ahead(self.words), feed.reach)
-        self.eras, self.epoch = grown(self.eras, feed.parts), grown(self.epoch, feed.groups)
+            return (*arrays[:4], NO_INSTANCE, *arrays[5:], self.eras, self.epoch, feed.ahead(self.words), feed.reach)
+        self.eras, self.epoch = grown(self.eras, feed.instances), grown(self.epoch, feed.groups)
         return (*arrays, self.eras, self.epoch, feed.ahead(self.words), feed.reach)
 
     def _through(

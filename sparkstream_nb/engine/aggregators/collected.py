@@ -45,14 +45,14 @@ class ObjectAggregate(Base):
         raise NotImplementedError
 
     def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
-        args, group, part = by_op(args, feed)
+        args, group, instance = by_op(args, feed)
         kinds = [CURRENT] * feed.n if feed.kind is None else feed.kind.tolist()
         shown = feed.shown_ops
         asked = np.zeros(feed.n, np.bool_)
         asked[shown] = True
         values: list[Any] = [None] * feed.n
         rows = zip(*(boxes(c.type, c.to_list(self.strings)) for c in args), strict=True)
-        instances = [0] * feed.n if part is None else part.tolist()
+        instances = [0] * feed.n if instance is None else instance.tolist()
         ops = zip(group.tolist(), instances, kinds, asked.tolist(), rows, strict=True)
         for i, (g, p, k, wanted, row) in enumerate(ops):
             if k == RESET:
@@ -70,8 +70,8 @@ class ObjectAggregate(Base):
                 values[i] = self.value(state, row)
         return Column.of(self.result, [values[i] for i in shown.tolist()], self.strings)
 
-    def forget(self, groups: Array, parts: Array) -> None:
-        for p in parts.tolist():
+    def forget(self, groups: Array, instances: Array) -> None:
+        for p in instances.tolist():
             self.held.pop(p, None)
 
     def state(self) -> dict[str, Any]:

@@ -153,9 +153,9 @@ def _let_go(v: Any, values: Array, after: Array, ends: Array, a: Any) -> None:
 
 
 def _deviations(
-    plain: bool, leaves: bool, given: Array, null: Array, n: int, kind: Array, pos: Array, group: Array, part: Array,
-    slot: Array, shown: int, now: Array, epoch: Array, ahead: int, reach: int, cells: Array, words: Array,
-    ends: Array, used: int, values: Array, after: Array, out: Array, out_null: Array,
+    plain: bool, leaves: bool, given: Array, null: Array, n: int, kind: Array, pos: Array, group: Array, instance:
+    Array, slot: Array, shown: int, now: Array, epoch: Array, ahead: int, reach: int, cells: Array, words: Array, ends:
+    Array, used: int, values: Array, after: Array, out: Array, out_null: Array,
 ) -> int:  # fmt: skip
     """The mean square of how far the values of the op's group are from their mean; `out` as in `_sums`. `cells`,
     `words` and `ends` are one memory. `leaves`: values leave one by one, and are kept in cells of `values`, linked by
@@ -169,7 +169,7 @@ def _deviations(
         shows = (shown >> k) & 1
         a = np.int64(0)
         if not plain:
-            p = np.uint64(part[i]) if len(part) else np.uint64(0)
+            p = np.uint64(instance[i]) if len(instance) else np.uint64(0)
             if k > EXPIRED:
                 reset(k, p, now)
                 if shows:
@@ -294,7 +294,7 @@ class StdDev(Grouped):
         ends[: len(size), FIRST] = np.where(size > 0, last - held + 1, size)
         ends[: len(size), LAST] = np.where(size > 0, last, size)
 
-    def forget(self, groups: Array, parts: Array) -> None:
+    def forget(self, groups: Array, instances: Array) -> None:
         cells = self.cells.reshape(-1, 1 << SHIFT)
         cells[groups[groups < len(cells)]] = 0
 

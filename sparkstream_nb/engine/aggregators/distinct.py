@@ -40,8 +40,8 @@ def _home(number: Any, life: Any, mask: Any) -> Any:
 @kernel
 def _distinct(
     begin: int, m: int, size: int, most: int, lives: int, table: Array, values: Array, real: bool, null: Array, n: int,
-    kind: Array, pos: Array, group: Array, part: Array, slot: Array, shown: int, now: Array, epoch: Array, ahead: int,
-    reach: int, cells: Array, out: Array,
+    kind: Array, pos: Array, group: Array, instance: Array, slot: Array, shown: int, now: Array, epoch: Array, ahead:
+    int, reach: int, cells: Array, out: Array,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """`DistinctCountAttributeAggregatorExecutor` from the op `begin` on, after `m` values were output: counts of each
     pair of a group and a value, in an open-addressing `table` of two words a place: the value; the group's life, and
@@ -56,7 +56,7 @@ def _distinct(
         look_ahead(j, ahead, reach, n, pos, group, values, cells, 1)
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k: Any = np.int64(kind[j]) if len(kind) else 0
-        p = np.uint64(part[i]) if len(part) else np.uint64(0)
+        p = np.uint64(instance[i]) if len(instance) else np.uint64(0)
         if size >= most:
             return j, m, size, lives
         different: Any = np.int64(0)
@@ -180,7 +180,7 @@ class DistinctCount(Grouped):
         self.table: Array = np.zeros(2 * places, np.int64)
         _enter(numbers, (lives[group] << 32) + held, self.table)
 
-    def forget(self, groups: Array, parts: Array) -> None:
+    def forget(self, groups: Array, instances: Array) -> None:
         fill_at(self.cells[::2], groups, 0)
         fill_at(self.cells[1::2], groups, -1)
 

@@ -72,8 +72,8 @@ def _without(sign: int, v: Any, pool: Array, first: Any, end: Any) -> Any:
 
 def _extremes(
     plain: bool, sign: int, begin: int, m: int, used: int, values: Array, null: Array, n: int, kind: Array, pos: Array,
-    group: Array, part: Array, slot: Array, shown: int, now: Array, epoch: Array, ahead: int, reach: int, queue: Array,
-    pool: Array, out: Array, out_null: Array,
+    group: Array, instance: Array, slot: Array, shown: int, now: Array, epoch: Array, ahead: int, reach: int, queue:
+    Array, pool: Array, out: Array, out_null: Array,
 ) -> tuple[int, int, int, bool]:  # fmt: skip
     """A monotonic queue per group, whose front is the minimum of sign * value; from the op `begin` on, after `m` values
     were output. `plain`: see `Loops`.
@@ -103,7 +103,7 @@ def _extremes(
         shows = (shown >> k) & 1
         p = np.uint64(0)
         if not plain:
-            p = np.uint64(part[i]) if len(part) else np.uint64(0)
+            p = np.uint64(instance[i]) if len(instance) else np.uint64(0)
             if k > EXPIRED:
                 reset(k, p, now)
                 if shows:
@@ -240,7 +240,7 @@ def _pushed_loop(sign: int, grouped: bool, asks: bool) -> Callable[..., tuple[in
 
 @kernel
 def _running_extremes(
-    values: Array, null: Array, sign: int, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array,
+    values: Array, null: Array, sign: int, n: int, kind: Array, pos: Array, group: Array, instance: Array, slot: Array,
     shown: int, now: Array, epoch: Array, ahead: int, reach: int, best: Array, has: Array, out: Array, out_null: Array,
 ) -> bool:  # fmt: skip
     """The extreme since the last RESET, where events do not expire one by one: the extreme itself, expired, leaves
@@ -250,7 +250,7 @@ def _running_extremes(
     for j in range(n):
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k = np.int64(kind[j]) if len(kind) else 0
-        p = np.uint64(part[i]) if len(part) else np.uint64(0)
+        p = np.uint64(instance[i]) if len(instance) else np.uint64(0)
         shows = (shown >> k) & 1
         if k > EXPIRED:
             reset(k, p, now)
@@ -364,7 +364,7 @@ class Min(Grouped):
         bests(column.values, NO_MASK if column.null is None else column.null, self.sign, group, best, has)
         return Column(self.type, best, None if column.null is None else ~has)
 
-    def forget(self, groups: Array, parts: Array) -> None:
+    def forget(self, groups: Array, instances: Array) -> None:
         fill_at(self.has, groups, False)
         queues = self.queue.reshape(-1, 4)
         known = groups[groups < len(queues)]
@@ -397,7 +397,7 @@ class Max(Min):
 
 @kernel
 def _forever(
-    values: Array, null: Array, sign: int, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array,
+    values: Array, null: Array, sign: int, n: int, kind: Array, pos: Array, group: Array, instance: Array, slot: Array,
     shown: int, now: Array, epoch: Array, ahead: int, reach: int, best: Array, has: Array, out: Array, out_null: Array,
 ) -> bool:  # fmt: skip
     """The extreme of all that came or went since the last RESET."""
@@ -406,7 +406,7 @@ def _forever(
     for j in range(n):
         i = pos[j] if len(pos) else j
         k = kind[j] if len(kind) else CURRENT
-        p = part[i] if len(part) else 0
+        p = instance[i] if len(instance) else 0
         if k == RESET:
             now[p] += 1
             if (shown >> k) & 1:
@@ -456,7 +456,7 @@ class MinForever(Grouped):
         )  # fmt: skip
         return Column(self.type, out.astype(DTYPES[self.type], copy=False), null if holes and null.any() else None)
 
-    def forget(self, groups: Array, parts: Array) -> None:
+    def forget(self, groups: Array, instances: Array) -> None:
         fill_at(self.has, groups, False)
 
     def state(self) -> dict[str, Any]:

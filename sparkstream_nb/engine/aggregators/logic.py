@@ -16,7 +16,7 @@ from .aggregator_base import NO_MASK, AggregateInput, Grouped
 
 @kernel
 def _truths(
-    values: Array, null: Array, conjunction: bool, n: int, kind: Array, pos: Array, group: Array, part: Array, slot:
+    values: Array, null: Array, conjunction: bool, n: int, kind: Array, pos: Array, group: Array, instance: Array, slot:
     Array, shown: int, now: Array, epoch: Array, ahead: int, reach: int, true: Array, false: Array, out: Array,
 ) -> None:  # fmt: skip
     """`AndAttributeAggregatorExecutor` and `OrAttributeAggregatorExecutor`, nulls skipped."""
@@ -24,7 +24,7 @@ def _truths(
     for j in range(n):
         i = pos[j] if len(pos) else j
         k = kind[j] if len(kind) else CURRENT
-        p = part[i] if len(part) else 0
+        p = instance[i] if len(instance) else 0
         if k == RESET:
             now[p] += 1
             if (shown >> k) & 1:
@@ -66,7 +66,7 @@ class AllTrue(Grouped):
         )  # fmt: skip
         return Column(Type.BOOL, out)
 
-    def forget(self, groups: Array, parts: Array) -> None:
+    def forget(self, groups: Array, instances: Array) -> None:
         fill_at(self.counts, groups, 0)
 
     def state(self) -> dict[str, Any]:

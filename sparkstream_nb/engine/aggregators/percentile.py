@@ -11,7 +11,7 @@ from ..columnar.arrays import grown
 from ..columnar.column_data import Array, Column, Mask
 from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, EXPIRED
-from .aggregator_base import NO_KIND, NO_PART, Grouped, begins, null_rows, reset
+from .aggregator_base import NO_INSTANCE, NO_KIND, Grouped, begins, null_rows, reset
 
 _AT_ONCE = 256
 """Up to this number of values, comparing all in wide registers is faster than binary search, whose branches the
@@ -56,14 +56,14 @@ def _share_of(held: Array, first: Any, n: Any, share: float) -> Any:
 
 @kernel
 def _percentiles(
-    share: float, values: Array, kind: Array, group: Array, part: Array, now: Array, epoch: Array, start: Array,
+    share: float, values: Array, kind: Array, group: Array, instance: Array, now: Array, epoch: Array, start: Array,
     size: Array, held: Array, out: Array, null: Array,
 ) -> None:  # fmt: skip
     """The percentile of its group after each op. The `size` values of a group are sorted, in `held` from its `start`
     on, with room for all that come."""
     for i in range(len(values)):
         k: Any = kind[i] if len(kind) else CURRENT
-        p = part[i] if len(part) else 0
+        p = instance[i] if len(instance) else 0
         if k > EXPIRED:
             reset(k, p, now)
             null[i] = True
@@ -112,7 +112,7 @@ class Percentile(Grouped):
         return null_rows(args[0], "math:percentile takes no null")
 
     def run(
-        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, part: Array | None = None
+        self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, instance: Array | None = None
     ) -> Column:
         n, values = len(group), args[0].values
         out, null = np.zeros(n), np.zeros(n, np.bool_)
@@ -120,15 +120,15 @@ class Percentile(Grouped):
             return Column(Type.DOUBLE, out)
         if self.narrow:  # through a float, as there
             values = values.astype(np.float32)
-        parts = 1 if part is None else int(part.max()) + 1
-        self.eras = grown(self.eras, parts)
+        instances = 1 if instance is None else int(instance.max()) + 1
+        self.eras = grown(self.eras, instances)
         self.epoch, self.start, self.room, self.size = (
             grown(a, groups) for a in (self.epoch, self.start, self.room, self.size)
         )
         self._make_room(group if kind is None else group[kind == CURRENT])
         _percentiles(
-            float(args[1].values[0]), values.astype(np.float64), NO_KIND if kind is None else kind, group,
-            NO_PART if part is None else part, self.eras, self.epoch, self.start, self.size, self.held, out, null,
+            float(args[1].values[0]), values.astype(np.float64), NO_KIND if kind is None else kind, group, NO_INSTANCE
+            if instance is None else instance, self.eras, self.epoch, self.start, self.size, self.held, out, null,
         )  # fmt: skip
         return Column(Type.DOUBLE, out, null if null.any() else None)
 
@@ -161,7 +161,7 @@ class Percentile(Grouped):
         self.size, self.room = size.copy(), size.copy()
         self.start = np.cumsum(size) - size
 
-    def forget(self, groups: Array, parts: Array) -> None:
+    def forget(self, groups: Array, instances: Array) -> None:
         self.size[groups[groups < len(self.size)]] = 0
 
     def state(self) -> dict[str, Any]:

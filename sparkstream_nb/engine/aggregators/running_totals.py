@@ -172,7 +172,7 @@ class RunningAggregate(Grouped):
     def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         return over_all([self], [args], feed)[0]
 
-    def forget(self, groups: Array, parts: Array) -> None:
+    def forget(self, groups: Array, instances: Array) -> None:
         self.cells.clear(self.at, groups)
 
     def state(self) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from .running_totals import RunningAggregate
 
 
 def _sums(
-    what: int, shift: int, values: Array, null: Array, n: int, kind: Array, pos: Array, group: Array, part: Array,
+    what: int, shift: int, values: Array, null: Array, n: int, kind: Array, pos: Array, group: Array, instance: Array,
     slot: Array, shown: int, now: Array, epoch: Array, ahead: int, reach: int, cells: Array, count: Array, out: Array,
     out_null: Array,
 ) -> int:  # fmt: skip
@@ -37,7 +37,7 @@ def _sums(
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k: Any = np.int64(kind[j]) if len(kind) else 0
         shows = (shown >> k) & 1
-        p = np.uint64(part[i]) if len(part) else np.uint64(0)
+        p = np.uint64(instance[i]) if len(instance) else np.uint64(0)
         if k > EXPIRED:
             reset(k, p, now)
             if shows:
@@ -86,7 +86,7 @@ def _sum_loop(what: int, shift: int) -> Callable[..., int]:
 
 
 def _counts(
-    shift: int, n: int, kind: Array, pos: Array, group: Array, part: Array, slot: Array, shown: int, now: Array,
+    shift: int, n: int, kind: Array, pos: Array, group: Array, instance: Array, slot: Array, shown: int, now: Array,
     epoch: Array, ahead: int, reach: int, count: Array, out: Array,
 ) -> None:  # fmt: skip
     """Running number of rows, nulls too; the rest as in `_sums`."""
@@ -96,7 +96,7 @@ def _counts(
         i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
         k: Any = np.int64(kind[j]) if len(kind) else 0
         shows = (shown >> k) & 1
-        p = np.uint64(part[i]) if len(part) else np.uint64(0)
+        p = np.uint64(instance[i]) if len(instance) else np.uint64(0)
         if k > EXPIRED:
             reset(k, p, now)
             if shows:

@@ -35,20 +35,20 @@ def _kept(array: Array, keep: Array, size: int) -> Array:
 class EventLog:
     """Rows `start` ≤ i < `end` are held; positions index the buffers and change only in `compact`.
 
-    Buffers grow in proportion, so appending costs the same per event regardless of the number held. Without `parted`,
-    the events are all of one instance, and `part` is empty; without `timed`, their timestamps are never read, and `ts`
-    is empty.
+    Buffers grow in proportion, so appending costs the same per event regardless of the number held. Without
+    `partitioned`, the events are all of one instance, and `instance` is empty; without `timed`, their timestamps are
+    never read, and `ts` is empty.
     """
 
-    def __init__(self, types: Sequence[Type], *, parted: bool = True, timed: bool = True) -> None:
-        self.types, self.parted, self.timed = tuple(types), parted, timed
+    def __init__(self, types: Sequence[Type], *, partitioned: bool = True, timed: bool = True) -> None:
+        self.types, self.partitioned, self.timed = tuple(types), partitioned, timed
         self.end = 0
         self.capacity = 0
         """Number of rows that the buffers have room for."""
         self._values = [np.empty(0, DTYPES[t]) for t in self.types]
         self._null: list[Array | None] = [None] * len(self.types)
         self.ts = np.empty(0, np.int64)
-        self.part = np.empty(0, np.int32)
+        self.instance = np.empty(0, np.int32)
         self.base = 0
         """The number of the event at position 0, counted from the first that came, as long as nothing is left out
         between two that are held (`compact`)."""
@@ -91,14 +91,14 @@ class EventLog:
         self.capacity = size
         if self.timed:
             self.ts = _widen_array(self.ts, low, end, size)
-        if self.parted:
-            self.part = _widen_array(self.part, low, end, size)
+        if self.partitioned:
+            self.instance = _widen_array(self.instance, low, end, size)
         self._values = [_widen_array(v, low, end, size) for v in self._values]
         self._null = [None if m is None else _widen_array(m, low, end, size) for m in self._null]
         self.end = end - low
 
     def _buffers(self) -> list[Array]:
-        own = [a for a, there in ((self.ts, self.timed), (self.part, self.parted)) if there]
+        own = [a for a, there in ((self.ts, self.timed), (self.instance, self.partitioned)) if there]
         return [*own, *self._values, *(m for m in self._null if m is not None)]
 
     def _alone(self) -> bool:
@@ -115,8 +115,8 @@ class EventLog:
             self.move(0, max(end, wider(at), 16))
         if self.timed:
             self.ts[at:end] = rows.ts
-        if self.parted:
-            self.part[at:end] = 0 if rows.part is None else rows.part
+        if self.partitioned:
+            self.instance[at:end] = 0 if rows.instance is None else rows.instance
         for i, c in enumerate(rows.columns):
             self._values[i][at:end] = c.values
             mask = self._null[i]
@@ -194,8 +194,8 @@ class EventLog:
         self.end, self.capacity = len(keep), size
         if self.timed:
             self.ts = _kept(self.ts, keep, size)
-        if self.parted:
-            self.part = _kept(self.part, keep, size)
+        if self.partitioned:
+            self.instance = _kept(self.instance, keep, size)
 
     @property
     def bytes(self) -> int:
@@ -210,23 +210,23 @@ class EventLog:
     def row_bytes(self) -> int:
         """Bytes of one event."""
         per = sum(v.itemsize for v in self._values) + sum(1 for m in self._null if m is not None)
-        return per + self.ts.itemsize * self.timed + self.part.itemsize * self.parted
+        return per + self.ts.itemsize * self.timed + self.instance.itemsize * self.partitioned
 
     def state(self, index: Array) -> dict[str, Any]:
         """The events at `index` as plain data."""
-        part = self.part[index] if self.parted else np.zeros(len(index), np.int32)
+        instance = self.instance[index] if self.partitioned else np.zeros(len(index), np.int32)
         ts = self.ts[index] if self.timed else np.zeros(len(index), np.int64)
-        return {"columns": self.columns(index), "ts": ts, "part": part}
+        return {"columns": self.columns(index), "ts": ts, "part": instance}
 
     def save_state(self, a: int, b: int) -> dict[str, Any]:
         """The events at the positions a ≤ i < b as plain data that is saved by change. `load` takes it as well."""
         if not self._blocks:
             sizes = [size for v in self._values for size in (v.itemsize, 1)]
-            self._blocks = [Blocks(size) for size in (*sizes, self.ts.itemsize, self.part.itemsize)]
+            self._blocks = [Blocks(size) for size in (*sizes, self.ts.itemsize, self.instance.itemsize)]
         for blocks in self._blocks:
             blocks.let_go(self.base)
         self._saved_to = max(self._saved_to, self.base + b)
-        *blocks_, ts, part = self._blocks
+        *blocks_, ts, instance = self._blocks
 
         def track_array(blocks: Blocks, array: Array) -> Tracked:
             return Tracked.of(blocks, self.base + a, array[a:b])
@@ -241,7 +241,7 @@ class EventLog:
         return {
             "columns": columns, "n": b - a, "first": self.base + a,
             "ts": track_array(ts, self.ts) if self.timed else None,
-            "part": track_array(part, self.part) if self.parted else None,
+            "part": track_array(instance, self.instance) if self.partitioned else None,
         }  # fmt: skip
 
     def touch_ts(self, positions: Array) -> None:
@@ -256,7 +256,7 @@ class EventLog:
             blocks.forget(self.base + at)
 
     def load(self, state: dict[str, Any]) -> None:
-        self.__init__(self.types, parted=self.parted, timed=self.timed)  # type: ignore[misc]
+        self.__init__(self.types, partitioned=self.partitioned, timed=self.timed)  # type: ignore[misc]
         self.append(rows_of(state))
         self.base = state.get("first", 0)
 

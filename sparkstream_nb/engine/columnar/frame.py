@@ -26,7 +26,7 @@ class LazyRows:
     order_key: Array
     chunk: Array
     kind: Array | None
-    part: Array | None
+    instance: Array | None
     resolve: Resolver
     event_time: EventTime | None = None
     window_ops: WindowOps | None = None
@@ -43,7 +43,7 @@ class LazyRows:
             self.ts[index],
             *order_at(self.order_key, self.chunk, index),
             None if self.kind is None else self.kind[index],
-            None if self.part is None else self.part[index],
+            None if self.instance is None else self.instance[index],
             cache_columns(lambda ref: whole(ref).take(index)),
             None if time is None else lambda ref: time(ref).take(index),
             resets_per_chunk=self.resets_per_chunk,
@@ -76,6 +76,6 @@ def frame_of(rows: Rows, places: dict[int, int] | None = None) -> LazyRows:
         return rows.columns[ref.attr if places is None else places[ref.attr]]
 
     return LazyRows(
-        rows.ts, rows.order_key, rows.chunk, rows.kind, rows.part, resolve, None, rows.window_ops, places,
+        rows.ts, rows.order_key, rows.chunk, rows.kind, rows.instance, resolve, None, rows.window_ops, places,
         rows.resets_per_chunk,
     )  # fmt: skip

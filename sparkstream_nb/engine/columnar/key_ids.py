@@ -191,7 +191,7 @@ class Keys:
         """The id of each text's code, -1 where it has none; None while ids are codes, as where all texts are keys."""
         self._singles = [IdTable() for _ in self.types]
         self._pairs = [IdTable() for _ in self.types[1:]]
-        self._log = EventLog(self.types, parted=False, timed=False)
+        self._log = EventLog(self.types, partitioned=False, timed=False)
 
     @property
     def _direct(self) -> bool:

@@ -73,23 +73,23 @@ def _lay_out(first: int, n: int, free: int, lag: int, kind: Array, pos: Array) -
 @dataclass(slots=True)
 class WindowOps:
     """The window's stream of add and remove operations, for the aggregates: event types `kind` (int8) over `columns`;
-    `part` is the partition instance of each event in `columns` (None outside partitions). With `ops_only`, the rows
+    `instance` is the partition instance of each event in `columns` (None outside partitions). With `ops_only`, the rows
     beside it are the CURRENT operations only, in order; else they are the operations. With `fixed_lag`, the operations
     are given by it, and `kind` and the positions of `columns` are empty.
     """
 
     columns: SelectionView
     kind: Array
-    part: Array | None
+    instance: Array | None
     ops_only: bool
     fixed_lag: FixedLagOps | None = None
 
 
 @dataclass(slots=True)
 class Rows:
-    """`n` rows. `kind` None means that all are CURRENT; `part` is the partition instance of each row, None outside.
+    """`n` rows. `kind` None means that all are CURRENT; `instance` is the partition instance of each row, None outside.
 
-    Shapes: every array has length n; `ts` int64 ms, `order_key` int64, `chunk` int64, `kind` int8, `part` int32.
+    Shapes: every array has length n; `ts` int64 ms, `order_key` int64, `chunk` int64, `kind` int8, `instance` int32.
     `window_ops` is the window's stream of add and remove operations, set only on rows that come straight from a window.
     With `resets_per_chunk`, aggregates restart with each chunk, and all rows are CURRENT.
     """
@@ -99,7 +99,7 @@ class Rows:
     order_key: Array
     chunk: Array
     kind: Array | None = None
-    part: Array | None = None
+    instance: Array | None = None
     window_ops: WindowOps | None = None
     resets_per_chunk: bool = False
 
@@ -113,7 +113,7 @@ class Rows:
             self.ts.take(index),
             *order_at(self.order_key, self.chunk, index),
             None if self.kind is None else self.kind[index],
-            None if self.part is None else self.part[index],
+            None if self.instance is None else self.instance[index],
         )
 
     def where(self, mask: Mask) -> Rows:
@@ -121,7 +121,7 @@ class Rows:
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
     def with_columns(self, columns: Sequence[Column]) -> Rows:
-        return Rows(columns, self.ts, self.order_key, self.chunk, self.kind, self.part)
+        return Rows(columns, self.ts, self.order_key, self.chunk, self.kind, self.instance)
 
     def pick(self, places: Sequence[int]) -> Rows:
         """The same rows with only the columns at `places`."""
@@ -130,8 +130,10 @@ class Rows:
         if passing is not None:
             whole = columns if not passing.ops_only else passing.columns.pick(places)
             assert isinstance(whole, SelectionView)
-            passing = WindowOps(whole, passing.kind, passing.part, passing.ops_only, passing.fixed_lag)
-        return Rows(columns, self.ts, self.order_key, self.chunk, self.kind, self.part, passing, self.resets_per_chunk)
+            passing = WindowOps(whole, passing.kind, passing.instance, passing.ops_only, passing.fixed_lag)
+        return Rows(
+            columns, self.ts, self.order_key, self.chunk, self.kind, self.instance, passing, self.resets_per_chunk
+        )
 
     def alike(self, other: Rows) -> bool:
         """True if both are equal bit by bit (so 0.0 and -0.0 differ, and a NaN equals itself)."""
@@ -148,8 +150,8 @@ class Rows:
     def kinds(self) -> Array:
         return np.zeros(len(self.ts), np.int8) if self.kind is None else self.kind
 
-    def parts(self) -> Array:
-        return np.zeros(len(self.ts), np.int32) if self.part is None else self.part
+    def instances(self) -> Array:
+        return np.zeros(len(self.ts), np.int32) if self.instance is None else self.instance
 
     def by_chunk(self) -> list[Rows]:
         """One Rows per chunk, in order."""
@@ -168,7 +170,7 @@ class Rows:
             self.ts[a:b],
             *order_at(self.order_key, self.chunk, slice(a, b)),
             None if self.kind is None else self.kind[a:b],
-            None if self.part is None else self.part[a:b],
+            None if self.instance is None else self.instance[a:b],
         )
 
 
@@ -194,13 +196,13 @@ def concat_rows(parts: Sequence[Rows]) -> Rows:
         np.concatenate([p.order_key for p in parts]),
         np.concatenate(chunks),
         np.concatenate([p.kinds() for p in parts]) if any(p.kind is not None for p in parts) else None,
-        np.concatenate([p.parts() for p in parts]) if any(p.part is not None for p in parts) else None,
+        np.concatenate([p.instances() for p in parts]) if any(p.instance is not None for p in parts) else None,
     )
 
 
 def one_by_one(rows: Rows) -> Rows:
     """The same rows, each a chunk of its own."""
-    return Rows(rows.columns, rows.ts, rows.order_key, np.arange(len(rows), dtype=np.int64), rows.kind, rows.part)
+    return Rows(rows.columns, rows.ts, rows.order_key, np.arange(len(rows), dtype=np.int64), rows.kind, rows.instance)
 
 
 def each_alone(rows: Rows, clock: Clock) -> Iterator[tuple[Rows, Clock]]:

@@ -24,15 +24,15 @@ from .rows import EVENT_PHASE, ORDER_KEY_BITS
 
 FREE, HEAP, SPARE, BUCKETS, HELD, TURN, MAP = range(7)
 """Places in `Timers.meta`: the head of the free list, the size of the heap, the length of the free list; of Siddhi's
-map the buckets, the keys in it, and the number that ever came in; then each part's number among those, 0: it is not in
-it.
+map the buckets, the keys in it, and the number that ever came in; then each instance's number among those, 0: it is
+not in it.
 
 In the free list, `next` is one more than the place that follows; 0, where nothing ever was: it is the place behind.
 """
 
 TICK, AT, READY, TIME, ORDER_KEY, NOW, BUSY = range(7)
-"""Places in a cursor of `next_due`: its present step, its place in the due parts and their number (-1: not
-looked up), then the time, order key, clock and part of the timer that it found last.
+"""Places in a cursor of `next_due`: its present step, its place in the due instances and their number (-1:
+not looked up), then the time, order key, clock and instance of the timer that it found last.
 """
 
 NEVER = np.int64(2**63 - 1)
@@ -68,11 +68,11 @@ def _sift_down(heap: Array, first: Array, n: int) -> None:
 
 @inlined
 def notify_at(
-    part: int, time: int, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, first: Array, meta:
+    instance: int, time: int, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, first: Array, meta:
     Array, idle: bool,
 ) -> None:  # fmt: skip
-    """Appends `time` to the queue of `part`. `idle`: the part is not being run, so it is added to the heap if
-    necessary.
+    """Appends `time` to the queue of `instance`. `idle`: the instance is not being run, so it is added to the
+    heap if necessary.
     """
     at = meta[FREE]
     link = qnext[at]
@@ -80,59 +80,59 @@ def notify_at(
     meta[SPARE] -= 1
     qtime[at] = time
     qnext[at] = -1
-    if qhead[part] < 0:
-        qhead[part] = at
-        if meta[MAP + part] == 0:
+    if qhead[instance] < 0:
+        qhead[instance] = at
+        if meta[MAP + instance] == 0:
             if meta[HELD] > meta[BUCKETS] * 3 // 4:
                 meta[BUCKETS] *= 2
             meta[HELD] += 1
             meta[TURN] += 1
-            meta[MAP + part] = meta[TURN]
+            meta[MAP + instance] = meta[TURN]
         if idle:
-            first[part] = time
+            first[instance] = time
             size = meta[HEAP]
-            heap[size] = part
+            heap[size] = instance
             meta[HEAP] = size + 1
             if size > 0:
                 _sift_up(heap, first, size)
     else:
-        qnext[qtail[part]] = at
-    qtail[part] = at
+        qnext[qtail[instance]] = at
+    qtail[instance] = at
 
 
 @inlined
-def enter(part: int, qtime: Array, qhead: Array, heap: Array, first: Array, meta: Array) -> None:
-    """Adds a part that has run to the heap again; one whose queue is empty leaves the map."""
-    if qhead[part] < 0:
-        meta[MAP + part] = 0
+def enter(instance: int, qtime: Array, qhead: Array, heap: Array, first: Array, meta: Array) -> None:
+    """Adds an instance that has run to the heap again; one whose queue is empty leaves the map."""
+    if qhead[instance] < 0:
+        meta[MAP + instance] = 0
         meta[HELD] -= 1
     else:
-        first[part] = qtime[qhead[part]]
+        first[instance] = qtime[qhead[instance]]
         size = meta[HEAP]
-        heap[size] = part
+        heap[size] = instance
         meta[HEAP] = size + 1
         if size > 0:
             _sift_up(heap, first, size)
 
 
 @inlined
-def pop_time(part: int, qnext: Array, qhead: Array, qtail: Array, meta: Array) -> None:
-    """Removes the first time from the queue of `part`."""
-    at = qhead[part]
-    qhead[part] = qnext[at]
-    if qhead[part] < 0:
-        qtail[part] = -1
+def pop_time(instance: int, qnext: Array, qhead: Array, qtail: Array, meta: Array) -> None:
+    """Removes the first time from the queue of `instance`."""
+    at = qhead[instance]
+    qhead[instance] = qnext[at]
+    if qhead[instance] < 0:
+        qtail[instance] = -1
     qnext[at] = meta[FREE] + 1
     meta[FREE] = at
     meta[SPARE] += 1
 
 
 @kernel
-def due_parts(now: int, heap: Array, first: Array, hashes: Array, meta: Array, out: Array) -> int:
-    """Moves the parts that run at `now` from the heap to `out`, in order; returns how many.
+def due_instances(now: int, heap: Array, first: Array, hashes: Array, meta: Array, out: Array) -> int:
+    """Moves the instances that run at `now` from the heap to `out`, in order; returns how many.
 
     Of several with the same first time only the first in the map runs; the others stay. `hashes` are the hashes of the
-    parts' keys that the map uses.
+    instances' keys that the map uses.
     """
     taken = 0
     while meta[HEAP] > 0 and first[heap[0]] <= now:
@@ -177,7 +177,7 @@ def next_due(
     cursor: Array, limit: int, scheduler: int, base: int, now: Array, moved: Array, last: int, hashes: Array, qtime:
     Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, first: Array, due: Array, meta: Array,
 ) -> int:  # fmt: skip
-    """The part whose timer fires next, before the row with order key `limit`; -1 if none does. `cursor` holds the
+    """The instance whose timer fires next, before the row with order key `limit`; -1 if none does. `cursor` holds the
     progress.
     """
     found: int = -1
@@ -193,7 +193,7 @@ def next_due(
                     meta[HEAP] = 0
                     cursor[READY] = 1
                 else:
-                    cursor[READY] = due_parts(t, heap, first, hashes, meta, due)
+                    cursor[READY] = due_instances(t, heap, first, hashes, meta, due)
         while found < 0 and cursor[AT] < cursor[READY]:
             p: int = due[cursor[AT]]
             if qhead[p] >= 0 and qtime[qhead[p]] <= t:
@@ -237,21 +237,21 @@ def nothing_due(
 
 @inlined
 def notify(
-    cursor: Array, part: int, time: int, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array,
+    cursor: Array, instance: int, time: int, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array,
     first: Array, due: Array, meta: Array,
 ) -> None:  # fmt: skip
-    """Schedules `time` for `part` (`Scheduler.notifyAt`), from a row or from the timer that `next_due` found last."""
-    notify_at(part, time, qtime, qnext, qhead, qtail, heap, first, meta, cursor[BUSY] != part)
+    """Schedules `time` for `instance` (`Scheduler.notifyAt`), from a row or the timer that `next_due` found last."""
+    notify_at(instance, time, qtime, qnext, qhead, qtail, heap, first, meta, cursor[BUSY] != instance)
 
 
 @kernel
 def _forget(
-    parts: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, first: Array, due: Array,
+    instances: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, first: Array, due: Array,
     meta: Array,
 ) -> None:  # fmt: skip
-    """Empties the queues of `parts`, which leave the heap and the map."""
-    for i in range(len(parts)):
-        p = parts[i]
+    """Empties the queues of `instances`, which leave the heap and the map."""
+    for i in range(len(instances)):
+        p = instances[i]
         while qhead[p] >= 0:
             pop_time(p, qnext, qhead, qtail, meta)
         if meta[MAP + p] != 0:
@@ -287,16 +287,16 @@ class Timers:
         self.meta = np.array([0, 0, 0, 16, 0, 0], np.int64)
         self._hashes = np.zeros(0, np.int64)
 
-    def room(self, more: int, parts: int) -> None:
-        """Makes room for `more` further times and `parts` instances in all."""
+    def room(self, more: int, instances: int) -> None:
+        """Makes room for `more` further times and `instances` instances in all."""
         if self.meta[SPARE] < more:
             have = len(self.time)
             self.time, self.next = grown(self.time, have + more), grown(self.next, have + more)
             self.meta[SPARE] += len(self.time) - have
-        if parts > len(self.head):
-            self.head, self.tail = grown(self.head, parts, -1), grown(self.tail, parts, -1)
-            self.heap, self.first = grown(self.heap, parts), grown(self.first, parts)
-            self.due, self._hashes = grown(self.due, parts), grown(self._hashes, parts)
+        if instances > len(self.head):
+            self.head, self.tail = grown(self.head, instances, -1), grown(self.tail, instances, -1)
+            self.heap, self.first = grown(self.heap, instances), grown(self.first, instances)
+            self.due, self._hashes = grown(self.due, instances), grown(self._hashes, instances)
             self.meta = grown(self.meta, MAP + len(self.head))
 
     @property
@@ -312,17 +312,17 @@ class Timers:
         """The first scheduled time (ms), of the instances in the mask `of` if it is given; None if there is none. An
         instance's time counts as at least its `not_before`, if given. Both have a place for each instance.
         """
-        parts = self.heap[: self.meta[HEAP]]
+        instances = self.heap[: self.meta[HEAP]]
         if of is not None:
-            parts = parts[of[parts]]
-        if not len(parts):
+            instances = instances[of[instances]]
+        if not len(instances):
             return None
-        times = self.first[parts]
-        return int((times if not_before is None else np.maximum(times, not_before[parts])).min())
+        times = self.first[instances]
+        return int((times if not_before is None else np.maximum(times, not_before[instances])).min())
 
-    def forget(self, parts: Array) -> None:
+    def forget(self, instances: Array) -> None:
         """Drop the times scheduled for these instances."""
-        _forget(parts[parts < len(self.head)], *self.arrays)
+        _forget(instances[instances < len(self.head)], *self.arrays)
 
     def state(self) -> dict[str, Any]:
         """The concatenated queues of the instances, and the instances in the map in insertion order."""

@@ -30,15 +30,15 @@ _HEAD, _TAIL = np.uint64(0), np.uint64(1)
 
 @kernel
 def _lookup(
-    at: int, last: int, side: Array, kind: Array, key: Array, slot: Array, part: Array, triggers: Array, loses: Array,
-    fill: Array, place: Array, ends: Array, cells: Array, seen: Array, probed: Array, resume: Array, op_out: Array,
-    pos_out: Array,
+    at: int, last: int, side: Array, kind: Array, key: Array, slot: Array, instance: Array, triggers: Array, loses:
+    Array, fill: Array, place: Array, ends: Array, cells: Array, seen: Array, probed: Array, resume: Array, op_out:
+    Array, pos_out: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Runs the ops from `at` on until the pair buffer is full; returns (next op, pairs made).
 
-    Rows up to kind `last` make pairs. No `part` at all: there is one instance. `slot` is the place of a row's event on
-    its side, -1 where it changes no contents, -2 - slot for a row of a window that `loses` events. An entering row
-    takes the next position of its side's log (`fill`). `resume[0]` is the content at which an interrupted lookup
+    Rows up to kind `last` make pairs. `instance` is empty if there is one instance. `slot` is the place of a row's
+    event on its side, -1 where it changes no contents, -2 - slot for a row of a window that `loses` events. An entering
+    row takes the next position of its side's log (`fill`). `resume[0]` is the content at which an interrupted lookup
     resumes, 0 for none. `probed`, unless it is empty, gets the positions of leaving rows whose contents were looked
     into since they came: positions before `seen`, the end of the contents at the last lookup by side and instance.
 
@@ -49,7 +49,7 @@ def _lookup(
     for i in range(at, len(side)):
         s = np.uint64(side[i])
         o = np.uint64(1) - s
-        w = np.uint64(part[i]) if len(part) else np.uint64(0)
+        w = np.uint64(instance[i]) if len(instance) else np.uint64(0)
         k: Any = np.int64(key[i])
         if resume[0] == 0:
             e = slot[i]
@@ -177,25 +177,25 @@ class Contents:
             self.rank[side][at : log.end] = rank
 
     def run(
-        self, side: Array, kind: Array, key: Array, slot: Array, part: Array, triggers: Array, loses: Array,
-        probed: Array, keys: int, parts: int, last: int = EXPIRED,
+        self, side: Array, kind: Array, key: Array, slot: Array, instance: Array, triggers: Array, loses: Array,
+        probed: Array, keys: int, instances: int, last: int = EXPIRED,
     ) -> Iterator[tuple[Array, Array]]:  # fmt: skip
         """Inserts, removes and probes the rows of all sides, in order; yields (op, position found) block by block.
 
-        The arguments are `_lookup`'s; `keys` and `parts` are the numbers of join keys and partition instances. The
+        The arguments are `_lookup`'s; `keys` and `instances` are the numbers of join keys and partition instances. The
         rows that enter were added before. `kind` of a row that no longer counts becomes LEAVE.
         """
         room = 1 + max(max(log.capacity, log.end) for log in self.logs)
         self._cells = _longer(self._cells, room, 1 + int(self._fill.max()))
         known = self._ends.shape[1]
-        self._ends, self._seen = _longer(self._ends, keys, known), grown(self._seen, max(parts, 1))
+        self._ends, self._seen = _longer(self._ends, keys, known), grown(self._seen, max(instances, 1))
         self._ends[:, known:] = 0
         resume, at = np.zeros(1, np.int64), 0
         size = _BLOCK if triggers.any() else 0
         while at < len(side):
             op, found = np.empty(size, np.int64), np.empty(size, np.int64)
             at, pairs = _lookup(
-                at, last, side, kind, key, slot, part, triggers, loses, self._fill, self._place, self._ends,
+                at, last, side, kind, key, slot, instance, triggers, loses, self._fill, self._place, self._ends,
                 self._cells, self._seen, probed, resume, op, found,
             )  # fmt: skip
             yield op[:pairs], found[:pairs]
@@ -273,7 +273,7 @@ class Contents:
             "lost": np.flatnonzero(place == _LOST) + self.first[side],
         }
 
-    def load(self, side: int, state: dict[str, Any], keys: int, parts: int) -> None:
+    def load(self, side: int, state: dict[str, Any], keys: int, instances: int) -> None:
         """The inverse of `state`, for contents that are empty."""
         serial, lost = state["serial"], state["lost"]
         n = len(serial)
@@ -283,11 +283,11 @@ class Contents:
         self.slots(side, lost)
         slot, off = self.slots(side, serial), np.zeros(2, np.bool_)
         sides, kinds, probed = np.full(n, side, np.int8), np.zeros(n, np.int8), np.empty(0, np.int64)
-        part = state["part"].astype(np.int64)
-        for _ in self.run(sides, kinds, state["key"], slot, part, off, off, probed, keys, parts):
+        instance = state["part"].astype(np.int64)
+        for _ in self.run(sides, kinds, state["key"], slot, instance, off, off, probed, keys, instances):
             pass
         seen = np.flatnonzero(state["seen"])
-        self._seen[side, part[seen]] = seen + 1  # the last of an instance stays
+        self._seen[side, instance[seen]] = seen + 1  # the last of an instance stays
         self._place[side, lost - self.first[side]] = _LOST
 
     @property
@@ -301,10 +301,10 @@ class Contents:
         return sum(len(self._alive(side)) for side in range(len(self.logs)))
 
 
-def without(state: dict[str, Any], parts: Array, numbers: Array) -> dict[str, Any]:
+def without(state: dict[str, Any], instances: Array, numbers: Array) -> dict[str, Any]:
     """The state of a side (`Contents.state`) less the events of these partition instances; `numbers` are the new ids of
     the join keys, -1 at the end."""
-    stays = np.flatnonzero(~np.isin(state["part"], parts))
+    stays = np.flatnonzero(~np.isin(state["part"], instances))
     return {
         "columns": [c.take(stays) for c in state["columns"]],
         "key": numbers[state["key"][stays]],

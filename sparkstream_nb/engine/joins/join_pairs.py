@@ -14,7 +14,7 @@ from ..columnar.rows import CURRENT, Rows
 from .join_contents import Contents
 
 NO_KIND = np.empty(0, np.int8)
-NO_PART = np.empty(0, np.int64)
+NO_INSTANCE = np.empty(0, np.int64)
 
 
 @kernel
@@ -106,12 +106,12 @@ class Ops:
         _lay(self.side, self.row, left, right, out)
         return out
 
-    def parts(self) -> Array:
+    def instances(self) -> Array:
         """The instance of each op; empty if there is only one."""
         left, right = self.sides
-        if left.part is None and right.part is None:
-            return NO_PART
-        return self.in_order(left.parts().astype(np.int64), right.parts().astype(np.int64))
+        if left.instance is None and right.instance is None:
+            return NO_INSTANCE
+        return self.in_order(left.instances().astype(np.int64), right.instances().astype(np.int64))
 
 
 class Pairs:

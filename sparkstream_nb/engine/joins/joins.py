@@ -129,13 +129,13 @@ class JoinOp:
         if partitioned:  # no instance receives from a named window (`PartitionRuntimeImpl.addPartitionReceiver`)
             self.triggers &= ~named
         # All instances look into the same named window, and it never looks back.
-        self._by_part = partitioned and not named.any()
+        self._by_instance = partitioned and not named.any()
         context = services.context
         self._left_keys: list[Evaluator] = [compile_expr(a, context) for a, _, _ in equal]
         self._right_keys: list[Evaluator] = [compile_expr(b, context) for _, b, _ in equal]
         self._key_types = [t for _, _, t in equal]
         self._rest = None if rest is None else compile_expr(rest, context)
-        key_types = ([Type.INT] if self._by_part else []) + self._key_types
+        key_types = ([Type.INT] if self._by_instance else []) + self._key_types
         self._keys = Keys(key_types, services.strings) if key_types else None
         self._types = tuple(tuple(side.schema.types[a] for a in self._attrs[s]) for s, side in enumerate(self.sides))
         self._contents = Contents((self._types[0], self._types[1]))
@@ -244,8 +244,8 @@ class JoinOp:
         if env.failed is not None:
             self.services.route_failed(self.query, self.sides[s].source.id, env, list(rows.columns[:-1]))
             none.append(env.failed)
-        if self._by_part:
-            columns.insert(0, Column(Type.INT, rows.parts()))
+        if self._by_instance:
+            columns.insert(0, Column(Type.INT, rows.instances()))
         ids = self._keys.ids(columns).astype(np.int64)
         for mask in none:
             ids[mask] = -1
@@ -283,7 +283,7 @@ class JoinOp:
         size = 1 if self._keys is None else self._keys.size
         found = []
         for op, place in held.run(
-            side, kinds, keys, slot, ops.parts(), self.triggers, self._loses, probed, size, self.services.parts,
+            side, kinds, keys, slot, ops.instances(), self.triggers, self._loses, probed, size, self.services.instances,
             self._last,
         ):
             if self._rest is not None and len(op):
@@ -393,8 +393,9 @@ class JoinOp:
             by_op = np.argsort(op, kind="stable")
             op, place = op[by_op], place[by_op]
         pairs = self._pairs(ops, op, place)
-        part = None if ops.sides[0].part is None and ops.sides[1].part is None else ops.parts()[op]
-        return LazyRows(ops.ts[op], ops.order_key[op], op, kinds[op], part, cache_columns(pairs.resolve), pairs.times)
+        instance = None if ops.sides[0].instance is None and ops.sides[1].instance is None else ops.instances()[op]
+        columns = cache_columns(pairs.resolve)
+        return LazyRows(ops.ts[op], ops.order_key[op], op, kinds[op], instance, columns, pairs.times)
 
     # ------------------------------------------------------------------------------------- tables and aggregations
 
@@ -456,39 +457,39 @@ class JoinOp:
                 return Column(Type.LONG, ts)
             return found(lambda at: Column(Type.LONG, lookup.times(at)), Type.LONG)
 
-        part = None if rows.part is None else rows.part if each else rows.part[op]
+        instance = None if rows.instance is None else rows.instance if each else rows.instance[op]
         ts, order_key = (rows.ts, rows.order_key) if each else (rows.ts[op], rows.order_key[op])
         kind = None if kinds is None else kinds[op]
-        return LazyRows(ts, order_key, op, kind, part, cache_columns(resolve), times)
+        return LazyRows(ts, order_key, op, kind, instance, cache_columns(resolve), times)
 
     # -------------------------------------------------------------------------------------------------------- state
 
-    def forget(self, parts: Array) -> None:
+    def forget(self, instances: Array) -> None:
         """Drop the state of both sides for these partition instances, and their join keys."""
         for steps in self.steps:
             if steps is not None:
-                steps.forget(parts)
+                steps.forget(instances)
         if not self.forgets_all or self.lookups:
             return
         assert self._keys is not None, "the instance is part of the key"
         values = self._keys.columns()
-        stays = np.flatnonzero(~np.isin(values[0].values, parts))
+        stays = np.flatnonzero(~np.isin(values[0].values, instances))
         numbers = np.full(self._keys.size + 1, -1, np.int64)  # the last place is for -1
         numbers[stays] = np.arange(len(stays))
-        held = [without(self._contents.state(side), parts, numbers) for side in (0, 1)]
+        held = [without(self._contents.state(side), instances, numbers) for side in (0, 1)]
         self._keys.load({"values": [c.take(stays) for c in values]})
         self._load_contents(held)
 
     @property
     def forgets_all(self) -> bool:
         """True if nothing is held for an instance after `forget`."""
-        return self._by_part and all(s is None or s.forgets_all for s in self.steps)
+        return self._by_instance and all(s is None or s.forgets_all for s in self.steps)
 
     def _load_contents(self, states: Sequence[dict[str, Any]]) -> None:
         self._contents = Contents((self._types[0], self._types[1]))
         keys = 1 if self._keys is None else self._keys.size
         for side, state in enumerate(states):
-            self._contents.load(side, state, keys, self.services.parts)
+            self._contents.load(side, state, keys, self.services.instances)
 
     def state(self) -> dict[str, Any]:
         return self._state(plain)

@@ -19,7 +19,7 @@ from .machine_memory import (
     F_LOOK,
     F_PASSES,
     FAILED,
-    I_PART,
+    I_INSTANCE,
     INDEXED,
     KEY_COUNT,
     KEYS,
@@ -58,7 +58,7 @@ def candidates(address: int, p: int, out: Any) -> int:
     X = header(address)
     P, L, N = pool(X, XP), pool(X, XL), pool(X, XN)
     i = X[AT]
-    g, lp = X[BASE] + i, pool(X, I_PART)[i] * L_SIZE * X[NP] + p * L_SIZE
+    g, lp = X[BASE] + i, pool(X, I_INSTANCE)[i] * L_SIZE * X[NP] + p * L_SIZE
     if X[BY_INDEX] != 0:
         c = call3(X[F_LOOK], X, lp, p, g)
     else:
@@ -80,15 +80,15 @@ def candidates(address: int, p: int, out: Any) -> int:
 
 
 @entry
-def reindex(address: int, parts: int) -> None:
+def reindex(address: int, instances: int) -> None:
     """Inserts all pending cells into the new, empty bucket array, in list order."""
     X = header(address)
     L, N, P = pool(X, XL), pool(X, XN), pool(X, XP)
     X[INDEXED] = 0
-    for part in range(parts):
+    for instance in range(instances):
         for p in range(X[NP]):
             if P[p * P_SIZE + KEYS] >= 0 and P[p * P_SIZE + KEY_COUNT] > 0:
-                lp = (part * X[NP] + p) * L_SIZE
+                lp = (instance * X[NP] + p) * L_SIZE
                 c = L[lp + PEND]
                 while c != 0:
                     call3(X[F_ENTER], X, lp, p, c)
@@ -96,22 +96,22 @@ def reindex(address: int, parts: int) -> None:
 
 
 @entry
-def begin_parts(address: int, parts: Any, times: Any) -> None:
+def begin_instances(address: int, instances: Any, times: Any) -> None:
     """Begins partition instances, each at its time; there is room for their first states."""
     X = header(address)
-    for i in range(len(parts)):
-        call2(X[F_BIRTH], X, parts[i] * L_SIZE * X[NP], times[i])
+    for i in range(len(instances)):
+        call2(X[F_BIRTH], X, instances[i] * L_SIZE * X[NP], times[i])
 
 
 @entry
-def forget_parts(address: int, parts: Any) -> None:
+def forget_instances(address: int, instances: Any) -> None:
     """Frees the memory of partition instances. Their records in `L` are not cleared otherwise, and entries of
     theirs in the schedulers' heaps find nothing to run."""
     X = header(address)
     L, T = pool(X, XL), pool(X, XT)
-    for part in parts:
+    for instance in instances:
         for p in range(X[NP]):
-            lp = (part * X[NP] + p) * L_SIZE
+            lp = (instance * X[NP] + p) * L_SIZE
             clear_pending(X, lp)
             clear_new(X, lp)
             if L[lp + TURN] != 0:

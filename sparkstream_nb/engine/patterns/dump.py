@@ -53,11 +53,11 @@ from .pointers import call3, entry, header, pool
 
 
 @entry
-def measure(address: int, parts: int, out: Any) -> None:
+def measure(address: int, instances: int, out: Any) -> None:
     """Counts list entries, partials at most, chain cells at most and scheduled times."""
     X = header(address)
     L, N, T, E, C, P = pool(X, XL), pool(X, XN), pool(X, XT), pool(X, XE), pool(X, XC), pool(X, XP)
-    for i in range(parts * X[NP]):
+    for i in range(instances * X[NP]):
         for head in (PEND, NEW):
             c = L[i * L_SIZE + head]
             while c != 0:
@@ -76,8 +76,8 @@ def measure(address: int, parts: int, out: Any) -> None:
 
 @entry
 def dump_machine(
-    address: int, parts: int, lists: Any, cells: Any, partials: Any, chains: Any, events: Any, times: Any, seen: Any,
-    seen_chains: Any,
+    address: int, instances: int, lists: Any, cells: Any, partials: Any, chains: Any, events: Any, times: Any, seen:
+    Any, seen_chains: Any,
 ) -> Any:  # fmt: skip
     """Writes all lists. `lists[i]`: lengths of the pending and new list and of the queue, then flags; `cells`: the
     partial of every entry; `partials`: time, expired, unused, slots (chain number + 1 where counted); `chains`: where
@@ -85,7 +85,7 @@ def dump_machine(
     X = header(address)
     L, N, T, E, C, P = pool(X, XL), pool(X, XN), pool(X, XT), pool(X, XE), pool(X, XC), pool(X, XP)
     at = n = k = d = q = 0
-    for i in range(parts * X[NP]):
+    for i in range(instances * X[NP]):
         lp = i * L_SIZE
         for j in range(2):
             c = L[lp + (PEND if j == 0 else NEW)]
@@ -136,7 +136,7 @@ def dump_machine(
 
 @entry
 def restore_machine(
-    address: int, parts: int, lists: Any, cells: Any, partials: Any, chains: Any, events: Any, times: Any
+    address: int, instances: int, lists: Any, cells: Any, partials: Any, chains: Any, events: Any, times: Any
 ) -> None:
     """The inverse of `dump_machine`, into an empty machine that has room."""
     X = header(address)
@@ -178,7 +178,7 @@ def restore_machine(
         for p in range(E_SLOTS + X[NP], X[E_SIZE]):
             E[e + p] = 0
     at = q = 0
-    for i in range(parts * X[NP]):
+    for i in range(instances * X[NP]):
         lp, p = i * L_SIZE, i % X[NP]
         for j in range(2):
             for _ in range(lists[i, j]):

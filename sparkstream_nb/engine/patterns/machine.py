@@ -307,8 +307,8 @@ def leave_map(X: Words, lp: int, p: int) -> None:
 
 
 @called
-def push_heap(X: Words, timer: int, time: int, part: int) -> None:
-    """Pushes (time, part) onto the heap of a scheduler."""
+def push_heap(X: Words, timer: int, time: int, instance: int) -> None:
+    """Pushes (time, instance) onto the heap of a scheduler."""
     H = pool(X, XH)
     base = timer * X[HEAP_N]
     n = H[base + H_SIZE]
@@ -319,25 +319,25 @@ def push_heap(X: Words, timer: int, time: int, part: int) -> None:
     while i > 0:
         up = (i - 1) >> 1
         u = base + 2 * up
-        if H[u] < time or (H[u] == time and H[u + 1] <= part):
+        if H[u] < time or (H[u] == time and H[u + 1] <= instance):
             break
         H[base + 2 * i] = H[u]
         H[base + 2 * i + 1] = H[u + 1]
         i = up
     H[base + 2 * i] = time
-    H[base + 2 * i + 1] = part
+    H[base + 2 * i + 1] = instance
 
 
 @called
 def pop_heap(X: Words, timer: int) -> int:
-    """Pops the first (time, part) of the heap of a scheduler; returns the part."""
+    """Pops the first (time, instance) of the heap of a scheduler; returns the instance."""
     H = pool(X, XH)
     base = timer * X[HEAP_N]
     n = H[base + H_SIZE] - 1
     H[base + H_SIZE] = n
     base += H_HEAP
     out = H[base + 1]
-    time, part = H[base + 2 * n], H[base + 2 * n + 1]
+    time, instance = H[base + 2 * n], H[base + 2 * n + 1]
     i = 0
     while True:
         low = 2 * i + 1
@@ -347,11 +347,11 @@ def pop_heap(X: Words, timer: int) -> int:
         if low + 1 < n and (H[a + 2] < H[a] or (H[a + 2] == H[a] and H[a + 3] < H[a + 1])):
             low += 1
             a += 2
-        if time < H[a] or (time == H[a] and part <= H[a + 1]):
+        if time < H[a] or (time == H[a] and instance <= H[a + 1]):
             break
         H[base + 2 * i] = H[a]
         H[base + 2 * i + 1] = H[a + 1]
         i = low
     H[base + 2 * i] = time
-    H[base + 2 * i + 1] = part
+    H[base + 2 * i + 1] = instance
     return out

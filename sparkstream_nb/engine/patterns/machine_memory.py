@@ -80,12 +80,12 @@ B_SIZE = 4
 # `O_SENT_KIND` when its chunk was emitted. `O_GROUP` is the number of the first match of the same chunk. `O_PARTIAL` is
 # the partial until then, and afterwards the number of its last match in the chunk. Then per state the event (or the
 # offset in `D`), and, if a state is counted, per state the number of events.
-O_TIME, O_ORDER_KEY, O_PART, O_GROUP, O_KIND, O_PARTIAL, O_SENT_TIME, O_SENT_KIND, O_SLOTS = range(9)
+O_TIME, O_ORDER_KEY, O_INSTANCE, O_GROUP, O_KIND, O_PARTIAL, O_SENT_TIME, O_SENT_KIND, O_SLOTS = range(9)
 
 # The header: addresses, then registers.
 (
     XP, XL, XE, XN, XC, XT, XB, XR, XO, XD, XW, XZ, XET, XV, XQ, XK, XS, XM, XH,
-    I_STREAM, I_PART, I_MASK, I_ORDER_KEY, I_NOW, I_MOVED, I_MORE,
+    I_STREAM, I_INSTANCE, I_MASK, I_ORDER_KEY, I_NOW, I_MOVED, I_MORE,
     NP, E_SIZE, WORDS, WITHIN, SEQUENCE, BUCKETS, INDEXED,
     E_FREE, E_LEFT, N_FREE, N_LEFT, C_FREE, C_LEFT, T_FREE, T_LEFT,
     R_N, R_CAP, O_N, O_CAP, O_SIZE, D_N, D_CAP,

@@ -116,7 +116,7 @@ class SentMatches:
 
 @dataclass(slots=True)
 class Matches:
-    """`n` matches in order. `ts`, `order_key`, `chunk`, `part`: as in `Rows`; for the select each match is a chunk.
+    """`n` matches in order. `ts`, `order_key`, `chunk`, `instance`: as in `Rows`; for the select each match is a chunk.
 
     `kind` is EXPIRED for a match of a partial that had expired before in another state: Siddhi marks it and still
     continues with it. `group` int64[n] numbers the output chunks after the select: the matches that one event makes in
@@ -128,7 +128,7 @@ class Matches:
     order_key: Array
     chunk: Array
     kind: Array | None
-    part: Array | None
+    instance: Array | None
     group: Array
     slots: Partials
     sent: SentMatches | None
@@ -143,7 +143,8 @@ class Matches:
     def frame(self) -> LazyRows:
         """The matches as the input of a select."""
         return LazyRows(
-            self.ts, self.order_key, self.chunk, self.kind, self.part, cache_columns(self.column), self.slots.event_time
+            self.ts, self.order_key, self.chunk, self.kind, self.instance, cache_columns(self.column),
+            self.slots.event_time,
         )
 
     def send(self, rows: Rows) -> Rows:

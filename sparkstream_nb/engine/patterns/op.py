@@ -86,10 +86,10 @@ class StateOp:
 
     # -------------------------------------------------------------------------------------------------------- set-up
 
-    def _kept(self, parts: Iterable[Expr]) -> dict[Key, Type]:
+    def _kept(self, instances: Iterable[Expr]) -> dict[Key, Type]:
         """The columns of the log that references need."""
         out: dict[Key, Type] = {}
-        for e in parts:
+        for e in instances:
             if isinstance(e, Ref) and e.slot in self.layout.slots:
                 p = self.layout.slots[e.slot]
                 schema = self.layout.processors[p].state.input.schema
@@ -123,15 +123,15 @@ class StateOp:
         if self._whole is None:
             self._whole = not self.services.partitioned
         pools, x = self.pools, self.pools.header
-        pools.need_parts(max(merged.parts, self.services.parts))
+        pools.need_instances(max(merged.instances, self.services.instances))
         if self.schedulers:
             pools.hashes(self.services.hashes())
         x[m.PARTED] = self.services.partitioned
-        if self.layout.begins_alone and self.services.partitioned and self._begun < self.services.parts:
+        if self.layout.begins_alone and self.services.partitioned and self._begun < self.services.instances:
             # Siddhi begins an instance in all queries of the partition when an event of any stream makes it.
-            fresh = np.setdiff1d(np.arange(self._begun, self.services.parts), merged.part)
+            fresh = np.setdiff1d(np.arange(self._begun, self.services.instances), merged.instance)
             pools.begin(fresh, self.services.born())
-            self._begun = self.services.parts
+            self._begun = self.services.instances
         if merged.n == 0 and (self.schedulers == 0 or clock.last == clock.first):
             return self._matches(np.empty((int(x[m.O_SIZE]), 0), np.int64), np.empty(0, np.int64))
         masks = self._append(rows, merged, clock)
@@ -140,8 +140,9 @@ class StateOp:
         times = np.ascontiguousarray(clock.now, np.int64)
         moved = np.ascontiguousarray(clock.moved).astype(np.uint8)
         for at, array in (
-            (m.I_STREAM, merged.stream), (m.I_PART, merged.part), (m.I_ORDER_KEY, merged.order_key), (m.I_MASK, masks),
-            (m.I_NOW, times), (m.I_MOVED, moved), (m.I_MORE, merged.more), (m.XO, out), (m.XD, events),
+            (m.I_STREAM, merged.stream), (m.I_INSTANCE, merged.instance), (m.I_ORDER_KEY, merged.order_key),
+            (m.I_MASK, masks), (m.I_NOW, times), (m.I_MOVED, moved), (m.I_MORE, merged.more), (m.XO, out),
+            (m.XD, events),
         ):  # fmt: skip
             pools.hold(at, array)
         x[m.O_CAP], x[m.D_CAP], x[m.O_N], x[m.D_N] = out.shape[1], len(events), 0, 0
@@ -166,7 +167,7 @@ class StateOp:
         here, the time at which the first was made: they schedule theirs in the next run."""
         heaps = self.pools.schedulers if self.schedulers else ()
         due = [int(heap[m.H_HEAP]) for heap in heaps if heap[m.H_SIZE]]
-        if self.layout.begins_alone and self.services.partitioned and self._begun < self.services.parts:
+        if self.layout.begins_alone and self.services.partitioned and self._begun < self.services.instances:
             due.append(int(self.services.born()[self._begun :].min()))
         return min(due, default=None)
 
@@ -275,9 +276,9 @@ class StateOp:
         stream = int(merged.stream[i])
         receivers = self.layout.receivers[stream]
         p = receivers[len(receivers) - 1 - int(x[m.ORDINAL])]
-        part, n = int(merged.part[i]), len(self.layout.processors)
+        instance, n = int(merged.instance[i]), len(self.layout.processors)
         lists = pools.array(m.XL).reshape(-1, m.L_SIZE)
-        cells = np.empty(int(lists[part * n + p, m.PEND_N]), np.int64)
+        cells = np.empty(int(lists[instance * n + p, m.PEND_N]), np.int64)
         cells = cells[: candidates(x.ctypes.data, p, cells)]
         if len(cells) == 0:
             return
@@ -320,7 +321,7 @@ class StateOp:
         chunk = np.arange(self._chunks, self._chunks + out.shape[1])
         group = out[m.O_GROUP] + self._chunks
         self._chunks += out.shape[1]
-        part = None if self._whole else out[m.O_PART].astype(np.int32)
+        instance = None if self._whole else out[m.O_INSTANCE].astype(np.int32)
         if x[m.MARKED]:
             out[m.O_KIND, : x[m.MARKED] - 1] = 0
         kind = out[m.O_KIND].astype(np.int8) if x[m.MARKED] else None
@@ -331,7 +332,7 @@ class StateOp:
             out[m.O_SENT_TIME, :early] = out[m.O_TIME, :early]
             out[m.O_SENT_KIND, :early] = 0 if kind is None else kind[:early]
             sent = SentMatches(out[m.O_SENT_TIME], out[m.O_SENT_KIND].astype(np.int8), out[m.O_PARTIAL])
-        return Matches(out[m.O_TIME], out[m.O_ORDER_KEY], chunk, kind, part, group, slots, sent)
+        return Matches(out[m.O_TIME], out[m.O_ORDER_KEY], chunk, kind, instance, group, slots, sent)
 
     # --------------------------------------------------------------------------------------------------------- state
 
@@ -358,9 +359,9 @@ class StateOp:
         self._chunks, self._begun = state["chunks"], state["begun"]
         self._trim_at = state.get("trim", max(TRIM_FROM, 2 * self.log.n))
 
-    def forget(self, parts: Array) -> None:
+    def forget(self, instances: Array) -> None:
         """Drops the state of partition instances; they restart with their next row."""
-        self.pools.forget(parts[parts < self.pools.parts])
+        self.pools.forget(instances[instances < self.pools.instances])
 
     @property
     def bytes(self) -> int:
@@ -398,7 +399,7 @@ class _Merged:
             s, r = present[0]
             self.order_key, self.ts = np.ascontiguousarray(r.order_key, np.int64), r.ts
             self.stream = np.full(len(r), s, np.int64)
-            self.part = np.zeros(len(r), np.int64) if r.part is None else r.part.astype(np.int64)
+            self.instance = np.zeros(len(r), np.int64) if r.instance is None else r.instance.astype(np.int64)
             chunk = r.chunk
         else:
             none = np.empty(0, np.int64)
@@ -406,7 +407,7 @@ class _Merged:
             order = np.argsort(order_key, kind="stable")
             self.order_key = order_key[order]
             self.ts = np.concatenate([none, *(r.ts for _, r in present)])[order]
-            self.part = np.concatenate([none, *(r.parts() for _, r in present)]).astype(np.int64)[order]
+            self.instance = np.concatenate([none, *(r.instances() for _, r in present)]).astype(np.int64)[order]
             self.stream = np.repeat([s for s, _ in present], [len(r) for _, r in present])[order].astype(np.int64)
             chunk = np.concatenate([none, *(r.chunk for _, r in present)])[order]
             where = np.empty(len(order), np.int64)
@@ -420,6 +421,6 @@ class _Merged:
         if self.n:
             same = chunk[1:] == chunk[:-1]
             if same.any():
-                same &= (self.stream[1:] == self.stream[:-1]) & (self.part[1:] == self.part[:-1])
+                same &= (self.stream[1:] == self.stream[:-1]) & (self.instance[1:] == self.instance[:-1])
                 self.more[: self.n - 1] = same
-        self.parts = int(self.part.max()) + 1 if self.n else 0
+        self.instances = int(self.instance.max()) + 1 if self.n else 0

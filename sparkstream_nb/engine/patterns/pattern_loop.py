@@ -46,11 +46,11 @@ from .machine_memory import (
     FIRST_OUT,
     HELD,
     HIGH,
+    I_INSTANCE,
     I_MASK,
     I_MORE,
     I_NOW,
     I_ORDER_KEY,
-    I_PART,
     I_STREAM,
     INERT,
     JUDGED,
@@ -75,10 +75,10 @@ from .machine_memory import (
     NP,
     O_CAP,
     O_GROUP,
+    O_INSTANCE,
     O_KIND,
     O_N,
     O_ORDER_KEY,
-    O_PART,
     O_PARTIAL,
     O_SENT_KIND,
     O_SENT_TIME,
@@ -295,7 +295,7 @@ def _mark(X: Words, r: int, expired: int) -> None:
 
 
 @compiled
-def emit(X: Words, order_key: int, part: int, hold: bool, several: bool) -> int:
+def emit(X: Words, order_key: int, instance: int, hold: bool, several: bool) -> int:
     """Writes the partials given to the selector as matches. `hold`: `_settle` comes later, if any of them may change
     until then; `several`: they continue as one chunk.
     """
@@ -311,7 +311,7 @@ def emit(X: Words, order_key: int, part: int, hold: bool, several: bool) -> int:
         out[O_TIME * cap + r] = time
         out[O_ORDER_KEY * cap + r] = order_key
         if X[PARTED] != 0:
-            out[O_PART * cap + r] = part
+            out[O_INSTANCE * cap + r] = instance
         out[O_GROUP * cap + r] = r - X[EMITTED] if several else r
         _mark(X, r, expired)
         E[e + E_GIVEN] = 0
@@ -459,9 +459,10 @@ def _ask_ahead(X: Words, i: int) -> None:
     """Prefetch the state of later rows' instances: first their lists, then the first entries of these, then the
     entries' partials.
     """
-    L, N, E, part_of = pool(X, XL), pool(X, XN), pool(X, XE), pool(X, I_PART)
+    L, N, E, instance_of = pool(X, XL), pool(X, XN), pool(X, XE), pool(X, I_INSTANCE)
     size = L_SIZE * X[NP]
-    far, near, next_ = part_of[i + AHEAD] * size, part_of[i + AHEAD // 2] * size, part_of[i + AHEAD // 4] * size
+    far, near = instance_of[i + AHEAD] * size, instance_of[i + AHEAD // 2] * size
+    next_ = instance_of[i + AHEAD // 4] * size
     for p in range(X[NP]):
         ask(L, far + p * L_SIZE)
         ask(L, far + p * L_SIZE + 8)
@@ -476,7 +477,8 @@ def proceed(X: Words, whole: int, origin: int) -> int:
     """Processes the rows from `AT` on, and the timers up to the clock's end. `whole`: no partitions, so that instance 0
     exists from the start, which is at time `origin`."""
     more, selects, M = pool(X, I_MORE), pool(X, M_SELECTS), pool(X, M_STREAM)
-    order_key_of, part_of, stream_of, clock = pool(X, I_ORDER_KEY), pool(X, I_PART), pool(X, I_STREAM), pool(X, I_NOW)
+    order_key_of, instance_of = pool(X, I_ORDER_KEY), pool(X, I_INSTANCE)
+    stream_of, clock = pool(X, I_STREAM), pool(X, I_NOW)
     L, times = pool(X, XL), pool(X, XET)
     if whole != 0 and L[BORN] == 0:
         if not has_room(X):
@@ -484,8 +486,8 @@ def proceed(X: Words, whole: int, origin: int) -> int:
         call2(X[F_BIRTH], X, 0, origin)
     status, i, stage, ordinal = DONE, X[AT], X[STAGE], X[ORDINAL]
     while i < X[EVENTS]:
-        order_key, stream, part = order_key_of[i], stream_of[i], part_of[i]
-        l0 = part * L_SIZE * X[NP]
+        order_key, stream, instance = order_key_of[i], stream_of[i], instance_of[i]
+        l0 = instance * L_SIZE * X[NP]
         if stage == 0:
             if X[PARTED] != 0 and i + AHEAD < X[EVENTS]:
                 _ask_ahead(X, i)
@@ -527,7 +529,7 @@ def proceed(X: Words, whole: int, origin: int) -> int:
                     if selects[stream] == 0:
                         _discard(X)
                     else:
-                        status = emit(X, order_key, part, hold, n > 1)
+                        status = emit(X, order_key, instance, hold, n > 1)
                         if status != DONE:
                             break
                 stage = 1

@@ -10,7 +10,7 @@ from ..columnar.arrays import grown
 from ..columnar.blocks import Blocks, Tracked
 from ..columnar.column_data import Array
 from . import machine_memory as m
-from .between_runs import begin_parts, forget_parts, mark_events, reindex, renumber_events
+from .between_runs import begin_instances, forget_instances, mark_events, reindex, renumber_events
 from .check import interpret_filter
 from .dump import dump_machine, measure, restore_machine
 from .filter_program import Filters
@@ -127,7 +127,7 @@ class Pools:
         self.hold(m.XV, np.zeros(self.n, np.int64))
         for at, *_ in _FREE:
             self.hold(at, zeros(self._sizes[at]))
-        self.parts = 0
+        self.instances = 0
         self.hold(m.XL, zeros(0))
         self.hold(m.XH, np.zeros(0, np.int64))
         for at, _, left, _ in _FREE:
@@ -135,7 +135,7 @@ class Pools:
         self.hold(m.XR, np.zeros(1024, np.int64))
         x[m.R_CAP] = 1024
         self.index(64)
-        self.need_parts(1)
+        self.need_instances(1)
 
     def hold(self, at: int, array: Array) -> None:
         """Make `array` the pool whose address is at `at` of the header. One that is `TOLD` is allocated by `zeros`."""
@@ -175,28 +175,28 @@ class Pools:
             self.hold(m.XR, grown(self._held[m.XR], int(x[m.R_N]) + 2 * records + 2))
             x[m.R_CAP] = len(self._held[m.XR])
 
-    def need_parts(self, parts: int) -> None:
-        """Makes room for `parts` partition instances."""
-        if parts <= self.parts:
+    def need_instances(self, instances: int) -> None:
+        """Makes room for `instances` partition instances."""
+        if instances <= self.instances:
             return
-        have = self.parts
-        parts = max(parts, 2 * have if have > 1 else parts)
-        rows = zeros(parts * self.n * m.L_SIZE)
-        rows[:] = fresh_lists(parts * self.n).ravel()
+        have = self.instances
+        instances = max(instances, 2 * have if have > 1 else instances)
+        rows = zeros(instances * self.n * m.L_SIZE)
+        rows[:] = fresh_lists(instances * self.n).ravel()
         rows[: have * self.n * m.L_SIZE] = self._held[m.XL]
         self.hold(m.XL, rows)
         timers = len(self.layout.timers)
         if timers:
-            size = m.H_HEAP + 2 * parts
+            size = m.H_HEAP + 2 * instances
             heaps = np.zeros((timers, size), np.int64)
             heaps[:, m.H_BUCKETS] = 16
             if have:
                 heaps[:, : m.H_HEAP + 2 * have] = self.schedulers
             self.hold(m.XH, heaps.ravel())
             self.header[m.HEAP_N] = size
-            self.hold(m.XDUE, np.zeros(2 * parts + 2, np.int64))
-            self.hold(m.XHASH, np.zeros(parts, np.int64))
-        self.parts = parts
+            self.hold(m.XDUE, np.zeros(2 * instances + 2, np.int64))
+            self.hold(m.XHASH, np.zeros(instances, np.int64))
+        self.instances = instances
 
     @property
     def schedulers(self) -> Array:
@@ -215,8 +215,8 @@ class Pools:
         table[:, m.B_BOUND] = np.float64(np.inf).view(np.int64)
         self.hold(m.XB, table.ravel())
         self.header[m.BUCKETS] = buckets
-        if self.parts:
-            reindex(self.header.ctypes.data, self.parts)
+        if self.instances:
+            reindex(self.header.ctypes.data, self.instances)
 
     def fit_index(self) -> None:
         """Keeps about two buckets per indexed partial."""
@@ -235,17 +235,17 @@ class Pools:
         self.hold(m.XET, self.log.times)
         self.header[m.WORDS] = self.log.words.shape[1]
 
-    def begin(self, parts: Array, times: Array) -> None:
+    def begin(self, instances: Array, times: Array) -> None:
         """Starts the instances that have not started, in order; `times` int64: when each was made (ms)."""
-        if len(parts):
-            self.reserve_records((4 * self.n + 8) * len(parts))
-            begin_parts(self.header.ctypes.data, np.ascontiguousarray(parts, np.int64), times[parts])
+        if len(instances):
+            self.reserve_records((4 * self.n + 8) * len(instances))
+            begin_instances(self.header.ctypes.data, np.ascontiguousarray(instances, np.int64), times[instances])
 
-    def forget(self, parts: Array) -> None:
+    def forget(self, instances: Array) -> None:
         """Empties the lists of partition instances, as if they had never existed."""
-        forget_parts(self.header.ctypes.data, np.ascontiguousarray(parts, np.int64))
+        forget_instances(self.header.ctypes.data, np.ascontiguousarray(instances, np.int64))
         rows = self._held[m.XL].reshape(-1, m.L_SIZE)
-        lists = (parts[:, None] * self.n + np.arange(self.n)).ravel()
+        lists = (instances[:, None] * self.n + np.arange(self.n)).ravel()
         rows[lists] = fresh_lists(len(lists))
 
     # -------------------------------------------------------------------------------------------------------- state
@@ -270,9 +270,9 @@ class Pools:
         the partials. Changes nothing."""
         sizes = np.zeros(4, np.int64)
         address = self.header.ctypes.data
-        measure(address, self.parts, sizes)
+        measure(address, self.instances, sizes)
         cells, partials, links, times = sizes.tolist()
-        lists = np.zeros((self.parts * self.n, 13), np.int64)
+        lists = np.zeros((self.instances * self.n, 13), np.int64)
         out_cells = np.zeros(cells, np.int64)
         out_partials = np.zeros((partials + 1, m.E_SLOTS + self.n), np.int64)
         chains = np.zeros(links + 1, np.int64)
@@ -281,12 +281,12 @@ class Pools:
         seen = np.zeros(len(self._held[m.XE]) // self._sizes[m.XE] + 1, np.int64)
         seen_chains = np.zeros(len(self._held[m.XC]) // m.C_SIZE + 1, np.int64)
         n, k = dump_machine(
-            address, self.parts, lists, out_cells, out_partials, chains, events, out_times, seen, seen_chains
+            address, self.instances, lists, out_cells, out_partials, chains, events, out_times, seen, seen_chains
         )
         born = lists[:, 7].reshape(-1, self.n)[:, 0]
-        parts = int(np.flatnonzero(born)[-1]) + 1 if born.any() else 0
+        instances = int(np.flatnonzero(born)[-1]) + 1 if born.any() else 0
         found = {
-            "lists": lists[: parts * self.n],
+            "lists": lists[: instances * self.n],
             "cells": out_cells,
             "partials": out_partials[:n],
             "chains": chains[:k],
@@ -319,7 +319,7 @@ class Pools:
         return {
             "log": self.log.save_state(),
             "pools": list(pools.values()),
-            "parts": self.parts,
+            "parts": self.instances,
             "registers": self.header[_SAVED].copy(),
             "buckets": int(self.header[m.BUCKETS]),
             "returned": self._held[m.XV].copy(),
@@ -331,7 +331,7 @@ class Pools:
         self.clear()
         self.log.load_saved(state["log"])
         self.bind_log()
-        self.need_parts(state["parts"])
+        self.need_instances(state["parts"])
         for at, words in zip(m.KEPT, state["pools"], strict=True):
             pool = zeros(len(words))
             pool[:] = words
@@ -350,7 +350,7 @@ class Pools:
         self.log.load(state["log"])
         self.bind_log()
         lists = np.ascontiguousarray(state["lists"])
-        self.need_parts(max(1, len(lists) // self.n))
+        self.need_instances(max(1, len(lists) // self.n))
         self.reserve_records(max(len(state[pool]) for pool in ("cells", "partials", "events", "times")) + 16)
         address = self.header.ctypes.data
         restore_machine(

@@ -254,9 +254,9 @@ def _collect_due(X: Words, k: int, now: int) -> None:
     n = 0
     while H[base + H_SIZE] > 0 and H[base + H_HEAP] <= now:
         due[2 * n] = H[base + H_HEAP]
-        part = pop_heap(X, k)
-        due[2 * n + 1] = part
-        n += L[(part * X[NP] + p) * L_SIZE + QUEUE] != 0
+        instance = pop_heap(X, k)
+        due[2 * n + 1] = instance
+        n += L[(instance * X[NP] + p) * L_SIZE + QUEUE] != 0
     runs, i = 0, 0
     while i < n:
         best, j, time = i, i + 1, due[2 * i]
@@ -279,16 +279,16 @@ def _collect_due(X: Words, k: int, now: int) -> None:
 
 
 @called
-def _drain(X: Words, p: int, part: int, now: int, order_key: int) -> int:
+def _drain(X: Words, p: int, instance: int, now: int, order_key: int) -> int:
     """`Scheduler.sendTimerEvents`: all due times of an instance, each with its effects."""
     L, T, P = pool(X, XL), pool(X, XT), pool(X, XP)
-    l0 = part * L_SIZE * X[NP]
+    l0 = instance * L_SIZE * X[NP]
     lp = l0 + p * L_SIZE
     X[NOW] = now
     X[DRAINING] = lp + 1
     while True:
         if X[R_N] > 0:
-            status = emit(X, order_key, part, FALSE, FALSE)
+            status = emit(X, order_key, instance, FALSE, FALSE)
             if status != DONE:
                 return status
         c = L[lp + QUEUE]
@@ -307,7 +307,7 @@ def _drain(X: Words, p: int, part: int, now: int, order_key: int) -> int:
             process_timer_logical(X, l0, p, time)
     X[DRAINING] = 0
     if L[lp + QUEUE] != 0:
-        push_heap(X, X[TIMER_AT], T[L[lp + QUEUE]], part)
+        push_heap(X, X[TIMER_AT], T[L[lp + QUEUE]], instance)
     else:
         leave_map(X, lp, p)
     return DONE

@@ -31,7 +31,7 @@ class PatternEvent:
 
     number: int
     stream: str
-    part: int
+    instance: int
     time: int
     values: tuple[Any, ...]
 
@@ -45,7 +45,7 @@ class PartialMatch:
     """
 
     record: int
-    part: int
+    instance: int
     captured: Captured
     states: tuple[int, ...]
     due: int
@@ -56,7 +56,7 @@ class PartialMatch:
 class FullMatch:
     """A match, and its time (ms)."""
 
-    part: int
+    instance: int
     captured: Captured
     time: int
 
@@ -93,10 +93,10 @@ class WatchedPattern(StateOp):
             if (rows := by_stream.get(s)) is None:
                 continue
             values = zip(*(c.to_list(self.services.strings) for c in rows.columns), strict=True)
-            parts = rows.parts().tolist()
+            keys, instances = rows.order_key.tolist(), rows.instances().tolist()
             found += [
-                (key, s, part, ts, tuple(row))
-                for key, part, ts, row in zip(rows.order_key.tolist(), parts, rows.ts.tolist(), values, strict=True)
+                (key, s, instance, ts, tuple(row))
+                for key, instance, ts, row in zip(keys, instances, rows.ts.tolist(), values, strict=True)
             ]
         found.sort(key=lambda event: event[0])
         self._reached += [PatternEvent(first + i, *event[1:]) for i, event in enumerate(found)]
@@ -123,7 +123,7 @@ class WatchedPattern(StateOp):
             fresh.update(dump["cells"][at + pending : at + pending + new].tolist())
             at += pending + new
         out = []
-        for partial, (part, states) in where.items():
+        for partial, (instance, states) in where.items():
             captured = []
             for p, word in enumerate(dump["partials"][partial, m.E_SLOTS : m.E_SLOTS + n].tolist()):
                 if self.layout.processors[p].is_counted:
@@ -131,14 +131,15 @@ class WatchedPattern(StateOp):
                 else:
                     captured.append((word,) if word else ())
             goes_on = not self.layout.sequence or partial in fresh
-            due = max((int(dump["lists"][part * n + q, _SCHEDULED]) for q in states), default=0)
-            out.append(PartialMatch(int(records[partial]), part, tuple(captured), tuple(sorted(states)), due, goes_on))
+            due = max((int(dump["lists"][instance * n + q, _SCHEDULED]) for q in states), default=0)
+            record, reached = int(records[partial]), tuple(sorted(states))
+            out.append(PartialMatch(record, instance, tuple(captured), reached, due, goes_on))
         return out
 
 
 def _full_matches(matches: Matches) -> list[FullMatch]:
     slots = matches.slots
-    parts = [0] * len(matches) if matches.part is None else matches.part.tolist()
+    instances = [0] * len(matches) if matches.instance is None else matches.instance.tolist()
 
     def events_of(p: int, k: int) -> tuple[int, ...]:
         first: int = int(slots.first[p, k])
@@ -149,6 +150,6 @@ def _full_matches(matches: Matches) -> list[FullMatch]:
 
     n = len(slots.layout.processors)
     return [
-        FullMatch(part, tuple(events_of(p, k) for p in range(n)), ts)
-        for k, (part, ts) in enumerate(zip(parts, matches.ts.tolist(), strict=True))
+        FullMatch(instance, tuple(events_of(p, k) for p in range(n)), ts)
+        for k, (instance, ts) in enumerate(zip(instances, matches.ts.tolist(), strict=True))
     ]

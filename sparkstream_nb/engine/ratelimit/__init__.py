@@ -39,7 +39,7 @@ class Limiter(Protocol):
         """The earliest time (ms) at which the clock alone can let rows out; None if no time does."""
         ...
 
-    def forget(self, parts: Array) -> None:
+    def forget(self, instances: Array) -> None:
         """Drops the state of purged partition instances."""
         ...
 

@@ -35,14 +35,14 @@ def _ordinals(key: Array, counts: Array, every: int, out: Array) -> None:
 
 @kernel
 def _complete(
-    part: Array, every: int, first: Array, newest: Array, count: Array, following: Array, stays: Array, index: Array,
-    last: Array,
+    instance: Array, every: int, first: Array, newest: Array, count: Array, following: Array, stays: Array, index:
+    Array, last: Array,
 ) -> int:  # fmt: skip
-    """Rows that leave in blocks of `every` of one part, block by block as they are completed (`last`: by which row);
-    returns how many. The scratch arrays chain the rows of each part."""
+    """Rows that leave in blocks of `every` of one instance, block by block as they are completed (`last`: by which
+    row); returns how many. The scratch arrays chain the rows of each instance."""
     n = 0
-    for i in range(len(part)):
-        p = part[i]
+    for i in range(len(instance)):
+        p = instance[i]
         if count[p] == 0:
             first[p] = i
         else:
@@ -107,13 +107,13 @@ class FirstEvents(ByCount):
 
     def run(self, selected: Selected, clock: Clock) -> Rows:
         rows = selected.rows
-        key = selected.group if self.grouped and selected.group is not None else rows.parts()
+        key = selected.group if self.grouped and selected.group is not None else rows.instances()
         keep = self._counter.run(key, self.every) == 1
         if rows.kind is not None:
             keep &= rows.kind <= EXPIRED
         return rows.where(keep)
 
-    def forget(self, parts: Array) -> None:
+    def forget(self, instances: Array) -> None:
         pass
 
     def state(self) -> Any:
@@ -138,9 +138,9 @@ class LastEvents(ByCount):
         rows = without_resets(selected).rows
         if self.every < 1:
             return rows.take(np.empty(0, np.int64))
-        return rows.where(self._counter.run(rows.parts(), self.every) == self.every)
+        return rows.where(self._counter.run(rows.instances(), self.every) == self.every)
 
-    def forget(self, parts: Array) -> None:
+    def forget(self, instances: Array) -> None:
         pass
 
     def state(self) -> Any:
@@ -175,43 +175,44 @@ class AllEvents(ByCount):
         if held:  # numbers of earlier calls are no longer valid; numbers of this call stay
             chunk[held:], chunk[:held] = rows.chunk, rows.chunk[0]
         # Rows that leave take the place of the row that completes their block, and with it its chunk and order key.
-        if every.part is None:
+        if every.instance is None:
             full = len(every) // self.every * self.every
             last = np.repeat(np.arange(self.every - 1, full, self.every), self.every)
             out, left = every.slice(0, full), group[:full]
             self._held, self._group = every.take(np.arange(full, len(every))), group[full:].copy()
         else:
-            index, last, stay = self._blocks(every.parts())
+            index, last, stay = self._blocks(every.instances())
             out, left = every.take(index), group[index]
             self._held, self._group = every.take(stay), group[stay]
         out.order_key, out.chunk = order_key[last], chunk[last]
         return self._reduce_block(out, left, last)[0]
 
-    def _blocks(self, part: Array) -> tuple[Array, Array, Array]:
+    def _blocks(self, instance: Array) -> tuple[Array, Array, Array]:
         """Rows that leave, the row that completes the block of each, and the rows that stay."""
-        n = len(part)
+        n = len(instance)
         index, last, stays = np.empty(n, np.int64), np.empty(n, np.int64), np.ones(n, np.bool_)
-        parts = int(part.max()) + 1
-        first, count = np.empty(parts, np.int64), np.zeros(parts, np.int64)
-        made = _complete(part, self.every, first, first.copy(), count, np.empty(n, np.int64), stays, index, last)
+        instances = int(instance.max()) + 1
+        first, count = np.empty(instances, np.int64), np.zeros(instances, np.int64)
+        made = _complete(instance, self.every, first, first.copy(), count, np.empty(n, np.int64), stays, index, last)
         return index[:made], last[:made], np.flatnonzero(stays)
 
     def _reduce_block(self, rows: Rows, group: Array, block: Array) -> tuple[Rows, Array]:
         return rows, group
 
-    def forget(self, parts: Array) -> None:
-        keep = np.flatnonzero(~np.isin(self._held.parts(), parts))
+    def forget(self, instances: Array) -> None:
+        keep = np.flatnonzero(~np.isin(self._held.instances(), instances))
         self._held, self._group = self._held.take(keep), self._group[keep]
 
     def state(self) -> Any:
         r = self._held
-        return {"columns": list(r.columns), "ts": r.ts, "kind": r.kinds(), "part": r.parts(), "group": self._group}
+        return {"columns": list(r.columns), "ts": r.ts, "kind": r.kinds(), "part": r.instances(), "group": self._group}
 
     def load(self, state: Any) -> None:
         zeros = np.zeros(len(state["ts"]), np.int64)
-        kind, part = state["kind"], state["part"]
+        kind, instance = state["kind"], state["part"]
         self._held = Rows(
-            state["columns"], state["ts"], zeros, zeros, kind if kind.any() else None, part if part.any() else None
+            state["columns"], state["ts"], zeros, zeros,
+            kind if kind.any() else None, instance if instance.any() else None,
         )
         self._group = state["group"].copy()
 

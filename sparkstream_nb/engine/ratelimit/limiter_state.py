@@ -19,30 +19,30 @@ from ..columnar.rows import Rows
 
 @dataclass(frozen=True)
 class LimiterRows:
-    """Input rows of a limiter: `serial` int64[n], `kind` int8[n], `part` int32[n], `group` int64[n] (zeros where the
-    query does not group), `rows` with the values."""
+    """Input rows of a limiter: `serial` int64[n], `kind` int8[n], `instance` int32[n], `group` int64[n] (zeros where
+    the query does not group), `rows` with the values."""
 
     serial: Array
     kind: Array
-    part: Array
+    instance: Array
     group: Array
     rows: Rows
 
     def slice(self, a: int, b: int) -> LimiterRows:
-        return LimiterRows(self.serial[a:b], self.kind[a:b], self.part[a:b], self.group[a:b], self.rows.slice(a, b))
+        return LimiterRows(self.serial[a:b], self.kind[a:b], self.instance[a:b], self.group[a:b], self.rows.slice(a, b))
 
-    def by_part(self) -> Iterable[tuple[int, Array]]:
+    def by_instance(self) -> Iterable[tuple[int, Array]]:
         """(instance, its rows in order) pairs."""
-        n = len(self.part)
+        n = len(self.instance)
         if n == 0:
             return
-        if (self.part == self.part[0]).all():
-            yield int(self.part[0]), np.arange(n)
+        if (self.instance == self.instance[0]).all():
+            yield int(self.instance[0]), np.arange(n)
             return
-        order = np.argsort(self.part, kind="stable")
-        cuts = np.flatnonzero(np.diff(self.part[order])) + 1
+        order = np.argsort(self.instance, kind="stable")
+        cuts = np.flatnonzero(np.diff(self.instance[order])) + 1
         for index in np.split(order, cuts):
-            yield int(self.part[index[0]]), index
+            yield int(self.instance[index[0]]), index
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class HeldState(Protocol):
         """Add rows a ≤ i < b of the result of `prepare`: the rows between two flushes."""
         ...
 
-    def flush(self, part: int) -> Out:
+    def flush(self, instance: int) -> Out:
         """The output of an instance at a flush."""
         ...
 
@@ -79,7 +79,7 @@ class HeldState(Protocol):
         """The events that must be kept."""
         ...
 
-    def drop(self, parts: Iterable[int]) -> None:
+    def drop(self, instances: Iterable[int]) -> None:
         """Forgets instances."""
         ...
 
@@ -111,10 +111,11 @@ class HeldRows:
         return np.searchsorted(held, np.asarray(serial, np.int64))
 
     def rows(self, serial: Sequence[int] | Array) -> tuple[list[Column], Array, Array, Array]:
-        """(columns, ts, kind, part) of events."""
+        """(columns, ts, kind, instance) of events."""
         at = self._positions(serial)
         columns = self._log.columns(at)
-        return columns[: self.width], self._log.ts[at], columns[self.width].values.astype(np.int8), self._log.part[at]
+        kind = columns[self.width].values.astype(np.int8)
+        return columns[: self.width], self._log.ts[at], kind, self._log.instance[at]
 
     def columns(self, serial: Sequence[int] | Array, attrs: Sequence[int]) -> list[Column]:
         """Values of some attributes."""

@@ -25,7 +25,7 @@ def _currents(taken: LimiterRows) -> LimiterRows:
     if len(index) == len(taken.kind):
         return taken
     return LimiterRows(
-        taken.serial[index], taken.kind[index], taken.part[index], taken.group[index], taken.rows.take(index)
+        taken.serial[index], taken.kind[index], taken.instance[index], taken.group[index], taken.rows.take(index)
     )  # fmt: skip
 
 
@@ -52,18 +52,18 @@ class _LastHeld(_OneByOne):
         self._last: dict[int, int] = {}
 
     def take(self, taken: LimiterRows) -> None:
-        for part, index in taken.by_part():
-            self._last[part] = int(taken.serial[index[-1]])
+        for instance, index in taken.by_instance():
+            self._last[instance] = int(taken.serial[index[-1]])
 
-    def flush(self, part: int) -> Out:
-        last = self._last.get(part)
+    def flush(self, instance: int) -> Out:
+        last = self._last.get(instance)
         return Out(() if last is None else (last,))
 
     def serials(self) -> Iterable[int]:
         return self._last.values()
 
-    def drop(self, parts: Iterable[int]) -> None:
-        for p in parts:
+    def drop(self, instances: Iterable[int]) -> None:
+        for p in instances:
             self._last.pop(p, None)
 
     def state(self) -> Any:
@@ -89,20 +89,20 @@ class GroupedSnapshot(_OneByOne):
         self._last: dict[int, dict[int, int]] = {}
 
     def take(self, taken: LimiterRows) -> None:
-        for part, index in taken.by_part():
-            last = self._last.setdefault(part, {})
+        for instance, index in taken.by_instance():
+            last = self._last.setdefault(instance, {})
             for group, serial in zip(taken.group[index].tolist(), taken.serial[index].tolist(), strict=True):
                 last[group] = serial
 
-    def flush(self, part: int) -> Out:
-        last = self._last.get(part)
+    def flush(self, instance: int) -> Out:
+        last = self._last.get(instance)
         return Out(() if last is None else list(last.values()))
 
     def serials(self) -> Iterable[int]:
         return (s for last in self._last.values() for s in last.values())
 
-    def drop(self, parts: Iterable[int]) -> None:
-        for p in parts:
+    def drop(self, instances: Iterable[int]) -> None:
+        for p in instances:
             self._last.pop(p, None)
 
     def state(self) -> Any:
@@ -117,9 +117,9 @@ class OnlyAggregatesSnapshot(_LastHeld):
 
     def take(self, taken: LimiterRows) -> None:
         super().take(taken)
-        for part, index in taken.by_part():
+        for instance, index in taken.by_instance():
             if taken.kind[index[-1]] != CURRENT:
-                self._last.pop(part, None)
+                self._last.pop(instance, None)
 
 
 class GroupedAggregatesSnapshot(_OneByOne):
@@ -129,16 +129,16 @@ class GroupedAggregatesSnapshot(_OneByOne):
         self._groups: dict[int, dict[int, tuple[int, int]]] = {}  # instance → group → (events held, last event)
 
     def take(self, taken: LimiterRows) -> None:
-        for part, index in taken.by_part():
-            groups = self._groups.setdefault(part, {})
+        for instance, index in taken.by_instance():
+            groups = self._groups.setdefault(instance, {})
             for group, serial, kind in zip(
                 taken.group[index].tolist(), taken.serial[index].tolist(), taken.kind[index].tolist(), strict=True
             ):
                 count = groups[group][0] if group in groups else 0
                 groups[group] = (count + (1 if kind == CURRENT else -1), serial)
 
-    def flush(self, part: int) -> Out:
-        groups = self._groups.get(part)
+    def flush(self, instance: int) -> Out:
+        groups = self._groups.get(instance)
         if not groups:
             return Out(())
         for group in [g for g, (count, _) in groups.items() if count <= 0]:
@@ -148,8 +148,8 @@ class GroupedAggregatesSnapshot(_OneByOne):
     def serials(self) -> Iterable[int]:
         return (s for groups in self._groups.values() for _, s in groups.values())
 
-    def drop(self, parts: Iterable[int]) -> None:
-        for p in parts:
+    def drop(self, instances: Iterable[int]) -> None:
+        for p in instances:
             self._groups.pop(p, None)
 
     def state(self) -> Any:
@@ -170,7 +170,7 @@ taken from (-1: none)."""
 
 @kernel
 def _follow(
-    a: int, b: int, serial: Array, kind: Array, part: Array, group: Array, output: Array, event: Array, free: Array,
+    a: int, b: int, serial: Array, kind: Array, instance: Array, group: Array, output: Array, event: Array, free: Array,
     window: Array, same: Array, latest: Array,
 ) -> int:  # fmt: skip
     """Rows a ≤ i < b enter and leave windows. `free[0]` is the first unused place of `event`, linked by NEXT; `same`
@@ -178,7 +178,7 @@ def _follow(
     the next row.
     """
     for i in range(a, b):
-        p = part[i]
+        p = instance[i]
         k = output[i]
         noted = False
         if kind[i] == CURRENT:
@@ -282,7 +282,7 @@ class WindowedSnapshot:
         if self._keys is not None and self._keys.size > 4 * (live + len(taken.serial)) + 4096:
             self.load(self.state(), log)  # forgets outputs that are gone
         columns = [taken.rows.columns[i] for i in self.plain]
-        return self._number_rows(taken.serial, taken.kind, taken.part, taken.group, columns)
+        return self._number_rows(taken.serial, taken.kind, taken.instance, taken.group, columns)
 
     def add(self, rows: tuple[Array, ...], a: int, b: int) -> None:
         while (a := _follow(a, b, *rows, self._event, self._free, self._window, self._same, self._latest)) < b:
@@ -293,77 +293,77 @@ class WindowedSnapshot:
             self._free[0] = have
 
     def _number_rows(
-        self, serial: Array, kind: Array, part: Array, group: Array, columns: list[Column]
+        self, serial: Array, kind: Array, instance: Array, group: Array, columns: list[Column]
     ) -> tuple[Array, ...]:
-        """(serial, kind, part, group, number of its output) of rows; `columns` are the ones that distinguish events."""
+        """(serial, kind, instance, group, number of its output) of rows; `columns` distinguish events."""
         if len(serial) == 0:
-            return serial, kind, part, group, serial
+            return serial, kind, instance, group, serial
         # A text is told from null; elsewhere its code is its number.
         columns = [Column(Type.INT, c.values) if c.type is Type.STRING else c for c in columns]
-        columns.insert(0, Column(Type.INT, part.astype(np.int32, copy=False)))
+        columns.insert(0, Column(Type.INT, instance.astype(np.int32, copy=False)))
         if self._keys is None:
             self._keys = Keys([c.type for c in columns], self.strings, instances=True)
         output = self._keys.ids(columns)
         self._same = grown(self._same, self._keys.size, -1)
         self._latest = grown(self._latest, int(group.max()) + 1, -1)
         self._seen = grown(self._seen, len(self._latest), False)
-        parts = int(part.max()) + 1
+        instances = int(instance.max()) + 1
         have = self._window.shape[1]
-        self._window = grown(self._window, parts, -1)
+        self._window = grown(self._window, instances, -1)
         self._window[SIZE, have:] = 0
-        return serial, kind.astype(np.int8, copy=False), part.astype(np.int64), group, output
+        return serial, kind.astype(np.int8, copy=False), instance.astype(np.int64), group, output
 
-    def _events(self, part: int, once: bool) -> Array:
+    def _events(self, instance: int, once: bool) -> Array:
         """Places of the events that a window shows."""
-        out = np.empty(self._window[SIZE, part], np.int64)
-        return out[: _shown(self._window[FIRST, part], once, self._event, self._seen, out)]
+        out = np.empty(self._window[SIZE, instance], np.int64)
+        return out[: _shown(self._window[FIRST, instance], once, self._event, self._seen, out)]
 
-    def flush(self, part: int) -> Out:
-        if part >= self._window.shape[1] or self._window[SIZE, part] <= 0:
+    def flush(self, instance: int) -> Out:
+        if instance >= self._window.shape[1] or self._window[SIZE, instance] <= 0:
             return Out(())
-        at = self._events(part, self.once)
-        return Out(self._event[SERIAL, at], self._values(part, at))
+        at = self._events(instance, self.once)
+        return Out(self._event[SERIAL, at], self._values(instance, at))
 
-    def _values(self, part: int, at: Array) -> Array | None:
+    def _values(self, instance: int, at: Array) -> Array | None:
         """The events that the aggregates of those at places `at` come from."""
         return None
 
-    def _parts(self) -> list[int]:
+    def _instances(self) -> list[int]:
         """The instances whose windows hold something."""
         return np.flatnonzero(self._window[SIZE] > 0).tolist()
 
     def serials(self) -> Iterable[int]:
-        for p in self._parts():
+        for p in self._instances():
             at = self._events(p, False)
             yield from self._event[SERIAL, at].tolist()
             yield int(self._window[LATEST, p])
             yield from np.unique(self._latest[self._event[GROUP, at]]).tolist()
 
-    def drop(self, parts: Iterable[int]) -> None:
-        for p in parts:
+    def drop(self, instances: Iterable[int]) -> None:
+        for p in instances:
             if p < self._window.shape[1]:
                 gone = np.array([p])
                 self.add((gone, np.array([RESET], np.int8), gone, gone, gone.astype(np.int32)), 0, 1)
 
     def state(self) -> Any:
-        parts = self._parts()
-        places = [self._events(p, False) for p in parts]
+        instances = self._instances()
+        places = [self._events(p, False) for p in instances]
         at = np.concatenate([np.empty(0, np.int64), *places])
         return {
             "serials": self._event[SERIAL, at],
             "groups": self._event[GROUP, at],
-            "parts": np.repeat(np.array(parts, np.int64), [len(p) for p in places]),
+            "parts": np.repeat(np.array(instances, np.int64), [len(p) for p in places]),
             "latest": self._latest[self._event[GROUP, at]],
             "last": self._window[LATEST].copy(),
         }
 
     def load(self, state: Any, log: HeldRows) -> None:
         self._clear()
-        serial, group, part = state["serials"], state["groups"], state["parts"]
+        serial, group, instance = state["serials"], state["groups"], state["parts"]
         n = len(serial)
         if n:
             columns: list[Column] = log.columns(serial, self.plain)
-            self.add(self._number_rows(serial, np.full(n, CURRENT), part, group, columns), 0, n)
+            self.add(self._number_rows(serial, np.full(n, CURRENT), instance, group, columns), 0, n)
             self._latest[group] = state["latest"]
             width = min(len(state["last"]), self._window.shape[1])
             self._window[LATEST, :width] = state["last"][:width]
@@ -376,8 +376,8 @@ class AggregatedSnapshot(WindowedSnapshot):
         super().__init__(plain, strings)
         self.aggregated = aggregated
 
-    def _values(self, part: int, at: Array) -> Array | None:
-        return np.full(len(at), self._window[LATEST, part])
+    def _values(self, instance: int, at: Array) -> Array | None:
+        return np.full(len(at), self._window[LATEST, instance])
 
 
 class GroupedAggregatedSnapshot(AggregatedSnapshot):
@@ -385,6 +385,6 @@ class GroupedAggregatedSnapshot(AggregatedSnapshot):
 
     once = True
 
-    def _values(self, part: int, at: Array) -> Array | None:
+    def _values(self, instance: int, at: Array) -> Array | None:
         latest: Array = self._latest[self._event[GROUP, at]]
         return latest

@@ -53,7 +53,7 @@ class FirstPerTime:
         n = len(rows)
         if n == 0:
             return rows
-        key = selected.group if self.grouped and selected.group is not None else rows.parts()
+        key = selected.group if self.grouped and selected.group is not None else rows.instances()
         self._at = grown(self._at, int(key.max()) + 1, int(_NEVER))
         out = np.empty(n, np.bool_)
         _first(key, rows.chunk, clock.at(rows.order_key), not self.grouped, self.every, self._at, out)
@@ -65,7 +65,7 @@ class FirstPerTime:
         """None: rows are let out when they come, or never."""
         return None
 
-    def forget(self, parts: Array) -> None:
+    def forget(self, instances: Array) -> None:
         pass
 
     def state(self) -> Any:
@@ -88,7 +88,7 @@ class _Flush:
     """
 
     before: int
-    part: int
+    instance: int
     order_key: int
     repeat: int
     of_row: bool
@@ -106,12 +106,12 @@ class _FlushSchedule:
     def born(self, at: Array) -> None:
         """New instances, with the clock (ms) at which each was made."""
         for t in at.tolist():
-            part = len(self.queues)
+            instance = len(self.queues)
             due = t + self.every
-            self.due = grown(self.due, part + 1)
-            self.due[part] = due
+            self.due = grown(self.due, instance + 1)
+            self.due[instance] = due
             self.queues.append(deque((due,)))
-            heapq.heappush(self._heap, (due, part))
+            heapq.heappush(self._heap, (due, instance))
 
     def notice(self, clock: Clock, services: Services, partitioned: bool) -> None:
         """Adds new instances."""
@@ -124,7 +124,7 @@ class _FlushSchedule:
     def run(self, rows: Rows, clock: Clock, rank: Array | None) -> list[_Flush]:
         """The flushes of this call, in order."""
         out: list[_Flush] = []
-        ts, order_key, part = rows.ts, rows.order_key, rows.parts()
+        ts, order_key, instance = rows.ts, rows.order_key, rows.instances()
         row, step = 0, clock.first
         if not self.queues:  # before the first clock step
             return out
@@ -135,7 +135,7 @@ class _FlushSchedule:
             if step < clock.last:
                 end = int(np.searchsorted(order_key, timer))
             if self.by_events:
-                again = self._by_rows(ts, order_key, part, row, end, out)
+                again = self._by_rows(ts, order_key, instance, row, end, out)
                 if again:  # a flush by an event puts another time into a queue, but never an earlier one
                     row = end
                     continue
@@ -155,16 +155,16 @@ class _FlushSchedule:
             step += 1
         return min(step, clock.last)
 
-    def _by_rows(self, ts: Array, order_key: Array, part: Array, a: int, b: int, out: list[_Flush]) -> bool:
+    def _by_rows(self, ts: Array, order_key: Array, instance: Array, a: int, b: int, out: list[_Flush]) -> bool:
         """Rows a ≤ i < b that are as late as a flush that is due: it comes before them."""
         found = False
         while a < b:
-            late = ts[a:b] >= self.due[part[a:b]]
+            late = ts[a:b] >= self.due[instance[a:b]]
             i = int(late.argmax())
             if not late[i]:
                 break
             a += i
-            p = int(part[a])
+            p = int(instance[a])
             out.append(_Flush(a, p, int(order_key[a]), 1, True))
             self.due[p] += self.every
             self.queues[p].append(int(self.due[p]))
@@ -176,37 +176,37 @@ class _FlushSchedule:
         """The instances that run at `now`: of several with the same first time only the first by `rank`."""
         first: dict[int, list[int]] = {}
         while self._heap and self._heap[0][0] <= now:
-            time, part = heapq.heappop(self._heap)
-            first.setdefault(time, []).append(part)
+            time, instance = heapq.heappop(self._heap)
+            first.setdefault(time, []).append(instance)
         ready = []
-        for time, parts in first.items():
-            runs = parts[0] if rank is None else min(parts, key=lambda p: int(rank[p]))
+        for time, instances in first.items():
+            runs = instances[0] if rank is None else min(instances, key=lambda p: int(rank[p]))
             ready.append(runs)
-            for p in parts:
+            for p in instances:
                 if p != runs:
                     heapq.heappush(self._heap, (time, p))
         return ready
 
-    def _timers(self, part: int, now: int, row: int, order_key: int, out: list[_Flush]) -> None:
-        queue = self.queues[part]
+    def _timers(self, instance: int, now: int, row: int, order_key: int, out: list[_Flush]) -> None:
+        queue = self.queues[instance]
         while queue and queue[0] <= now:
             time = queue.popleft()
-            if time >= self.due[part]:
+            if time >= self.due[instance]:
                 repeat = (now - time) // self.every + 1
                 # Rows without a snapshot are gone with the first of several flushes.
-                out.append(_Flush(row, part, order_key, repeat if self.by_events else 1, False))
-                self.due[part] = time + repeat * self.every
-                queue.append(int(self.due[part]))
-        heapq.heappush(self._heap, (queue[0], part))
+                out.append(_Flush(row, instance, order_key, repeat if self.by_events else 1, False))
+                self.due[instance] = time + repeat * self.every
+                queue.append(int(self.due[instance]))
+        heapq.heappush(self._heap, (queue[0], instance))
 
-    def next_due(self, parts: Iterable[int]) -> int | None:
+    def next_due(self, instances: Iterable[int]) -> int | None:
         """When the first of these instances flushes by the clock (ms); None if none does."""
         queues = self.queues
-        return min((queues[p][0] for p in parts if p < len(queues) and queues[p]), default=None)
+        return min((queues[p][0] for p in instances if p < len(queues) and queues[p]), default=None)
 
-    def forget(self, parts: Iterable[int]) -> None:
+    def forget(self, instances: Iterable[int]) -> None:
         """Removes the times of instances."""
-        for p in parts:
+        for p in instances:
             self.queues[p].clear()
         self._heap = [(t, p) for t, p in self._heap if self.queues[p]]
         heapq.heapify(self._heap)
@@ -249,14 +249,15 @@ class TimedEvents:
             self._tidy()
             return rows.take(np.empty(0, np.int64))
         # A row leaves with the first flush of its instance that comes after it.
-        flush_part = np.array([f.part for f in flushes], np.int64)
+        flush_instance = np.array([f.instance for f in flushes], np.int64)
         flush_end = held + np.array([f.before for f in flushes], np.int64)
         width = log.end + 1
-        by = np.argsort(flush_part * width + flush_end, kind="stable")
-        part = log.part[: log.end].astype(np.int64)
-        place = np.searchsorted((flush_part * width + flush_end)[by], part * width + np.arange(log.end), "right")
+        by = np.argsort(flush_instance * width + flush_end, kind="stable")
+        instance = log.instance[: log.end].astype(np.int64)
+        row_end = instance * width + np.arange(log.end)
+        place = np.searchsorted((flush_instance * width + flush_end)[by], row_end, "right")
         flush = by[np.minimum(place, len(by) - 1)]
-        leaves = (place < len(by)) & (flush_part[flush] == part)
+        leaves = (place < len(by)) & (flush_instance[flush] == instance)
         index = np.flatnonzero(leaves)
         index = index[np.argsort(flush[index], kind="stable")]
         index = index[self._chosen(flush[index], index)]
@@ -266,7 +267,7 @@ class TimedEvents:
         order_keys = np.array([f.order_key for f in flushes], np.int64)
         out = Rows(
             values, log.ts[index], order_keys[flush[index]], flush[index], kind_out if kind_out.any() else None,
-            log.part[index] if self.partitioned else None,
+            log.instance[index] if self.partitioned else None,
         )  # fmt: skip
         log.compact(np.flatnonzero(~leaves))
         return out
@@ -284,16 +285,16 @@ class TimedEvents:
         log = self._log
         if not self.last or log.end < self._look_at:
             return
-        index = np.argsort(log.part[: log.end], kind="stable")
-        log.load(log.state(index[self._chosen(log.part[index], index)]))
+        index = np.argsort(log.instance[: log.end], kind="stable")
+        log.load(log.state(index[self._chosen(log.instance[index], index)]))
         self._look_at = 2 * log.end + 2048
 
     def next_due(self) -> int | None:
-        return self._schedule.next_due(np.unique(self._log.part[: self._log.end]).tolist())
+        return self._schedule.next_due(np.unique(self._log.instance[: self._log.end]).tolist())
 
-    def forget(self, parts: Array) -> None:
-        self._log.compact(np.flatnonzero(~np.isin(self._log.part[: self._log.end], parts)))
-        self._schedule.forget(parts.tolist())
+    def forget(self, instances: Array) -> None:
+        self._log.compact(np.flatnonzero(~np.isin(self._log.instance[: self._log.end], instances)))
+        self._schedule.forget(instances.tolist())
 
     def state(self) -> Any:
         return {"schedule": self._schedule.state(), "rows": self._log.state(np.arange(self._log.end))}
@@ -325,7 +326,7 @@ class Snapshots:
         n = len(rows)
         serial = self._log.append(rows)
         taken = LimiterRows(
-            serial, rows.kinds(), rows.parts(), np.zeros(n, np.int64) if group is None else group, rows
+            serial, rows.kinds(), rows.instances(), np.zeros(n, np.int64) if group is None else group, rows
         )  # fmt: skip
         prepared = self.held.prepare(taken, self._log)
         outs: list[tuple[Out, _Flush]] = []
@@ -334,7 +335,7 @@ class Snapshots:
             if f.before > done:
                 self.held.add(prepared, done, f.before)
                 done = f.before
-            outs.append((self.held.flush(f.part), f))
+            outs.append((self.held.flush(f.instance), f))
         if done < n:
             self.held.add(prepared, done, n)
         result = self._rows(outs, rows)
@@ -368,7 +369,7 @@ class Snapshots:
         if not serial:
             return rows.take(np.empty(0, np.int64))
         all_serials = np.concatenate(serial)
-        columns, ts, kind, part = self._log.rows(all_serials)
+        columns, ts, kind, instance = self._log.rows(all_serials)
         if self.held.aggregated:
             latest = self._log.columns(np.concatenate(values), self.held.aggregated)
             for i, c in zip(self.held.aggregated, latest, strict=True):
@@ -376,7 +377,7 @@ class Snapshots:
         sizes = [len(one) for one in serial]
         return Rows(
             columns, ts, np.repeat(np.array(order_keys, np.int64), sizes), np.repeat(np.array(chunks, np.int64), sizes),
-            kind if kind.any() else None, part if self.partitioned else None,
+            kind if kind.any() else None, instance if self.partitioned else None,
         )  # fmt: skip
 
     def next_due(self) -> int | None:
@@ -385,9 +386,9 @@ class Snapshots:
             return None
         return self._schedule.next_due(range(len(self._schedule.queues)))
 
-    def forget(self, parts: Array) -> None:
-        self.held.drop(parts.tolist())
-        self._schedule.forget(parts.tolist())
+    def forget(self, instances: Array) -> None:
+        self.held.drop(instances.tolist())
+        self._schedule.forget(instances.tolist())
 
     def state(self) -> Any:
         return {"schedule": self._schedule.state(), "held": self.held.state(), "log": self._log.state(self.held)}

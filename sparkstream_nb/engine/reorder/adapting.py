@@ -42,11 +42,11 @@ class Adapting:
         self.alpha, self.length = 1.0, 0
         self._seen: dict[int, _Seen] = {}
 
-    def note(self, time: Array, value: Array, part: Array) -> None:
+    def note(self, time: Array, value: Array, instance: Array) -> None:
         """Events that came: int64 times, float64 values of the correlation field, instances (none: there is one)."""
         if len(time) == 0:
             return
-        for p, index in _by_instance(part) if len(part) else ((0, slice(None)),):
+        for p, index in _by_instance(instance) if len(instance) else ((0, slice(None)),):
             seen = self._seen.setdefault(p, _Seen())
             seen.times.append(time[index].copy())
             seen.values.append(value[index].copy())
@@ -79,11 +79,11 @@ def _whole(pieces: list[Array]) -> Array:
     return np.concatenate(pieces) if pieces else np.empty(0)
 
 
-def _by_instance(part: Array) -> Iterator[tuple[int, Array]]:
+def _by_instance(instance: Array) -> Iterator[tuple[int, Array]]:
     """Each instance among rows, and the rows that are its own."""
-    order = np.argsort(part, kind="stable")
-    first = np.flatnonzero(np.diff(part[order], prepend=-1))
-    yield from zip(part[order[first]].tolist(), np.split(order, first[1:]), strict=True)
+    order = np.argsort(instance, kind="stable")
+    first = np.flatnonzero(np.diff(instance[order], prepend=-1))
+    yield from zip(instance[order[first]].tolist(), np.split(order, first[1:]), strict=True)
 
 
 def _coverage(times: Array, high: int) -> float:

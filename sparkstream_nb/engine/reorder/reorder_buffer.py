@@ -87,21 +87,21 @@ def without_first(first: int, node: Array) -> int:
 
 
 @inlined
-def enqueue(pos: int, p: int, node: Array, instance: Array) -> None:
+def enqueue(pos: int, p: int, node: Array, fields: Array) -> None:
     """An event joins its instance's queue."""
-    if instance[p, HEAD] < 0:
-        instance[p, HEAD] = pos
+    if fields[p, HEAD] < 0:
+        fields[p, HEAD] = pos
     else:
-        node[instance[p, TAIL], NEXT] = pos
-    instance[p, TAIL] = pos
+        node[fields[p, TAIL], NEXT] = pos
+    fields[p, TAIL] = pos
 
 
 @inlined
-def let_go(p: int, bound: int, node: Array, instance: Array, n: int, out: Array) -> int:
+def let_go(p: int, bound: int, node: Array, fields: Array, n: int, out: Array) -> int:
     """Puts the merged events of an instance whose time is not after `bound` into `out`, from its n-th place on."""
-    head = instance[p, HEAD]
-    late = instance[p, LATE]
-    merged = instance[p, MERGED]
+    head = fields[p, HEAD]
+    late = fields[p, LATE]
+    merged = fields[p, MERGED]
     # No event that was late outlasts the one that it was late for, so that the queue is the last to be empty.
     while head >= 0 and head <= merged:
         pos = head
@@ -116,37 +116,37 @@ def let_go(p: int, bound: int, node: Array, instance: Array, n: int, out: Array)
         node[pos, HELD] = 0
         out[n] = pos
         n += 1
-    instance[p, HEAD] = head
-    instance[p, LATE] = late
+    fields[p, HEAD] = head
+    fields[p, LATE] = late
     if head < 0:
-        instance[p, TAIL] = -1
+        fields[p, TAIL] = -1
     return n
 
 
 @inlined
-def let_go_fresh(p: int, bound: int, node: Array, instance: Array, n: int, out: Array) -> int:
+def let_go_fresh(p: int, bound: int, node: Array, fields: Array, n: int, out: Array) -> int:
     """`let_go` for the events that are not merged, when all merged ones have left."""
-    fresh = instance[p, FRESH]
+    fresh = fields[p, FRESH]
     while fresh >= 0 and node[fresh, TIME] <= bound:
         node[fresh, HELD] = 0
         out[n] = fresh
         n += 1
         fresh = without_first(fresh, node)
-    instance[p, FRESH] = fresh
-    head = instance[p, HEAD]
+    fields[p, FRESH] = fresh
+    head = fields[p, HEAD]
     while head >= 0 and node[head, TIME] <= bound:
         node[head, HELD] = 0
         out[n] = head
         n += 1
         head = node[head, NEXT]
-    instance[p, HEAD] = head
+    fields[p, HEAD] = head
     if head < 0:
-        instance[p, TAIL] = -1
+        fields[p, TAIL] = -1
     return n
 
 
 @kernel
-def close_ranks(end: int, node: Array, instance: Array, keep: Array) -> None:
+def close_ranks(end: int, node: Array, fields: Array, keep: Array) -> None:
     """The events that are held move together; into `keep` the positions that they had, in order."""
     n = 0
     for i in range(end):
@@ -154,12 +154,12 @@ def close_ranks(end: int, node: Array, instance: Array, keep: Array) -> None:
             keep[n] = i
             n += 1
             node[i, HELD] = n
-    for p in range(len(instance)):
+    for p in range(len(fields)):
         for end_of in (HEAD, TAIL, LATE, FRESH):
-            at: Any = instance[p, end_of]
+            at: Any = fields[p, end_of]
             if at >= 0:
-                instance[p, end_of] = node[at, HELD] - 1
-        instance[p, MERGED] = np.searchsorted(keep, instance[p, MERGED], "right") - 1
+                fields[p, end_of] = node[at, HELD] - 1
+        fields[p, MERGED] = np.searchsorted(keep, fields[p, MERGED], "right") - 1
     for k in range(n):
         for link in (NEXT, CHILD):
             at = node[keep[k], link]
@@ -171,19 +171,19 @@ def close_ranks(end: int, node: Array, instance: Array, keep: Array) -> None:
 
 
 @kernel
-def hold(time: Array, part: Array, fresh: Array, node: Array, instance: Array) -> None:
+def hold(time: Array, instance: Array, fresh: Array, node: Array, fields: Array) -> None:
     """Restores held events, in their order of arrival: their times, instances (none: there is one), and
     which of them are not merged."""
     for i in range(len(time)):
-        p = part[i] if len(part) else 0
+        p = instance[i] if len(instance) else 0
         node[i, TIME], node[i, NEXT], node[i, CHILD], node[i, HELD] = time[i], -1, -1, 1
         if not fresh[i]:
-            instance[p, MERGED] = i
-        if fresh[i] and time[i] < instance[p, GREATEST]:
-            order_key = meld(instance[p, FRESH], i, node)
-            instance[p, FRESH] = order_key
-        elif instance[p, TAIL] >= 0 and time[i] < node[instance[p, TAIL], TIME]:
-            order_key = meld(instance[p, LATE], i, node)
-            instance[p, LATE] = order_key
+            fields[p, MERGED] = i
+        if fresh[i] and time[i] < fields[p, GREATEST]:
+            order_key = meld(fields[p, FRESH], i, node)
+            fields[p, FRESH] = order_key
+        elif fields[p, TAIL] >= 0 and time[i] < node[fields[p, TAIL], TIME]:
+            order_key = meld(fields[p, LATE], i, node)
+            fields[p, LATE] = order_key
         else:
-            enqueue(i, p, node, instance)
+            enqueue(i, p, node, fields)

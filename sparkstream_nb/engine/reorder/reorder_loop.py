@@ -58,70 +58,70 @@ def java_round(value: float) -> int:
 
 
 @inlined
-def _wake(p: int, now: int, timer: Array, instance: Array) -> None:
+def _wake(p: int, now: int, timer: Array, fields: Array) -> None:
     """The timer goes off at the next whole second from when the instance last had one."""
-    last = instance[p, SCHEDULED]
-    instance[p, SCHEDULED] = last + np.int64(np.ceil((now - last) / 1000.0)) * _SECOND
-    timer[OWNER], timer[DUE], timer[IDLE] = p, instance[p, SCHEDULED], 0
+    last = fields[p, SCHEDULED]
+    fields[p, SCHEDULED] = last + np.int64(np.ceil((now - last) / 1000.0)) * _SECOND
+    timer[OWNER], timer[DUE], timer[IDLE] = p, fields[p, SCHEDULED], 0
 
 
 @inlined
-def _go_off(timeout: int, adaptive: bool, timer: Array, node: Array, instance: Array, n: int, out: Array) -> int:
+def _go_off(timeout: int, adaptive: bool, timer: Array, node: Array, fields: Array, n: int, out: Array) -> int:
     """The timer emits events that have waited too long, and is set again while any wait."""
     p = timer[OWNER]
     rest = False
     if p >= 0:
         bound = timeout + timer[DUE] - 1
-        n = let_go(p, bound, node, instance, n, out)
-        rest = 0 <= instance[p, HEAD] <= instance[p, MERGED]
+        n = let_go(p, bound, node, fields, n, out)
+        rest = 0 <= fields[p, HEAD] <= fields[p, MERGED]
         if adaptive:
-            n = let_go_fresh(p, bound, node, instance, n, out)
-            rest = instance[p, HEAD] >= 0 or instance[p, FRESH] >= 0
+            n = let_go_fresh(p, bound, node, fields, n, out)
+            rest = fields[p, HEAD] >= 0 or fields[p, FRESH] >= 0
     if rest:
-        instance[p, SCHEDULED] += _SECOND
-        timer[DUE] = instance[p, SCHEDULED]
+        fields[p, SCHEDULED] += _SECOND
+        timer[DUE] = fields[p, SCHEDULED]
     else:
         timer[IDLE] = 1
     return n
 
 
 @inlined
-def _merge(p: int, pos: int, time: int, most: int, alpha: float, node: Array, instance: Array) -> None:
+def _merge(p: int, pos: int, time: int, most: int, alpha: float, node: Array, fields: Array) -> None:
     """Process an event with a new greatest time: the slack grows to the disorder since the last such event, and events
     since then are merged.
     """
-    fresh = instance[p, FRESH]
+    fresh = fields[p, FRESH]
     oldest = time
-    if instance[p, TAIL] > instance[p, MERGED]:
-        oldest = instance[p, GREATEST]
+    if fields[p, TAIL] > fields[p, MERGED]:
+        oldest = fields[p, GREATEST]
     if fresh >= 0:
         oldest = node[fresh, TIME]
-        late = instance[p, LATE]
+        late = fields[p, LATE]
         late = meld(late, fresh, node)
-        instance[p, LATE] = late
-        instance[p, FRESH] = -1
+        fields[p, LATE] = late
+        fields[p, FRESH] = -1
     disorder = time - oldest
-    if disorder > instance[p, SLACK]:
+    if disorder > fields[p, SLACK]:
         if disorder >= most:
-            instance[p, SLACK] = most
+            fields[p, SLACK] = most
         elif alpha == 1.0:
-            instance[p, SLACK] = disorder
+            fields[p, SLACK] = disorder
         else:
-            instance[p, SLACK] = java_round(disorder * alpha)
-    instance[p, GREATEST] = time
-    enqueue(pos, p, node, instance)
-    instance[p, MERGED] = pos
+            fields[p, SLACK] = java_round(disorder * alpha)
+    fields[p, GREATEST] = time
+    enqueue(pos, p, node, fields)
+    fields[p, MERGED] = pos
 
 
 @kernel
 def reorder(
     adaptive: bool, batch: int, alpha: float, drop_late: bool, timeout: int, most: int, scheduler: int, at: int,
-    time: Array, part: Array, order_key: Array, chunk: Array, base: int, now: Array, moved: Array, last: int,
+    time: Array, instance: Array, order_key: Array, chunk: Array, base: int, now: Array, moved: Array, last: int,
     cursor: Array,
-    timer: Array, node: Array, instance: Array, words: Array, pos_out: Array, order_key_out: Array, chunk_out: Array,
+    timer: Array, node: Array, fields: Array, words: Array, pos_out: Array, order_key_out: Array, chunk_out: Array,
 ) -> bool:  # fmt: skip
     """Merge rows and timers by order key: the positions of leaving events, with order keys and chunks. The rows begin
-    at position `at`; `part` is empty if there is one instance; `words` is `instance` flattened.
+    at position `at`; `instance` is empty if there is one instance; `words` is `instance` flattened.
 
     Stops, with true, at the row `cursor[ROW]` when `adaptive` and its instance has had more than `batch` events, for
     alpha to be adapted; the next call continues there.
@@ -131,7 +131,7 @@ def reorder(
     step = cursor[STEP]
     seen = cursor[AGAIN] > 0
     rows = len(time)
-    far = len(words) > FAR and len(part) > 0
+    far = len(words) > FAR and len(instance) > 0
     for i in range(cursor[ROW], rows + 1):
         if not seen and (i == 0 or i == rows or chunk[i] != chunk[i - 1]):
             limit: Any = order_key[i] if i < rows else _LAST
@@ -143,7 +143,7 @@ def reorder(
                     while timer[IDLE] == 0 and timer[DUE] <= now[step]:
                         first = n
                         number += 1
-                        n = _go_off(timeout, adaptive, timer, node, instance, n, pos_out)
+                        n = _go_off(timeout, adaptive, timer, node, fields, n, pos_out)
                         for k in range(first, n):
                             order_key_out[k] = tick
                             chunk_out[k] = number
@@ -151,41 +151,41 @@ def reorder(
             number += 1
         if i == rows:
             break
-        p = part[i] if len(part) else 0
+        p = instance[i] if len(instance) else 0
         if far and i + AHEAD < rows:
-            soon = part[i + AHEAD] * instance.shape[1]
+            soon = instance[i + AHEAD] * fields.shape[1]
             prefetch(words, soon)
             prefetch(words, soon + COUNT)
         pos = at + i
         t = time[i]
         if not seen:
-            if drop_late and t < instance[p, SENT]:
+            if drop_late and t < fields[p, SENT]:
                 node[pos, HELD] = 0
                 cursor[DROPPED] += 1
                 continue
             if adaptive:
-                instance[p, COUNT] += 1
-                if instance[p, COUNT] > batch:
-                    instance[p, COUNT] = 0
+                fields[p, COUNT] += 1
+                if fields[p, COUNT] > batch:
+                    fields[p, COUNT] = 0
                     cursor[ROW], cursor[STEP], cursor[OUT], cursor[CHUNK], cursor[AGAIN] = i, step, n, number, 1
                     return True
         seen = False
         if timer[IDLE]:
-            _wake(p, now[(order_key[i] >> _BITS) - base], timer, instance)
+            _wake(p, now[(order_key[i] >> _BITS) - base], timer, fields)
         node[pos, TIME], node[pos, NEXT], node[pos, CHILD], node[pos, HELD] = t, -1, -1, 1
-        if t < instance[p, GREATEST]:
-            fresh = meld(instance[p, FRESH], pos, node)
-            instance[p, FRESH] = fresh
-        elif t == instance[p, GREATEST]:
-            enqueue(pos, p, node, instance)
+        if t < fields[p, GREATEST]:
+            fresh = meld(fields[p, FRESH], pos, node)
+            fields[p, FRESH] = fresh
+        elif t == fields[p, GREATEST]:
+            enqueue(pos, p, node, fields)
         else:
-            _merge(p, pos, t, most, alpha, node, instance)
+            _merge(p, pos, t, most, alpha, node, fields)
             first = n
-            n = let_go(p, t - instance[p, SLACK], node, instance, n, pos_out)
+            n = let_go(p, t - fields[p, SLACK], node, fields, n, pos_out)
             for k in range(first, n):
                 order_key_out[k] = order_key[i]
                 chunk_out[k] = number
             if n > first:
-                instance[p, SENT] = node[pos_out[n - 1], TIME]
+                fields[p, SENT] = node[pos_out[n - 1], TIME]
     cursor[OUT] = n
     return False

@@ -59,24 +59,24 @@ class ReorderStep:
         self._clear()
 
     def _clear(self) -> None:
-        self.log = EventLog(self.types, parted=self.partitioned)
+        self.log = EventLog(self.types, partitioned=self.partitioned)
         self._node = np.empty((0, WIDTH), np.int64)
-        self._instance = np.zeros((0, len(NEW)), np.int64)
+        self._fields = np.zeros((0, len(NEW)), np.int64)
         self._held = 0
         # An app in a partition starts with its timer set, and no instance yet that it belongs to.
         self._timer = np.array([-1 if self.partitioned else 0, self.timeout, 0], np.int64)
         self._adapting = Adapting(self.threshold, self.confidence)
         if not self.partitioned:
-            self._instances(1)
-            self._instance[0, SCHEDULED] = self.timeout
+            self._fields_of(1)
+            self._fields[0, SCHEDULED] = self.timeout
 
-    def _instances(self, parts: int) -> Array:
-        """The instances' fields, with room for `parts` instances."""
-        have = len(self._instance)
-        if have < parts:
-            more = np.tile(NEW, (max(parts, wider(have)) - have, 1))
-            self._instance = np.concatenate([self._instance, more])
-        return self._instance
+    def _fields_of(self, instances: int) -> Array:
+        """The instances' fields, with room for `instances` instances."""
+        have = len(self._fields)
+        if have < instances:
+            more = np.tile(NEW, (max(instances, wider(have)) - have, 1))
+            self._fields = np.concatenate([self._fields, more])
+        return self._fields
 
     def _nodes(self, known: int) -> Array:
         """Room for the log's events, of which the first are known."""
@@ -87,13 +87,13 @@ class ReorderStep:
             self._node = node
         return self._node
 
-    def run(self, rows: Rows, args: Sequence[Column], clock: Clock, parts: int) -> Rows:
+    def run(self, rows: Rows, args: Sequence[Column], clock: Clock, instances: int) -> Rows:
         """The emitted rows in their new order: those released by one chunk, or by a timer, are one chunk."""
         n, at = len(rows), self.log.append(rows)
         time = writable(np.ascontiguousarray(args[0].values, np.int64)) if n else np.empty(0, np.int64)
         value = args[1].values.astype(np.float64, copy=False) if self.adaptive and n else np.empty(0)
-        part = rows.parts() if self.partitioned else _NONE
-        instance = self._instances(parts)
+        instance = rows.instances() if self.partitioned else _NONE
+        fields = self._fields_of(instances)
         node = self._nodes(at)
         room = self._held + n
         out = [np.empty(room, np.int64) for _ in range(3)]
@@ -102,24 +102,24 @@ class ReorderStep:
         while True:
             waits = reorder(
                 self.adaptive, self.batch, self._adapting.alpha, self.drop_late, self.timeout, self.most,
-                self.scheduler, at, time, part, rows.order_key, rows.chunk, clock.base, clock.now, clock.moved,
+                self.scheduler, at, time, instance, rows.order_key, rows.chunk, clock.base, clock.now, clock.moved,
                 clock.last,
-                cursor, self._timer, node, instance, instance.reshape(-1), *out,
+                cursor, self._timer, node, fields, fields.reshape(-1), *out,
             )  # fmt: skip
             if self.adaptive:
                 row = int(cursor[ROW])
                 end = row + 1 if waits else n
-                self._adapting.note(time[noted:end], value[noted:end], part[noted:end])
+                self._adapting.note(time[noted:end], value[noted:end], instance[noted:end])
                 noted = end
             if not waits:
                 break
-            p = int(part[row]) if self.partitioned else 0
-            self._adapting.adapt(p, int(time[row]), int(instance[p, SLACK]))
+            p = int(instance[row]) if self.partitioned else 0
+            self._adapting.adapt(p, int(time[row]), int(fields[p, SLACK]))
         made = int(cursor[OUT])
         self._held += n - made - int(cursor[DROPPED])
         pos, order_key, chunk = (a[:made] for a in out)
-        part_out = None if rows.part is None else self.log.part[pos]
-        result = Rows(self.log.at(pos), self.log.ts[pos], order_key, chunk, None, part_out)
+        instance_out = None if rows.instance is None else self.log.instance[pos]
+        result = Rows(self.log.at(pos), self.log.ts[pos], order_key, chunk, None, instance_out)
         self._compact(n)
         return result
 
@@ -128,7 +128,7 @@ class ReorderStep:
         if self.log.end < _SMALL or 2 * self._held > self.log.end:
             return
         keep = np.empty(self._held, np.int64)
-        close_ranks(self.log.end, self._node, self._instance, keep)
+        close_ranks(self.log.end, self._node, self._fields, keep)
         size = self._held + self._held // 3 + more
         self.log.compact(keep, size)
         if len(self._node) > 2 * size:
@@ -143,13 +143,13 @@ class ReorderStep:
     def state(self) -> dict[str, Any]:
         node = self._node[: self.log.end]
         keep = np.flatnonzero(node[:, HELD])
-        part = self.log.part[keep] if self.partitioned else np.zeros(len(keep), np.int32)
-        known = np.flatnonzero(np.any(self._instance != NEW, axis=1))
+        instance = self.log.instance[keep] if self.partitioned else np.zeros(len(keep), np.int32)
+        known = np.flatnonzero(np.any(self._fields != NEW, axis=1))
         return {
             "events": self.log.state(keep),
             "times": node[keep, TIME],
-            "fresh": keep > self._instance[part, MERGED],
-            "instances": self._instance[: known[-1] + 1 if len(known) else 0, _KEPT],
+            "fresh": keep > self._fields[instance, MERGED],
+            "instances": self._fields[: known[-1] + 1 if len(known) else 0, _KEPT],
             "timer": self._timer.copy(),
             "adapting": self._adapting.state() if self.adaptive else None,
         }
@@ -158,11 +158,11 @@ class ReorderStep:
         self._clear()
         self.log.load(state["events"])
         self._held = self.log.end
-        self._instances(len(state["instances"]))[: len(state["instances"]), _KEPT] = state["instances"]
+        self._fields_of(len(state["instances"]))[: len(state["instances"]), _KEPT] = state["instances"]
         self._timer = state["timer"].copy()
         node = self._nodes(0)
-        part = self.log.part[: self.log.end] if self.partitioned else _NONE
-        hold(state["times"], part, state["fresh"], node, self._instance)
+        instance = self.log.instance[: self.log.end] if self.partitioned else _NONE
+        hold(state["times"], instance, state["fresh"], node, self._fields)
         if self.adaptive:
             self._adapting.load(state["adapting"])
 

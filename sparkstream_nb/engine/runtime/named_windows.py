@@ -93,11 +93,11 @@ class NamedWindow:
         rank = fresh.columns[width].values if self.ordered else None
         held.add(0, fresh.with_columns(fresh.columns[:width]), rank)
         slot = held.slots(0, rows.columns[-1].values)
-        side, key, part, probed = np.zeros(n, np.int8), np.full(n, -1), np.zeros(n, np.int64), np.full(n, -1)
+        side, key, instance, probed = np.zeros(n, np.int8), np.full(n, -1), np.zeros(n, np.int64), np.full(n, -1)
         stamps = self.window.stamps
         off, loses = np.zeros(2, np.bool_), np.array([stamps == CURRENT, False])
         rows.kind = rows.kinds().copy()
-        for _ in held.run(side, rows.kind, key, slot, part, off, loses, probed, 0, 1):
+        for _ in held.run(side, rows.kind, key, slot, instance, off, loses, probed, 0, 1):
             pass
         if stamps is not None and (probed >= 0).any():
             at = probed if stamps == EXPIRED else np.append(-1, probed[:-1])

@@ -214,8 +214,8 @@ class EntryOperator(StatelessOperator):
 
     def apply(self, rows: Rows, clock: Clock) -> None:
         """An event of several ranges makes an instance, goes through it, and only then makes the next."""
-        self.known = max(self.known, int(rows.parts().max()) + 1)
-        self.entry.services.parts = self.known
+        self.known = max(self.known, int(rows.instances().max()) + 1)
+        self.entry.services.instances = self.known
 
 
 class AggregationOperator(StatelessOperator):

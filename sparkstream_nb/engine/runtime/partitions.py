@@ -59,7 +59,7 @@ class Instances:
         self._codes = np.zeros(0, np.int32)
         """The codes of the keys at the last save."""
         self.age = 0  # grows when numbers mean something else than before
-        services.parts = 0
+        services.instances = 0
 
     def number(self, key: str, now: int) -> int:
         """The instance of a key, new if need be; `now` is the clock (ms)."""
@@ -74,7 +74,7 @@ class Instances:
             self._turn = grown(self._turn, self.count)
             self._turn[found], self._made = self._made, self._made + 1
             self._ranked = min(self._ranked, found)
-            self._walk, self.services.parts = None, self.count
+            self._walk, self.services.instances = None, self.count
         return found
 
     def born(self) -> Array:
@@ -100,8 +100,8 @@ class Instances:
     def in_order(self) -> list[int]:
         """The live instances, in the order of Siddhi's map of the partition's keys."""
         if self._walk is None:
-            parts = list(self.numbers.values())
-            self._walk = [parts[i] for i in concurrent_order(self._hashes[parts].tolist(), self._most)]
+            instances = list(self.numbers.values())
+            self._walk = [instances[i] for i in concurrent_order(self._hashes[instances].tolist(), self._most)]
         return self._walk
 
     # ------------------------------------------------------------------------------------------------------ forgetting
@@ -113,11 +113,11 @@ class Instances:
         self._gone = grown(self._gone, self.count, NEVER)
         return self._gone
 
-    def seen(self, part: Array, now: Array) -> None:
+    def seen(self, instance: Array, now: Array) -> None:
         """Records the time of events by instance."""
-        if self.purge is not None and len(part):
+        if self.purge is not None and len(instance):
             self._seen = grown(self._seen, self.count)
-            np.maximum.at(self._seen, part, now)
+            np.maximum.at(self._seen, instance, now)
 
     def check(self, clock: Clock, step: int) -> int:
         """The first step from `step` on at which keys may be purged; `clock.last` if there is none."""
@@ -211,7 +211,7 @@ class Instances:
         self._made, self._turn, self._free = state["made"], state["turns"].copy(), state["free"].tolist()
         self.deaths.clear()
         self._ranked, self._walk = 0, None
-        self.services.parts = self.count
+        self.services.instances = self.count
 
 
 @kernel
@@ -273,21 +273,21 @@ class PartitionEntry:
         env = Env(n, self.services.strings, rows.ts, lambda: clock.at(rows.order_key), frame_of(rows).resolve)
         index: Array | None = None
         if self._value is not None:
-            part = self._numbers(self._value(env), rows.order_key, clock)
+            instance = self._numbers(self._value(env), rows.order_key, clock)
         else:
-            index, part = self._in_ranges(env, clock.at(rows.order_key))
+            index, instance = self._in_ranges(env, clock.at(rows.order_key))
         if env.failed is not None:
             self.services.route_failed(self.name, self.stream, env, list(rows.columns), rows.order_key)
-            part = np.where(env.failed if index is None else env.failed[index], np.int32(-1), part)
-        if index is not None or (len(part) and part.min() < 0):
-            keep = np.flatnonzero(part >= 0)
-            rows, part = rows.take(keep if index is None else index[keep]), part[keep]
+            instance = np.where(env.failed if index is None else env.failed[index], np.int32(-1), instance)
+        if index is not None or (len(instance) and instance.min() < 0):
+            keep = np.flatnonzero(instance >= 0)
+            rows, instance = rows.take(keep if index is None else index[keep]), instance[keep]
         if self.instances.purge is not None:
-            self.instances.seen(part, clock.at(rows.order_key))
+            self.instances.seen(instance, clock.at(rows.order_key))
         # What one send brings for one instance in a row is one chunk.
         chunk = np.zeros(len(rows), np.int64)
-        np.cumsum((rows.chunk[1:] != rows.chunk[:-1]) | (part[1:] != part[:-1]), out=chunk[1:])
-        return Rows(rows.columns, rows.ts, rows.order_key, chunk, rows.kind, part)
+        np.cumsum((rows.chunk[1:] != rows.chunk[:-1]) | (instance[1:] != instance[:-1]), out=chunk[1:])
+        return Rows(rows.columns, rows.ts, rows.order_key, chunk, rows.kind, instance)
 
     def _numbers(self, column: Column, order_key: Array, clock: Clock) -> Array:
         """Instances (int32) by value; -1 for null. New ones are numbered in the order of the rows that bring them."""
@@ -296,8 +296,8 @@ class PartitionEntry:
             self._age, self._known = self.instances.age, self._known[:0]
         ids = column.values if text else self._ids.assign(key_numbers(column, strings))[0]
         self._known = grown(self._known, (len(strings) if text else self._ids.size) + 1, -1)
-        part: Array = self._known[ids]  # the last place is for null
-        missing = part < 0 if column.null is None else (part < 0) & ~column.null
+        instance: Array = self._known[ids]  # the last place is for null
+        missing = instance < 0 if column.null is None else (instance < 0) & ~column.null
         if missing.any():
             rows = np.flatnonzero(missing)
             first = np.full(len(self._known), -1)
@@ -306,8 +306,8 @@ class PartitionEntry:
             keys, now = column.take(rows).to_list(strings), clock.at(order_key[rows]).tolist()
             for k, key, t in zip(ids[rows].tolist(), keys, now, strict=True):
                 self._known[k] = self.instances.number(to_text(column.type, key), t)
-            part = self._known[ids]
-        return part if column.null is None else np.where(column.null, np.int32(-1), part)
+            instance = self._known[ids]
+        return instance if column.null is None else np.where(column.null, np.int32(-1), instance)
 
     def _in_ranges(self, env: Env, now: Array) -> tuple[Array | None, Array]:
         """The rows in some range, None for all as they are, and their instances (int32)."""
@@ -335,6 +335,6 @@ class PartitionEntry:
         for number, chunk in enumerate(rows.by_chunk()):
             for j, p in enumerate(by_rank):
                 m = len(chunk)
-                part, at = np.full(m, p, np.int32), np.full(m, number * k + j, np.int64)
-                parts.append(Rows(chunk.columns, chunk.ts, chunk.order_key, at, chunk.kind, part))
+                instance, at = np.full(m, p, np.int32), np.full(m, number * k + j, np.int64)
+                parts.append(Rows(chunk.columns, chunk.ts, chunk.order_key, at, chunk.kind, instance))
         return concat_rows(parts)

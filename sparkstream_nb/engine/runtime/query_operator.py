@@ -168,8 +168,8 @@ class QueryOp:
         """The query's output for these rows, and for the timers that `clock` lets fire."""
         rows = concat_rows([self._run_steps(given, time) for given, time in self._between_deaths(inputs, clock)])
         gone = self.services.gone()
-        if gone is not None and rows.part is not None:  # forgotten instances emit nothing more
-            rows = rows.where(rows.order_key < gone[rows.part])
+        if gone is not None and rows.instance is not None:  # forgotten instances emit nothing more
+            rows = rows.where(rows.order_key < gone[rows.instance])
         return Selected(rows, None)
 
     def _between_deaths(
@@ -179,7 +179,7 @@ class QueryOp:
         their timers no longer affect the others' from that moment on, regardless of micro-batches.
         """
         at = clock.first
-        for order_key, parts in self.services.deaths()[self._forgotten :]:
+        for order_key, instances in self.services.deaths()[self._forgotten :]:
             cut = {s: int(np.searchsorted(rows.order_key, order_key)) for s, rows in inputs.items()}
             until = max(at, min((order_key >> ORDER_KEY_BITS) - clock.base + 1, clock.last))
             if until == clock.last and all(cut[s] == len(rows) for s, rows in inputs.items()):
@@ -187,7 +187,7 @@ class QueryOp:
             if until > at or any(cut.values()):
                 given = {s: rows.slice(0, cut[s]) for s, rows in inputs.items()}
                 yield given, Clock(clock.base, clock.now, clock.moved, at, until)
-            self.forget(parts)
+            self.forget(instances)
             self._forgotten += 1
             inputs = {s: rows.slice(cut[s], len(rows)) for s, rows in inputs.items()}
             at = until
@@ -200,21 +200,21 @@ class QueryOp:
 
     def release(self) -> None:
         """Drop the remaining state of the partition instances that were forgotten (`Services.deaths`)."""
-        for _, parts in self.services.deaths()[self._forgotten :]:
-            self.forget(parts)
+        for _, instances in self.services.deaths()[self._forgotten :]:
+            self.forget(instances)
         self._forgotten = 0
 
-    def forget(self, parts: Array) -> None:
+    def forget(self, instances: Array) -> None:
         """Drop the state of these partition instances, which get no more rows."""
         if self._limiter is not None:
-            self._limiter.forget(parts)
+            self._limiter.forget(instances)
         if self._steps is not None:
-            self._steps.forget(parts)
+            self._steps.forget(instances)
         if self._join is not None:
-            self._join.forget(parts)
+            self._join.forget(instances)
         if self._pattern is not None:
-            self._pattern.forget(parts)
-        self.selector.forget(parts)
+            self._pattern.forget(instances)
+        self.selector.forget(instances)
 
     @property
     def forgets_all(self) -> bool:

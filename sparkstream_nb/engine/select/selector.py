@@ -196,7 +196,7 @@ class Selector:
             feed = self._of_rows(frame, keys)
         group, pos = feed.group, feed.pos  # group and position of the frame's rows
         if passing is not None and passing.ops_only:
-            group, pos = ONE_GROUP if frame.part is None else frame.part, None
+            group, pos = ONE_GROUP if frame.instance is None else frame.instance, None
             if self.numbers:
                 group = frame.resolve(_GROUP).values
         reduces = self.batching and (self._keys is not None or len(self._aggs) > 0)
@@ -226,7 +226,7 @@ class Selector:
                 stay = last_per_group(frame.chunk, _at(group, pos, index), feed.groups)
                 columns, index = [c.take(stay) for c in columns], stay if index is None else index[stay]
                 frame = frame.take(stay)
-        rows = Rows(columns, frame.ts, frame.order_key, frame.chunk, frame.kind, frame.part)
+        rows = Rows(columns, frame.ts, frame.order_key, frame.chunk, frame.kind, frame.instance)
         grouped = _at(group, pos, index) if self._keys is not None and self._limited else None
         return self._order_and_limit(rows, grouped, cut)
 
@@ -260,33 +260,34 @@ class Selector:
         assert self._keys is not None
         keys = [g(self._env(frame, NO_CLOCK)) for g in self._group]
         if self.partitioned:
-            keys.insert(0, Column(Type.INT, frame.part if frame.part is not None else np.zeros(len(frame), np.int32)))
+            instance = frame.instance if frame.instance is not None else np.zeros(len(frame), np.int32)
+            keys.insert(0, Column(Type.INT, instance))
         return self._keys.ids(keys)
 
     def _of_events(self, frame: LazyRows, passing: WindowOps) -> tuple[list[tuple[Column, ...]], AggregateInput]:
         """The arguments of the aggregates and their input, by event."""
         args = [tuple(frame.event(x.attr) for x in a.args if isinstance(x, Ref)) for a in self._agg_nodes]
-        part, parts = passing.part, self.services.parts
+        instance, instances = passing.instance, self.services.instances
         if self._keys is not None:
             group, groups = frame.event(GROUP).values, self._keys.size
         else:
-            group, groups = (ONE_GROUP, 1) if part is None else (part, parts)
-        own = part if self.partitioned else None
+            group, groups = (ONE_GROUP, 1) if instance is None else (instance, instances)
+        own = instance if self.partitioned else None
         lag = passing.fixed_lag
         if lag is not None:
-            return args, AggregateInput(lag.ops, None, group, groups, own, parts, fixed_lag=lag)
-        return args, AggregateInput(len(passing.kind), passing.kind, group, groups, own, parts, passing.columns.pos)
+            return args, AggregateInput(lag.ops, None, group, groups, own, instances, fixed_lag=lag)
+        return args, AggregateInput(len(passing.kind), passing.kind, group, groups, own, instances, passing.columns.pos)
 
     def _of_rows(self, frame: LazyRows, keys: list[Column]) -> AggregateInput:
         """The input of aggregates over the rows of a frame; `keys` are the `group by` values."""
-        part, parts = frame.part, self.services.parts
+        instance, instances = frame.instance, self.services.instances
         if self._keys is None:
-            group, groups = (ONE_GROUP, 1) if part is None else (part, parts)
+            group, groups = (ONE_GROUP, 1) if instance is None else (instance, instances)
         else:
             if self.partitioned:
-                keys = [Column(Type.INT, part if part is not None else np.zeros(len(frame), np.int32)), *keys]
+                keys = [Column(Type.INT, instance if instance is not None else np.zeros(len(frame), np.int32)), *keys]
             group, groups = self._keys.ids(keys), self._keys.size
-        return AggregateInput(len(frame), frame.kind, group, groups, part if self.partitioned else None, parts)
+        return AggregateInput(len(frame), frame.kind, group, groups, instance if self.partitioned else None, instances)
 
     def _none(self) -> Selected:
         none = np.empty(0, np.int64)
@@ -382,15 +383,15 @@ class Selector:
             cut = np.append(cut, shorter)
         return Selected(shown.take(order), None if group is None else group[order], cut)
 
-    def forget(self, parts: Array) -> None:
+    def forget(self, instances: Array) -> None:
         """Drop the state of these partition instances. A group's id stays, in case an instance of the same number has
         it again.
         """
-        groups = parts
+        groups = instances
         if self._keys is not None:
-            groups = np.flatnonzero(np.isin(self._keys.columns()[0].values, parts))
+            groups = np.flatnonzero(np.isin(self._keys.columns()[0].values, instances))
         for agg in self._aggs:
-            agg.forget(groups, parts)
+            agg.forget(groups, instances)
 
     # -------------------------------------------------------------------------------------------------------- state
 

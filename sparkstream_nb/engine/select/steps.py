@@ -256,7 +256,7 @@ class InputSteps:
                     ids = self._group(frame_of(rows, {a: p for p, a in enumerate(held)}))
                     rows, held = rows.with_columns([*rows.columns, Column(Type.INT, ids)]), [*held, GROUP]
                 rows, held = self._thin(rows, held, keep)
-                rows = step.window.run(rows, clock, self.services.parts, self.services.hashes())
+                rows = step.window.run(rows, clock, self.services.instances, self.services.hashes())
                 if serial is not None:
                     rows = for_joins(rows, step.window)
                     if step.window.is_ordered:
@@ -265,7 +265,7 @@ class InputSteps:
             if isinstance(step, _ReorderOp):
                 rows, held = self._thin(rows, held, keep)
                 args = [a(self._env(rows, held, clock)) for a in step.args]
-                rows = step.reorder.run(rows, args, clock, self.services.parts)
+                rows = step.reorder.run(rows, args, clock, self.services.instances)
                 continue
             if len(rows) == 0:
                 if isinstance(step, _FunctionOp):
@@ -306,7 +306,7 @@ class InputSteps:
         self, step: _FilterOp, rows: Rows, held: list[int], env: Env, keep: list[int]
     ) -> tuple[Rows, list[int]]:
         if step.aggregates:
-            group, groups = rows.parts(), 1 if rows.part is None else self.services.parts
+            group, groups = rows.instances(), 1 if rows.instance is None else self.services.instances
             env.aggs = {
                 node: aggregator.run(tuple(a(env) for a in args), rows.kind, group, groups)
                 for node, aggregator, args in step.aggregates
@@ -349,14 +349,14 @@ class InputSteps:
             due.append(self.window.next_due())
         return earliest(due)
 
-    def forget(self, parts: Array) -> None:
+    def forget(self, instances: Array) -> None:
         """Drop the state of the window and the filters for these partition instances."""
         if self.window is not None:
-            self.window.forget(parts)
+            self.window.forget(instances)
         for step in self._steps:
             if isinstance(step, _FilterOp):
                 for _, aggregator, _ in step.aggregates:
-                    aggregator.forget(parts, parts)
+                    aggregator.forget(instances, instances)
 
     @property
     def forgets_all(self) -> bool:

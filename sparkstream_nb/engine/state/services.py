@@ -31,11 +31,11 @@ class ClockStart:
 class Services:
     """The node's dictionary, the compiler's context, and the errors, logs and faults of one `step` call.
 
-    `parts` is the number of instances so far of the partition that the operator is in (1 outside), `rank` their order
-    in the map of a Siddhi scheduler, `hashes` the hashes of their keys, `born` the clock (ms) at which each was made,
-    `gone` the order key from which on it is purged (None: none is), `deaths` those order keys in order, each with the
-    instances that are purged there and may still have state, `partitioned` whether it is in a partition. `on_error` is
-    the action of `@OnError` by stream, `faults` the rows of an operator's last run for fault streams. `clock` is the
+    `instances` is the number of instances so far of the partition that the operator is in (1 outside), `rank` their
+    order in the map of a Siddhi scheduler, `hashes` the hashes of their keys, `born` the clock (ms) at which each was
+    made, `gone` the order key from which on it is purged (None: none is), `deaths` those order keys in order, each with
+    the instances that are purged there and may still have state, `partitioned` whether it is in a partition. `on_error`
+    is the action of `@OnError` by stream, `faults` the rows of an operator's last run for fault streams. `clock` is the
     start of the node's clock. `watching`: the operator that is watched for a trace (None: none is).
     """
 
@@ -43,7 +43,7 @@ class Services:
     context: Context
     errors: list[EventError] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
-    parts: int = 1
+    instances: int = 1
     rank: Callable[[], Array | None] = lambda: None
     hashes: Callable[[], Array | None] = lambda: None
     born: Callable[[], Array] = lambda: np.zeros(1, np.int64)
@@ -62,7 +62,7 @@ class Services:
 
     def inside(self) -> Services:
         """The services of a partition: all is shared but the count of instances."""
-        return replace(self, parts=0, partitioned=True)
+        return replace(self, instances=0, partitioned=True)
 
     def route_failed(
         self, query: str, stream: str, env: Env, columns: list[Column], order_key: Array | None = None,

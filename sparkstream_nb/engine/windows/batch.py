@@ -18,7 +18,7 @@ from .window_protocol import Emission, Untimed, WindowSetup
 @kernel
 def _batch(
     length: int, wants_expired: bool, at: int, rows: int, now: Array, row_order_key: Array, row_chunk: Array, ts: Array,
-    part: Array, nxt: Array, alive: Array, head: Array, tail: Array, reset: Array, pos_out: Array, kind_out: Array,
+    instance: Array, nxt: Array, alive: Array, head: Array, tail: Array, reset: Array, pos_out: Array, kind_out: Array,
     ts_out: Array, order_key_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """`BatchWindowProcessor.process`, chunk by chunk. All of a chunk expires with the next one, however it was cut."""
@@ -30,7 +30,7 @@ def _batch(
         i += 1
         while i < rows and row_chunk[i] == row_chunk[a]:
             i += 1
-        p = part[at + a]
+        p = instance[at + a]
         begin = n
         if wants_expired and head[p] >= 0:
             while head[p] >= 0:
@@ -88,22 +88,22 @@ class BatchWindow(Untimed):
         self.log = ChainedLog(setup.types)
         self.reset = np.full(0, -1, np.int64)
 
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         if self.resets_per_chunk:
             return self._pieces(rows)
         n = len(rows)
         log = self.log
-        at = log.add(rows, parts)
-        self.reset = grown(self.reset, parts, -1)
+        at = log.add(rows, instances)
+        self.reset = grown(self.reset, instances, -1)
         # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
         out = Emission(3 * (at + n))
         made = _batch(
             self.length, self.wants_expired, at, n, clock.at(rows.order_key), rows.order_key, rows.chunk, log.ts,
-            log.part,
+            log.instance,
             log.next,
             log.alive, log.head[0], log.tail[0], self.reset, *out.arrays,
         )  # fmt: skip
-        result = out.rows(made, log, rows.part is not None)
+        result = out.rows(made, log, rows.instance is not None)
         if not self.wants_expired:
             log.alive[: log.end] = False
         log.alive[self.reset[self.reset >= 0]] = True
@@ -118,11 +118,11 @@ class BatchWindow(Untimed):
             fresh = np.append(True, chunk[1:] != chunk[:-1])[: len(rows)]
             begin = at[fresh][np.cumsum(fresh) - 1]
             chunk = np.cumsum((at - begin) % self.length == 0)
-        return Rows(rows.columns, rows.ts, rows.order_key, chunk, None, rows.part, resets_per_chunk=True)
+        return Rows(rows.columns, rows.ts, rows.order_key, chunk, None, rows.instance, resets_per_chunk=True)
 
-    def forget(self, parts: Array) -> None:
-        self.log.forget(parts)
-        fill_at(self.reset, parts, -1)
+    def forget(self, instances: Array) -> None:
+        self.log.forget(instances)
+        fill_at(self.reset, instances, -1)
 
     def state(self) -> dict[str, Any]:
         return {"events": self.log.chain_state(), "reset": reset_state(self.log, self.reset)}

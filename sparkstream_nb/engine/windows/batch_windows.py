@@ -61,7 +61,7 @@ class BatchesInLine(Untimed, OutsidePartitions):
 
     def __init__(self, setup: WindowSetup) -> None:
         self.wants_expired, self.resets_per_chunk = setup.wants_expired, setup.resets_per_chunk
-        self.log = EventLog(setup.types, parted=False)
+        self.log = EventLog(setup.types, partitioned=False)
         self.places = np.zeros(2, np.int64)
 
     def take(self, rows: Rows) -> int:

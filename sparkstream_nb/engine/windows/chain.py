@@ -21,33 +21,33 @@ from ..columnar.rows import Rows
 
 
 @inlined
-def push(pos: int, part: int, nxt: Array, head: Array, tail: Array) -> None:
+def push(pos: int, instance: int, nxt: Array, head: Array, tail: Array) -> None:
     """Appends a position to a chain."""
     if len(nxt) > 0:
         nxt[pos] = -1
-    if head[part] < 0:
-        head[part] = pos
+    if head[instance] < 0:
+        head[instance] = pos
     elif len(nxt) > 0:
-        nxt[tail[part]] = pos
-    tail[part] = pos
+        nxt[tail[instance]] = pos
+    tail[instance] = pos
 
 
 @inlined
-def pop(part: int, nxt: Array, head: Array, tail: Array) -> int:
+def pop(instance: int, nxt: Array, head: Array, tail: Array) -> int:
     """Takes the first position of a chain that is not empty."""
-    pos: int = head[part]
-    if pos == tail[part]:
-        head[part] = -1
-        tail[part] = -1
+    pos: int = head[instance]
+    if pos == tail[instance]:
+        head[instance] = -1
+        tail[instance] = -1
     else:
-        head[part] = nxt[pos] if len(nxt) > 0 else pos + 1
+        head[instance] = nxt[pos] if len(nxt) > 0 else pos + 1
     return pos
 
 
 @kernel
-def _lay_out(head: Array, tail: Array, nxt: Array, parts: int, out: Array, lengths: Array) -> int:
+def _lay_out(head: Array, tail: Array, nxt: Array, instances: int, out: Array, lengths: Array) -> int:
     n = 0
-    for p in range(parts):
+    for p in range(instances):
         at = head[p]
         start = n
         while at >= 0:
@@ -82,12 +82,12 @@ def _close_ranks(end: int, alive: Array, nxt: Array, keep: Array, moved: Array) 
 
 
 @kernel
-def _hang(end: int, part: Array, alive: Array, nxt: Array, head: Array, tail: Array, lengths: Array) -> None:
+def _hang(end: int, instance: Array, alive: Array, nxt: Array, head: Array, tail: Array, lengths: Array) -> None:
     """Link the live events in their order."""
     for pos in range(end):
         if alive[pos]:
-            push(pos, part[pos], nxt, head, tail)
-            lengths[part[pos]] += 1
+            push(pos, instance[pos], nxt, head, tail)
+            lengths[instance[pos]] += 1
 
 
 _MOST = 2**31 - 1
@@ -101,9 +101,9 @@ class ChainedLog(EventLog):
     """
 
     def __init__(self, types: Sequence[Type], chains: int = 1, in_line: bool = False, timed: bool = True) -> None:
-        super().__init__(types, parted=not in_line, timed=timed)
+        super().__init__(types, partitioned=not in_line, timed=timed)
         self.chains, self.in_line = chains, in_line
-        self.parts = 0
+        self.instances = 0
         self._look_at = 1024
         self._added = 0
         """Expected size of a batch, from recent batches."""
@@ -112,8 +112,8 @@ class ChainedLog(EventLog):
         self.head = [np.full(0, -1, np.int64) for _ in range(chains)]
         self.tail = [np.full(0, -1, np.int64) for _ in range(chains)]
 
-    def add(self, rows: Rows, parts: int) -> int:
-        """Appends rows (in no chain yet) and makes room for `parts` instances; returns the first position. Raises
+    def add(self, rows: Rows, instances: int) -> int:
+        """Appends rows (in no chain yet) and makes room for `instances` instances; returns the first position. Raises
         OverflowError beyond 2³¹ events."""
         if self.in_line and self.chains == 1 and self.end + len(rows) > self.capacity:
             self._let_go(self._first(()), len(rows))
@@ -123,17 +123,17 @@ class ChainedLog(EventLog):
                 raise OverflowError("a window cannot hold more than 2^31 events on one node")
             self.next = grown(self.next, self.capacity)
         self.alive = grown(self.alive, self.capacity, False)
-        if parts > self.parts:
-            self.head = [grown(h, parts, -1) for h in self.head]
-            self.tail = [grown(t, parts, -1) for t in self.tail]
-            self.parts = parts
+        if instances > self.instances:
+            self.head = [grown(h, instances, -1) for h in self.head]
+            self.tail = [grown(t, instances, -1) for t in self.tail]
+            self.instances = instances
         return at
 
-    def forget(self, parts: Array) -> None:
+    def forget(self, instances: Array) -> None:
         """Empty the chains of these instances, and drop all their other state."""
-        self.alive[: self.end][np.isin(self.part[: self.end], parts)] = False
+        self.alive[: self.end][np.isin(self.instance[: self.end], instances)] = False
         for ends in (*self.head, *self.tail):
-            fill_at(ends, parts, -1)
+            fill_at(ends, instances, -1)
 
     def tidy(self, *positions: Array) -> None:
         """Compacts when a third of the log is dead. `positions` are arrays of positions (-1: none) to move along, in
@@ -200,8 +200,8 @@ class ChainedLog(EventLog):
 
     def chain_state(self, chain: int = 0) -> dict[str, Any]:
         """One chain of every instance, laid end to end, as plain data."""
-        out, lengths = np.empty(self.end, np.int64), np.zeros(self.parts, np.int64)
-        n = _lay_out(self.head[chain], self.tail[chain], self.next, self.parts, out, lengths)
+        out, lengths = np.empty(self.end, np.int64), np.zeros(self.instances, np.int64)
+        n = _lay_out(self.head[chain], self.tail[chain], self.next, self.instances, out, lengths)
         return {**self.state(out[:n]), "lengths": lengths}
 
     def ordered_saved(self) -> dict[str, Any]:
@@ -211,7 +211,7 @@ class ChainedLog(EventLog):
             return self.chain_saved()
         low = self._first(())
         alive = np.packbits(self.alive[low : self.end])
-        return {**self.save_state(low, self.end), "alive": alive, "parts": self.parts}
+        return {**self.save_state(low, self.end), "alive": alive, "parts": self.instances}
 
     def load_ordered(self, state: dict[str, Any]) -> Array:
         """The inverse of `ordered_saved` and `chain_state`; how many events the chain of each instance has."""
@@ -222,12 +222,12 @@ class ChainedLog(EventLog):
         self.base, lengths = state["first"], np.zeros(state["parts"], np.int64)
         self._again(state, state["parts"])
         self.alive[: self.end] = np.unpackbits(state["alive"], count=self.end)
-        _hang(self.end, self.part, self.alive, self.next, self.head[0], self.tail[0], lengths)
+        _hang(self.end, self.instance, self.alive, self.next, self.head[0], self.tail[0], lengths)
         return lengths
 
     def chain_saved(self, chain: int = 0) -> dict[str, Any]:
         """`chain_state`, saved by change if the chain's events are adjacent."""
-        if not self.in_line or self.parts == 0:
+        if not self.in_line or self.instances == 0:
             return self.chain_state(chain)
         a, b = int(self.head[chain][0]), int(self.tail[chain][0]) + 1
         if a < 0:
@@ -255,9 +255,9 @@ class ChainedLog(EventLog):
                     self.head[c][p], self.tail[c][p] = at, at + k - 1
                     at += k
 
-    def _again(self, state: dict[str, Any], parts: int) -> int:
+    def _again(self, state: dict[str, Any], instances: int) -> int:
         """The events of a state join the log; returns the first position."""
         rows = rows_of(state)
-        at = self.add(rows, parts)
+        at = self.add(rows, instances)
         self.alive[at : at + len(rows)] = True
         return at

@@ -35,7 +35,7 @@ def _walk_buckets(turn: Array, hashes: Array, size: Array) -> Array:
 @kernel
 def _cron(
     scheduler: int, hashes: Array, turn: Array, size: Array, at: int, rows: int, row_order_key: Array, base: int,
-    now: Array, fires: Array, ts: Array, part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array,
+    now: Array, fires: Array, ts: Array, instance: Array, nxt: Array, alive: Array, chead: Array, ctail: Array,
     ehead: Array, etail: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """`CronWindowProcessor.process` and `dispatchEvents`: no RESET, and expired events are always emitted.
@@ -71,7 +71,7 @@ def _cron(
                 chunk += 1
         if i == rows:
             break
-        p = part[at + i]
+        p = instance[at + i]
         if turn[p] == 0:
             if size[KEYS] > size[BUCKETS] * 3 // 4:  # before a key comes in
                 size[BUCKETS] *= 2
@@ -109,28 +109,27 @@ class CronWindow:
             self.due = self.times.after(int(clock.now[at]))
         return np.array(out, np.int64)
 
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         n = len(rows)
         log = self.log
-        at = log.add(rows, parts)
+        at = log.add(rows, instances)
         out = Emission(2 * (at + n))
-        self.turn = grown(self.turn, parts)
+        self.turn = grown(self.turn, instances)
         made = _cron(
             self.scheduler, np.zeros(1, np.int64) if hashes is None else hashes, self.turn, self.size, at, n,
-            rows.order_key,
-            clock.base, clock.now, self._fires(clock), log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0],
-            log.head[1], log.tail[1], *out.arrays,
+            rows.order_key, clock.base, clock.now, self._fires(clock), log.ts, log.instance, log.next, log.alive,
+            log.head[0], log.tail[0], log.head[1], log.tail[1], *out.arrays,
         )  # fmt: skip
-        result = out.rows(made, log, rows.part is not None)
+        result = out.rows(made, log, rows.instance is not None)
         log.tidy()
         return result
 
     def next_due(self) -> int | None:
         return self.due if (self.log.head[0] >= 0).any() else None
 
-    def forget(self, parts: Array) -> None:
-        self.log.forget(parts)
-        known = parts[parts < len(self.turn)]
+    def forget(self, instances: Array) -> None:
+        self.log.forget(instances)
+        known = instances[instances < len(self.turn)]
         self.size[KEYS] -= np.count_nonzero(self.turn[known])
         self.turn[known] = 0
 
@@ -145,7 +144,7 @@ class CronWindow:
         self.log.load_chains([state["current"], state["expired"]])
         self.due = state["due"]
         there = state["map"]
-        self.turn = np.zeros(self.log.parts, np.int64)
+        self.turn = np.zeros(self.log.instances, np.int64)
         self.turn[there] = np.arange(1, len(there) + 1)
         self.size = np.array([state["buckets"], len(there), len(there)], np.int64)
 

@@ -44,9 +44,9 @@ def _release(
 @kernel
 def _delay(
     span: int, findable: bool, scheduler: int, at: int, rows: int, row_order_key: Array, row_chunk: Array, base: int,
-    now: Array, moved: Array, last: int, cursor: Array, ts: Array, part: Array, nxt: Array, alive: Array, head: Array,
-    tail: Array, newest: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array,
-    qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array,
+    now: Array, moved: Array, last: int, cursor: Array, ts: Array, instance: Array, nxt: Array, alive: Array, head:
+    Array, tail: Array, newest: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap:
+    Array, qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array,
     chunk_out: Array,
 ) -> int:  # fmt: skip
     """`DelayWindowProcessor.process` over rows and timers merged by order key."""
@@ -72,7 +72,7 @@ def _delay(
         if i == 0 or row_chunk[i] != row_chunk[i - 1]:
             chunk += 1
         pos = at + i
-        p = part[pos]
+        p = instance[pos]
         t = now[(row_order_key[i] >> _BITS) - base]
         n = _release(
             p, t, span, row_order_key[i], findable, ts, nxt, alive, head, tail, n, chunk,
@@ -111,33 +111,33 @@ class DelayByInstance:
         self.newest = np.zeros(0, np.int64)
         self.timers = Timers()
 
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         n = len(rows)
         log = self.log
-        at = log.add(rows, parts)
-        self.newest = grown(self.newest, parts, UNSEEN)
-        self.timers.room(n, parts)
+        at = log.add(rows, instances)
+        self.newest = grown(self.newest, instances, UNSEEN)
+        self.timers.room(n, instances)
         out = Emission(2 * (at + n) + n)
         made = _delay(
             self.span, self.findable, self.scheduler, at, n, rows.order_key, rows.chunk, clock.base, clock.now,
             clock.moved,
-            clock.last, timer_cursor(clock.first), log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0],
+            clock.last, timer_cursor(clock.first), log.ts, log.instance, log.next, log.alive, log.head[0], log.tail[0],
             self.newest, self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
         )  # fmt: skip
-        result = out.rows(made, log, rows.part is not None)
+        result = out.rows(made, log, rows.instance is not None)
         log.tidy()
         return result
 
     def next_due(self) -> int | None:
         return self.timers.next_due()
 
-    def forget(self, parts: Array) -> None:
-        self.log.forget(parts)
-        fill_at(self.newest, parts, UNSEEN)
-        self.timers.forget(parts)
+    def forget(self, instances: Array) -> None:
+        self.log.forget(instances)
+        fill_at(self.newest, instances, UNSEEN)
+        self.timers.forget(instances)
 
     def state(self) -> dict[str, Any]:
-        return {"events": self.log.chain_state(), "newest": self.newest[: self.log.parts], "timers":
+        return {"events": self.log.chain_state(), "newest": self.newest[: self.log.instances], "timers":
         self.timers.state()}
 
     def load(self, state: dict[str, Any]) -> None:

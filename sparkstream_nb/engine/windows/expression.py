@@ -31,7 +31,7 @@ from .window_protocol import Emission, Untimed, WindowSetup, no_rows, put
 
 
 def slide(
-    again: bool, at: int, row: int, rows: int, now: Array, row_order_key: Array, row_chunk: Array, part: Array,
+    again: bool, at: int, row: int, rows: int, now: Array, row_order_key: Array, row_chunk: Array, instance: Array,
     bad: Array,
     findable: bool, ts: Array, nxt: Array, alive: Array, head: Array, tail: Array, n: int, pos_out: Array,
     kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array, codes: Array, words: Array, reals: Array,
@@ -45,7 +45,7 @@ def slide(
     """
     held: Any = np.int64(-1)
     if again:
-        p = part[at + row]
+        p = instance[at + row]
         held = head[p]
         head[p] = -1
         tail[p] = -1
@@ -55,7 +55,7 @@ def slide(
         pos = at + r if fresh else held
         if not fresh:
             held = nxt[held]
-        p = part[pos]
+        p = instance[pos]
         if not bad[r]:
             if fresh and findable:
                 n = put(
@@ -104,7 +104,7 @@ def slide(
 
 
 def collect(
-    again: bool, at: int, row: int, rows: int, now: Array, row_order_key: Array, row_chunk: Array, part: Array,
+    again: bool, at: int, row: int, rows: int, now: Array, row_order_key: Array, row_chunk: Array, instance: Array,
     bad: Array,
     findable: bool, streaming: bool, includes: Array, at_chunk: Array, ts: Array, nxt: Array, alive: Array, phead:
     Array, ptail: Array, ghead: Array, gtail: Array, n: int, pos_out: Array, kind_out: Array, ts_out: Array,
@@ -118,7 +118,7 @@ def collect(
     """
     held: Any = np.int64(-1)
     if again:
-        p = part[at + row]
+        p = instance[at + row]
         held = ghead[p] if streaming else phead[p]
         if streaming:
             ghead[p] = -1
@@ -132,7 +132,7 @@ def collect(
         pos = at + r if fresh else held
         if not fresh:
             held = nxt[held]
-        p = part[pos]
+        p = instance[pos]
         t = now[r]
         order_key = row_order_key[r]
         if fresh and r > 0 and row_chunk[r] != row_chunk[r - 1]:
@@ -346,14 +346,14 @@ class _ExpressionBase(Untimed):
         schema = Schema.of(*zip(self.setup.names, types, strict=True))
         self._take(bind_window_condition(text, schema))
 
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         needed = [a.attr for a in self.setup.args if isinstance(a, Ref)]
         rows = self.setup.without_nulls(rows, needed, "the window's expression is null")
         n = len(rows)
         if n == 0:
             return no_rows(self.setup.types)
         log = self.log
-        at = log.add(rows, parts)
+        at = log.add(rows, instances)
         out = Emission((2 + 2 * self.setup.findable) * (at + n) + 2 * n)
         now, bad = clock.at(rows.order_key), np.zeros(n, np.bool_)
         why = ""
@@ -372,15 +372,15 @@ class _ExpressionBase(Untimed):
             assert condition is not None
             condition.room(2 * n + (2 * at if again else 0))
             made = self._run(
-                again, at, a, b, now, rows.order_key, rows.chunk, log.part, bad, self.setup.findable, *begin, log.ts,
-                log.next, log.alive, *(x for ends in zip(log.head, log.tail, strict=True) for x in ends), made,
+                again, at, a, b, now, rows.order_key, rows.chunk, log.instance, bad, self.setup.findable, *begin,
+                log.ts, log.next, log.alive, *(x for ends in zip(log.head, log.tail, strict=True) for x in ends), made,
                 *out.arrays, *condition.arrays,
             )  # fmt: skip
             if isinstance(condition, EvaluatedCondition):
                 why = condition.why or why
         if bad.any():
             self.setup.refuse(rows, bad, why)
-        result = out.rows(made, log, rows.part is not None)
+        result = out.rows(made, log, rows.instance is not None)
         before, keep = log.end, np.flatnonzero(log.alive[: log.end])
         log.tidy()
         if log.end != before and self.condition is not None:
@@ -401,8 +401,8 @@ class _ExpressionBase(Untimed):
         for a, b in itertools.pairwise(cuts):
             yield a, b, self.setup.strings.text(int(column.values[a]))
 
-    def forget(self, parts: Array) -> None:
-        self.log.forget(parts)
+    def forget(self, instances: Array) -> None:
+        self.log.forget(instances)
 
     def state(self) -> dict[str, Any]:
         return {

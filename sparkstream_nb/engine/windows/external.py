@@ -26,7 +26,7 @@ _NO_TIME = "the window's time attribute is null"
 
 @kernel
 def _external_time(
-    span: int, at: int, rows: int, row_order_key: Array, row_chunk: Array, time: Array, ts: Array, part: Array,
+    span: int, at: int, rows: int, row_order_key: Array, row_chunk: Array, time: Array, ts: Array, instance: Array,
     nxt: Array,
     alive: Array, head: Array, tail: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array,
     chunk_out: Array,
@@ -35,7 +35,7 @@ def _external_time(
     n = 0
     for i in range(rows):
         pos = at + i
-        p = part[pos] if len(part) else 0
+        p = instance[pos] if len(instance) else 0
         first = n
         t = time[pos]
         while head[p] >= 0 and time[head[p]] - t + span <= 0:
@@ -70,26 +70,26 @@ class ExternalTimeWindow(Untimed):
         self.span, self.ops_only = int(setup.constant(1)), setup.ops_only
         self.log = ChainedLog(setup.types, in_line=not setup.partitioned)
 
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         rows = self.setup.without_nulls(rows, [self.time], _NO_TIME)
         n = len(rows)
         log = self.log
-        at = log.add(rows, parts)
+        at = log.add(rows, instances)
         out = Emission(at + 2 * n, self.ops_only)
         time = log.values(self.time)
         if self.ops_only and log.in_line:
             made = slide_in_line(log, self.span, None, at, time[at : at + n], BEFORE_ALL, time, out.pos, out.kind)
         else:
             made = _external_time(
-                self.span, at, n, rows.order_key, rows.chunk, time, log.ts, log.part, log.next, log.alive,
+                self.span, at, n, rows.order_key, rows.chunk, time, log.ts, log.instance, log.next, log.alive,
                 log.head[0], log.tail[0], *out.arrays,
             )  # fmt: skip
-        result = out.beside(made, log, rows) if self.ops_only else out.rows(made, log, rows.part is not None)
+        result = out.beside(made, log, rows) if self.ops_only else out.rows(made, log, rows.instance is not None)
         log.tidy()
         return result
 
-    def forget(self, parts: Array) -> None:
-        self.log.forget(parts)
+    def forget(self, instances: Array) -> None:
+        self.log.forget(instances)
 
     def state(self) -> dict[str, Any]:
         return {"events": self.log.chain_state()}
@@ -113,7 +113,7 @@ far, whether a timeout has put the batch out already, and how many events are he
 
 ROW, MADE, CHUNK, TIMER = range(4)
 """Resumption point of the batch window's loop after it ran out of room: row, number of rows emitted, number of chunks,
-and the part whose timer had fired (-1: none).
+and the instance whose timer had fired (-1: none).
 """
 
 
@@ -188,19 +188,19 @@ class _Batching:
         missing = start.null if env.failed is None else env.failed | start.nulls()
         if missing is None or not missing.any():
             return rows, start.values
-        lost = _lost(missing, rows.chunk, rows.parts(), end)
+        lost = _lost(missing, rows.chunk, rows.instances(), end)
         if lost.any():
             self.setup.refuse(rows, lost, "the window's start time is null")
         return rows.where(~lost), start.values[~lost]
 
 
-def _lost(missing: Mask, chunk: Array, part: Array, end: Array) -> Mask:
+def _lost(missing: Mask, chunk: Array, instance: Array, end: Array) -> Mask:
     """The rows of chunks that would begin an instance's first batch, but have no start time."""
     out = np.zeros(len(missing), np.bool_)
     first = np.flatnonzero(np.append(True, chunk[1:] != chunk[:-1]))
     begun = set(np.flatnonzero(end >= 0).tolist())
     for i, until in zip(first.tolist(), [*first[1:].tolist(), len(chunk)], strict=True):
-        p = int(part[i])
+        p = int(instance[i])
         if p in begun:
             continue
         if missing[i]:
@@ -218,7 +218,7 @@ class _ExternalBatchInLine(BatchesInLine):
         self.args = _Batching(setup)
         self.batch = np.array([-1, self.args.origin, 0, 0], np.int64)
 
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         a = self.args
         rows, start = a.taken(rows, clock, self.batch[END : END + 1])
         n = len(rows)
@@ -325,7 +325,7 @@ def _external_time_batch(
     scheduler: int, at: int, rows: int, row_order_key: Array, row_chunk: Array, base: int, now: Array, moved: Array,
     last:
     int,
-    cursor: Array, time: Array, ts: Array, part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array,
+    cursor: Array, time: Array, ts: Array, instance: Array, nxt: Array, alive: Array, chead: Array, ctail: Array,
     ehead: Array, etail: Array, reset: Array, st: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array,
     qtail: Array, heap: Array, qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array,
     order_key_out: Array, chunk_out: Array, stop: Array,
@@ -371,7 +371,7 @@ def _external_time_batch(
         if i == rows:
             break
         pos = at + i
-        p = part[pos]
+        p = instance[pos]
         order_key = row_order_key[i]
         t = time[pos]
         if st[END, p] < 0 and (i == 0 or row_chunk[i] != row_chunk[i - 1]):
@@ -436,21 +436,21 @@ class ExternalTimeBatchWindow:
         self.batch = np.zeros((PENDING + 1, 0), np.int64)
         self.timers = Timers()
 
-    def _room(self, parts: int) -> None:
+    def _room(self, instances: int) -> None:
         have = self.batch.shape[1]
-        self.reset = grown(self.reset, parts, -1)
-        self.batch = grown(self.batch, parts)
+        self.reset = grown(self.reset, instances, -1)
+        self.batch = grown(self.batch, instances)
         self.batch[END, have:] = -1
         self.batch[START, have:] = self.args.origin
 
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         a = self.args
         rows, start = a.taken(rows, clock, self.batch[END])
         n = len(rows)
         log = self.log
-        at = log.add(rows, parts)
-        self._room(parts)
-        self.timers.room(2 * n, parts)  # a timer that fires leaves its place to the next one
+        at = log.add(rows, instances)
+        self._room(instances)
+        self.timers.room(2 * n, instances)  # a timer that fires leaves its place to the next one
         cursor, stop = timer_cursor(clock.first), np.array([0, 0, 0, -1], np.int64)
         out = Emission((2 + self.setup.findable) * (at + n) + 2)
         lacking = 1
@@ -458,13 +458,12 @@ class ExternalTimeBatchWindow:
             lacking = _external_time_batch(
                 a.span, a.starts, start, a.timeout, a.replaces, self.wants_expired, self.resets_per_chunk, self.keeps,
                 self.setup.findable, self.scheduler, at, n, rows.order_key, rows.chunk, clock.base, clock.now,
-                clock.moved,
-                clock.last, cursor, log.values(a.time), log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0],
-                log.head[1], log.tail[1], self.reset, self.batch, self.timers.hashes(hashes), *self.timers.arrays,
-                *out.arrays, stop,
+                clock.moved, clock.last, cursor, log.values(a.time), log.ts, log.instance, log.next, log.alive,
+                log.head[0], log.tail[0], log.head[1], log.tail[1], self.reset, self.batch, self.timers.hashes(hashes),
+                *self.timers.arrays, *out.arrays, stop,
             )  # fmt: skip
             out.room(lacking)
-        result = out.rows(int(stop[MADE]), log, rows.part is not None, self.resets_per_chunk)
+        result = out.rows(int(stop[MADE]), log, rows.instance is not None, self.resets_per_chunk)
         log.alive[self.reset[self.reset >= 0]] = True
         log.tidy(self.reset)
         return result
@@ -478,20 +477,20 @@ class ExternalTimeBatchWindow:
         waits[:n] = (pending[:n] >= 0) | ((held[:n] >= 0) & (self.batch[FLUSHED, :n] == 0))
         return self.timers.next_due(waits, grown(self.batch[SCHEDULED], len(waits)))
 
-    def forget(self, parts: Array) -> None:
-        self.log.forget(parts)
-        fill_at(self.reset, parts, -1)
-        fill_at(self.batch, parts, 0)
-        fill_at(self.batch[END], parts, -1)
-        fill_at(self.batch[START], parts, self.args.origin)
-        self.timers.forget(parts)
+    def forget(self, instances: Array) -> None:
+        self.log.forget(instances)
+        fill_at(self.reset, instances, -1)
+        fill_at(self.batch, instances, 0)
+        fill_at(self.batch[END], instances, -1)
+        fill_at(self.batch[START], instances, self.args.origin)
+        self.timers.forget(instances)
 
     def state(self) -> dict[str, Any]:
         return {
             "pending": self.log.chain_state(0),
             "held": self.log.chain_state(1),
             "reset": reset_state(self.log, self.reset),
-            "batch": self.batch[:, : self.log.parts],
+            "batch": self.batch[:, : self.log.instances],
             "timers": self.timers.state(),
         }
 

@@ -71,11 +71,11 @@ def _in_order(found: Array, n: int, bins: int, key: Array) -> None:
 
 
 @kernel
-def _grow(p: int, key: Array, part: Array, order: Array) -> None:
+def _grow(p: int, key: Array, fields: Array, order: Array) -> None:
     """Doubles the map of an instance."""
-    bins, n = part[SIZE, p], part[LIVE, p]
+    bins, n = fields[SIZE, p], fields[LIVE, p]
     found = np.empty(n, np.int64)
-    k = part[FIRST, p]
+    k = fields[FIRST, p]
     for i in range(n):
         found[i] = k
         k = key[NEXT, k]
@@ -92,54 +92,54 @@ def _grow(p: int, key: Array, part: Array, order: Array) -> None:
             key[ORDER, found[i]] = n + i - run if i >= run else n - 1 - (i - a)
         a = b
     order[0] = max(order[0], 2 * n)
-    part[SIZE, p] = 2 * bins
+    fields[SIZE, p] = 2 * bins
 
 
 @inlined
-def _enter(k: int, p: int, key: Array, part: Array, order: Array) -> None:
+def _enter(k: int, p: int, key: Array, fields: Array, order: Array) -> None:
     """A key is counted for the first time."""
-    key[COUNT, k] = part[TAKEN, p] + 1
-    part[LEAST, p] = part[TAKEN, p] + 1
+    key[COUNT, k] = fields[TAKEN, p] + 1
+    fields[LEAST, p] = fields[TAKEN, p] + 1
     key[ORDER, k] = order[0]
     order[0] += 1
-    at = part[FIRST, p]
+    at = fields[FIRST, p]
     key[NEXT, k] = at
     key[PREVIOUS, k] = -1
     if at >= 0:
         key[PREVIOUS, at] = k
-    part[FIRST, p] = k
-    part[LIVE, p] += 1
-    while part[LIVE, p] >= part[SIZE, p] * 3 // 4:
-        _grow(p, key, part, order)
+    fields[FIRST, p] = k
+    fields[LIVE, p] += 1
+    while fields[LIVE, p] >= fields[SIZE, p] * 3 // 4:
+        _grow(p, key, fields, order)
 
 
 @inlined
-def _drop(k: int, p: int, key: Array, part: Array) -> None:
+def _drop(k: int, p: int, key: Array, fields: Array) -> None:
     """A key is counted no more."""
     key[COUNT, k] = 0
     before, after = key[PREVIOUS, k], key[NEXT, k]
     if before >= 0:
         key[NEXT, before] = after
     else:
-        part[FIRST, p] = after
+        fields[FIRST, p] = after
     if after >= 0:
         key[PREVIOUS, after] = before
-    part[LIVE, p] -= 1
+    fields[LIVE, p] -= 1
 
 
 @inlined
 def _look_anew(
-    p: int, order_key: int, chunk: int, key: Array, part: Array, ts: Array, n: int, pos_out: Array, kind_out: Array,
+    p: int, order_key: int, chunk: int, key: Array, fields: Array, ts: Array, n: int, pos_out: Array, kind_out: Array,
     ts_out: Array, order_key_out: Array, chunk_out: Array, rank_out: Array,
 ) -> int:  # fmt: skip
     """After the map has grown: the events of an instance leave the contents for joins and enter again with new ranks.
     """
-    k = part[FIRST, p]
+    k = fields[FIRST, p]
     while k >= 0:
         pos = key[LAST, k]
         if pos >= 0:
             n = put(pos, LEAVE, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
-            rank_out[n] = ((key[SPREAD, k] & (part[SIZE, p] - 1)) << _BIN) | key[ORDER, k]
+            rank_out[n] = ((key[SPREAD, k] & (fields[SIZE, p] - 1)) << _BIN) | key[ORDER, k]
             n = put(pos, ENTER, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
         k = key[NEXT, k]
     return n
@@ -147,7 +147,7 @@ def _look_anew(
 
 def _frequent(
     lossy: bool, forgets: bool, most: int, share: float, width: int, findable: bool, at: int, ids: Array, now: Array,
-    row_order_key: Array, row_chunk: Array, ts: Array, parts: Array, alive: Array, key: Array, part: Array,
+    row_order_key: Array, row_chunk: Array, ts: Array, instance: Array, alive: Array, key: Array, fields: Array,
     order: Array,
     found: Array, rank_out: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array,
     chunk_out: Array,
@@ -160,35 +160,35 @@ def _frequent(
     n = 0
     for r in range(len(ids)):
         pos = at + r
-        p = parts[pos]
+        p = instance[pos]
         k = ids[r]
         t, order_key, chunk = now[r], row_order_key[r], row_chunk[r]
         gone = 0
         kept = True
         if lossy:
-            part[TOTAL, p] += 1
-        elif key[COUNT, k] == 0 and part[LIVE, p] >= most:
-            part[TAKEN, p] += 1  # a key too many takes one off every count
-            if part[LEAST, p] <= part[TAKEN, p]:
+            fields[TOTAL, p] += 1
+        elif key[COUNT, k] == 0 and fields[LIVE, p] >= most:
+            fields[TAKEN, p] += 1  # a key too many takes one off every count
+            if fields[LEAST, p] <= fields[TAKEN, p]:
                 least = np.int64(2**62)
-                other = part[FIRST, p]
+                other = fields[FIRST, p]
                 while other >= 0:
-                    if key[COUNT, other] == part[TAKEN, p]:
+                    if key[COUNT, other] == fields[TAKEN, p]:
                         found[gone] = other
                         gone += 1
                     else:
                         least = min(least, key[COUNT, other])
                     other = key[NEXT, other]
-                part[LEAST, p] = least
+                fields[LEAST, p] = least
             kept = gone > 0
         # Of a lossy window keys leave after the event at hand, of the other one before it.
         for leaving in range(2):
             if leaving == lossy:
                 if gone > 1:
-                    _in_order(found, gone, part[SIZE, p], key)
+                    _in_order(found, gone, fields[SIZE, p], key)
                 for i in range(gone):
                     other = found[i]
-                    _drop(other, p, key, part)
+                    _drop(other, p, key, fields)
                     old = key[LAST, other]
                     key[LAST, other] = -1
                     alive[old] = False
@@ -205,36 +205,36 @@ def _frequent(
                         n = put(old, LEAVE, ts[old], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
                             chunk_out)
                 else:
-                    bins = part[SIZE, p]
-                    _enter(k, p, key, part, order)
-                    if findable and part[SIZE, p] != bins:
+                    bins = fields[SIZE, p]
+                    _enter(k, p, key, fields, order)
+                    if findable and fields[SIZE, p] != bins:
                         n = _look_anew(
-                            p, order_key, chunk, key, part, ts, n, pos_out, kind_out, ts_out, order_key_out,
+                            p, order_key, chunk, key, fields, ts, n, pos_out, kind_out, ts_out, order_key_out,
                             chunk_out, rank_out
                         )
                     if lossy:
-                        total = part[TOTAL, p]
+                        total = fields[TOTAL, p]
                         key[BUCKET, k] = 0 if total == 1 or width == 0 else (total + width - 1) // width - 1
                 key[LAST, k] = pos
                 alive[pos] = True
                 if findable:
-                    rank_out[n] = ((key[SPREAD, k] & (part[SIZE, p] - 1)) << _BIN) | key[ORDER, k]
+                    rank_out[n] = ((key[SPREAD, k] & (fields[SIZE, p] - 1)) << _BIN) | key[ORDER, k]
                     n = put(pos, ENTER, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
                         chunk_out)
-                if not lossy or key[COUNT, k] >= share * part[TOTAL, p]:
+                if not lossy or key[COUNT, k] >= share * fields[TOTAL, p]:
                     n = put(pos, CURRENT, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
                         chunk_out)
-                if lossy and width > 0 and part[TOTAL, p] % width == 0:
-                    bucket = (part[TOTAL, p] + width - 1) // width
-                    other = part[FIRST, p]
+                if lossy and width > 0 and fields[TOTAL, p] % width == 0:
+                    bucket = (fields[TOTAL, p] + width - 1) // width
+                    other = fields[FIRST, p]
                     while other >= 0:
                         if key[COUNT, other] + key[BUCKET, other] <= bucket:
                             found[gone] = other
                             gone += 1
                         other = key[NEXT, other]
-        if forgets and part[LIVE, p] == 0 and (r + 1 == len(ids) or row_chunk[r + 1] != chunk):
-            part[TOTAL, p] = 0
-            part[SIZE, p] = _BINS
+        if forgets and fields[LIVE, p] == 0 and (r + 1 == len(ids) or row_chunk[r + 1] != chunk):
+            fields[TOTAL, p] = 0
+            fields[SIZE, p] = _BINS
     return n
 
 
@@ -265,7 +265,7 @@ class _Counting(Untimed):
         self.log = ChainedLog(self.setup.types)
         self.texts = TextKeys(self.setup.strings)
         self.order = np.zeros(1, np.int64)
-        self.part = np.zeros((LEAST + 1, 0), np.int64)
+        self.fields = np.zeros((LEAST + 1, 0), np.int64)
         self._forget_keys()
 
     def _forget_keys(self) -> None:
@@ -279,7 +279,7 @@ class _Counting(Untimed):
         ids, first = self.table.assign(numbers)
         size = self.table.size
         if self.partitioned:
-            ids, first = self.pairs.assign(ids.astype(np.int64) << 32 | rows.parts())
+            ids, first = self.pairs.assign(ids.astype(np.int64) << 32 | rows.instances())
             size = self.pairs.size
         fresh = np.arange(size - len(first), size)
         self.key = grown(self.key, size)
@@ -287,33 +287,33 @@ class _Counting(Untimed):
         self.key[SPREAD, fresh] = hashes[first] ^ (hashes[first] >> 16)
         return ids
 
-    def _room(self, parts: int) -> None:
-        have = self.part.shape[1]
-        self.part = grown(self.part, parts)
-        self.part[FIRST, have:], self.part[SIZE, have:] = -1, _BINS
+    def _room(self, instances: int) -> None:
+        have = self.fields.shape[1]
+        self.fields = grown(self.fields, instances)
+        self.fields[FIRST, have:], self.fields[SIZE, have:] = -1, _BINS
 
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         n = len(rows)
         log = self.log
-        self.partitioned = self.partitioned or rows.part is not None
+        self.partitioned = self.partitioned or rows.instance is not None
         ids = self._ids(rows)
-        self._room(parts)
-        at = log.add(rows, parts)
-        live = int(self.part[LIVE].sum())
+        self._room(instances)
+        at = log.add(rows, instances)
+        live = int(self.fields[LIVE].sum())
         findable, apart = self.setup.findable, self.setup.ops_only
         # Every key leaves at most once, and the contents for joins enter again whenever a map doubles.
         out = Emission((1 + 2 * findable) * n + (1 + 5 * findable) * (n + live), apart)
         ranks = np.zeros(len(out.pos) if findable else 0, np.int64)
         made = _loop(self.lossy, self.partitioned, findable)(
             self.most, self.share, self.width, at, ids, clock.at(rows.order_key), rows.order_key, rows.chunk, log.ts,
-            log.part,
-            log.alive, self.key, self.part, self.order, np.empty(live + n, np.int64), ranks, *out.arrays,
+            log.instance,
+            log.alive, self.key, self.fields, self.order, np.empty(live + n, np.int64), ranks, *out.arrays,
         )  # fmt: skip
         if apart:
             kept = out.pos[np.flatnonzero(out.kind[:made] == CURRENT)] - at
             result = out.beside(made, log, rows if len(kept) == n else rows.take(kept))
         else:
-            result = out.rows(made, log, rows.part is not None)
+            result = out.rows(made, log, rows.instance is not None)
         if findable:
             result = with_ranks(result, ranks[:made])
         log.tidy(self.key[LAST])
@@ -331,71 +331,71 @@ class _Counting(Untimed):
         self._forget_keys()
         log = self.log
         last = numbers[LAST]
-        new = self._ids(Rows(log.columns(last), last, last, last, None, log.part[last]))
+        new = self._ids(Rows(log.columns(last), last, last, last, None, log.instance[last]))
         numbers[SPREAD] = self.key[SPREAD, new]
-        old_first = self.part[FIRST].copy()
+        old_first = self.fields[FIRST].copy()
         moved = np.full(int(counted.max(initial=-1)) + 2, -1, np.int64)  # the last place is for -1
         moved[counted] = new
         self.key[:, new] = numbers
         self.key[NEXT, new], self.key[PREVIOUS, new] = moved[numbers[NEXT]], moved[numbers[PREVIOUS]]
-        self.part[FIRST] = moved[old_first]
+        self.fields[FIRST] = moved[old_first]
 
     def _walk(self) -> Array:
         """The counted keys, instance by instance, as their maps walk through them."""
         counted = np.flatnonzero(self.key[COUNT])
-        part = self.log.part[self.key[LAST, counted]]
-        place = self.key[SPREAD, counted] & (self.part[SIZE, part] - 1)
-        by: Array = counted[np.lexsort((self.key[ORDER, counted], place, part))]
+        instance = self.log.instance[self.key[LAST, counted]]
+        place = self.key[SPREAD, counted] & (self.fields[SIZE, instance] - 1)
+        by: Array = counted[np.lexsort((self.key[ORDER, counted], place, instance))]
         return by
 
-    def forget(self, parts: Array) -> None:
+    def forget(self, instances: Array) -> None:
         state = self.state()
         events = state["events"]
-        stays = np.flatnonzero(~np.isin(events["part"], parts))
+        stays = np.flatnonzero(~np.isin(events["part"], instances))
         kept = {"columns": [c.take(stays) for c in events["columns"]], "ts": events["ts"][stays]}
         state["events"] = {**kept, "part": events["part"][stays]}
         for name in ("counts", "buckets", "orders"):
             state[name] = state[name][stays]
-        fill_at(state["bins"], parts, _BINS)
-        fill_at(state["totals"], parts, 0)
+        fill_at(state["bins"], instances, _BINS)
+        fill_at(state["totals"], instances, 0)
         self.load(state)
 
     def state(self) -> dict[str, Any]:
         keys = self._walk()
-        parts = self.log.parts
+        instances = self.log.instances
         return {
             "events": self.log.state(self.key[LAST, keys]),
-            "counts": self.key[COUNT, keys] - self.part[TAKEN, self.log.part[self.key[LAST, keys]]],
+            "counts": self.key[COUNT, keys] - self.fields[TAKEN, self.log.instance[self.key[LAST, keys]]],
             "buckets": self.key[BUCKET, keys],
             "orders": self.key[ORDER, keys],
             "order": self.order.copy(),
-            "bins": self.part[SIZE, :parts].copy(),
-            "totals": self.part[TOTAL, :parts].copy(),
+            "bins": self.fields[SIZE, :instances].copy(),
+            "totals": self.fields[TOTAL, :instances].copy(),
             "partitioned": self.partitioned,
         }
 
     def load(self, state: dict[str, Any]) -> None:
         self._clear()
         self.partitioned = state["partitioned"]
-        events, parts = state["events"], len(state["bins"])
+        events, instances = state["events"], len(state["bins"])
         n = len(events["ts"])
         zeros = np.zeros(n, np.int64)
-        at = self.log.add(Rows(events["columns"], events["ts"], zeros, zeros, None, events["part"]), parts)
+        at = self.log.add(Rows(events["columns"], events["ts"], zeros, zeros, None, events["part"]), instances)
         self.log.alive[at : at + n] = True
-        self._room(parts)
-        self.part[SIZE, :parts], self.part[TOTAL, :parts] = state["bins"], state["totals"]
+        self._room(instances)
+        self.fields[SIZE, :instances], self.fields[TOTAL, :instances] = state["bins"], state["totals"]
         self.order = state["order"].copy()
-        part = events["part"]
+        instance = events["part"]
         key = np.arange(n)
         numbers = np.zeros((PREVIOUS + 1, n), np.int64)
         numbers[COUNT], numbers[BUCKET], numbers[LAST] = state["counts"], state["buckets"], np.arange(at, at + n)
         numbers[ORDER] = state["orders"]
-        same = np.append(part[1:] == part[:-1], False)
+        same = np.append(instance[1:] == instance[:-1], False)
         numbers[NEXT] = np.where(same, key + 1, -1)
         numbers[PREVIOUS] = np.where(np.append(False, same[:-1])[:n], key - 1, -1)
         starts = numbers[PREVIOUS] < 0
-        self.part[FIRST, part[starts]] = key[starts]
-        self.part[LIVE] = np.bincount(part, minlength=self.part.shape[1])
+        self.fields[FIRST, instance[starts]] = key[starts]
+        self.fields[LIVE] = np.bincount(instance, minlength=self.fields.shape[1])
         self._again(key, numbers)
 
     @property

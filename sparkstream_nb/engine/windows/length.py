@@ -18,9 +18,9 @@ from .window_protocol import Emission, Untimed, Window, WindowSetup
 
 
 def _length(
-    apart: bool, length: int, at: int, now: Array, order_key: Array, chunk: Array, ts: Array, part: Array, nxt: Array,
-    alive: Array, head: Array, tail: Array, count: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out:
-    Array, chunk_out: Array,
+    apart: bool, length: int, at: int, now: Array, order_key: Array, chunk: Array, ts: Array, instance: Array, nxt:
+    Array, alive: Array, head: Array, tail: Array, count: Array, pos_out: Array, kind_out: Array, ts_out: Array,
+    order_key_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """`LengthWindowProcessor.process`; `ops_only`: positions and kinds are all that is asked for."""
     n = 0
@@ -28,11 +28,11 @@ def _length(
     for i in range(len(now)):
         pos = at + i
         if many:  # their events lie far apart
-            later = part[min(pos + AHEAD, at + len(now) - 1)]
+            later = instance[min(pos + AHEAD, at + len(now) - 1)]
             prefetch(nxt, head[later])
             prefetch(alive, head[later])
             prefetch(nxt, tail[later])
-        p = part[pos] if len(part) else 0
+        p = instance[pos] if len(instance) else 0
         first = n
         if length > 0:
             if count[p] < length:
@@ -80,9 +80,9 @@ class LengthWindow(Untimed):
         self.log = ChainedLog(setup.types, in_line=not setup.partitioned, timed=not setup.ops_only)
         self.count = np.zeros(0, np.int64)
 
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         n = len(rows)
-        at = self.log.add(rows, parts)
+        at = self.log.add(rows, instances)
         in_line = self.log.in_line and self.length > 0
         if in_line and self.ops_only:
             result = pushed_beside(self.log, self.length, at, rows)
@@ -93,19 +93,20 @@ class LengthWindow(Untimed):
         if in_line:
             made = pushed_out(self.log, self.length, at, now, rows, out)
         else:
-            self.count = grown(self.count, parts)
+            self.count = grown(self.count, instances)
             made = _LENGTHS[self.ops_only](
-                self.length, at, now, rows.order_key, rows.chunk, self.log.ts, self.log.part, self.log.next,
+                self.length, at, now, rows.order_key, rows.chunk, self.log.ts, self.log.instance, self.log.next,
                 self.log.alive,
                 self.log.head[0], self.log.tail[0], self.count, *out.arrays,
             )  # fmt: skip
-        result = out.beside(made, self.log, rows) if self.ops_only else out.rows(made, self.log, rows.part is not None)
+        partitioned = rows.instance is not None
+        result = out.beside(made, self.log, rows) if self.ops_only else out.rows(made, self.log, partitioned)
         self.log.tidy()
         return result
 
-    def forget(self, parts: Array) -> None:
-        self.log.forget(parts)
-        fill_at(self.count, parts, 0)
+    def forget(self, instances: Array) -> None:
+        self.log.forget(instances)
+        fill_at(self.count, instances, 0)
 
     def state(self) -> dict[str, Any]:
         return {"events": self.log.chain_state()}
@@ -124,7 +125,7 @@ class LengthWindow(Untimed):
 @kernel
 def _length_batch(
     length: int, streaming: bool, wants_expired: bool, anew: bool, at: int, now: Array, order_key: Array, ts: Array,
-    part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array, count: Array,
+    instance: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array, count: Array,
     reset: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """`LengthBatchWindowProcessor.process`; every event that puts something out makes a chunk of its own."""
@@ -132,7 +133,7 @@ def _length_batch(
     chunks = 0
     for i in range(len(now)):
         pos = at + i
-        p = part[pos] if len(part) else 0
+        p = instance[pos] if len(instance) else 0
         first = n
         if length == 0:
             pos_out[n] = pos
@@ -205,7 +206,7 @@ class _LengthBatchInLine(BatchesInLine):
         super().__init__(setup)
         self.length = int(setup.constant(0))
 
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         at = self.take(rows)
         end = np.arange(int(self.places[1]) + self.length, self.log.end + 1, self.length)
         order_key = rows.order_key[end - 1 - at]
@@ -231,34 +232,34 @@ class LengthBatchWindow(Untimed):
         self.count = np.zeros(0, np.int64)
         self.reset = np.full(0, -1, np.int64)
 
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
-        at = self.log.add(rows, parts)
-        self.count, self.reset = grown(self.count, parts), grown(self.reset, parts, -1)
+    def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
+        at = self.log.add(rows, instances)
+        self.count, self.reset = grown(self.count, instances), grown(self.reset, instances, -1)
         # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
         out = Emission(3 * (at + len(rows)))
         log = self.log
         made = _length_batch(
             self.length, self.streaming, self.wants_expired, self.resets_per_chunk, at, clock.at(rows.order_key),
             rows.order_key,
-            log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.count,
+            log.ts, log.instance, log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.count,
             self.reset, *out.arrays,
         )  # fmt: skip
-        result = out.rows(made, log, rows.part is not None, self.resets_per_chunk)
+        result = out.rows(made, log, rows.instance is not None, self.resets_per_chunk)
         held = self.reset[self.reset >= 0]
         log.alive[held] = True
         log.tidy(self.reset)
         return result
 
-    def forget(self, parts: Array) -> None:
-        self.log.forget(parts)
-        fill_at(self.count, parts, 0)
-        fill_at(self.reset, parts, -1)
+    def forget(self, instances: Array) -> None:
+        self.log.forget(instances)
+        fill_at(self.count, instances, 0)
+        fill_at(self.reset, instances, -1)
 
     def state(self) -> dict[str, Any]:
         return {
             "current": self.log.chain_state(0),
             "expired": self.log.chain_state(1),
-            "count": self.count[: self.log.parts],
+            "count": self.count[: self.log.instances],
             "reset": reset_state(self.log, self.reset),
         }
 
@@ -273,14 +274,14 @@ class LengthBatchWindow(Untimed):
 
 def reset_state(log: ChainedLog, reset: Array) -> dict[str, Any]:
     """The events that the RESET rows to come will carry, as plain data."""
-    parts = np.flatnonzero(reset >= 0)
-    return {"events": log.state(reset[parts]), "parts": parts, "size": len(reset)}
+    instances = np.flatnonzero(reset >= 0)
+    return {"events": log.state(reset[instances]), "parts": instances, "size": len(reset)}
 
 
 def load_reset(log: ChainedLog, chains: Sequence[dict[str, Any]], state: dict[str, Any]) -> Array:
     """The inverse of `reset_state`, for a log that is to have these chains (`ChainedLog.load_chains`)."""
-    parts = state["parts"]
+    instances = state["parts"]
     log.load_chains(chains, state["events"])
     out = np.full(state["size"], -1, np.int64)
-    out[parts] = np.arange(len(parts))
+    out[instances] = np.arange(len(instances))
     return out

@@ -167,7 +167,7 @@ def _map_order(found: Array, n: int, ends: Array, spread: Array, most: int, keys
 @kernel
 def _timed_out(
     which: int, p: int, time: int, heap_end: Array, heap_of: Array, heap_size: Array, head: Array, num: Array,
-    latency: int, spread: Array, part_of: Array, load: Array, least: Array, found: Array, back: Array,
+    latency: int, spread: Array, instance_of: Array, load: Array, least: Array, found: Array, back: Array,
 ) -> int:  # fmt: skip
     """The sessions of instance `p` that end by `time`, in Siddhi's order, into `found`; returns how many."""
     n = 0
@@ -188,7 +188,7 @@ def _timed_out(
                 continue
         if head[which, s] < 0 or num[END, which, s] != end:
             continue
-        if part_of[s] != p:
+        if instance_of[s] != p:
             back[others] = s
             others += 1
             continue
@@ -208,9 +208,9 @@ def _timed_out(
 def _session(
     gap: int, latency: int, scheduler: int, at: int, rows: int, row_order_key: Array, row_chunk: Array, base: int, now:
     Array,
-    moved: Array, last: int, cursor: Array, ts: Array, part: Array, nxt: Array, alive: Array, session: Array, head:
+    moved: Array, last: int, cursor: Array, ts: Array, instance: Array, nxt: Array, alive: Array, session: Array, head:
     Array,
-    tail: Array, num: Array, spread: Array, part_of: Array, load: Array, heap_end: Array, heap_of: Array,
+    tail: Array, num: Array, spread: Array, instance_of: Array, load: Array, heap_end: Array, heap_of: Array,
     heap_size: Array, least: Array, found: Array, back: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array,
     qtail: Array,
     heap: Array, qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array,
@@ -247,7 +247,7 @@ def _session(
                     heap_end[CUR, 0] = least[s]
             if heap_size[CUR] > 0 and heap_end[CUR, 0] <= cursor[TIME]:
                 many = _timed_out(
-                    CUR, p, cursor[TIME], heap_end, heap_of, heap_size, head, num, 0, spread, part_of, load, least,
+                    CUR, p, cursor[TIME], heap_end, heap_of, heap_size, head, num, 0, spread, instance_of, load, least,
                     found, back,
                 )  # fmt: skip
             for k in range(many):
@@ -273,7 +273,7 @@ def _session(
                 _clear(CUR, s, p, head, tail, num, load)
             if latency > 0:
                 many = _timed_out(
-                    PREV, p, cursor[TIME], heap_end, heap_of, heap_size, head, num, latency, spread, part_of, load,
+                    PREV, p, cursor[TIME], heap_end, heap_of, heap_size, head, num, latency, spread, instance_of, load,
                     least, found, back,
                 )  # fmt: skip
                 for k in range(many):
@@ -291,7 +291,7 @@ def _session(
         if i == 0 or row_chunk[i] != row_chunk[i - 1]:
             chunk += 1
         pos = at + i
-        p = part[pos]
+        p = instance[pos]
         s = session[i]
         t = ts[pos]
         nxt[pos] = -1
@@ -370,49 +370,49 @@ class SessionWindow:
         self.log = ChainedLog(self.setup.types, chains=2)
         self.keys = Keys((Type.INT, Type.STRING) if self.key is not None else (Type.INT,), self.setup.strings)
         self.num = np.zeros((4, 2, 0), np.int64)
-        self.spread, self.part_of = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.spread, self.instance_of = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.least = np.zeros(0, np.int64)
-        self.parts = 0
+        self.instances = 0
         self.load_of = np.zeros((3, 2, 0), np.int64)
         self.heap_end, self.heap_of = np.zeros((2, 0), np.int64), np.zeros((2, 0), np.int64)
         self.heap_size = np.zeros(2, np.int64)
         self.timers = Timers()
 
-    def _sessions(self, rows: Rows, parts: int) -> Array:
+    def _sessions(self, rows: Rows, instances: int) -> Array:
         """The session number of each row; makes room for new sessions."""
         known = self.keys.size
-        columns = [Column(Type.INT, rows.parts())]
+        columns = [Column(Type.INT, rows.instances())]
         if self.key is not None:
             columns.append(rows.columns[self.key])
         ids = self.keys.ids(columns)
-        self._widen(known, parts)
+        self._widen(known, instances)
         return ids
 
-    def _widen(self, known: int, parts: int) -> None:
+    def _widen(self, known: int, instances: int) -> None:
         size = self.keys.size
-        self.parts = max(self.parts, parts)
-        self.load_of = grown(self.load_of, parts)
+        self.instances = max(self.instances, instances)
+        self.load_of = grown(self.load_of, instances)
         if size == known:
             return
         self.num = grown(self.num, size)
         self.num[BEFORE:, :, known:] = -1
-        self.spread, self.part_of = grown(self.spread, size), grown(self.part_of, size)
+        self.spread, self.instance_of = grown(self.spread, size), grown(self.instance_of, size)
         self.least = grown(self.least, size, NONE)
         fresh = [c.take(np.arange(known, size)) for c in self.keys.columns()]
-        self.part_of[known:size] = fresh[0].values
+        self.instance_of[known:size] = fresh[0].values
         np.add.at(self.load_of[KEYS, CUR], fresh[0].values, 1)
         if self.key is not None:
             hashes = [string_hash(t or "") & 0xFFFFFFFF for t in self.setup.strings.decode(fresh[1].values)]
             self.spread[known:size] = [h ^ (h >> 16) for h in hashes]
 
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         if self.key is not None:
             rows = self.setup.without_nulls(rows, [self.key], "the session's key is null")
         n = len(rows)
         log = self.log
-        session = self._sessions(rows, parts)
+        session = self._sessions(rows, instances)
         at = log.add(rows, self.keys.size)
-        self.timers.room(3 * n + self.keys.size, parts)
+        self.timers.room(3 * n + self.keys.size, instances)
         more = int(self.heap_size.max()) + 2 * n + self.keys.size
         self.heap_end, self.heap_of = grown(self.heap_end, more), grown(self.heap_of, more)
         head, tail = np.stack(log.head), np.stack(log.tail)
@@ -420,14 +420,12 @@ class SessionWindow:
         found, back = np.empty(self.keys.size, np.int64), np.empty(more, np.int64)
         made = _session(
             self.gap, self.latency, self.scheduler, at, n, rows.order_key, rows.chunk, clock.base, clock.now,
-            clock.moved,
-            clock.last, timer_cursor(clock.first), log.ts, log.part, log.next, log.alive, session, head, tail, self.num,
-            self.spread, self.part_of, self.load_of, self.heap_end, self.heap_of, self.heap_size,
-            self.least, found, back,
-            self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
+            clock.moved, clock.last, timer_cursor(clock.first), log.ts, log.instance, log.next, log.alive, session,
+            head, tail, self.num, self.spread, self.instance_of, self.load_of, self.heap_end, self.heap_of,
+            self.heap_size, self.least, found, back, self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
         )  # fmt: skip
         log.head, log.tail = list(head), list(tail)
-        result = out.rows(made, log, rows.part is not None)
+        result = out.rows(made, log, rows.instance is not None)
         log.tidy(self.num[BEFORE].reshape(-1), self.num[AT].reshape(-1))
         return result
 
@@ -438,20 +436,20 @@ class SessionWindow:
         open_ends = np.concatenate(ends)
         return None if due is None or not len(open_ends) else max(due, int(open_ends.min()) + self.latency)
 
-    def forget(self, parts: Array) -> None:
+    def forget(self, instances: Array) -> None:
         """The other sessions get new numbers, in the same order: a key that comes again must come last."""
-        gone = np.isin(self.part_of[: self.keys.size], parts)
+        gone = np.isin(self.instance_of[: self.keys.size], instances)
         if not gone.any():
             return
-        self.timers.forget(parts)
+        self.timers.forget(instances)
         state, keep = self.state(), np.flatnonzero(~gone)
         lists = []
         for held in state["lists"]:
             stays = np.flatnonzero(np.repeat(~gone, held["lengths"]))
             columns = [c.take(stays) for c in held["columns"]]
-            times, part = held["ts"][stays], held["part"][stays]
-            lists.append({"columns": columns, "ts": times, "part": part, "lengths": held["lengths"][keep]})
-        fill_at(state["load"], parts, 0)
+            times, instance = held["ts"][stays], held["part"][stays]
+            lists.append({"columns": columns, "ts": times, "part": instance, "lengths": held["lengths"][keep]})
+        fill_at(state["load"], instances, 0)
         self.load(
             {
                 **state, "lists": lists, "cursors": state["cursors"][..., keep], "times": state["times"][..., keep],
@@ -477,7 +475,7 @@ class SessionWindow:
             "cursors": places,
             "times": self.num[:BEFORE, :, :size],
             "keys": self.keys.state(),
-            "load": self.load_of[:, :, : self.parts],
+            "load": self.load_of[:, :, : self.instances],
             "timers": self.timers.state(),
         }
 

@@ -47,7 +47,7 @@ def _enter_anew(
 @kernel
 def _sort(
     length: int, findable: bool, at: int, rows: int, now: Array, row_order_key: Array, row_chunk: Array, ts: Array,
-    part:
+    instance:
     Array, alive: Array, keys: Array, arrival: Array, places: Array, heap: Array, size: Array, full: Array, pos_out:
     Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array, rank_out: Array,
 ) -> int:  # fmt: skip
@@ -65,7 +65,7 @@ def _sort(
             order_key_out[k], chunk_out[k] = row_order_key[0], row_chunk[0]
     for r in range(rows):
         pos = at + r
-        p = part[pos]
+        p = instance[pos]
         first = n
         if findable:
             pos_out[n], kind_out[n], ts_out[n], rank_out[n] = pos, ENTER, ts[pos], places[pos] if full[p] else 0
@@ -172,24 +172,24 @@ class SortWindow(Untimed):
         self.size = np.zeros(0, np.int64)
         self.full = np.zeros(0, np.bool_)
 
-    def _room(self, parts: int, n: int) -> None:
-        """Room for `parts` instances, and in each for its heap after `n` more rows."""
-        self.size, self.full = grown(self.size, parts), grown(self.full, parts, False)
+    def _room(self, instances: int, n: int) -> None:
+        """Room for `instances` instances, and in each for its heap after `n` more rows."""
+        self.size, self.full = grown(self.size, instances), grown(self.full, instances, False)
         width = min(self.length, int(self.size.max(initial=0)) + n)
-        if parts > self.heap.shape[0] or width > self.heap.shape[1]:
-            wider = np.full((max(parts, self.heap.shape[0]), max(width, self.heap.shape[1])), -1, np.int64)
+        if instances > self.heap.shape[0] or width > self.heap.shape[1]:
+            wider = np.full((max(instances, self.heap.shape[0]), max(width, self.heap.shape[1])), -1, np.int64)
             wider[: self.heap.shape[0], : self.heap.shape[1]] = self.heap
             self.heap = wider
 
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         rows = self.setup.without_nulls(rows, [i for i, _ in self.by], "the window sorts by a null")
         n = len(rows)
         log = self.log
-        at = log.add(rows, parts)
+        at = log.add(rows, instances)
         self.arrival = grown(self.arrival, log.capacity)
         self.arrival[at : at + n] = np.arange(self.arrived, self.arrived + n)
         self.arrived += n
-        self._room(parts, n)
+        self._room(instances, n)
         held_columns = log.between(0, log.end)
         keys = np.empty((len(self.by), log.end), np.int64)
         for k, (i, descending) in enumerate(self.by):
@@ -204,11 +204,11 @@ class SortWindow(Untimed):
         if findable:
             places[np.lexsort((self.arrival[: log.end], *keys[::-1]))] = np.arange(log.end)
         made = _sort(
-            self.length, findable, at, n, clock.at(rows.order_key), rows.order_key, rows.chunk, log.ts, log.part,
+            self.length, findable, at, n, clock.at(rows.order_key), rows.order_key, rows.chunk, log.ts, log.instance,
             log.alive, keys,
             self.arrival, places, self.heap, self.size, self.full, *out.arrays, ranks,
         )  # fmt: skip
-        result = out.beside(made, log, rows) if apart else out.rows(made, log, rows.part is not None)
+        result = out.beside(made, log, rows) if apart else out.rows(made, log, rows.instance is not None)
         if findable:
             result = with_ranks(result, ranks[:made])
         self._tidy()
@@ -224,16 +224,16 @@ class SortWindow(Untimed):
     def _held(self) -> Array:
         """The positions that the window holds, by instance and arrival."""
         keep = np.flatnonzero(self.log.alive[: self.log.end])
-        return keep[np.lexsort((self.arrival[keep], self.log.part[keep]))]
+        return keep[np.lexsort((self.arrival[keep], self.log.instance[keep]))]
 
-    def forget(self, parts: Array) -> None:
-        self.log.forget(parts)
-        self.heap[parts[parts < len(self.heap)]] = -1
-        fill_at(self.size, parts, 0)
-        fill_at(self.full, parts, False)
+    def forget(self, instances: Array) -> None:
+        self.log.forget(instances)
+        self.heap[instances[instances < len(self.heap)]] = -1
+        fill_at(self.size, instances, 0)
+        fill_at(self.full, instances, False)
 
     def state(self) -> dict[str, Any]:
-        return {"events": self.log.state(self._held()), "parts": self.log.parts, "full": self.full.copy()}
+        return {"events": self.log.state(self._held()), "parts": self.log.instances, "full": self.full.copy()}
 
     def load(self, state: dict[str, Any]) -> None:
         """Events that fit in push nothing out, so they just come once more."""
@@ -241,8 +241,8 @@ class SortWindow(Untimed):
         events = state["events"]
         n = len(events["ts"])
         zeros = np.zeros(n, np.int64)
-        part = events["part"]
-        rows = Rows(events["columns"], events["ts"], zeros, zeros, None, part)
+        instance = events["part"]
+        rows = Rows(events["columns"], events["ts"], zeros, zeros, None, instance)
         clock = Clock(0, np.zeros(1, np.int64), np.zeros(1, np.bool_), 0, 0)
         self.run(rows, clock, state["parts"], None)
         self.full = state["full"].copy()

@@ -144,10 +144,10 @@ class TimeInLine(OutsidePartitions):
         self.span = int(setup.constant(0))
         self.scheduler, self.ops_only = setup.scheduler, setup.ops_only and not late
         self.moves, self.findable = late, setup.findable and late
-        self.log = EventLog(setup.types, parted=False)
+        self.log = EventLog(setup.types, partitioned=False)
         self.places, self.seen = np.zeros(2, np.int64), np.full(1, -(2**63), np.int64)
 
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         n, log = len(rows), self.log
         self.places -= log.room(n, int(self.places.min()))
         at = log.append(rows)

@@ -10,7 +10,7 @@ from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array
 from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, RESET, Clock, Rows
-from ..columnar.timers import Timers, due_parts, enter, notify_at, pop_time, step_before
+from ..columnar.timers import Timers, due_instances, enter, notify_at, pop_time, step_before
 from .batch_windows import BatchesInLine
 from .chain import ChainedLog, pop, push
 from .length import load_reset, reset_state
@@ -39,7 +39,7 @@ def _time_batch(
     span: int, start: int, aligned: bool, streaming: bool, wants_expired: bool, anew: bool, scheduler: int,
     at: int, rows: int, row_order_key: Array, row_chunk: Array, base: int, now: Array, moved: Array, first: int,
     last: int,
-    ts: Array, part: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array,
+    ts: Array, instance: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array,
     reset: Array, emit: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array,
     qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array,
     chunk_out: Array,
@@ -67,7 +67,7 @@ def _time_batch(
                 break
             t = now[tick]
             if ready == 0 and moved[tick] and meta[1] > 0 and qfirst[heap[0]] <= t:
-                ready = due_parts(t, heap, qfirst, hashes, meta, due)
+                ready = due_instances(t, heap, qfirst, hashes, meta, due)
                 d = 0
             while d < ready:
                 q = due[d]
@@ -84,7 +84,7 @@ def _time_batch(
         if p < 0:
             if i == rows:
                 break
-            p = part[at + i] if len(part) else 0
+            p = instance[at + i] if len(instance) else 0
             order_key = row_order_key[i]
             t = now[(order_key >> _BITS) - base]
             i += 1
@@ -231,7 +231,7 @@ class _TimeBatchInLine(BatchesInLine):
         self.scheduler = setup.scheduler
         self.emit = np.array([-1], np.int64)
 
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         n = len(rows)
         at = self.take(rows)
         # A batch has an event of its own, or the one before it has.
@@ -283,22 +283,22 @@ class TimeBatchWindow:
         self.emit = np.array([-1], np.int64)
         self.timers = Timers()
 
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         n = len(rows)
         log = self.log
-        at = log.add(rows, parts)
-        self.reset = grown(self.reset, parts, -1)
-        self.timers.room(2 * n + 2, parts)
+        at = log.add(rows, instances)
+        self.reset = grown(self.reset, instances, -1)
+        self.timers.room(2 * n + 2, instances)
         # Every event leaves at most once as each of these.
         out = Emission((1 + self.wants_expired + (not self.resets_per_chunk)) * (at + n))
         made = _time_batch(
             self.span, self.start, self.aligned, self.streaming, self.wants_expired, self.resets_per_chunk,
             self.scheduler, at, n, rows.order_key, rows.chunk, clock.base, clock.now, clock.moved, clock.first,
             clock.last,
-            log.ts, log.part, log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.reset,
+            log.ts, log.instance, log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.reset,
             self.emit, self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
         )  # fmt: skip
-        result = out.rows(made, log, rows.part is not None, self.resets_per_chunk)
+        result = out.rows(made, log, rows.instance is not None, self.resets_per_chunk)
         held = self.reset[self.reset >= 0]
         log.alive[held] = True
         log.tidy(self.reset)
@@ -308,10 +308,10 @@ class TimeBatchWindow:
         current, expired = self.log.head
         return self.timers.next_due((current >= 0) | (expired >= 0) if self.wants_expired else current >= 0)
 
-    def forget(self, parts: Array) -> None:
-        self.log.forget(parts)
-        fill_at(self.reset, parts, -1)
-        self.timers.forget(parts)
+    def forget(self, instances: Array) -> None:
+        self.log.forget(instances)
+        fill_at(self.reset, instances, -1)
+        self.timers.forget(instances)
 
     def state(self) -> dict[str, Any]:
         return {

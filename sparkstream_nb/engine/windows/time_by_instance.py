@@ -48,20 +48,20 @@ _MANY = 1 << 12
 
 
 @kernel
-def _put_aside(time: int, part: int, size: int, times: Array, parts: Array) -> None:
+def _put_aside(time: int, instance: int, size: int, times: Array, instances: Array) -> None:
     i = size
     while i > 0 and times[(i - 1) >> 1] > time:
         times[i] = times[(i - 1) >> 1]
-        parts[i] = parts[(i - 1) >> 1]
+        instances[i] = instances[(i - 1) >> 1]
         i = (i - 1) >> 1
     times[i] = time
-    parts[i] = part
+    instances[i] = instance
 
 
 @kernel
-def _take_aside(size: int, times: Array, parts: Array) -> None:
+def _take_aside(size: int, times: Array, instances: Array) -> None:
     """Drops the first of `size` timers."""
-    time, part = times[size - 1], parts[size - 1]
+    time, instance = times[size - 1], instances[size - 1]
     i = 0
     low = 1
     while low < size - 1:
@@ -70,11 +70,11 @@ def _take_aside(size: int, times: Array, parts: Array) -> None:
         if times[low] >= time:
             break
         times[i] = times[low]
-        parts[i] = parts[low]
+        instances[i] = instances[low]
         i = low
         low = 2 * i + 1
     times[i] = time
-    parts[i] = part
+    instances[i] = instance
 
 
 @inlined
@@ -91,15 +91,15 @@ def _due(span: int, end: int, ts: Array, link: Array, places: Array, times: Arra
 
 
 @inlined
-def _take_timer(time: int, part: Array, places: Array, times: Array, parts: Array) -> Any:
+def _take_timer(time: int, instance: Array, places: Array, times: Array, instances: Array) -> Any:
     """Takes the timer that is due next, at `time`; the instance that it is of."""
     found = np.int64(0)
     if places[ASIDE] > 0 and times[0] == time:
-        found = np.int64(parts[0])
-        _take_aside(places[ASIDE], times, parts)
+        found = np.int64(instances[0])
+        _take_aside(places[ASIDE], times, instances)
         places[ASIDE] -= 1
     else:
-        found = np.int64(part[places[FIRST]])
+        found = np.int64(instance[places[FIRST]])
         places[FIRST] += 1
     return found
 
@@ -145,9 +145,9 @@ def _run(
 @kernel
 def _time(
     span: int, scheduler: int, at: int, rows: int, row_order_key: Array, row_chunk: Array, base: int, now: Array, moved:
-    Array, first: int, last: int, ts: Array, part: Array, link: Array, own: Array, ends: Array, places: Array, hashes:
-    Array, mark: Array, ready: Array, since: Array, times: Array, parts: Array, pos_out: Array, kind_out: Array, ts_out:
-    Array, order_key_out: Array, chunk_out: Array,
+    Array, first: int, last: int, ts: Array, instance: Array, link: Array, own: Array, ends: Array, places: Array,
+    hashes: Array, mark: Array, ready: Array, since: Array, times: Array, instances: Array, pos_out: Array, kind_out:
+    Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
 ) -> int:  # fmt: skip
     """`TimeWindowProcessor.process` over rows and timers merged by order key."""
     n = 0
@@ -175,8 +175,8 @@ def _time(
                 places[TIMES] += 1
                 while due <= t:
                     if many:
-                        prefetch(own, 4 * part[min(places[FIRST] + AHEAD, pos)])
-                    p = _take_timer(due, part, places, times, parts)
+                        prefetch(own, 4 * instance[min(places[FIRST] + AHEAD, pos)])
+                    p = _take_timer(due, instance, places, times, instances)
                     time = due
                     due = _due(span, pos, ts, link, places, times)
                     if found == 0 and due > t:  # one instance alone
@@ -203,7 +203,7 @@ def _time(
                         b += 1
                     for k in range(a, b):
                         if k != best:
-                            _put_aside(since[k], ready[k], places[ASIDE], times, parts)
+                            _put_aside(since[k], ready[k], places[ASIDE], times, instances)
                             places[ASIDE] += 1
                     p = ready[best]
                     chunk += 1
@@ -216,10 +216,10 @@ def _time(
         if i == rows:
             break
         if many:
-            prefetch(own, 4 * part[min(pos + AHEAD, at + rows - 1)])
+            prefetch(own, 4 * instance[min(pos + AHEAD, at + rows - 1)])
         if i == 0 or row_chunk[i] != row_chunk[i - 1]:
             chunk += 1
-        p = np.int64(part[pos])
+        p = np.int64(instance[pos])
         t = now[step]
         n = _expire(
             p, t, span, row_order_key[i], ts, link, own, ends, n, chunk, pos_out, kind_out, ts_out, order_key_out,
@@ -244,7 +244,7 @@ def _time(
                 places[SEEN] = ts[pos]
                 link[pos] = 1
             else:
-                _put_aside(ts[pos] + span, p, places[ASIDE], times, parts)
+                _put_aside(ts[pos] + span, p, places[ASIDE], times, instances)
                 places[ASIDE] += 1
         pos_out[n] = pos
         kind_out[n] = CURRENT
@@ -281,12 +281,12 @@ def _held(link: Array, ends: Array, out: Array) -> None:
 
 
 @kernel
-def _tie(part: Array, ts: Array, held: Array, timed: Array, link: Array, own: Array, ends: Array) -> None:
+def _tie(instance: Array, ts: Array, held: Array, timed: Array, link: Array, own: Array, ends: Array) -> None:
     """Link the held events of each instance again."""
-    for pos in range(len(part)):
+    for pos in range(len(instance)):
         link[pos] = np.int32(timed[pos])
         if held[pos]:
-            p = np.int64(part[pos])
+            p = np.int64(instance[pos])
             if ends[8 * p + HEAD] < 0:
                 ends[8 * p + HEAD] = pos
                 own[4 * p + OLDEST] = ts[pos]
@@ -307,38 +307,36 @@ class TimeByInstance:
         self.link = np.zeros(0, np.int32)
         self.own, self.mark = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.places = np.array([0, _UNSEEN, 0, 0, 16, 0, 0], np.int64)
-        self.times, self.parts = np.zeros(0, np.int64), np.zeros(0, np.int32)
+        self.times, self.instances = np.zeros(0, np.int64), np.zeros(0, np.int32)
         self._timers = Blocks(1)
         """Saved blocks of the flags that say which events have timers."""
         self._stuck = 0  # events before the first whose timer has not fired, when that was looked at last
 
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         assert hashes is not None, "there are instances"
         n, log = len(rows), self.log
-        self._instances(parts)
+        self._instances(instances)
         self._room(n)
         at = log.append(rows)
         aside = int(self.places[ASIDE])
-        times, waiting = np.empty(aside + n + parts, np.int64), np.empty(aside + n + parts, np.int32)
-        times[:aside], waiting[:aside] = self.times, self.parts
+        times, waiting = np.empty(aside + n + instances, np.int64), np.empty(aside + n + instances, np.int32)
+        times[:aside], waiting[:aside] = self.times, self.instances
         out = Emission(at + 2 * n, self.ops_only)
         made = _time(
             self.span, self.scheduler, at, n, rows.order_key, rows.chunk, clock.base, clock.now, clock.moved,
-            clock.first,
-            clock.last, log.ts, log.part, self.link, self.own, self._ends,
-            self.places, hashes, self.mark, np.empty(parts, np.int64), np.empty(parts, np.int64), times, waiting,
-            *out.arrays,
+            clock.first, clock.last, log.ts, log.instance, self.link, self.own, self._ends, self.places, hashes,
+            self.mark, np.empty(instances, np.int64), np.empty(instances, np.int64), times, waiting, *out.arrays,
         )  # fmt: skip
         aside = int(self.places[ASIDE])
-        self.times, self.parts = times[:aside].copy(), waiting[:aside].copy()
-        result = out.beside(made, log, rows) if self.ops_only else out.rows(made, log, rows.part is not None)
+        self.times, self.instances = times[:aside].copy(), waiting[:aside].copy()
+        result = out.beside(made, log, rows) if self.ops_only else out.rows(made, log, rows.instance is not None)
         if 2 * log.capacity > 3 * self._live() + 2048:
             self._move(0)
         return result
 
-    def _instances(self, parts: int) -> None:
+    def _instances(self, instances: int) -> None:
         have = len(self.mark)
-        self.mark = grown(self.mark, parts)
+        self.mark = grown(self.mark, instances)
         if len(self.mark) > have:
             self.own = np.concatenate([self.own, np.tile(_FRESH, len(self.mark) - have)])
 
@@ -392,7 +390,7 @@ class TimeByInstance:
         log = self.log
         self.link = np.zeros(log.capacity, np.int32)
         self.own[ENDS::4] = -1
-        _tie(log.part[: log.end], log.ts, held, timed, self.link, self.own, self._ends)
+        _tie(log.instance[: log.end], log.ts, held, timed, self.link, self.own, self._ends)
 
     def next_due(self) -> int | None:
         first, end = int(self.places[FIRST]), self.log.end
@@ -402,26 +400,26 @@ class TimeByInstance:
             due.append(int(self.times.min()))
         return min(due, default=None)
 
-    def forget(self, parts: Array) -> None:
-        parts = parts[parts < len(self.mark)].astype(np.int64)
+    def forget(self, instances: Array) -> None:
+        instances = instances[instances < len(self.mark)].astype(np.int64)
         own = self.own.reshape(-1, 4)
-        self.places[HELD] -= np.count_nonzero(own[parts, NUMBER])
-        own[parts] = _FRESH
-        self.link[: self.log.end][np.isin(self.log.part[: self.log.end], parts)] = 0  # neither chain nor timer
+        self.places[HELD] -= np.count_nonzero(own[instances, NUMBER])
+        own[instances] = _FRESH
+        self.link[: self.log.end][np.isin(self.log.instance[: self.log.end], instances)] = 0  # neither chain nor timer
         self._timers.forget()
-        stays = np.flatnonzero(~np.isin(self.parts, parts))
+        stays = np.flatnonzero(~np.isin(self.instances, instances))
         stays = stays[np.argsort(self.times[stays], kind="stable")]  # sorted is a heap
-        self.times, self.parts, self.places[ASIDE] = self.times[stays], self.parts[stays], len(stays)
+        self.times, self.instances, self.places[ASIDE] = self.times[stays], self.instances[stays], len(stays)
 
     def state(self) -> dict[str, Any]:
         held, keep = self._kept()
-        order = np.lexsort((self.parts, self.times))
+        order = np.lexsort((self.instances, self.times))
         number = self.own[NUMBER::4]
         there = np.flatnonzero(number)
         return {
             "events": self.log.state(keep), "held": held[keep], "timed": self._have_timer(keep),
             "first": int(np.searchsorted(keep, self.places[FIRST])), "seen": int(self.places[SEEN]),
-            "newest": self.own[NEWEST::4], "aside": {"times": self.times[order], "parts": self.parts[order]},
+            "newest": self.own[NEWEST::4], "aside": {"times": self.times[order], "parts": self.instances[order]},
             "map": there[np.argsort(number[there])], "buckets": int(self.places[BUCKETS]),
         }  # fmt: skip
 
@@ -429,7 +427,7 @@ class TimeByInstance:
         """`state`, with all events from the first needed one on. An instance holds its own from `heads` on."""
         heads = self._ends[HEAD::8]
         low = int(min(heads[heads >= 0].min(initial=self.log.end), self.places[FIRST]))
-        order = np.lexsort((self.parts, self.times))
+        order = np.lexsort((self.instances, self.times))
         number = self.own[NUMBER::4]
         there = np.flatnonzero(number)
         self._timers.let_go(self.log.base)
@@ -442,7 +440,7 @@ class TimeByInstance:
             "events": self.log.save_state(low, end), "heads": np.where(heads >= 0, heads - low, -1),
             "timed": Tracked(self._timers, self.log.base + low, end - low, np.dtype(np.uint8), select_timed),
             "first": int(self.places[FIRST]) - low, "seen": int(self.places[SEEN]),
-            "newest": self.own[NEWEST::4], "aside": {"times": self.times[order], "parts": self.parts[order]},
+            "newest": self.own[NEWEST::4], "aside": {"times": self.times[order], "parts": self.instances[order]},
             "map": there[np.argsort(number[there])], "buckets": int(self.places[BUCKETS]),
         }  # fmt: skip
 
@@ -456,10 +454,10 @@ class TimeByInstance:
         self.own[4 * there + NUMBER] = np.arange(1, len(there) + 1)
         held = state.get("held")
         if held is None:
-            heads = state["heads"][self.log.part[: self.log.end]]
+            heads = state["heads"][self.log.instance[: self.log.end]]
             held = (heads >= 0) & (heads <= np.arange(self.log.end))
         self._tie(held, state["timed"].astype(np.bool_))
-        self.times, self.parts, self._stuck = aside["times"].copy(), aside["parts"].copy(), state["first"]
+        self.times, self.instances, self._stuck = aside["times"].copy(), aside["parts"].copy(), state["first"]
         self.places = np.array(
             [self._stuck, state["seen"], len(self.times), 0, state["buckets"], len(there), len(there)], np.int64
         )

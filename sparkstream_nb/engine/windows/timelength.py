@@ -40,10 +40,10 @@ def _leave(
 @kernel
 def _time_length(
     span: int, length: int, scheduler: int, at: int, rows: int, row_order_key: Array, row_chunk: Array, base: int, now:
-    Array,
-    moved: Array, last: int, cursor: Array, ts: Array, part: Array, nxt: Array, alive: Array, head: Array, tail: Array,
-    count: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, qfirst: Array,
-    due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
+    Array, moved: Array, last: int, cursor: Array, ts: Array, instance: Array, nxt: Array, alive: Array, head: Array,
+    tail: Array, count: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array,
+    qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array,
+    chunk_out: Array,
 ) -> int:  # fmt: skip
     """`TimeLengthWindowProcessor.process` over rows and timers merged by order key."""
     n = 0
@@ -70,7 +70,7 @@ def _time_length(
         if i == 0 or row_chunk[i] != row_chunk[i - 1]:
             chunk += 1
         pos = at + i
-        p = part[pos] if len(part) else 0
+        p = instance[pos] if len(instance) else 0
         t = now[(row_order_key[i] >> _BITS) - base]
         late = True
         while head[p] >= 0 and (late or count[p] >= length):
@@ -108,34 +108,34 @@ class TimeLengthWindow:
         self.count = np.zeros(0, np.int64)
         self.timers = Timers()
 
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         n = len(rows)
         log = self.log
-        at = log.add(rows, parts)
+        at = log.add(rows, instances)
         out = Emission(at + 2 * n, self.ops_only)
         if self.ops_only and log.in_line and self.length:  # without timers
             made = slide_in_line(
                 log, self.span, self.length, at, clock.at(rows.order_key), clock.until, log.ts, out.pos, out.kind
             )
         else:
-            self.count = grown(self.count, parts)
-            self.timers.room(n, parts)
+            self.count = grown(self.count, instances)
+            self.timers.room(n, instances)
             made = _time_length(
                 self.span, self.length, self.scheduler, at, n, rows.order_key, rows.chunk, clock.base, clock.now,
-                clock.moved, clock.last, timer_cursor(clock.first), log.ts, log.part, log.next, log.alive, log.head[0],
-                log.tail[0], self.count, self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
+                clock.moved, clock.last, timer_cursor(clock.first), log.ts, log.instance, log.next, log.alive,
+                log.head[0], log.tail[0], self.count, self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
             )  # fmt: skip
-        result = out.beside(made, log, rows) if self.ops_only else out.rows(made, log, rows.part is not None)
+        result = out.beside(made, log, rows) if self.ops_only else out.rows(made, log, rows.instance is not None)
         log.tidy()
         return result
 
     def next_due(self) -> int | None:
         return self.timers.next_due()
 
-    def forget(self, parts: Array) -> None:
-        self.log.forget(parts)
-        fill_at(self.count, parts, 0)
-        self.timers.forget(parts)
+    def forget(self, instances: Array) -> None:
+        self.log.forget(instances)
+        fill_at(self.count, instances, 0)
+        self.timers.forget(instances)
 
     def state(self) -> dict[str, Any]:
         return {"events": self.log.chain_state(), "timers": self.timers.state()}

@@ -84,7 +84,7 @@ class WindowEvent:
     """An event that arrived at a window: its number, its partition instance, its timestamp (ms) and its values."""
 
     number: int
-    part: int
+    instance: int
     timestamp: int
     values: tuple[Any, ...]
 
@@ -100,14 +100,14 @@ class WatchedWindow:
         self._emitted: list[tuple[int, int]] = []
         self._count = 0
 
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         if len(rows):
             self._arrived.append(rows)
         numbers = Column(Type.LONG, np.arange(self._count, self._count + len(rows), dtype=np.int64))
         self._count += len(rows)
         columns = list(rows.columns)
         out = self.inner.run(
-            rows.with_columns([*columns[: self._at], numbers, *columns[self._at :]]), clock, parts, hashes
+            rows.with_columns([*columns[: self._at], numbers, *columns[self._at :]]), clock, instances, hashes
         )
         rest = list(out.columns)
         self._emitted += zip(rest.pop(self._at).values.tolist(), out.kinds().tolist(), strict=True)
@@ -120,8 +120,8 @@ class WatchedWindow:
         number = self._count - sum(map(len, self._arrived))
         for rows in self._arrived:
             values = zip(*(c.to_list(strings) for c in rows.columns[: self._at]), strict=True)
-            for part, ts, row in zip(rows.parts().tolist(), rows.ts.tolist(), values, strict=True):
-                found.append(WindowEvent(number, part, ts, tuple(row)))
+            for instance, ts, row in zip(rows.instances().tolist(), rows.ts.tolist(), values, strict=True):
+                found.append(WindowEvent(number, instance, ts, tuple(row)))
                 number += 1
         emitted = self._emitted
         self._arrived, self._emitted = [], []
@@ -150,8 +150,8 @@ class WatchedWindow:
     def next_due(self) -> int | None:
         return self.inner.next_due()
 
-    def forget(self, parts: Array) -> None:
-        self.inner.forget(parts)
+    def forget(self, instances: Array) -> None:
+        self.inner.forget(instances)
 
     def state(self) -> dict[str, Any]:
         return self.inner.state()

@@ -103,11 +103,11 @@ class Window(Protocol):
         """
         ...
 
-    def run(self, rows: Rows, clock: Clock, parts: int, hashes: Array | None) -> Rows:
+    def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         """Process CURRENT rows, fire due timers, and emit rows of all kinds in Siddhi's order.
 
-        `parts` is the number of partition instances so far, `hashes` the hashes of their keys (`Instances.hashes`; None
-        outside partitions).
+        `instances` is the number of partition instances so far, `hashes` the hashes of their keys (`Instances.hashes`;
+        None outside partitions).
         """
         ...
 
@@ -116,7 +116,7 @@ class Window(Protocol):
         early, and in the past where instances wait for the next movement of the clock, but is never too late."""
         ...
 
-    def forget(self, parts: Array) -> None:
+    def forget(self, instances: Array) -> None:
         """Drops all that is held for these partition instances, whose numbers may be given to new ones. Never called
         outside partitions."""
         ...
@@ -153,7 +153,7 @@ class Untimed:
 class OutsidePartitions:
     """A window that is made only outside partitions."""
 
-    def forget(self, parts: Array) -> None:
+    def forget(self, instances: Array) -> None:
         raise AssertionError("there are no partition instances")
 
 
@@ -243,16 +243,16 @@ class Emission:
         """The first `n` as rows; the flag is `resets_per_chunk` of `WindowSetup`."""
         pos, kind, ts, order_key, chunk = self._taken(n)
         columns = log.at(pos)
-        whole, part = (log.part, log.part[pos]) if partitioned else (None, None)
+        whole, instance = (log.instance, log.instance[pos]) if partitioned else (None, None)
         if anew:
-            return Rows(columns, ts, order_key, chunk, None, part, None, True)
-        return Rows(columns, ts, order_key, chunk, kind, part, WindowOps(columns, kind, whole, False))
+            return Rows(columns, ts, order_key, chunk, None, instance, None, True)
+        return Rows(columns, ts, order_key, chunk, kind, instance, WindowOps(columns, kind, whole, False))
 
     def beside(self, n: int, log: EventLog, rows: Rows) -> Rows:
         """The rows that came in, which are the CURRENT ones of the first `n`, and all `n` beside them."""
-        part = None if rows.part is None else log.part
-        passing = WindowOps(log.at(self.pos[:n]), self.kind[:n], part, True)
-        return Rows(rows.columns, rows.ts, rows.order_key, rows.chunk, None, rows.part, passing)
+        instance = None if rows.instance is None else log.instance
+        passing = WindowOps(log.at(self.pos[:n]), self.kind[:n], instance, True)
+        return Rows(rows.columns, rows.ts, rows.order_key, rows.chunk, None, rows.instance, passing)
 
 
 def no_rows(types: Sequence[Type]) -> Rows:
