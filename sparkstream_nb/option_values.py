@@ -9,6 +9,7 @@ import argparse
 import re
 from keyword import iskeyword
 
+from .durations import parse_duration
 from .errors import Misuse
 from .limits import Limits
 from .retention import Retention
@@ -96,21 +97,12 @@ def number(text: str) -> float:
     return found
 
 
-_UNITS = {
-    "": 1, "ms": 1, "millisecond": 1, "s": 1_000, "sec": 1_000, "second": 1_000, "min": 60_000, "minute": 60_000,
-    "h": 3_600_000, "hour": 3_600_000, "day": 86_400_000,
-}  # fmt: skip
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
-
-
 def duration_ms(text: str, what: str) -> int:
     """A duration such as `500`, `3 sec`, `3s` or `1.5 min`, in ms. Raises `Misuse`, which names `what`, for another."""
-    found = _DURATION.fullmatch(text.strip())
-    unit = "?" if found is None else found[2].lower()
-    factor = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
-    if found is None or factor is None:
+    ms = round(float(text)) if re.fullmatch(r"\s*\d+(\.\d+)?\s*", text) else parse_duration(text)
+    if ms is None:
         raise Misuse(f"{what} is a duration such as 500 ms, 3 sec or 1.5 min, not '{text}'")
-    return round(float(found[1]) * factor)
+    return ms
 
 
 def share(text: str, what: str) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..app.deployment.deployment import milliseconds
 from ..app.running.sent import row_of
+from ..durations import parse_duration
 from ..errors import Misuse, SiddhiError, SparkStreamError, nearest, shown
 from ..options import read_text
 from ..types import Schema, Type
@@ -17,7 +18,7 @@ from .app_under_test import AppUnderTest, AppUnderTestSetup, OutputRows, SentEve
 from .cell_values import is_equal, write_value
 from .comparison import compare_rows, count_signs, has_differences
 from .model import Run
-from .step_times import AfterLast, At, SinceStart, parse_duration, parse_time
+from .step_times import AfterLast, At, SinceStart, parse_time
 from .suite_results import DiffLine, Failure
 
 Event = Sequence[Any] | Mapping[str, Any]

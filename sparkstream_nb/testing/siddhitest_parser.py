@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
 
+from ..durations import parse_duration
 from ..errors import Span, nearest
 from ..request import ALERTS, MODES
 from .model import (
@@ -47,7 +48,7 @@ from .model import (
     Wait,
 )
 from .siddhitest_errors import AppTestError
-from .step_times import DURATIONS, TIMES, At, SinceStart, Time, parse_duration, parse_time
+from .step_times import DURATIONS, TIMES, At, SinceStart, Time, parse_time
 
 SETTINGS = ("app", "start", "timezone", "param", "run", "test")
 STEPS = ("send", "wait", "expect")

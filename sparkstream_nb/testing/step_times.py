@@ -6,14 +6,8 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-_UNITS = {
-    "ms": 1, "millisecond": 1, "millisec": 1,
-    "s": 1000, "sec": 1000, "second": 1000,
-    "min": 60_000, "minute": 60_000,
-    "hour": 3_600_000, "h": 3_600_000,
-    "day": 86_400_000, "week": 604_800_000,
-}  # fmt: skip
-_PART = re.compile(r"(\d+)\s*([A-Za-z]+)")
+from ..durations import parse_duration
+
 DURATIONS = "500 ms, 5 sec, 1 min 30 sec, 2 hours or 1 day"
 """Examples of durations, for messages."""
 TIMES = "ms since 1970, a time such as 2024-06-03T10:00:00, 5 sec (since the start) or +500 (after the last event)"
@@ -42,27 +36,6 @@ class AfterLast:
 
 
 Time = At | SinceStart | AfterLast
-
-
-def parse_duration(text: str) -> int | None:
-    """A duration in ms, such as `5 sec` or `1 min 30 sec`; None for another text."""
-    total, rest = 0, text.strip()
-    if not rest:
-        return None
-    while rest:
-        part = _PART.match(rest)
-        unit = None if part is None else _unit_of(part[2])
-        if part is None or unit is None:
-            return None
-        total += int(part[1]) * unit
-        rest = rest[part.end() :].strip()
-    return total
-
-
-def _unit_of(word: str) -> int | None:
-    """The ms of a unit; long names may be plural."""
-    word = word.lower()
-    return _UNITS.get(word) or (_UNITS.get(word[:-1]) if len(word) > 3 and word.endswith("s") else None)
 
 
 def parse_time(text: str) -> Time | None:

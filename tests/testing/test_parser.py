@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from sparkstream_nb.durations import parse_duration
 from sparkstream_nb.testing.cell_values import write_text
 from sparkstream_nb.testing.model import AppTestFile, Expect, OfErrors, OfQuery, OfStream, OfTable, Run, Send, Wait
 from sparkstream_nb.testing.siddhitest_errors import AppTestError
 from sparkstream_nb.testing.siddhitest_parser import parse_test_file
-from sparkstream_nb.testing.step_times import AfterLast, At, SinceStart, parse_duration, parse_time
+from sparkstream_nb.testing.step_times import AfterLast, At, SinceStart, parse_time
 
 
 def parse(text: str) -> AppTestFile:
@@ -122,6 +123,7 @@ def test_a_mistake_has_a_place_and_a_way_out(text: str, place: str, said: str) -
 @pytest.mark.parametrize(
     ("text", "ms"),
     [("500 ms", 500), ("5 sec", 5000), ("1 min 30 sec", 90_000), ("2 hours", 7_200_000), ("1day", 86_400_000),
+     ("1.5 min", 90_000), ("3S", 3000), ("2 mins", 120_000), ("2 mss", None),
      ("5", None), ("five sec", None), ("5 parsecs", None), ("", None)],
 )  # fmt: skip
 def test_durations(text: str, ms: int | None) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from ...durations import parse_duration
 from ...errors import Misuse, shown
 from ...simulation.faults import Cut, Fault, Kill, Pause, Restart, Slow
 from ...simulation.incidents import incident
@@ -18,8 +19,6 @@ from ...simulation.topology import Pair
 
 RATE = 2.0
 """Default number of random faults in ten minutes."""
-_SECOND, _MINUTE, _HOUR = 1_000, 60_000, 3_600_000
-_UNITS = {"ms": 1, "s": _SECOND, "sec": _SECOND, "second": _SECOND, "min": _MINUTE, "minute": _MINUTE, "hour": _HOUR}
 _KINDS = {"kill": Kill, "restart": Restart, "pause": Pause, "cut": Cut, "slow": Slow}
 
 
@@ -121,8 +120,7 @@ def duration(value: Any, where: str) -> int:
     """A time span in ms: a number of ms, or a text such as `90 sec` or `2 min`. Raises `Misuse` for anything else."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", value) if isinstance(value, str) else None
-    unit = None if found is None else found[2] if found[2] in _UNITS else found[2].removesuffix("s")
-    if found is None or unit not in _UNITS:
+    ms = parse_duration(value) if isinstance(value, str) else None
+    if ms is None:
         raise Misuse(f"{where}: {shown(value)} is not a time span such as 90 sec")
-    return round(float(found[1]) * _UNITS[unit])
+    return ms

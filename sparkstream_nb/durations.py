@@ -1,0 +1,34 @@
+"""Durations as users write them, such as `500 ms`, `1.5 min` or `1 min 30 sec`."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {
+    "ms": 1, "millisec": 1, "millisecond": 1,
+    "s": 1_000, "sec": 1_000, "second": 1_000,
+    "min": 60_000, "minute": 60_000,
+    "h": 3_600_000, "hour": 3_600_000,
+    "day": 86_400_000, "week": 604_800_000,
+}  # fmt: skip
+_NUMBER_AND_UNIT = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
+
+
+def parse_duration(text: str) -> int | None:
+    """A duration in ms: numbers, each with a unit; None for another text."""
+    total, rest = 0, text.strip()
+    if not rest:
+        return None
+    while rest:
+        found = _NUMBER_AND_UNIT.match(rest)
+        unit = None if found is None else _unit_of(found[2].lower())
+        if found is None or unit is None:
+            return None
+        total += round(float(found[1]) * unit) if "." in found[1] else int(found[1]) * unit
+        rest = rest[found.end() :]
+    return total
+
+
+def _unit_of(word: str) -> int | None:
+    """The ms of a unit; long names may be plural."""
+    return _UNITS.get(word) or (_UNITS.get(word[:-1]) if len(word) > 3 and word.endswith("s") else None)
