@@ -627,6 +627,12 @@ class Plan:
         return tuple(out)
 
     @property
+    def input_streams(self) -> tuple[str, ...]:
+        """The streams whose events come from outside alone: the text defines them, and no query writes to them."""
+        written = {q.output.target.id for q in self.queries}
+        return tuple(s for s, d in self.streams.items() if d.kind == "defined" and s not in written)
+
+    @property
     def aggregation_zone(self) -> str:
         """The time zone in which aggregations begin their hours, days, months and years."""
         return self.properties.get("aggTimeZone", "GMT")

@@ -11,7 +11,7 @@ import pytest
 
 from sparkstream_nb.app import App
 from sparkstream_nb.app.results.stream_chart import MOST_DRAWN, MOST_READ, Chart, ChartCursor, ChartShape
-from sparkstream_nb.app.results.stream_tail import StreamEnd
+from sparkstream_nb.app.results.stream_cursor import StreamEnd
 from sparkstream_nb.errors import Misuse
 
 Run = Callable[..., App]

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from sparkstream_nb.app import App
-from sparkstream_nb.app.results.stream_tail import LOOKED_AT, MOST_KEYS, StreamEnd, Tail, TailCursor, TailShape
+from sparkstream_nb.app.results.stream_cursor import StreamEnd
+from sparkstream_nb.app.results.stream_tail import LOOKED_AT, MOST_KEYS, Tail, TailCursor, TailShape
 from sparkstream_nb.errors import Misuse
 
 Run = Callable[..., App]
@@ -55,6 +56,22 @@ def test_the_last_events_and_how_many_were_not_among_them() -> None:
     assert tail.advance().rows == found.rows
     assert len(ends.read_so_far) == before, "nothing new, nothing read"
     assert max(ends.read_so_far) == 3
+
+
+def test_events_that_are_committed_before_the_reading_are_shown_too() -> None:
+    class Growing(Ends):
+        def read(self, most: int, key: str | None) -> StreamEnd:
+            if len(self.read_so_far) == 1:
+                self.rows += [("a", n) for n in range(10, 15)]
+            return super().read(most, key)
+
+    ends = Growing()
+    tail = cursor(ends, rows=20, newest="last")
+    tail.advance()
+    ends.rows += [("a", n) for n in range(10)]
+    found = tail.advance()
+    assert [v for _, v in found.rows] == [*range(15)]
+    assert (found.not_shown, found.total, ends.read_so_far) == (0, 15, [20, 10, 15])
 
 
 def test_what_was_there_before_is_shown_and_not_counted() -> None:

@@ -52,7 +52,8 @@ from sparkstream_nb.app.results import frontend  # fmt: skip
 from sparkstream_nb.app.results.divergence import Truth
 from sparkstream_nb.app.results.failover_study import Wanted, runs_of
 from sparkstream_nb.app.results.stream_chart import Chart, ChartShape
-from sparkstream_nb.app.results.stream_tail import StreamEnd, TailShape
+from sparkstream_nb.app.results.stream_cursor import StreamEnd
+from sparkstream_nb.app.results.stream_tail import TailShape
 from sparkstream_nb.app.running.input_recording import AppRecording
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import Misuse, SparkStreamError

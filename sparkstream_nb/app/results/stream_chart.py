@@ -5,10 +5,9 @@ Only the end of each commit's output is read. What is held of it is bounded, and
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from ...charts.loading import load_figures
 from ...charts.point_store import Points, PointStore, SeriesName, looks_like_time, thin_points, thin_scatter
 from .frontend import Displayed
 from .listeners import OnCommit, always_running
-from .stream_tail import StreamEnd, StreamEnds
+from .stream_cursor import StreamCursor, StreamEnds
 
 if TYPE_CHECKING:
     from ...charts.figures import Figure
@@ -31,7 +30,6 @@ WIDTH = 800
 MOST_DRAWN = 8_000
 """Points that are drawn, of all series together."""
 _FEWEST_CELLS = 50
-_TRIES = 3
 _HEIGHT = 300
 """Pixel rows of a chart."""
 
@@ -175,34 +173,15 @@ class Chart(Displayed):
         return f"<Chart of {self.app}.{self.stream}>"
 
 
-@dataclass
-class ChartCursor:
+class ChartCursor(StreamCursor):
     """The state of one display of a chart. Thread-safe. `clock` gives the seconds since 1970; `columns`: how many pixel
     columns the display has."""
 
-    chart: Chart
-    clock: Callable[[], float] = time.time
-    columns: int = WIDTH
-    _seen: int | None = None
-    _not_read: int = 0
-    _since: float = 0.0
-    _paused: float | None = None
-    _zoom: tuple[float, float] | None = None
-    _store: PointStore = field(default_factory=PointStore)
-    _lock: threading.RLock = field(default_factory=threading.RLock)
-
-    def __post_init__(self) -> None:
-        self._store = PointStore(self.chart.shape.last, scatter=self.chart.shape.kind == "points")
-
-    def pause(self) -> None:
-        """Keeps the points as they are, and counts further events. Has no effect when paused already."""
-        with self._lock:
-            self._paused = self.clock() if self._paused is None else self._paused
-
-    def resume(self) -> None:
-        """Continues with the newest events."""
-        with self._lock:
-            self._paused = None
+    def __init__(self, chart: Chart, clock: Callable[[], float] = time.time, columns: int = WIDTH) -> None:
+        super().__init__(chart.ends, MOST_READ, None, clock)
+        self.chart, self.columns = chart, columns
+        self._zoom: tuple[float, float] | None = None
+        self._store = PointStore(chart.shape.last, scatter=chart.shape.kind == "points")
 
     def zoom(self, start: float, end: float) -> None:
         """Draws the points from x `start` to `end` only, as many of them as can be seen."""
@@ -217,28 +196,10 @@ class ChartCursor:
     def advance(self) -> ChartSnapshot:
         """Read new outputs, unless it is paused. Raises SparkStreamError if they cannot be read."""
         with self._lock:
-            total = self._seen or 0
-            if self._seen is None:
-                self._since = self.clock()
-                self._take(self.chart.ends.read(MOST_READ, None), None)
-            elif self._paused is not None:
-                total = self.chart.ends.total()
-            elif (total := self.chart.ends.total()) > self._seen:
-                self._take(self._read_new(self._seen, total), self._seen)
-            return self._snapshot(total)
+            return self._snapshot(*self._read_on())
 
-    def _read_new(self, seen: int, total: int) -> StreamEnd:
-        """The events after the first `seen` of a stream that had `total` a moment ago."""
-        end = self.chart.ends.read(min(MOST_READ, total - seen), None)
-        for _ in range(_TRIES):
-            new = min(MOST_READ, end.total - seen)
-            if len(end.frame) >= new:
-                break
-            end = self.chart.ends.read(new, None)  # further events were committed before the reading
-        return end
-
-    def _snapshot(self, total: int) -> ChartSnapshot:
-        store, shape, seen = self._store, self.chart.shape, self._seen or 0
+    def _snapshot(self, total: int, waiting: int) -> ChartSnapshot:
+        store, shape = self._store, self.chart.shape
         shown = store.range if self._zoom is None else self._zoom
         series = []
         for name in store.names:  # a line keeps its colour when further ones come
@@ -248,8 +209,7 @@ class ChartCursor:
             drawn = points if shown is None else self._thin(points, *shown)
             series.append(ChartSeries(name, name.label(len(shape.y)), drawn, len(points)))
         counts = ChartCounts(
-            max(total, seen), self._since, self._not_read, self._paused,
-            max(0, total - seen) if self._paused is not None else 0, store.refused_count, store.thinned,
+            total, self._since, self._left_out, self._paused, waiting, store.refused_count, store.thinned,
         )  # fmt: skip
         return ChartSnapshot(
             self.chart.app, self.chart.stream, shape, tuple(series), shown, self._is_over_time(),
@@ -267,16 +227,12 @@ class ChartCursor:
         shape, store = self.chart.shape, self._store
         return shape.x is None or (shape.whole and all(looks_like_time(store.series(n).x) for n in store.names))
 
-    def _take(self, end: StreamEnd, seen: int | None) -> None:
-        """Takes in the end of the stream, of which `seen` events were there before; None: nothing is known yet."""
-        new = len(end.frame) if seen is None else end.total - seen
-        if seen is not None:
-            self._not_read += max(0, new - len(end.frame))
+    def _add(self, frame: pd.DataFrame, new: int) -> int:
         if new:
-            self._add(end.frame.tail(new))
-        self._seen = end.total
+            self._add_points(frame.tail(new))
+        return min(new, len(frame))
 
-    def _add(self, frame: pd.DataFrame) -> None:
+    def _add_points(self, frame: pd.DataFrame) -> None:
         shape = self.chart.shape
         x = numbers_of(frame[shape.x_column])
         values = [numbers_of(frame[name]) for name in shape.y]

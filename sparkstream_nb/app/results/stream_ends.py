@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from ...outputs.commit import Progress
 from ...outputs.input_events import InboxReader
 from ...outputs.output_files import OutputFiles
-from .stream_tail import MOST_KEYS, StreamEnd
+from .stream_cursor import StreamEnd
+from .stream_tail import MOST_KEYS
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,17 @@ Only the end of each commit's output is read; events in between are counted.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import pandas as pd
 
 from ...outputs.output_files import frame_rows
 from .frontend import Displayed
 from .listeners import OnCommit, always_running
+from .stream_cursor import StreamCursor, StreamEnds
 
 LOOKED_AT = 50_000
 """New events that are searched for the latest of each key, at most, each time."""
@@ -32,26 +32,6 @@ class TailShape:
     newest: Literal["first", "last"] = "first"
     latest: str | None = None
     number: str | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class StreamEnd:
-    """The end of a stream: `total` events so far, and the last of them in `frame`, in order."""
-
-    frame: pd.DataFrame
-    total: int
-
-
-class StreamEnds(Protocol):
-    """Reads the end of one stream, up to the last commit."""
-
-    def total(self) -> int:
-        """The number of events so far."""
-        ...
-
-    def read(self, most: int, key: str | None) -> StreamEnd:
-        """The last `most` events; with `key` only the latest of each of its values, at most `MOST_KEYS`."""
-        ...
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -117,72 +97,34 @@ class Tail(Displayed):
         return f"<Tail of {self.app}.{self.stream}>"
 
 
-@dataclass
-class TailCursor:
+class TailCursor(StreamCursor):
     """The state of one display of a tail. Thread-safe. `clock` gives the seconds since 1970."""
 
-    tail: Tail
-    clock: Callable[[], float] = time.time
-    _seen: int | None = None
-    _not_shown: int = 0
-    _since: float = 0.0
-    _paused: float | None = None
-    _columns: tuple[str, ...] = ()
-    _rows: list[tuple[Any, ...]] = field(default_factory=list)
-    _by_key: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
-    _lock: threading.RLock = field(default_factory=threading.RLock)
-
-    def pause(self) -> None:
-        """Keeps the rows as they are, and counts further events. Has no effect when paused already."""
-        with self._lock:
-            self._paused = self.clock() if self._paused is None else self._paused
-
-    def resume(self) -> None:
-        """Continues with the newest events. Events that came meanwhile and are not among them count as not shown."""
-        with self._lock:
-            self._paused = None
+    def __init__(self, tail: Tail, clock: Callable[[], float] = time.time) -> None:
+        shape = tail.shape
+        most = 1 if shape.number is not None else LOOKED_AT if shape.latest is not None else shape.rows
+        super().__init__(tail.ends, most, shape.latest, clock)
+        self.tail = tail
+        self._columns: tuple[str, ...] = ()
+        self._rows: list[tuple[Any, ...]] = []
+        self._by_key: dict[Any, tuple[Any, ...]] = {}
 
     def advance(self) -> TailSnapshot:
         """Read new outputs, unless it is paused. Raises SparkStreamError if they cannot be read."""
         with self._lock:
-            total = self._seen or 0
-            if self._seen is None:
-                self._since = self.clock()
-                self._take(self._read(self._most), None)
-            elif self._paused is not None:
-                total = self.tail.ends.total()
-            elif (total := self.tail.ends.total()) > self._seen:
-                self._take(self._read(min(self._most, total - self._seen)), self._seen)
-            seen = self._seen or 0
-            shape = self.tail.shape
+            total, waiting = self._read_on()
             return TailSnapshot(
-                self.tail.app, self.tail.stream, shape, self._columns, tuple(self._shown()), max(total, seen),
-                self._since, self._not_shown, self._paused,
-                max(0, total - seen) if self._paused is not None else 0,
-                len(self._by_key),
+                self.tail.app, self.tail.stream, self.tail.shape, self._columns, tuple(self._shown()), total,
+                self._since, self._left_out, self._paused, waiting, len(self._by_key),
             )  # fmt: skip
 
-    @property
-    def _most(self) -> int:
-        shape = self.tail.shape
-        return 1 if shape.number is not None else LOOKED_AT if shape.latest is not None else shape.rows
-
-    def _read(self, most: int) -> StreamEnd:
-        return self.tail.ends.read(most, self.tail.shape.latest)
-
-    def _take(self, end: StreamEnd, seen: int | None) -> None:
-        """Takes in the end of the stream, of which `seen` events were there before; None: nothing is known yet."""
-        self._columns = tuple(map(str, end.frame.columns))
-        rows = frame_rows(end.frame)
-        new = len(rows) if seen is None else end.total - seen
-        if self.tail.shape.latest is None:
-            self._rows = [*self._rows, *rows[-max(0, new) :]][-self._most :] if new else self._rows
-            shown = min(new, len(rows), self._most)
-        else:
-            shown = self._take_by_key(rows)
-        if seen is not None:
-            self._not_shown += max(0, new - shown)
-        self._seen = end.total
+    def _add(self, frame: pd.DataFrame, new: int) -> int:
+        self._columns = tuple(map(str, frame.columns))
+        rows = frame_rows(frame)
+        if self.tail.shape.latest is not None:
+            return self._take_by_key(rows)
+        self._rows = [*self._rows, *rows[-max(0, new) :]][-self._most :] if new else self._rows
+        return min(new, len(rows), self._most)
 
     def _take_by_key(self, rows: Sequence[tuple[Any, ...]]) -> int:
         """Takes in the latest row of each key; how many of them are shown."""

@@ -14,8 +14,9 @@ from ...outputs.output_files import stamps
 from ...types import Schema, Type
 from ..results.answers import Events, InputCounts
 from ..results.stream_chart import Chart, ChartShape
+from ..results.stream_cursor import StreamEnds
 from ..results.stream_ends import ArrivalEnds, OutputEnds
-from ..results.stream_tail import StreamEnds, Tail, TailShape
+from ..results.stream_tail import Tail, TailShape
 from .runtime import AppRuntime
 
 ARRIVALS = 1_000
@@ -117,11 +118,9 @@ class StreamReader:
         return InboxReader(app.inbox.folder, app.schemas, app.life.shards, app.life.began, app.life.entries)
 
     def _only_comes_in(self, stream: str) -> bool:
-        """True if a stream has only events that are sent to it."""
-        app = self._app
-        written = {q.output.target.id for q in app.plan.queries}
-        app.schema_of(stream)
-        return app.plan.streams[stream].kind == "defined" and stream not in written
+        """True if a stream has only events that are sent to it. Raises `Misuse` for an unknown stream."""
+        self._app.schema_of(stream)
+        return stream in self._app.plan.input_streams
 
 
 def _choose_grouping(where: str, schema: Schema, by: str, node: str) -> str:
