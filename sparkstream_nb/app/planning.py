@@ -39,6 +39,7 @@ from .deployment.app_folder import check_home, default_home, document_home, docu
 from .deployment.deployment import HA, Deployment, check_alerts, check_zone, input_schemas, milliseconds, playback
 from .deployment.grouping import Layer, check_groups
 from .deployment.modes import ActiveActive, AskedNodes, Mode, NodesOfMode, check_clock, mode_of
+from .deployment.node_plans import compile_nodes
 from .results import frontend
 
 Compiler = Callable[[str, Mapping[str, str], Mapping[str, str] | None], Plan]
@@ -141,20 +142,16 @@ def plan_deployment(
 def _compile_plans(
     request: DeployRequest, compiler: Compiler, mode: Mode, nodes: NodesOfMode, asked: AskedNodes
 ) -> tuple[Plan, ...]:
-    """The plan of each node: nodes with equal properties, except the shard id, are compiled once."""
+    """The plan of each node."""
     files, shards = asked.files, nodes.shard_ids
     given = [{**mode.refs(files), **f.properties} for f in files if f.shard_id in shards] or [{}] * len(shards)
-    compiled: dict[tuple[tuple[str, str], ...], Plan] = {}
-    plans = []
-    for own, shard in zip(given, shards, strict=True):
-        properties = {"aggTimeZone": request.timezone, **own, "timezone": request.timezone, **mode.properties(files)}
-        key = tuple(sorted((k, v) for k, v in properties.items() if k != "shardId"))
-        properties["shardId"] = shard
-        if key not in compiled:
-            plan = compiler(request.text, properties, request.variables)
-            compiled[key] = behind_layer(plan, asked.layer.divided)
-        plans.append(replace(compiled[key], properties=properties))
-    return tuple(plans)
+    zone, common = request.timezone, mode.properties(files)
+    properties = [
+        {"aggTimeZone": zone, **own, "timezone": zone, **common, "shardId": shard}
+        for own, shard in zip(given, shards, strict=True)
+    ]
+    text, variables, divided = request.text, request.variables, asked.layer.divided
+    return tuple(compile_nodes(properties, lambda p: behind_layer(compiler(text, p, variables), divided)))
 
 
 def _plan_groups(

@@ -24,12 +24,14 @@ from ..engine.state.node_batch import InputBatch
 from ..errors import Misuse, SparkStreamError, nearest, shown
 from ..ingest import ingest
 from ..journal.entries import EventsEntry
+from ..journal.inbox import Inbox
 from ..journal.journal import entries_from
 from ..journal.routing import Route, assign
 from ..journal.segments import load
 from ..types import Attribute, Schema, Type
 from .disorder import Ranked
-from .feeds import CHUNK_ROWS, Chunk, FeedOnDisk, Shape, chunk_schema, write_chunk
+from .feed_cursor import FeedCursor, Spacing
+from .feeds import CHUNK_ROWS, Chunk, FeedOnDisk, Shape, chunk_schema, new_stem, write_chunk
 
 _METADATA = b"sparkstream"
 _VERSION = 1
@@ -276,6 +278,20 @@ class RecordingFile:
                     if own.num_rows:
                         writers[stream].take(own)
         return [writers[s].close() for s in streams]
+
+    def add_to(self, cursor: FeedCursor, schemas: Mapping[str, Schema]) -> list[Ranked]:
+        """Adds the events of the streams of `schemas` to a feed's rows, and returns them. Raises as `read` does."""
+        found = self.read(schemas, cursor.folder, new_stem())
+        for own in found:
+            cursor.add_ranked(own)
+        return found
+
+    def fill_inbox(self, inbox: Inbox, schemas: Mapping[str, Schema]) -> None:
+        """Puts the events of the streams of `schemas` into an inbox, dealt out in turn. Raises as `read` does."""
+        cursor = FeedCursor(inbox.folder)
+        self.add_to(cursor, schemas)
+        inbox.append(cursor.take(inbox, "round_robin", Spacing(0)))
+        cursor.discard()
 
 
 class _StreamChunks:

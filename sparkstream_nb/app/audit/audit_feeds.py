@@ -24,8 +24,6 @@ from ...plan.nodes import Plan
 from ...plan.reports.repair import repairs
 from ...replay.replay import Nodes, Way
 from ...replay.study_tasks import Input
-from ...sources.feed_cursor import FeedCursor, Spacing
-from ...sources.feeds import new_stem
 from ...sources.recordings import RecordingFile
 from ..results.divergence import VERDICTS, Truth
 from ..running.app import check_feed
@@ -50,7 +48,7 @@ def measure(name: str, plan: Plan, feeds: FeedFiles, variables: Mapping[str, str
     with tempfile.TemporaryDirectory(prefix="sparkstream-audit-") as folder:
         inbox = Inbox(Path(folder) / "inbox")
         for recording in recordings:
-            _take_recording(recording, plan, inbox)
+            recording.fill_inbox(inbox, {s: d.source.schema for s, d in plan.streams.items()})
         if len(batch.clock):
             inbox.append([inbox.batch(batch, "round_robin")])
         inbox.close()
@@ -62,15 +60,6 @@ def measure(name: str, plan: Plan, feeds: FeedFiles, variables: Mapping[str, str
         except SparkStreamError as e:
             return Measurement(failure=str(e), rejected=rejected)
     return Measurement(ways, rejected=rejected)
-
-
-def _take_recording(recording: RecordingFile, plan: Plan, inbox: Inbox) -> None:
-    """Puts a recording's events into an inbox. Raises SparkStreamError if it is one of other streams."""
-    cursor = FeedCursor(inbox.folder)
-    for own in recording.read({s: d.source.schema for s, d in plan.streams.items()}, inbox.folder, new_stem()):
-        cursor.add_ranked(own)
-    inbox.append(cursor.take(inbox, "round_robin", Spacing(0)))
-    cursor.discard()
 
 
 def _measure_repair(name: str, plan: Plan, folder: str, variables: Mapping[str, str]) -> list[Measured]:

@@ -13,6 +13,7 @@ from ...plan.shard_safety.safety import without
 from ..config.conf import NodeFile
 from ..connectors.stores import databases_of, tables_of
 from .deployment import Deployment, check_count, shards_of
+from .node_plans import compile_nodes
 
 
 def wanted_ids(
@@ -55,16 +56,13 @@ def scale_deployment(
     Raises SiddhiBindError if a new node's `@store` means another database.
     """
     had = dict(zip(deployment.shard_ids, plans, strict=True))
-    by_shard = {f.shard_id: f for f in files}
-    out = []
-    for shard in shard_ids:
-        plan = had.get(shard)
-        if plan is None:
-            own = by_shard[shard].properties if shard in by_shard else {}
-            properties = {**plans[0].properties, **own, "shardId": shard}
-            plan = compile_app(plans[0].text, properties=properties, variables=deployment.references.variables)
-            plan = without(plan, deployment.switched_off)
-        out.append(plan)
+    own = {f.shard_id: f.properties for f in files}
+    new = [s for s in shard_ids if s not in had]
+    text, variables, off = plans[0].text, deployment.references.variables, deployment.switched_off
+    properties = [{**plans[0].properties, **own.get(s, {}), "shardId": s} for s in new]
+    compiled = compile_nodes(properties, lambda p: without(compile_app(text, properties=p, variables=variables), off))
+    by_shard = {**had, **dict(zip(new, compiled, strict=True))}
+    out = [by_shard[s] for s in shard_ids]
     if files:
         reach = files, deployment.references, deployment.grants
         if databases_of(out, *reach) != deployment.databases or tables_of(out, *reach) != deployment.tables:

@@ -234,9 +234,7 @@ class Account:
 
     def _read_recording(self, recording: RecordingFile) -> None:
         schemas = self.target.schemas
-        found = recording.read(schemas, self.target.inbox.folder, feeds.new_stem())
-        for own in found:
-            self.cursor.add_ranked(own)
+        found = recording.add_to(self.cursor, schemas)
         notes = recording.notes(schemas, self.target.inputs)
         self.loaded += [Loaded(own.typed, own.shape, {}, notes) for own in found]
 

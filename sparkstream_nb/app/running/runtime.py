@@ -177,15 +177,10 @@ class AppRuntime:
             self.name, self.nodes, self.inbox, self.stream, self.session, self.lock,
             self.start, self.append, self.now,
             self._marks(), spacing_ms=1 if self.wall is None else 0, by_arrival=ByArrival.of(self.plan),
-            shards=self.shard_ids, schemas=self.schemas, inputs=self._input_streams(),
+            shards=self.shard_ids, schemas=self.schemas, inputs=self.plan.input_streams,
         )  # fmt: skip
         self.intakes = self._sources()
         self.ticker = self._ticks()
-
-    def _input_streams(self) -> list[str]:
-        """The streams that no query writes."""
-        written = {q.output.target.id for q in self.plan.queries}
-        return [s for s, d in self.plan.streams.items() if d.kind == "defined" and s not in written]
 
     def _open_mirror(self, deployment: Deployment, life: AppRun) -> Mirror | None:
         """The mirror of the inbox at a shared address, if there is one."""

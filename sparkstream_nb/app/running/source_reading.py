@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ... import argument_checks
@@ -48,6 +48,14 @@ class Reading:
             values=ValueFormat.of(self.decimal, self.missing),
         )
 
+    def by_stream(self, schemas: Mapping[str, Schema]) -> dict[str, Reading]:
+        """The reading of a source of each stream, with the `columns` of the attributes that the stream has. Raises
+        `Misuse` for an attribute that no stream has."""
+        if isinstance(self.columns, Mapping) and len(schemas) > 1:
+            own = columns_of_streams(schemas, self.columns)
+            return {s: replace(self, columns=own[s]) for s in schemas}
+        return dict.fromkeys(schemas, self)
+
 
 def readings_of(
     schemas: Mapping[str, Schema],
@@ -62,12 +70,9 @@ def readings_of(
         for name in time:
             if name not in schemas:
                 raise Misuse(nearest(f"time: no stream '{name}' is fed", name, schemas))
-    own: Mapping[str, Any] = dict.fromkeys(schemas, columns)
-    if isinstance(columns, Mapping) and len(schemas) > 1:
-        own = columns_of_streams(schemas, columns)
-    return {
-        s: Reading(time=time.get(s) if isinstance(time, Mapping) else time, columns=own[s], **formats) for s in schemas
-    }
+        readings = Reading(columns=columns, **formats).by_stream(schemas)
+        return {s: replace(reading, time=time.get(s)) for s, reading in readings.items()}
+    return Reading(time=time, columns=columns, **formats).by_stream(schemas)
 
 
 AS_IT_IS = Reading()

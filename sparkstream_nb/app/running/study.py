@@ -21,7 +21,6 @@ from ...nodes.tallies import Tally
 from ...plan.nodes import Plan
 from ...replay.replay import Nodes, Way
 from ...replay.study_tasks import Input, RoutingOutcome, StudyInput, run_study
-from ...sources import feeds
 from ...sources.disorder import Disorder
 from ...sources.feed_check import check_source
 from ...sources.feed_cursor import FeedCursor, Spacing
@@ -29,7 +28,6 @@ from ...sources.recordings import RecordingFile
 from ...types import Schema, Type
 from ..results.frontend import Displayed
 from . import feeding
-from .sent import columns_of_streams
 from .source_reading import Reading
 
 if TYPE_CHECKING:
@@ -176,17 +174,13 @@ def candidates(plan: Plan) -> list[str]:
     """The routings that a study tries by default: round robin, at random, each input stream to one
     node, and by each attribute that could be a key: first those named by the analysis, then texts.
     """
-    inputs = [d for d in plan.streams.values() if d.kind == "defined" and d.source.id not in _written(plan)]
+    inputs = [plan.streams[s] for s in plan.input_streams]
     named = [a for q in plan.queries for _, a in q.safety.keys]
     names = {a.name for d in inputs for a in d.source.schema}
     texts = [a.name for d in inputs for a in d.source.schema if a.type is Type.STRING]
     keys = [k for k in dict.fromkeys([*named, *texts]) if k in names][:_MOST_KEYS]
     sticky = ["sticky"] if len(inputs) > 1 else []
     return ["round_robin", "random:1", *sticky, *(f"hash:{k}" for k in keys)]
-
-
-def _written(plan: Plan) -> set[str]:
-    return {q.output.target.id for q in plan.queries}
 
 
 @dataclass(eq=False)
@@ -214,12 +208,7 @@ def material(
 
     Raises SparkStreamError for a source that is no feed.
     """
-    columns = reading.columns
-    if isinstance(columns, Mapping):
-        own = columns_of_streams({stream: schemas[stream] for stream in sources}, columns)
-        readings = {stream: replace(reading, columns=own[stream]) for stream in sources}
-    else:
-        readings = dict.fromkeys(sources, reading)
+    readings = reading.by_stream({stream: schemas[stream] for stream in sources})
     folder = Path(tempfile.mkdtemp(prefix="study-", dir=target.inbox.folder.parent))
     inbox = Inbox(folder)
     kept = Material(Input(str(folder), schemas, 1, -1), str(folder), folder)
@@ -251,13 +240,7 @@ def recorded_material(
     folder = Path(tempfile.mkdtemp(prefix="study-", dir=target.inbox.folder.parent))
     inbox = Inbox(folder)
     kept = Material(Input(str(folder), schemas, 1, -1), str(folder), folder)
-    cursor = FeedCursor(folder)
-    for own in recording.read(schemas, folder, feeds.new_stem()):
-        cursor.add_ranked(own)
-    entries = cursor.take(inbox, "round_robin", Spacing(0))
-    if entries:
-        inbox.append(entries)
-    cursor.discard()
+    recording.fill_inbox(inbox, schemas)
     inbox.close()
     kept.source = replace(kept.source, last=inbox.position.seq - 1)
     return kept

@@ -93,10 +93,7 @@ class _LineagePlaces:
 class _Rewriting:
     def __init__(self, plan: n.Plan, every: bool) -> None:
         self.old, self.every = plan, every
-        written = {q.output.target.id for q in plan.queries}
-        self.came_in = {
-            s for s, d in plan.streams.items() if d.kind == "defined" and s not in written and d.source.kind == "stream"
-        }
+        self.came_in = {s for s in plan.input_streams if plan.streams[s].source.kind == "stream"}
 
     def plan(self) -> n.Plan:
         old = self.old
