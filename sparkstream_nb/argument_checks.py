@@ -1,6 +1,6 @@
 """Checks of the user's arguments: each raises `Misuse`, one line that names the argument.
 
-All but `require_str` let None pass, which stands for an argument that was left out.
+All but `require_str` let None pass, the value of an argument that was left out.
 """
 
 from __future__ import annotations

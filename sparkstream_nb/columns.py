@@ -132,7 +132,7 @@ def per_key(key: str, column: GeneratedColumn | Sequence[Any]) -> GeneratedColum
 
 
 def like(example: Any) -> GeneratedColumn:
-    """Values like those of an example, a list or a column of a frame: numbers by their quantiles, texts and booleans by
+    """Values that imitate an example, a list or a column of a frame: numbers by their quantiles, texts and booleans by
     their frequency, and as many nulls."""
     return example_column(example)
 

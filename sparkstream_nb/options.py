@@ -268,7 +268,7 @@ RANDOM_RATE = (
 
 
 def play_of(o: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of `App.feed` that the options of `add_pace` and `--disorder` stand for. Raises `Misuse` for a
+    """The arguments of `App.feed` that the options of `add_pace` and `--disorder` set. Raises `Misuse` for a
     disorder that is none."""
     given = {name: getattr(o, name) for name in ("speed", "rate") if getattr(o, name) is not None}
     if o.disorder is None:
@@ -279,12 +279,12 @@ def play_of(o: argparse.Namespace) -> dict[str, Any]:
 
 
 def reading_of(o: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of `App.feed` that the options of `add_reading` stand for."""
+    """The arguments of `App.feed` that the options of `add_reading` set."""
     names = ("time", "time_format", "time_zone", "decimal", "missing")
     return {**{name: getattr(o, name) for name in names}, "columns": dict(o.map) or None}
 
 
 def deployment_of(o: argparse.Namespace) -> dict[str, Any]:
-    """The arguments of `app.deploy` that the options of a deployment stand for."""
+    """The arguments of `app.deploy` that the options of a deployment set."""
     names = [p.name for p in parameters() if p.option is not None and p.name != "variables"]
     return {**{name: getattr(o, name) for name in names}, "variables": dict(o.param)}

@@ -5,8 +5,8 @@
     python -m tests.plain_words --lower    lowers the budgets to what there is; they never rise
 
 `make check` runs it. The first line of a docstring says what the thing is or does: it does not begin with a question
-word. Idioms are those of `IDIOMS`. A function's name is a verb phrase (`pack_error`), a property's a noun, and not a
-participle alone (`packed`).
+word. Idioms are listed in `IDIOMS` and `PHRASES`. A function's name is a verb phrase (`pack_error`), a property's a
+noun, and not a participle alone (`packed`).
 """
 
 from __future__ import annotations
@@ -31,6 +31,13 @@ IDIOMS = re.compile(
     r"as (?:it|they) (?:is|are|was|were) then)\b",
     re.IGNORECASE,
 )
+PHRASES = re.compile(
+    r"\b(those of|those beside|begins? again|(?:go|goes|going|went) on|(?:stand|stands|stood) for|"
+    r"(?:come|comes|came) to|of its own accord|what goes with what|as (?:it is|they are) now|"
+    r"know(?:s|n)? nothing of|nothing of (?:it|this))\b",
+    re.IGNORECASE,
+)
+"""Idioms with a plainer word: `continues` for `goes on`, `restarts` for `begins again`, the noun for `those`."""
 
 NOT_PARTICIPLES = frozenset(["feed", "recording", "routing"])
 """A verb and nouns that end as participles do."""
@@ -38,6 +45,7 @@ NOT_PARTICIPLES = frozenset(["feed", "recording", "routing"])
 TABLES = {
     "budgets": "words that a stranger would have to translate",
     "participles": "functions named by a participle alone",
+    "phrases": "phrases for which there is a plainer word",
 }
 """Tables of the budgets, with what they count."""
 
@@ -83,15 +91,20 @@ def found() -> list[Found]:
             place = f"{file.relative_to(ROOT)}:{line}"
             if text.partition(" ")[0] in FIRST:
                 out.append(Found(where, place, text.partition("\n")[0]))
-            out += [Found(where, place, m[0]) for m in IDIOMS.finditer(text)]
+            out += _idioms(where, place, text)
         for line, name in bare_participles(file):
             out.append(Found(where, f"{file.relative_to(ROOT)}:{line}", f"def {name}", "participles"))
     for page in sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md")]):
         text = re.sub(r"```.*?```", _lines_alone, page.read_text(encoding="utf-8"), flags=re.DOTALL)
         for number, line in enumerate(text.splitlines(), 1):
             line = re.sub(r"`[^`]*`", "", line)
-            out += [Found("docs", f"{page.relative_to(ROOT)}:{number}", m[0]) for m in IDIOMS.finditer(line)]
+            out += _idioms("docs", f"{page.relative_to(ROOT)}:{number}", line)
     return out
+
+
+def _idioms(where: str, place: str, text: str) -> list[Found]:
+    found = [Found(where, place, m[0]) for m in IDIOMS.finditer(text)]
+    return found + [Found(where, place, m[0], "phrases") for m in PHRASES.finditer(text)]
 
 
 def _lines_alone(block: re.Match[str]) -> str:

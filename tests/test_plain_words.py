@@ -66,3 +66,11 @@ def test_no_two_modules_share_a_name() -> None:
     files = [f for f in plain_words.PACKAGE.rglob("*.py") if not f.name.startswith("__")]
     several = {name: n for name, n in Counter(f.name for f in files).items() if n > 1}
     assert several == {}
+
+
+def test_phrases_with_a_plainer_word_are_counted_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "README.md").write_text("The app goes on anew.\n")
+    (tmp_path / "ARCHITECTURE.md").write_text("plain\n")
+    monkeypatch.setattr(plain_words, "ROOT", tmp_path)
+    monkeypatch.setattr(plain_words, "PACKAGE", tmp_path / "package")
+    assert [(f.text, f.table) for f in plain_words.found()] == [("anew", "budgets"), ("goes on", "phrases")]

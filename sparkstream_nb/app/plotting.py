@@ -1,4 +1,4 @@
-"""Figures of frames that answers give, such as those of `App.aggregation`."""
+"""Figures of frames that answers give, such as the frame of `App.aggregation`."""
 
 from __future__ import annotations
 

@@ -117,8 +117,8 @@ class Mirror:
 
     @contextlib.contextmanager
     def taking_back(self, seq: int) -> Iterator[None]:
-        """The entries from number `seq` on are taken back from the journal inside. They go from the address before a
-        query begins again."""
+        """The entries from number `seq` on are taken back from the journal inside. They are removed from the address
+        before a query restarts."""
         with self._lock:
             self._passed = deque(o for o in self._passed if o["seq"] <= seq)
             self._write(

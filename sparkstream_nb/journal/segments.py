@@ -49,7 +49,7 @@ def pieces(
     """Read entries of events for each of the `nodes` (numbers from 0) of an app that began with `began` nodes, with the
     attributes that are `needed` (None: all).
 
-    A node that an entry was not routed over gets nothing of it, not even its time.
+    A node that an entry was not routed over does not get the entry, not even its time.
     """
     found: list[list[InputBatch]] = [[] for _ in nodes]
     for entry in run:
@@ -108,7 +108,7 @@ def events_of(batch: InputBatch) -> int:
 def load(
     folder: Path, entry: EventsEntry, schemas: Mapping[str, Schema], needed: Needed | None = None
 ) -> InputBatch:  # fmt: skip
-    """The batch that an entry of the journal stands for; from a feed's rows the attributes that are `needed` (None:
+    """The batch of an entry of the journal; from a feed's rows the attributes that are `needed` (None:
     all).
     """
     match entry:
@@ -165,7 +165,7 @@ def merge(
     parts: Iterable[tuple[str, StreamRows]], ranks: Sequence[Array] = (), *, chunked: bool = False
 ) -> InputBatch:
     """Rows of several parts, each in order of event time, as one run of steps in that order; with `ranks`, an array for
-    each part, in the order of these. Of equal times, those of an earlier part come first. `chunked`: rows of equal
+    each part, in the order of these. Of equal times, rows of an earlier part come first. `chunked`: rows of equal
     ranks are one step.
     """
     found = [*parts]

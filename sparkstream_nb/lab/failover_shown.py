@@ -59,7 +59,7 @@ def _head(shown: Failover) -> str:
 
 
 def failover_text(shown: Failover, limit: int) -> str:
-    """Outputs, events that came to harm, takeovers, and `limit` things that came to pass."""
+    """Outputs, affected events, takeovers, and `limit` events of the log."""
     return "\n\n".join([_head(shown), *(g.text(footer=False) for g in _grids(shown, limit))])
 
 

@@ -1,4 +1,4 @@
-"""Running feeds in a notebook: a bar that is plain HTML, so that nothing of it depends on a kernel or a widget.
+"""Running feeds in a notebook: a bar of plain HTML, which depends on no kernel and no widget.
 
 The display is updated in its place. A notebook saves the last state: for a feed in the foreground nothing, as the bar
 is taken away and the report is the cell's; for one in the background its report.

@@ -63,11 +63,11 @@ class Builder:
         self.active: set[str] = set()
 
     def build(self, branch: Branch) -> Any:
-        """The node that `branch` stands for."""
+        """The node of `branch`."""
         return getattr(self, str(branch.data))(branch)
 
     def optional(self, branch: Branch | None) -> Any:
-        """The node that `branch` stands for, or None."""
+        """The node of `branch`, or None."""
         return None if branch is None else self.build(branch)
 
     def span(self, part: Branch | Token) -> Span:

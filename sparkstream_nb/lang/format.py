@@ -54,7 +54,7 @@ def format_text(text: str) -> str:
 
 
 _STAND_INS = ("name", "number", "text", "type")
-"""Kinds of text that a `${NAME}` may stand for, in the order in which they are tried."""
+"""Kinds of text that a `${NAME}` may be replaced by, in the order in which they are tried."""
 
 
 def read_tokens(text: str) -> list[Token]:

@@ -20,7 +20,7 @@ _QUOTES = ("'", '"')
 class Unfinished:
     """The statement before a cursor.
 
-    `tokens` are decided: a keyword that stands for itself has its own terminal. `expected` holds the terminals that can
+    `tokens` are decided: a keyword with one meaning has its own terminal. `expected` holds the terminals that can
     come next, None if the statement is wrong before. `quote` is the quote of the text that the cursor is in, if any.
     """
 

@@ -51,7 +51,7 @@ def events_by_step(batch: InputBatch) -> Array:
 
 
 def rows_in_order(parts: Sequence[StreamRows]) -> StreamRows:
-    """Rows of one stream in order of their steps; those of an equal step in the order of the parts."""
+    """Rows of one stream in order of their steps; rows of equal steps in the order of the parts."""
     if len(parts) == 1:
         return parts[0]
     step = np.concatenate([p.step for p in parts])

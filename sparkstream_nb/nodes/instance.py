@@ -1,4 +1,4 @@
-"""A partial app of a fully distributed deployment: real engines that begin, persist, end and begin again elsewhere.
+"""A partial app of a fully distributed deployment: real engines that begin, persist, end and restart elsewhere.
 
 The rules follow `StreamProcessorService` and `PersistenceManager` (carbon-analytics 2.x) and of the Kafka source that
 the job manager gives each partial app (siddhi-io-kafka 4.1). A source that is assigned its partitions, such as one by

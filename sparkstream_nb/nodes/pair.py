@@ -315,7 +315,7 @@ class PairLane:
         return [int(t) for t in np.unique(due) if t > max(self.now, clock.started)]
 
     def _happen(self, call: _PairStep, at: int, time: int, happening: _Event) -> None:
-        """Lets something come to pass before step number `at`."""
+        """Applies an event of the timeline before step number `at`."""
         if isinstance(happening, Active | Passive | Down | Halted | Resumed | LinkChanged):
             self.counts.close_loss()
         if isinstance(happening, Down | Halted | Passive) and self.servers[happening.node].engine is not None:

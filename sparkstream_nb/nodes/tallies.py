@@ -63,7 +63,7 @@ def tally_close(truth: pa.Table | None, found: pa.Table | None) -> Tally:
 
 
 def _counts(both: pa.Table) -> pa.Table:
-    """Equal rows as one: how many of one node's it stands for, `true`, and how many of the others', `found`."""
+    """Equal rows as one: how many of them one node has, `true`, and how many the others, `found`."""
     keys = [n for n in both.column_names if n not in ("true", "found")]
     counts = both.group_by(keys, use_threads=False).aggregate([("true", "sum"), ("found", "sum")])
     return counts.select([*keys, "true_sum", "found_sum"]).rename_columns([*keys, "true", "found"])

@@ -57,7 +57,7 @@ UNKNOWN_REF = "ref.unknown"
 
 
 def is_open(connector: tree.Annotation, properties: Mapping[str, str]) -> bool:
-    """True if the `ref` of a `@source`, `@sink`, `@store` or `@destination` stands for options that are not known."""
+    """True if the `ref` of a `@source`, `@sink`, `@store` or `@destination` names options that are not known."""
     ref = connector.get("ref")
     return ref is not None and f"{ref}.{UNKNOWN_REF}" in properties
 

@@ -149,7 +149,7 @@ def tallies_of(outputs: Tables, nodes: Nodes, truth: Tables) -> dict[str, Tally]
 
 
 def _times(batches: Sequence[InputBatch]) -> Array:
-    """When the clock came to each event."""
+    """The time of the clock at each event."""
     clock = [np.repeat(b.clock, events_by_step(b)) for b in batches]
     return np.maximum.accumulate(np.concatenate(clock)) if clock else np.empty(0, np.int64)
 

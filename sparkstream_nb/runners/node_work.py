@@ -235,7 +235,7 @@ def _run(
 ) -> list[Row]:
     """Process the entries of a micro-batch, commit the changes in tables of a database, and store the state.
 
-    If that fails, it begins again and sets aside events that cannot be processed. A database may be the cause; then it
+    If that fails, it restarts and sets aside events that cannot be processed. A database may be the cause; then it
     is not known which event is.
     """
     try:

@@ -133,8 +133,9 @@ class DisorderCounts:
 
 @dataclass(frozen=True)
 class Ranked:
-    """A source in the order in which its events come: `ranks` are their places among those of all sources, `clocks` the
-    times (ms) at which they come, neither decreasing. `chunked`: rows of equal rank come at once, as one chunk."""
+    """A source in the order in which its events come: `ranks` are their places among the events of all sources,
+    `clocks` the times (ms) at which they come, neither decreasing. `chunked`: rows of equal rank come at once, as one
+    chunk."""
 
     typed: FeedOnDisk
     shape: Shape

@@ -71,7 +71,7 @@ class _CursorSource:
         return self._times[self.row :]
 
     def ranks(self, folder: Path) -> Array:
-        """The order of the chunk's rows from the place on, among those of all sources."""
+        """The order of the chunk's rows from the place on, among the rows of all sources."""
         return self.times(folder) if self.ranked is None else self._own(self.ranked.ranks)
 
     def clocks(self, folder: Path) -> Array:

@@ -47,7 +47,7 @@ MOST_GROUP_ROWS = 4_000_000
 REJECTS_KEPT = 100_000
 """Rejected rows of a feed (of one Spark task) that are kept in the error table with their values; all are counted."""
 NOT_KEPT = "rows"
-"""Name of the value of an error that stands for several rows: their number."""
+"""Name of the value of an error that counts several rows: their number."""
 
 _INFO = "part int, number int, file string, rows long, rejected long, twice long, skipped long"
 

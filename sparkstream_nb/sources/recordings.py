@@ -41,7 +41,7 @@ _SHARES = 1 << 32
 
 @dataclass(frozen=True)
 class RecordedApp:
-    """An app whose inbox in `folder` is recorded: the `schemas` of its streams, those of the recorded ones
+    """An app whose inbox in `folder` is recorded: the `schemas` of all its streams and of the recorded ones
     (`recorded`), the `shards` of all nodes that there ever were, and how many it `began` with."""
 
     name: str

@@ -507,7 +507,7 @@ DIALECTS: dict[str, Dialect] = {
 
 
 def execute(connection: sa.Connection, sql: str) -> sa.CursorResult[Any]:
-    """Runs a statement of the driver's as it is written: a `%` in a name stands for no parameter."""
+    """Runs a statement of the driver's as it is written: a `%` in a name is no parameter."""
     return connection.exec_driver_sql(sql, execution_options={"no_parameters": True})
 
 

@@ -32,7 +32,7 @@ class ShardRows:
 
 
 class Every(Enum):
-    """Stands for all values of a group-by attribute, null among them."""
+    """All values of a group-by attribute, null among them."""
 
     VALUE = "every value"
 

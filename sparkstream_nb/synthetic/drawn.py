@@ -33,7 +33,7 @@ class Drawn:
         return len(self.values)
 
     def group_by_value(self) -> Array:
-        """Numbers of groups of equal values, int64[n]; nulls are group 0. Those of fewer rows are the same."""
+        """Numbers of groups of equal values, int64[n]; nulls are group 0. Fewer rows have the same numbers."""
         codes = self.values if self.pool is not None else pd.factorize(self.values)[0].astype(np.int64)
         return codes + 1 if self.missing is None else np.where(self.missing, 0, codes + 1)
 

@@ -67,8 +67,8 @@ class GeneratedEvents:
 def generate_events(schema: Schema, request: EventRequest) -> GeneratedEvents:
     """Events of a stream of `schema`. The same request gives the same events everywhere.
 
-    A column depends on the seed, its name and the columns that it refers to alone; the first rows of more events are
-    those of fewer. Raises `Misuse` for an unknown column, and a generator that does not fit its attribute.
+    A column depends on the seed, its name and the columns that it refers to alone; the first rows do not depend on the
+    number of rows. Raises `Misuse` for an unknown column, and a generator that does not fit its attribute.
     """
     check_request(request)
     time = _event_time(schema, request)

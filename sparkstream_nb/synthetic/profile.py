@@ -114,7 +114,7 @@ class Profile:
         return Profile(tuple(p for p in found if p is not None), None if time is None else _rate(by_name[time]))
 
     def column_of(self, name: str) -> GeneratedColumn | None:
-        """The generator of values like those of a column; None for one that the frame did not have."""
+        """The generator of values that imitate a column; None for one that the frame did not have."""
         return next((c.column() for c in self.columns if c.name == name), None)
 
     def save(self, path: str | Path) -> None:
@@ -176,7 +176,7 @@ def profile_column(column: pd.Series, name: str, is_key: bool) -> ColumnProfile 
 
 
 def example_column(values: Any) -> GeneratedColumn:
-    """The generator of values like those of an example: numbers by their quantiles, others by their frequency."""
+    """The generator of values that imitate an example: numbers by their quantiles, others by their frequency."""
     column = values if isinstance(values, pd.Series) else pd.Series(list(values))
     found = profile_column(column, "like", False)
     if found is None:

@@ -154,7 +154,7 @@ class AppFactory:
     ) -> TestedApp:
         """Deploys the app of a file, or a `text`, without its sources, sinks and databases.
 
-        The other arguments are those of `deploy`. Raises SiddhiError for a wrong app, `Misuse` for wrong arguments.
+        The other arguments are as in `deploy`. Raises SiddhiError for a wrong app, `Misuse` for wrong arguments.
         """
         if (path is None) == (text is None):
             raise Misuse("which app? Write siddhi('FILE.siddhi') or siddhi(text='...')")

@@ -11,7 +11,7 @@
     table     = cells of the columns' names, then the cells of a row on each line
     cells     = cell ("|" cell)*         a cell in double quotes has the escapes of JSON
 
-Settings above the first test are those of all tests. A file without `test:` is one test. `#` at the beginning of a
+Settings above the first test are for all tests. A file without `test:` is one test. `#` at the beginning of a
 line, or after a space, begins a comment, except in quotes and in an app's text.
 """
 

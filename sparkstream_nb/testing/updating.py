@@ -84,7 +84,7 @@ def _in_place(edits: Sequence[_Edit]) -> list[_Edit]:
 
 
 def _align_cells(checked: CheckedExpect, table: Table, lines: Sequence[str], number: int) -> str:
-    """A row with its cells below those of the columns' names."""
+    """A row with its cells below the cells of the columns' names."""
     cells = checked.cells_of(number)
     heading = lines[table.line - 1]
     starts = [c.span.column for c in table.columns]

@@ -13,7 +13,7 @@ from ...errors import Misuse
 
 MOST_BYTES = 256 * 1024
 MOST_NODES = 20_000
-"""Values of a file, those that an alias stands for counted each time."""
+"""Values of a file; an alias counts as the values that it repeats."""
 MOST_DEPTH = 40
 _MOST_DIGITS = 100
 

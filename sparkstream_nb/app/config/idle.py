@@ -29,7 +29,7 @@ class IdleTicker:
             threading.Thread(target=self._run, args=(self._ending,), name="sparkstream-idle", daemon=True).start()
 
     def sent(self) -> None:
-        """An event was sent: the idle time begins again."""
+        """An event was sent: the idle time restarts."""
         self._since = time.monotonic()
 
     def stop(self) -> None:

@@ -191,7 +191,7 @@ class SinkPlans:
 def check_sinks(plan: Plan, mode: str) -> None:
     """Raises SiddhiBindError for a sink, in mode distributed, on a stream that comes in from outside: it would be part
     of several partial apps; and, in modes whose nodes fail, for one that sends to a fault stream: one node alone would
-    take an event that its copies, and its state after a failure, know nothing of."""
+    take an event that its copies, and its state after a failure, do not have."""
     written = {q.output.target.id for q in plan.queries} | set(plan.triggers)
     for sink in outside_sinks(plan):
         if mode == DISTRIBUTED and sink.stream not in written:

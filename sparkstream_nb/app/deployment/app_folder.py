@@ -104,7 +104,7 @@ class AppRun:
         return home / f"life-{self.run}"
 
     def with_nodes(self, shard_ids: Sequence[str]) -> AppRun:
-        """This life going on with the nodes of `shard_ids`: those that it knows keep their numbers."""
+        """This run, continued with the nodes of `shard_ids`: known ones keep their numbers."""
         shards = (*self.shards, *(s for s in shard_ids if s not in self.shards))
         return replace(self, shards=shards, over=tuple(shards.index(s) for s in shard_ids))
 

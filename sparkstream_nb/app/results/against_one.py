@@ -42,7 +42,7 @@ class AgainstOneNode(Displayed):
 
     @property
     def said(self) -> str:
-        """The events and outputs that came to harm, in a line."""
+        """The affected events and outputs, in a line."""
         raise NotImplementedError
 
     @cached_property

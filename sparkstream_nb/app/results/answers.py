@@ -103,7 +103,7 @@ class Result(Displayed):
         x: str | None = None,
         kind: ChartKind = "line",
     ) -> Figure:
-        """The rows as a Plotly figure; with `by="SHARD_ID"` those of each shard. See `sparkstream_nb.plot`."""
+        """The rows as a Plotly figure; with `by="SHARD_ID"` a line for each shard. See `sparkstream_nb.plot`."""
         frame = self.by_shard if by == SHARD and self.by_shard is not None else self.frame
         return load_figures().draw_frame(frame, ", ".join(n for n, _ in self.columns), FramePlot(y, by, x, kind))
 

@@ -66,7 +66,7 @@ class Failover(AgainstOneNode):
 
     @cached_property
     def events(self) -> pd.DataFrame:
-        """Events that came to harm: reason, events, and when the first and the last of them came (times in UTC); of
+        """Affected events: reason, events, and when the first and the last of them came (times in UTC); of
         several groups also the group, first."""
         rows = []
         for name, group in zip(self.groups.names, self.outcome.groups, strict=True):

@@ -155,7 +155,7 @@ def to_events(error: Rejected, schema: Schema, given: ReplayContext) -> InputBat
 
 
 def _check_event(values: Mapping[str, Any]) -> None:
-    """Raises SparkStreamError for an error that is no event, but stands for rows, or has the text of one."""
+    """Raises SparkStreamError for an error that is no event, but counts rows, or has the text of one."""
     if NOT_KEPT in values:
         raise SparkStreamError("these rows are not kept: mend them in their file or frame, and feed them again")
     if TEXT_OF_ROW in values:

@@ -76,7 +76,7 @@ class DistributedFailover(AgainstOneNode):
 
     @cached_property
     def apps(self) -> pd.DataFrame:
-        """A row for each partial app: app, events that came to it, those that were processed again, that two nodes took
+        """A row for each partial app: app, and events that it received, that were processed again, that two nodes took
         at once, that a restored state was missing, and that were lost."""
         rows = []
         for app, r in self.outcome.reports.items():

@@ -153,7 +153,7 @@ class Chart(Displayed):
     state: Callable[[], str] = always_running
 
     def snapshot(self) -> ChartSnapshot:
-        """The chart as it is now."""
+        """The current chart."""
         return ChartCursor(self).advance()
 
     def still(self) -> ChartSnapshot:
@@ -166,7 +166,7 @@ class Chart(Displayed):
 
     @property
     def figure(self) -> Figure:
-        """The chart as it is now, as a Plotly figure. Raises SparkStreamError where Plotly is not installed."""
+        """The current chart as a Plotly figure. Raises SparkStreamError where Plotly is not installed."""
         return self.snapshot().figure
 
     def summary(self) -> str:

@@ -82,7 +82,7 @@ class Tail(Displayed):
     state: Callable[[], str] = always_running
 
     def snapshot(self) -> TailSnapshot:
-        """The tail as it is now."""
+        """The current tail."""
         return TailCursor(self).advance()
 
     def still(self) -> TailSnapshot:

@@ -37,7 +37,7 @@ from .source_reading import Reading
 
 
 class FeedPlay(TypedDict, total=False):
-    """The arguments of `App.feed` that say how a feed goes on; that method describes each."""
+    """The arguments of `App.feed` that control how a feed runs; that method describes each."""
 
     speed: float | None
     rate: float | None

@@ -45,7 +45,7 @@ class FeedTarget:
     the inbox, and `now` is the time (ms) of the next event without one; these three are called with `lock` held. Such
     events of a feed are `spacing_ms` ms apart. `by_arrival`: the elements of the app for which the time of arrival
     matters. `shards`: the ids of its nodes.
-    `schemas`: those of its streams, `inputs` the ones that no query writes."""
+    `schemas`: the schemas of its streams; `inputs`: the streams that no query writes."""
 
     name: str
     nodes: int
@@ -259,7 +259,7 @@ class Account:
         return self.cursor.done - done
 
     def rewind(self) -> None:
-        """The feed begins again."""
+        """Restarts the feed."""
         self.cursor.rewind()
         self.entries, self._committed, self._fed = [], 0, 0
 

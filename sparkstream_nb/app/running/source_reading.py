@@ -63,9 +63,9 @@ def readings_of(
     columns: Mapping[str, str] | Sequence[str] | None = None,
     **formats: Any,
 ) -> dict[str, Reading]:
-    """The reading of a source of each stream: `time` names the column of event times, for all or by stream, `columns`
-    are those of the attributes that a stream has, and `formats` are other fields of `Reading`. Raises `Misuse` for a
-    stream that is not fed, and an attribute that none has."""
+    """The reading of a source of each stream. `time` names the column of event times, for all or by stream, `columns`
+    the columns of attributes, each for the streams that have it, and `formats` are other fields of `Reading`. Raises
+    `Misuse` for a stream that is not fed, and an attribute that none has."""
     if isinstance(time, Mapping):
         for name in time:
             if name not in schemas:

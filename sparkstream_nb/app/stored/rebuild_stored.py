@@ -55,7 +55,7 @@ def from_finer(
     """Compute the durations above `finer` from its rows, shard by shard, in one transaction; returns the actions, in
     words.
 
-    A coarse bucket is made only where `@purge` has deleted nothing of it, and a row to which no finer row belongs stays
+    A coarse bucket is made only where `@purge` has deleted none of its rows. A row to which no finer row belongs stays
     as it is.
     """
     rows = _by_shard(store, definition, finer)

@@ -175,7 +175,7 @@ class ClusterSnapshot(Displayed):
         return [h for h in later if h.group is None or h.group in groups]
 
     def waits(self, fault: Fault) -> bool:
-        """True if a fault did not come to pass yet."""
+        """True if a fault has not happened yet."""
         return self.state.clock is None or fault.at > self.state.clock
 
     def summary(self) -> str:

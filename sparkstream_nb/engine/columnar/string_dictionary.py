@@ -327,5 +327,5 @@ class TextArray:
                 self._data = grown(self._data, size)
 
     def array(self) -> pa.Array:
-        """All texts, as they are now."""
+        """All current texts."""
         return pa.StringArray.from_buffers(self._n, pa.py_buffer(self._ends), pa.py_buffer(self._data))

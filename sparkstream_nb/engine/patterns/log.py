@@ -1,6 +1,6 @@
 """The event log: every event that a pattern has taken and may still need, by log number.
 
-Numbers 0 and 1 stand for no event and for an event without values. The log keeps, for an event, its timestamp, the
+Number 0 is no event, number 1 an event without values. The log keeps, for an event, its timestamp, the
 words that filters read (`Derived` columns), whether they are null or could not be computed (`FAILURE`), and the
 attributes that are read later. Every batch appends to it, and it is trimmed to the events that partials refer to.
 """

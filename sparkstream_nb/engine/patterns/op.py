@@ -53,7 +53,7 @@ class StateOp:
         self.layout = lay_out(input, scheduler)
         self.inputs = list(self.layout.streams)
         self.tie: Sequence[str] = self.inputs
-        """The streams in the order in which rows of one order key come to the pattern."""
+        """The streams in the order in which rows of one order key reach the pattern."""
         self.schedulers = len(self.layout.timers)
         ps = self.layout.processors
         filters = Filters(self.layout, table(self.layout), services.strings)

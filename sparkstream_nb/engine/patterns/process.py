@@ -109,7 +109,7 @@ def _too_late(X: Words, p: int, e: int, g: int) -> bool:
     """True if an event that passes the filter of a state is further than `within` from the first one of the partial.
 
     Siddhi lets such a partial continue if another one is before it in the state's list: it drops expired ones from
-    the head of the list only, and the list is in the order in which they came to this state (docs/differences.md).
+    the head of the list only, and the list is in the order in which they reached this state (docs/differences.md).
     """
     P, f = pool(X, XP), p * P_SIZE
     if X[WITHIN] < 0 or P[f + WITHIN_EVERY] >= 0 or P[f + KIND] == ABSENT or P[f + KIND] == ABSENT_LOGICAL:

@@ -33,7 +33,7 @@ greatest time (-1: none); the time at which its timer was last set, and its even
 """
 
 NEW = np.array([0, 0, -1, -1, -1, -1, -1, -1, -1, 0], np.int64)
-"""An instance that no event has come to."""
+"""An instance without events so far."""
 
 
 @inlined

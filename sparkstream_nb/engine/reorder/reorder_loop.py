@@ -36,7 +36,7 @@ number of the last chunk, and whether the row has been looked at and only waits 
 
 OWNER, DUE, IDLE = range(3)
 """The timer, of which there is one: the instance that set it (-1: none), the time (ms) at which it goes off, and
-whether it waits to be set by the next event, whichever instance that comes to."""
+whether it waits to be set by the next event of any instance."""
 
 NO_TIMEOUT = -1
 

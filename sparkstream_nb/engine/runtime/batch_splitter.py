@@ -80,7 +80,7 @@ def _changes(op: Operator) -> bool:
 def _trace(
     operators: Sequence[Operator], i: int, passes: bool, causes: dict[str, set[int | None]], seen: set[tuple[int, bool]]
 ) -> bool:  # fmt: skip
-    """Add to `causes` the possible causes of output of operator i: events that come to its streams, and pass its
+    """Add to `causes` the possible causes of output of operator i: events of its input streams, and pass its
     filters if `passes` (one that fails in it goes to a fault stream). False if a timer may.
     """
     op = operators[i]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .assembly import Assembly
 
 NOT_CARRIED: Final = object()
-"""Stands for the state of an operator that starts empty."""
+"""The state of an operator that starts empty."""
 
 
 def state_names(operators: Sequence[Operator], parts: Assembly, tokens: Mapping[str, str]) -> dict[str, Any]:

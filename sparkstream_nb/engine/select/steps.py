@@ -41,10 +41,10 @@ from ..windows.watched_window import WatchedWindow
 from .streamfunctions import STREAM_FUNCTIONS
 
 _RANK, _SERIAL = 1 << 30, (1 << 30) + 1
-"""Stand for the columns of ranks and of serial numbers among attribute numbers."""
+"""Attribute numbers of the columns of ranks and of serial numbers."""
 
 GROUP = _RANK - 1
-"""Stands for the column of group ids among attribute numbers."""
+"""Attribute number of the column of group ids."""
 
 
 def slot_attrs(exprs: Iterator[Expr], slot: int) -> set[int]:

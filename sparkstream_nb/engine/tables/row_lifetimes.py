@@ -116,7 +116,7 @@ class RowLifetimes:
 
 
 def has_history(table: nodes.TableDef, outputs: Sequence[nodes.Output]) -> bool:
-    """True if these outputs to the table only insert and delete, and nothing of it can fail, except for nulls that
+    """True if these outputs to the table only insert and delete, and none of them can fail, except for nulls that
     cannot be looked up in an index.
     """
     if table.primary_key or not outputs:

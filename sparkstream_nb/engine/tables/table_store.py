@@ -244,7 +244,7 @@ class TableStore:
 
     def _carry_out(self, buffered: TableLog, before: Array, after: Array) -> None:
         """The rows at positions `before` (-1: none) give way to those at `after`, key by key: one that was updated
-        keeps its place, new ones come to the end in the order in which they began.
+        keeps its place, new ones are appended in the order in which they began.
         """
         self._order = None
         there = after >= 0

@@ -37,7 +37,7 @@ VALUES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("PartitionById", "enable"): ("true", "false"),
     ("purge", "enable"): ("true", "false"),
 }
-"""The annotation and its key → the values that it may have, where they are few; not those of the table of options."""
+"""The annotation and its key → the values that it may have, where they are few, without the table of options."""
 
 _OWN_KEYS: Mapping[tuple[End, str], tuple[str, ...]] = {
     ("source", "inMemory"): ("type", "topic"),
@@ -65,7 +65,7 @@ class AnnotationPlace:
 
 
 def keys_of(place: AnnotationPlace) -> tuple[str, ...]:
-    """The keys that an annotation takes: of a source, sink or mapping those of its type, where it is given."""
+    """The keys that an annotation takes: of a source, sink or mapping the options of its type, where it is given."""
     end, type_ = _end_and_type(place)
     if end is None:
         return KEYS.get(place.name, ())

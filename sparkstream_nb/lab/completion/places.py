@@ -191,7 +191,7 @@ def _annotation_name(t: Sequence[Token], i: int) -> str | None:
 
 
 def _given_options(tokens: Sequence[Token]) -> dict[str, str]:
-    """The options at the beginning of an annotation, whose bracket is before `tokens`, without those of inner ones."""
+    """The options at the beginning of an annotation, whose bracket is before `tokens`, without inner annotations'."""
     out: dict[str, str] = {}
     depth = 0
     for i, token in enumerate(tokens):

@@ -19,7 +19,7 @@ _MOST_POINTS = 3_000
 _LEGEND = 24
 """Names in the legend, at most."""
 _DASHES = ("", "6 3", "2 3", "8 3 2 3", "1 4")
-"""Dashes of lines, which tell those of one colour apart."""
+"""Dashes of lines, which tell lines of one colour apart."""
 _CALENDAR_END = 253_402_300_799_999
 
 

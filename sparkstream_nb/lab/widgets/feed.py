@@ -1,4 +1,4 @@
-"""The view of a feed in the background: its bar, and buttons to play, pause, step and begin again."""
+"""The view of a feed in the background: its bar, and buttons to play, pause, step and restart."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
 """Sources that read from outside the app: their annotations as typed data.
 
-`kafka`, `file`, `http`, `http-call-response`, `tcp`, `nats` and `cdc` run here. Rules of their options are those of
+`kafka`, `file`, `http`, `http-call-response`, `tcp`, `nats` and `cdc` run here. Their options follow the rules of
 siddhi-io-kafka, -file, -http, -tcp and -cdc; an option of theirs that this build does not have is a declared gap
 (`gaps.py`), never left out in silence, unless its value says no more than leaving it out (`refused_options.py`).
 `event.time` is an option of this build: the attribute that has an event's time. So is `on.error`: Siddhi's sinks and
 stores have it, and its sources put what cannot be mapped into the error store. So are user and password of the http
-source, whose users are those of the server for WSO2, and the port of the tcp source, which is a setting of the server.
+source, whose users are the users of the server for WSO2, and the port of the tcp source, which is a setting of the
+server.
 """
 
 from __future__ import annotations

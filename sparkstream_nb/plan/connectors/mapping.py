@@ -1,8 +1,8 @@
 """Mappings between messages of the outside world and events, as an app's `@map` gives them.
 
-Plain data, made and checked by `mappings.py`, carried out by the package `mapping`. The formats are those of
-Siddhi's mappers `json`, `csv`, `text`, `keyvalue`, `xml`, `binary` and `avro` (siddhi-map-*), and `passThrough`, which
-takes events as they are and no messages.
+Plain data, made and checked by `mappings.py`, carried out by the package `mapping`. The formats follow Siddhi's mappers
+`json`, `csv`, `text`, `keyvalue`, `xml`, `binary` and `avro` (siddhi-map-*), and `passThrough`, which takes events as
+they are and no messages.
 """
 
 from __future__ import annotations

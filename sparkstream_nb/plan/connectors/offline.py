@@ -10,7 +10,7 @@ from ..query_parts import connector_type
 
 
 def disconnect_streams(plan: Plan) -> Plan:
-    """The plan without sources and sinks, except those of type inMemory, which connect streams of the app itself."""
+    """The plan without sources and sinks; type inMemory stays, as it connects streams of the app itself."""
 
     def is_inside(a: Annotation) -> bool:
         return a.name.lower() not in ("source", "sink") or connector_type(a, plan.properties).lower() == "inmemory"

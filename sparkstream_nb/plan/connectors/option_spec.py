@@ -24,8 +24,8 @@ class OptionSpec:
     needed option is missing; empty for one that may be left out. `alternative`: the option that does instead of this
     needed one.
 
-    `values` are those of a `choice`. `refusal` is None where other values are mistakes; where they are valid, and this
-    build does not have them, it is the reason, in a few words, which may be empty. `most` bounds a number.
+    `values` are the values of a `choice`. `refusal` is None where other values are mistakes; where they are valid, and
+    this build does not have them, it is the reason, in a few words, which may be empty. `most` bounds a number.
 
     `dynamic`: the value may have `{{attribute}}`. `secret`: the value is a reference such as `${sec:NAME}`. `shown`:
     the value is displayed, and may have no reference. `own`: an option of this build, which WSO2's extension does not

@@ -19,7 +19,7 @@ LAST = -1
 
 @dataclass(frozen=True)
 class Name:
-    """A name with its namespace ("" for none); None if `*` stands for the name."""
+    """A name with its namespace ("" for none); None if the name is `*`."""
 
     namespace: str
     local: str | None

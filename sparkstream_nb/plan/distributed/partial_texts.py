@@ -9,7 +9,7 @@ Three things differ. The manager's messages are XML, which has no null, and the 
 they are JSON with the event's time, and two streams are between a stream and its topic, `<stream>_sent` and
 `<stream>_received`. Instances that take turns share one partition, which Kafka gives to one of them: here to the first,
 as sources are assigned partitions, and the others have no source. And a stream that clients write has a source on
-itself, since they may know nothing of event times.
+itself, since their messages may have no event times.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _NOTHING = n.Call(Type.OBJECT, "list:create", (n.Const(Type.STRING, ""),) * 2)
 LINEAGE = "$of"
 """The name of the attribute. No app can write it."""
 HELD = "held"
-"""The first element of a list that stands for events which an aggregate holds: then their count, the number of the
+"""The first element of a list of the events that an aggregate holds: then their count, the number of the
 first, and the number of the last; with `every`, all their numbers.
 """
 
