@@ -96,7 +96,7 @@ class TracedFeed:
 
 @dataclass(frozen=True, repr=False)
 class WindowTrace(Displayed):
-    """The contents, over a feed, of a query's windows (one, or those of a join's sides), or of a named window."""
+    """The contents, over a feed, of a query's windows (one, or one for each side of a join), or of a named window."""
 
     query: str
     windows: Sequence[TracedWindow]
@@ -157,7 +157,7 @@ class AbsenceWait:
 @dataclass(frozen=True)
 class PartialTrace:
     """A partial match: its captures in order, how and when it ended (None: it still waits), and why. `parent`: the
-    partial match from which it was copied, with the first `shared` captures. `outputs`: those of the match."""
+    partial match from which it was copied, with the first `shared` captures. `outputs`: the outputs of the match."""
 
     number: int
     start: int

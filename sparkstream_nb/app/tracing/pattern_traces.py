@@ -229,7 +229,7 @@ class PatternRecorder:
         self._finish(lane, "expired", deadline, f"{show_duration(within)} passed")
 
     def _deadline(self, lane: _Lane) -> int | None:
-        """The last moment (ms) at which the partial match can go on, by `within`."""
+        """The last moment (ms) at which the partial match can continue, by `within`."""
         within = self.pattern.layout.input.within
         starts = [lane.captured[i][0] for i in self.pattern.layout.starts if lane.captured[i]]
         times = [self.events[n].timestamp for n in starts if n in self.events]

@@ -40,8 +40,8 @@ class Moment:
 
 
 class TracedNode:
-    """A node that runs the app of a plan, without sources, sinks and stores, with the query or window `watched`; the
-    outputs are those of `query`. `start`: when its clock starts (ms; None: with the first event)."""
+    """A node that runs the app of a plan, without sources, sinks and stores, with the query or window `watched`; it
+    keeps the outputs of `query`. `start`: when its clock starts (ms; None: with the first event)."""
 
     def __init__(
         self, plan: nodes.Plan, watched: str, query: str, *, start: int | None = None, allow_scripts: bool = False

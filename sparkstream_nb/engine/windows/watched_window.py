@@ -35,7 +35,7 @@ from .window_protocol import Window
 
 @dataclass(frozen=True)
 class HeldEvents:
-    """Events in a window. `waiting`: they have not been emitted yet, as those of a batch that is being collected."""
+    """Events in a window. `waiting`: they have not been emitted yet, as in a batch that is being collected."""
 
     rows: Rows
     waiting: bool

@@ -150,7 +150,7 @@ AXIS_HEIGHT = 40.0
 
 
 def output_lane(axis: Axis, outputs: Sequence[TracedOutput], top: float) -> Iterator[str]:
-    """Marks of the query's outputs, those of one moment together, and their values where there is room."""
+    """Marks of the query's outputs, one mark for each moment, and their values where there is room."""
     middle = top + 12
     yield f'<text x="8" y="{middle + 4:.0f}" font-weight="600">outputs</text>'
     groups = [(time, list(own)) for time, own in groupby(outputs, key=lambda o: o.time)]

@@ -154,7 +154,7 @@ def waiting_bar(first: float, last: float, middle: float) -> str:
 
 
 def arrow(x: float, middle: float) -> str:
-    """The end of a bar that goes on."""
+    """The end of a bar that continues."""
     return f'<path d="M{x + 2:.1f} {middle - 5:.1f}l7 5l-7 5z" fill="{BLUE}"/>'
 
 
