@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from ...charts.colours import COLOURS
+from .axes import PlotArea, TickRow, ValueMark, cut, draw_value_axis, draw_x_title
 from .charts import Series, bucket_name, short, ticks, time_ticks
 from .pictures import INK, WIDTH, embed_svg, text_width
 from .text_tables import text_of
@@ -118,6 +119,7 @@ class _ChartDrawing:
         self.right = width - 18.0
         self.top = 34.0 + 20 * len(self.legend_rows) + 18
         self.bottom = self.top + _PLOT_HEIGHT
+        self.plot = PlotArea(self.left, self.right, self.top, self.bottom)
         self.height = self.bottom + 56
         spans = scales.spans or ((0, 1),)
         self.per_ms = (self.right - self.left - _BREAK * (len(spans) - 1)) / sum(b - a for a, b in spans)
@@ -220,58 +222,31 @@ class _ChartDrawing:
                         'stroke-width="2" stroke-dasharray="3 1.5"/>'
                     )
                 out.append(
-                    f'<text x="{x + 17:.0f}" y="{y + 10}"{style} class="legend">{html.escape(_cut(name, 60))}</text>'
+                    f'<text x="{x + 17:.0f}" y="{y + 10}"{style} class="legend">{html.escape(cut(name, 60))}</text>'
                 )
                 x += 34 + text_width(name)
                 i += 1
         return out
 
     def value_axis(self) -> list[str]:
-        out = [
-            f'<text transform="translate(14 {self.top + _PLOT_HEIGHT / 2:.0f}) rotate(-90)" text-anchor="middle" '
-            f'class="y-title">{html.escape(_cut(self.s.measure.label, 34))}</text>'
-        ]
-        for m, label in zip(self.scales.marks, self.mark_labels, strict=True):
-            out.append(
-                f'<line x1="{self.left:.0f}" x2="{self.right:.0f}" y1="{self.y(m)}" y2="{self.y(m)}" '
-                f'stroke="currentColor" stroke-opacity="{0.6 if m == 0 else 0.15}"/>'
-                f'<text x="{self.left - 7:.0f}" y="{self.y(m) + 4:.1f}" text-anchor="end" class="y-tick">'
-                f"{label}</text>"
-            )
-        return out
+        labelled = zip(self.scales.marks, self.mark_labels, strict=True)
+        marks = [ValueMark(m, label, self.y(m)) for m, label in labelled]
+        return draw_value_axis(self.plot, cut(self.s.measure.label, 34), marks)
 
     def time_axis(self) -> list[str]:
-        base = self.bottom
-        out = [
-            f'<text x="{(self.left + self.right) / 2:.0f}" y="{base + 50:.0f}" text-anchor="middle" class="x-title">'
-            f"time (UTC), by {self.s.per}</text>"
-        ]
+        out = [draw_x_title(self.plot, f"time (UTC), by {self.s.per}")]
         if not self.scales.spans:
             return out
-        context, free = "", -math.inf
+        row = TickRow(self.plot)
         for i, (a, b, left) in enumerate(self.spans):
             room = 86 if self.s.per == "sec" else 62
             if i:
                 out += self._break(left - _BREAK / 2, a - self.spans[i - 1][1])
-                context = ""
+                row.restart_context()
             for tick in time_ticks(a, b, self.s.per, (b - a) * self.per_ms / room):
                 # A label names the bucket that starts there, and stands under its middle.
                 x = left + (tick.ms - a) * self.per_ms + self._half_bucket(tick.ms, b)
-                if x - text_width(tick.label) / 2 < free:
-                    continue
-                free = x + text_width(tick.label) / 2 + 6
-                out.append(
-                    f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{base:.0f}" y2="{base + 4:.0f}" stroke="currentColor" '
-                    f'stroke-opacity=".6"/><text x="{x:.1f}" y="{base + 17:.0f}" text-anchor="middle" '
-                    f'class="x-tick">{tick.label}</text>'
-                )
-                if tick.context != context:
-                    context = tick.context
-                    out.append(
-                        f'<text x="{x:.1f}" y="{base + 32:.0f}" text-anchor="middle" fill-opacity=".75" '
-                        f'class="x-tick">{context}</text>'
-                    )
-                    free = max(free, x + text_width(context) / 2 - 20)
+                out += row.draw(x, tick.label, tick.context)
         return out
 
     def _half_bucket(self, ms: int, end: int) -> float:
@@ -413,10 +388,6 @@ class _ChartDrawing:
 
 def _colour(shard: int) -> str:
     return COLOURS[shard % len(COLOURS)]
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _length(ms: int) -> str:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from ...app.results.stream_chart import ChartSeries, ChartSnapshot
 from ...charts.colours import COLOURS
 from ...charts.point_store import Points, thin_points, thin_scatter
+from .axes import PlotArea, TickRow, ValueMark, cut, draw_value_axis, draw_x_title
 from .charts import at, short, ticks, time_ticks
 from .pictures import INK, WIDTH, embed_svg, text_width
 
@@ -55,6 +56,7 @@ class _SeriesDrawing:
         self.right = width - 34.0
         self.top = 34.0 + 20 * len(self.legend_rows)
         self.bottom = self.top + _PLOT_HEIGHT
+        self.plot = PlotArea(self.left, self.right, self.top, self.bottom)
         start, end = shown.range or (0.0, 1.0)
         pad = 0.5 if start == end else self._half_slot() * (end - start) if shown.shape.kind == "bar" else 0.0
         self.start, self.end = start - pad, end + pad
@@ -100,46 +102,13 @@ class _SeriesDrawing:
         return ticks(low, high)
 
     def _value_axis(self) -> list[str]:
-        name = html.escape(_cut(", ".join(self.shown.shape.y), 38))
-        out = [
-            f'<text transform="translate(14 {self.top + _PLOT_HEIGHT / 2:.0f}) rotate(-90)" text-anchor="middle" '
-            f'class="y-title">{name}</text>'
-        ]
-        for mark, label in zip(self.marks, self.mark_labels, strict=True):
-            y = f"{self.y(mark):.1f}"
-            out.append(
-                f'<line x1="{self.left:.0f}" x2="{self.right:.0f}" y1="{y}" y2="{y}" stroke="currentColor" '
-                f'stroke-opacity="{0.6 if mark == 0 else 0.15}"/>'
-                f'<text x="{self.left - 7:.0f}" y="{self.y(mark) + 4:.1f}" text-anchor="end" class="y-tick">'
-                f"{label}</text>"
-            )
-        return out
+        marks = [ValueMark(m, label, self.y(m)) for m, label in zip(self.marks, self.mark_labels, strict=True)]
+        return draw_value_axis(self.plot, cut(", ".join(self.shown.shape.y), 38), marks)
 
     def _x_axis(self) -> list[str]:
-        base = self.bottom
-        out = [
-            f'<text x="{(self.left + self.right) / 2:.0f}" y="{base + 50:.0f}" text-anchor="middle" class="x-title">'
-            f"{html.escape(_cut(self.shown.x_title, 60))}</text>"
-        ]
-        context, free = "", -math.inf
-        for tick in self._ticks():
-            x = self.x(tick.x)
-            if x - text_width(tick.label) / 2 < free:
-                continue
-            free = x + text_width(tick.label) / 2 + 6
-            out.append(
-                f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{base:.0f}" y2="{base + 4:.0f}" stroke="currentColor" '
-                f'stroke-opacity=".6"/><text x="{x:.1f}" y="{base + 17:.0f}" text-anchor="middle" class="x-tick">'
-                f"{tick.label}</text>"
-            )
-            if tick.context != context:
-                context = tick.context
-                out.append(
-                    f'<text x="{x:.1f}" y="{base + 32:.0f}" text-anchor="middle" fill-opacity=".75" class="x-tick">'
-                    f"{context}</text>"
-                )
-                free = max(free, x + text_width(context) / 2 - 20)
-        return out
+        row = TickRow(self.plot)
+        ticks = [e for tick in self._ticks() for e in row.draw(self.x(tick.x), tick.label, tick.context)]
+        return [draw_x_title(self.plot, cut(self.shown.x_title, 60)), *ticks]
 
     def _ticks(self) -> list[_Tick]:
         if not self.shown.over_time:
@@ -159,7 +128,7 @@ class _SeriesDrawing:
 
     def _legend_rows(self) -> list[list[tuple[int, str]]]:
         """Numbers and names of the series, as many in a row as fit; the number -1 is a note on further ones."""
-        names = [(i, _cut(s.label, 40)) for i, s in enumerate(self.shown.series)]
+        names = [(i, cut(s.label, 40)) for i, s in enumerate(self.shown.series)]
         if len(names) > _LEGEND:
             names = [*names[:_LEGEND], (-1, f"and {len(names) - _LEGEND} more")]
         rows: list[list[tuple[int, str]]] = [[]]
@@ -236,7 +205,3 @@ def _stroke(number: int) -> str:
 def _day(ms: int) -> str:
     moment = at(0) + timedelta(milliseconds=ms)
     return f"{moment.day} {moment:%b} {moment.year}"
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
