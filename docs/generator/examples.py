@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sparkstream_nb import trace
+from sparkstream_nb.app.results.traces import WindowTrace
 from sparkstream_nb.engine.cases import run_case
 from sparkstream_nb.plan.signatures.windows import DECLARATIONS
 
@@ -108,6 +110,13 @@ def window_rows(name: str) -> list[tuple[int, str, list[Any]]]:
             entered.pop(0)
         rows.append((t, "CURRENT" if current else "EXPIRED", values))
     return rows
+
+
+def window_trace(name: str) -> WindowTrace:
+    """What the window of `window_app` holds over `WINDOW_FEED`."""
+    found = trace(window_app(name), "q", WINDOW_FEED)
+    assert isinstance(found, WindowTrace)
+    return found
 
 
 def window_app(name: str) -> str:

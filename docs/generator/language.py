@@ -15,6 +15,7 @@ from sparkstream_nb.plan.signatures.help import Kind, help_of
 from sparkstream_nb.plan.signatures.signature import Overload, Signature
 
 from . import examples
+from .drawings import drawing
 from .markdown import code, fence, table
 
 NAMESPACES = {
@@ -51,7 +52,9 @@ def windows() -> str:
         "leaves is EXPIRED; `insert all events into` passes both on. Types of parameters: `number` is int, long, float "
         "or double; `constant` means that only a constant is accepted. Times are written as `5 sec`, `1 min 30 sec`, "
         "or in milliseconds. In the tables below, the time is that of the event, and the order is that in which events "
-        "leave the query: a batch window puts out the events that leave the window before those of the new batch.",
+        "leave the query: a batch window puts out the events that leave the window before those of the new batch. "
+        "The drawings have a bar for each event, from its arrival to the moment at which it leaves; "
+        "`sparkstream_nb.trace` draws the windows of every app likewise.",
         "",
         _contents(declared, "windows"),
         "## The input of the examples",
@@ -71,9 +74,11 @@ def windows() -> str:
             _signatures(window_signatures.TABLE[name], show_result=False),
             f"{_MODES[d.processing_mode]} What decides when an event leaves: {_RETAINED[d.retained_by]}.",
             "",
-            "Example: the window, and what it puts out for [the input above](#the-input-of-the-examples).",
+            "Example: the window, what it holds over time, and what it puts out for "
+            "[the input above](#the-input-of-the-examples).",
             "",
             fence(app, "siddhi"),
+            drawing(examples.window_trace(name)),
             examples.window_table(name),
         ]
     return "\n".join(out)

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from . import api, commands, connectors, generated, language, lists, notebooks
+from . import api, commands, connectors, generated, language, lists, notebooks, patterns
 from .markdown import for_site, relative, relink
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +32,7 @@ MOVED = {
 GENERATED: Mapping[str, Callable[[], str]] = {
     "learn/index.md": notebooks.overview,
     "reference/windows.md": language.windows,
+    "reference/patterns.md": patterns.patterns,
     "reference/aggregators.md": language.aggregators,
     "reference/stream-functions.md": language.stream_functions,
     **{f"reference/functions/{name}.md": page for name, page in language.functions().items()},
@@ -48,6 +49,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
 """The text of each page that is generated, by its place."""
 SECTIONS = {
     "windows": "reference/windows.md",
+    "patterns-and-sequences": "reference/patterns.md",
     "functions": "reference/functions/built-in.md",
     "aggregators": "reference/aggregators.md",
     "stream-functions": "reference/stream-functions.md",

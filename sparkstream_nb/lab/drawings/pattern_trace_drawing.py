@@ -104,7 +104,7 @@ class _PatternDrawing:
         axis, middle = self.axis, y + _EVENT_ROW / 2
         name = escape_text(cut_text(stream, axis.left - 18))
         yield f'<text x="8" y="{middle + 4:.0f}" font-weight="600">{name}</text>'
-        row = LabelRow(middle + 4)
+        row = LabelRow(middle + 4, axis.left)
         for i, e in enumerate(events):
             x = axis.x(e.time)
             told = escape_text(f"{e.stream} at {moment_text(e.time, self.t.feed.start)}\n{values_text(e.values)}")

@@ -72,7 +72,7 @@ class LabelRow:
     one ends (px)."""
 
     y: float
-    free: float = -1e9
+    free: float
 
     def place(self, text: str, x: float, following: float) -> str:
         """A label of the mark at `x`, if there is room: to its right as far as the `following` mark, cut if need be,
@@ -154,7 +154,7 @@ def output_lane(axis: Axis, outputs: Sequence[TracedOutput], top: float) -> Iter
     middle = top + 12
     yield f'<text x="8" y="{middle + 4:.0f}" font-weight="600">outputs</text>'
     groups = [(time, list(own)) for time, own in groupby(outputs, key=lambda o: o.time)]
-    row = LabelRow(middle + 4)
+    row = LabelRow(middle + 4, axis.left)
     for i, (time, own) in enumerate(groups):
         x = axis.x(time)
         following = axis.x(groups[i + 1][0]) if i + 1 < len(groups) else float(axis.width)
