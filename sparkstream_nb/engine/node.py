@@ -412,7 +412,10 @@ class NodeEngine:
             if op.query.named:
                 schema, seen = op.query.select.schema, collected.queries.get(name)
                 empty = no_rows(schema.types)
-                current, expired = split_kinds(concat_rows(seen) if seen else empty)
+                rows = concat_rows(seen) if seen else empty
+                current, expired = split_kinds(rows)
+                if self.services.watching is not None:
+                    self.services.watching.kinds[name] = rows.kinds().tolist()
                 outputs.queries[name] = (
                     self._collect_outputs([current], schema.names),
                     self._collect_outputs([expired], schema.names),

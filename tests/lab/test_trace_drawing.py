@@ -61,7 +61,7 @@ def test_a_window_has_a_bar_for_each_event() -> None:
     root = parsed(draw(window("lengthBatch(3)", FEED)))
     said = words(root)
     assert said[0] == "q: lengthBatch(3) over 7 events"
-    assert {"a, 0", "b, 1", "outputs", "in the window", "waits to be emitted", "reset"} <= set(said)
+    assert {"a, 0", "b, 1", "outputs", "in the window", "not emitted yet", "reset"} <= set(said)
     described = next(e.text for e in root.iter() if e.tag.endswith("}desc"))
     assert described == "lengthBatch(3) of S holds 5 events at most; the query has 2 outputs"
     assert root.get("role") == "img"

@@ -180,6 +180,13 @@ def test_the_end_of_a_trace() -> None:
     assert traced(text, FEED, limit=4).feed.cut
 
 
+def test_outputs_are_in_the_order_of_the_query() -> None:
+    found = traced(query("time(2 sec)", "all events"), [(0, ["a", 1, 0]), (2000, ["a", 2, 0])])
+    assert [(o.time, o.values["v"], o.expired) for o in found.outputs] == [
+        (0, 1, False), (2000, 1, True), (2000, 2, False), (4000, 2, True),
+    ]  # fmt: skip
+
+
 def test_the_frame_of_a_trace() -> None:
     frame = traced(query("lengthBatch(3)", "all events"), FEED[:4]).frame
     assert list(frame.columns) == ["window", "entered", "emitted", "left", "held", "key", "k", "v", "at"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...engine.columnar.rows import CURRENT
 from ...engine.node import NodeEngine
 from ...engine.state.node_batch import Emitted, InputBatch, Outputs, StreamRows
 from ...engine.state.watching import Watching
@@ -120,13 +121,12 @@ class TracedNode:
         current, expired = outputs.queries[self._query]
         time = max(time, self.engine.now)
 
-        def rows(emitted: Emitted, is_expired: bool) -> list[TracedOutput]:
-            return [
-                TracedOutput(time, dict(zip(self._names, values, strict=True)), is_expired)
-                for _, values in emitted.rows()
-            ]
+        def rows(emitted: Emitted, is_expired: bool) -> Iterator[TracedOutput]:
+            for _, values in emitted.rows():
+                yield TracedOutput(time, dict(zip(self._names, values, strict=True)), is_expired)
 
-        return rows(current, False) + rows(expired, True)
+        by_kind = {True: rows(current, False), False: rows(expired, True)}
+        return [next(by_kind[kind == CURRENT]) for kind in self.watching.kinds[self._query]]
 
 
 def _name_query(plan: nodes.Plan, name: str) -> nodes.Plan:

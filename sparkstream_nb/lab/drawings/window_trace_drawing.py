@@ -125,7 +125,7 @@ class _WindowDrawing:
         held = [s for s in stays if s.held]
         rows = [
             (held_bar(-6, 8, 0), "in the window", any(s.emitted is not None and s.left != s.emitted for s in held)),
-            (waiting_bar(-6, 8, 0), "waits to be emitted", any(s.emitted != s.entry for s in held)),
+            (waiting_bar(-6, 8, 0), "not emitted yet", any(s.emitted != s.entry for s in held)),
             (arrow(0, 0), "still there at the end", any(s.left is None for s in held)),
             (passed_mark(0, 0), "emitted at once, not kept", any(not s.held and s.emitted is not None for s in stays)),
             (dropped_mark(0, 0), "not taken in", any(not s.held and s.emitted is None for s in stays)),
@@ -189,7 +189,7 @@ def describe(t: WindowTrace) -> str:
 
 
 def text(t: WindowTrace) -> str:
-    """The picture in characters: `░` an event that waits to be emitted, `█` one in the window, `▶` still there."""
+    """The picture in characters: `░` an event that is not emitted yet, `█` one in the window, `▶` still there."""
     lines = [title_of(t)]
     start, end = t.feed.start, max(t.feed.end, t.feed.start + 1)
     total = sum(len(w.stays) for w in t.windows)
