@@ -15,8 +15,8 @@ from sparkstream_nb.plan.signatures.help import Kind, help_of
 from sparkstream_nb.plan.signatures.signature import Overload, Signature
 
 from . import examples
-from .drawings import drawing
 from .markdown import code, fence, table
+from .trace_blocks import drawing
 
 NAMESPACES = {
     "built-in": "Built-in functions",

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from . import api, commands, connectors, generated, language, lists, notebooks, patterns
+from . import api, commands, connectors, generated, language, lists, notebooks, pattern_pages
 from .markdown import for_site, relative, relink
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +32,7 @@ MOVED = {
 GENERATED: Mapping[str, Callable[[], str]] = {
     "learn/index.md": notebooks.overview,
     "reference/windows.md": language.windows,
-    "reference/patterns.md": patterns.patterns,
+    "reference/patterns.md": pattern_pages.patterns,
     "reference/aggregators.md": language.aggregators,
     "reference/stream-functions.md": language.stream_functions,
     **{f"reference/functions/{name}.md": page for name, page in language.functions().items()},

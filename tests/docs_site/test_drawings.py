@@ -7,11 +7,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from docs.generator import examples, language, patterns
+from docs.generator import examples, language, pattern_pages
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.signatures.windows import DECLARATIONS
 
-OPERATORS = [o for g in patterns.groups() for o in g.operators]
+OPERATORS = [o for g in pattern_pages.groups() for o in g.operators]
 _DRAWING = re.compile(r'<div class="drawing">(.*?)</div>', re.DOTALL)
 
 
@@ -35,16 +35,16 @@ def test_the_trace_of_a_window_has_the_outputs_of_its_table(name: str) -> None:
 
 
 def test_every_operator_is_drawn() -> None:
-    page = patterns.patterns()
+    page = pattern_pages.patterns()
     assert len(_DRAWING.findall(page)) == len(OPERATORS) >= 17
-    anchors = [patterns.anchor(o.title) for o in OPERATORS]
+    anchors = [pattern_pages.anchor(o.title) for o in OPERATORS]
     assert len(set(anchors)) == len(anchors)
     for drawn in _DRAWING.findall(page):
         ElementTree.fromstring(drawn)
 
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=[o.title for o in OPERATORS])
-def test_an_example_of_an_operator_matches(operator: patterns.OperatorExample) -> None:
+def test_an_example_of_an_operator_matches(operator: pattern_pages.OperatorExample) -> None:
     compile_app(operator.app)
     found = operator.trace()
     assert found.matches

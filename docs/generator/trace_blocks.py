@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparkstream_nb.app.results.traces import PatternTrace, WindowTrace
-from sparkstream_nb.lab.drawings.traces import svg
+from sparkstream_nb.lab.drawings.trace_drawings import svg
 
 
 def drawing(trace: WindowTrace | PatternTrace) -> str:

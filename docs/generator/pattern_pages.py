@@ -12,8 +12,8 @@ from typing import Any
 from sparkstream_nb import trace
 from sparkstream_nb.app.results.traces import PatternTrace
 
-from .drawings import drawing
 from .markdown import code, fence, table
+from .trace_blocks import drawing
 
 _STREAMS = {
     "Order": "define stream Order (id int, amount double);",
@@ -56,8 +56,8 @@ class OperatorGroup:
 
 @cache
 def groups() -> list[OperatorGroup]:
-    """All operators, as `patterns.toml` has them."""
-    found = tomllib.loads((Path(__file__).parent / "patterns.toml").read_text(encoding="utf-8"))["groups"]
+    """All operators, as `pattern_examples.toml` has them."""
+    found = tomllib.loads((Path(__file__).parent / "pattern_examples.toml").read_text(encoding="utf-8"))["groups"]
     return [
         OperatorGroup(g["title"], g["meaning"].strip(), [OperatorExample(**o) for o in g["operators"]]) for g in found
     ]
