@@ -12,6 +12,7 @@ from .build import Branch, Builder, name_of, parts, string_of, sub, tok
 from .build_patterns import Chain, ChainGroup, ChainLink, state_stream
 from .fixits import THIRD_EVENT, TWO_EVENTS, refuse_driver_without_key, refuse_per_without_quotes
 from .keywords import UNIT_SPELLINGS
+from .source import SourceText
 from .tree import (
     UNBOUNDED,
     AbsentState,
@@ -64,7 +65,11 @@ from .tree import (
 
 
 class QueryBuilder(Builder):
-    """Builds whole apps, queries and on-demand queries."""
+    """Builds whole apps, queries and on-demand queries. `defined`: an app's streams are defined elsewhere."""
+
+    def __init__(self, source: SourceText, *, defined: bool = False) -> None:
+        super().__init__(source)
+        self.defined = defined
 
     # -------------------------------------------------------------------------------------------------- app
 
@@ -84,7 +89,7 @@ class QueryBuilder(Builder):
                 self.fail(statement, "a definition cannot follow a query", "Move it before the first query.")
             else:
                 definitions.append(built)
-            if not definitions:
+            if not definitions and not self.defined:
                 self.fail(
                     statement, "an app begins with a definition, not a query", "Put 'define stream ...;' before it."
                 )

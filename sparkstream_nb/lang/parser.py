@@ -25,12 +25,13 @@ from .tree import App, Expression, OnDemandQuery
 _STARTS = ("app", "only_on_demand", "only_expression")
 
 
-def parse(text: str, variables: Mapping[str, str] | None = None) -> App:
+def parse(text: str, variables: Mapping[str, str] | None = None, *, defined: bool = False) -> App:
     """The tree of a whole app. `variables` gives the values of `${NAME}`; environment variables are not used.
+    `defined`: streams are defined elsewhere, so the text may begin with a query.
 
     Raises SiddhiSyntaxError, with the text for its caret, if Siddhi's compiler raises SiddhiParserException.
     """
-    return cast(App, _parse(text, "app", variables))
+    return cast(App, _parse(text, "app", variables, defined=defined))
 
 
 def parse_on_demand(text: str) -> OnDemandQuery:
@@ -73,14 +74,14 @@ def _kept(name: str) -> Lark | None:
         return None
 
 
-def _parse(text: str, start: str, variables: Mapping[str, str] | None = None) -> object:
+def _parse(text: str, start: str, variables: Mapping[str, str] | None = None, *, defined: bool = False) -> object:
     parser, reader = machinery()
     source = SourceText(text, variables, substitute=start == "app")
     try:
         read = reader.read(tokens(source, parser), start)
         if isinstance(read, ParseStop):
             raise syntax_error(source, SyntaxFailure(read.tokens, read.at, read.expected, start))
-        return QueryBuilder(source).build(_tree(parser, start, read))
+        return QueryBuilder(source, defined=defined).build(_tree(parser, start, read))
     except SiddhiError as e:
         raise e.with_source(text) from None
     except RecursionError:

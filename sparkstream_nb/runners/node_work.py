@@ -25,7 +25,6 @@ import numpy as np
 
 from ..engine.expressions.function_checks import reason_of
 from ..engine.node import NodeEngine
-from ..engine.state.content_chunking import pieces
 from ..engine.state.node_batch import EventError, InputBatch, Outputs, RetrievalAnswer
 from ..errors import SparkStreamError
 from ..journal import journal, result_rows, segments
@@ -59,6 +58,7 @@ from ..recovery.crash_bisection import (
 from ..recovery.quarantine import taken
 from ..simulation.faults import fault_of
 from .node_spec import NodeSpec, NodeState, NodeWork
+from .node_state import read_piece, save_pieces
 
 if TYPE_CHECKING:
     from .database_tables import NodeTables
@@ -226,7 +226,7 @@ def _restore_engine(p: NodeWork, state: NodeState, key: int) -> _LiveEngine:
         if stored is not None:
             kept.restored = True
             kept.pieces, kept.last = _parse_digests(stored[1])
-            kept.engine.restore(b"".join(_piece(state, d) for d in kept.pieces))
+            kept.engine.restore(b"".join(read_piece(state, d) for d in kept.pieces))
     return kept
 
 
@@ -475,12 +475,6 @@ def _parse_digests(text: str) -> tuple[list[str], int | None]:
     return (found, None) if isinstance(found, list) else (found["pieces"], found["last"])
 
 
-def _piece(state: NodeState, digest: str) -> bytes:
-    found = state.piece(digest)
-    assert found is not None, f"piece {digest} of a node's state is missing"
-    return found
-
-
 def _answer_retrieval(engine: Engine, spec: NodeSpec, entry: Ask) -> list[Row]:
     """The node's answer; in a distributed app, the answer of each node that runs the queried source."""
     found = _answer(engine, spec, entry)
@@ -515,18 +509,7 @@ def _answer(
 
 def _store(p: NodeWork, state: NodeState, key: int, kept: _LiveEngine) -> int:
     """Writes the engine's state; returns its size in bytes."""
-    there, kept.pieces, size = set(kept.pieces), [], 0
-    gone = set(there)
-    for piece in pieces(kept.engine.saved_parts()):
-        digest = piece.digest
-        if digest not in there:
-            state.put_piece(digest, bytes(piece.data()))
-            there.add(digest)
-        gone.discard(digest)
-        kept.pieces.append(digest)
-        size += piece.size
-    for digest in gone:
-        state.remove_piece(digest)
+    kept.pieces, size = save_pieces(state, kept.engine.saved_parts(), kept.pieces)
     kept.version = os.urandom(12).hex()
     state.set_version(kept.version, json.dumps({"pieces": kept.pieces, "last": kept.last}))
     if p.keep and not (isinstance(kept.engine, NodeEngine) and kept.engine.stale):

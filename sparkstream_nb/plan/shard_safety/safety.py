@@ -81,17 +81,25 @@ def dependent_queries(plan: n.Plan, routing: str) -> list[str]:
     """The names of the queries that several nodes under a routing do not answer as one would. If several keys suit a
     query, the routing's key counts.
     """
-    hashed = routing.removeprefix("hash:") if routing.startswith("hash:") else None
-    preferred = {} if hashed is None else _Propagation(plan, hashed).run()
+    if not routing.startswith("hash:"):
+        return dependent_under(plan, {})
+    return dependent_under(plan, dict.fromkeys(plan.streams, routing.removeprefix("hash:")))
+
+
+def dependent_under(plan: n.Plan, keys: Mapping[str, str]) -> list[str]:
+    """The names of the queries that several nodes do not answer as one would, if the events of each stream are divided
+    by its attribute in `keys`."""
+    found = [{q.name: q.safety for q in plan.queries}]
+    found += [_Propagation(plan, attribute).run() for attribute in dict.fromkeys(keys.values())]
 
     def right(safety: n.Safety) -> bool:
-        return all(attribute == hashed for _, attribute in safety.keys)
+        return all(keys.get(stream) == attribute for stream, attribute in safety.keys)
 
     return [
         q.name
         for q in plan.queries
         if q.safety.level == "node-dependent"
-        or (q.safety.level == "keyed" and not right(q.safety) and not _is_keyed(preferred.get(q.name), right))
+        or (q.safety.level == "keyed" and not any(_is_keyed(safety.get(q.name), right) for safety in found))
     ]
 
 

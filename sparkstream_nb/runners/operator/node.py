@@ -1,0 +1,195 @@
+"""A node of an operator: an engine, and the rows that wait until the watermark has passed their times.
+
+A row is taken when the watermark has reached its time, and is late if it comes when the watermark is after it. So a
+node takes its rows in the order of their times, and of equal times those that came first. Its clock moves with its
+rows; where none comes and something is due, such as the end of a `not ... for`, with the watermark.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...engine.columnar.blocks import digest_of
+from ...engine.node import NodeEngine
+from ...engine.state.batch import InputBatch, Outputs
+from ...errors import SparkStreamError
+from ...journal.segments import StepsOfNode
+from ...recovery.quarantine import taken
+from ..node_spec import NodeState
+from ..node_state import read_piece, save_pieces
+from .output_rows import LateRow, OutputRows, unpack_errors, values_of
+from .packing import CLOCK, REJECTED, PackedRows, unpack_rows
+from .spec import OperatorSpec
+from .waiting_rows import WaitingRun, join_as_they_come, merge_by_time
+
+_KEPT = 64
+_nodes: OrderedDict[tuple[str, int], OperatorNode] = OrderedDict()
+
+
+@dataclass
+class OperatorNode:
+    """Node `number` of an operator, between two micro-batches in the memory of a process: a cache of what the runner's
+    state has, valid if its version is the one there."""
+
+    spec: OperatorSpec
+    number: int
+    engine: NodeEngine
+    version: str = ""
+    pieces: list[str] = field(default_factory=list)
+    waiting: list[WaitingRun] = field(default_factory=list)
+    stored_runs: frozenset[str] = frozenset()
+    careful: bool = False
+    """Events that fail are set aside, at the price of a snapshot before each step."""
+
+    @staticmethod
+    def new(spec: OperatorSpec, number: int, *, careful: bool = False) -> OperatorNode:
+        """A node at its start."""
+        return OperatorNode(spec, number, _engine(spec, number), careful=careful)
+
+    @staticmethod
+    def read(spec: OperatorSpec, number: int, state: NodeState, *, careful: bool = False) -> OperatorNode:
+        """The node whose state a runner has: from memory where its version is there, else restored.
+
+        Raises SparkStreamError if the state is that of an operator with other inputs or another number of nodes.
+        """
+        stored = state.version()
+        # Taken out while it works: a node that fails half-way must not be found again.
+        kept = _nodes.pop((spec.id, number), None)
+        if stored is None:
+            return OperatorNode.new(spec, number, careful=careful)
+        if kept is not None and kept.version == stored[0] and not careful:
+            return kept
+        note = json.loads(stored[1])
+        _check_layout(spec, note["layout"])
+        node = OperatorNode.new(spec, number, careful=careful)
+        node.version, node.pieces = stored[0], note["pieces"]
+        node.engine.restore(b"".join(read_piece(state, d) for d in node.pieces))
+        places = {own.stream: i for i, own in enumerate(spec.inputs)}
+        for stream, digest, start in note["waiting"]:
+            rows = unpack_rows(spec, places[stream], read_piece(state, digest))
+            node.waiting.append(WaitingRun(stream, rows, digest, start=start))
+        node.stored_runs = frozenset(run.digest for run in node.waiting)
+        return node
+
+    # ------------------------------------------------------------------------------------------------------- rows
+
+    def add(self, messages: Iterable[PackedRows], watermark: int | None, out: OutputRows) -> None:
+        """Takes messages in: rows that the watermark (ms; None: there is none) has passed are late."""
+        for message in sorted(messages, key=lambda m: (m.task, m.number)):
+            if message.stream == REJECTED:
+                out.put_errors(unpack_errors(message.rows))
+            elif message.stream != CLOCK:
+                self._add_rows(message, watermark, out)
+
+    def _add_rows(self, message: PackedRows, watermark: int | None, out: OutputRows) -> None:
+        stream = self.spec.inputs[message.stream].stream
+        rows = unpack_rows(self.spec, message.stream, message.rows)
+        run = WaitingRun(stream, rows, digest_of(message.rows), message.rows, (message.task, message.number))
+        if self.spec.in_order and watermark is not None and message.first < watermark:
+            late = run.take_until(watermark - 1)
+            assert late is not None
+            values = values_of(late.columns, range(len(late.ts)))
+            out.put_late([LateRow(stream, t, v) for t, v in zip(late.ts.tolist(), values, strict=True)])
+        if not run.is_done:
+            self.waiting.append(run)
+
+    def advance(self, watermark: int | None, out: OutputRows) -> None:
+        """Process the rows up to the watermark (ms), that time included; None: all rows."""
+        if self.spec.in_order:
+            by_place = sorted(self.waiting, key=lambda r: self._place(r.stream))
+            found = [(r.stream, rows) for r in by_place if (rows := r.take_until(watermark)) is not None]
+            self.step(merge_by_time(found), out)
+        else:
+            found = [(r.stream, rows) for r in self.waiting if (rows := r.take_until(None)) is not None]
+            self.step(join_as_they_come(found), out)
+        self.waiting = [r for r in self.waiting if not r.is_done]
+
+    def tick(self, now: int, out: OutputRows) -> None:
+        """Moves the clock to `now` (ms) if something is due by then."""
+        due = self.engine.next_due()
+        if due is not None and due <= now and now > self.engine.now:
+            self.step(InputBatch(np.array([now], np.int64)), out)
+
+    def next_time(self) -> int | None:
+        """The earliest time (ms) of a watermark at which the node has something to do; None if nothing waits."""
+        times = [r.first for r in self.waiting]
+        due = self.engine.next_due()
+        if due is not None:
+            times.append(due)
+        return min(times, default=None)
+
+    @property
+    def rows_waiting(self) -> int:
+        """The number of rows that wait."""
+        return sum(map(len, self.waiting))
+
+    def _place(self, stream: str) -> int:
+        return next(i for i, own in enumerate(self.spec.inputs) if own.stream == stream)
+
+    def step(self, batch: InputBatch | None, out: OutputRows) -> None:
+        """Lets the engine take a batch. If it fails, the steps that fail by themselves are set aside as errors."""
+        if batch is None:
+            return
+        if not self.careful:
+            self._put(self.engine.step(batch), out)
+            return
+        for _, outputs in taken(StepsOfNode(0, 0, 0, self.engine.now, batch), self._step_or_restart):
+            self._put(outputs, out)
+
+    def _step_or_restart(self, piece: StepsOfNode) -> Outputs:
+        before = self.engine.snapshot()
+        try:
+            return self.engine.step(piece.batch)
+        except Exception:  # an engine that failed half-way cannot be used again
+            self.engine = _engine(self.spec, self.number)
+            self.engine.restore(before)
+            raise
+
+    def _put(self, outputs: Outputs, out: OutputRows) -> None:
+        for name, _ in self.spec.outputs:
+            if name in outputs.streams:
+                out.put_events(name, outputs.streams[name])
+        out.put_errors(outputs.errors)
+
+    # ------------------------------------------------------------------------------------------------------ state
+
+    def store(self, state: NodeState) -> None:
+        """Writes the node's state, and keeps the node in memory."""
+        self.pieces, _ = save_pieces(state, self.engine.saved_parts(), self.pieces)
+        waiting = {run.digest for run in self.waiting}
+        for run in self.waiting:
+            if run.digest not in self.stored_runs:
+                state.put_piece(run.digest, run.message)
+            run.message = b""
+        for digest in self.stored_runs - waiting - set(self.pieces):
+            state.remove_piece(digest)
+        self.stored_runs = frozenset(waiting)
+        self.version = os.urandom(12).hex()
+        runs = [[run.stream, run.digest, run.start] for run in self.waiting]
+        note = {"pieces": self.pieces, "waiting": runs, "layout": self.spec.layout}
+        state.set_version(self.version, json.dumps(note))
+        if not self.engine.stale:
+            _nodes[self.spec.id, self.number] = self
+            while len(_nodes) > _KEPT:
+                _nodes.popitem(last=False)
+
+
+def _engine(spec: OperatorSpec, number: int) -> NodeEngine:
+    return NodeEngine(spec.unpickled, shard=f"node-{number + 1}", allow_scripts=spec.scripts, tokens=spec.tokens)
+
+
+def _check_layout(spec: OperatorSpec, stored: Mapping[str, object]) -> None:
+    """Raises SparkStreamError if a checkpoint is that of another operator."""
+    for name, now in spec.layout.items():
+        before = stored.get(name)
+        if before != now:
+            raise SparkStreamError(
+                f"The checkpoint does not fit this siddhi(): {name} was {json.dumps(before)}, and is {json.dumps(now)} "
+                "now. Restore that, or start the query with a new checkpointLocation"
+            )

@@ -1,0 +1,257 @@
+"""Rows of an input frame, packed by node: one Arrow message for each node and some hundred thousand rows.
+
+Spark moves the messages, not the rows: a message costs as much as a row does there. Within one, rows are in the order
+of their times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...engine.columnar.columns import Array
+from ...engine.state.batch import EventError, StreamRows, UnreadAttribute
+from ...ingest.ingest import type_rows
+from ...nodes.partitioning import by_hash
+from ...types import Schema, Type
+from .output_rows import pack_errors
+from .spec import OperatorSpec
+
+PACKED = "node int, stream int, task bigint, number bigint, first bigint, last bigint, rows binary"
+"""The columns of packed rows, as Spark writes a schema: the key of a node, the number of a stream, the number of the task
+that packed them and of the message in it, the times (ms) of the first and the last row, and the rows."""
+_ARROW = pa.schema(
+    {
+        "node": pa.int32(),
+        "stream": pa.int32(),
+        "task": pa.int64(),
+        "number": pa.int64(),
+        "first": pa.int64(),
+        "last": pa.int64(),
+        "rows": pa.binary(),
+    }
+)
+ROWS = 1 << 20
+BYTES = 1 << 26
+"""Rows and bytes that are divided among the nodes at a time."""
+CLOCK, REJECTED = -1, -2
+"""Numbers in place of a stream's: of a message without rows that says how far a task's times go, and of errors."""
+EARLIEST = -(1 << 62)
+
+
+@dataclass(frozen=True)
+class PackedRows:
+    """A message, as `PACKED`."""
+
+    stream: int
+    task: int
+    number: int
+    first: int
+    last: int
+    rows: bytes
+
+
+def read_attributes(spec: OperatorSpec, stream: int) -> tuple[int, ...]:
+    """The attributes of an input whose values its messages have: those that the text reads."""
+    own = spec.inputs[stream]
+    return tuple(i for i in range(len(own.schema)) if i in spec.needed[own.stream])
+
+
+def columns_read(spec: OperatorSpec, stream: int) -> list[str]:
+    """The columns of an input's frame that are read at all."""
+    own = spec.inputs[stream]
+    names = [own.schema.names[i] for i in read_attributes(spec, stream)]
+    return list(dict.fromkeys([*names, own.time, *([own.key] if own.key else [])]))
+
+
+@dataclass(frozen=True)
+class InputRows:
+    """Rows of an input as events: times `ts` int64[n] ms, the attributes that are read, the key (None: there is none);
+    and the errors of rows that are no events of the stream."""
+
+    ts: Array
+    columns: list[pa.Array]
+    key: pa.Array | None
+    errors: list[EventError]
+
+
+def pack_rows(
+    spec: OperatorSpec, stream: int, task: int, batches: Iterable[pa.RecordBatch], *, clock: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """The messages of a task's rows, as record batches of `PACKED`. With `clock`, each node is told the last time of
+    the task's rows, also one without any of them."""
+    number, last = 0, EARLIEST
+    for rows in read_input(spec, stream, batches):
+        found = [*_divide(spec, stream, rows)]
+        if rows.errors:
+            found.append(_Message(0, REJECTED, EARLIEST, EARLIEST, pack_errors(rows.errors)))
+        last = max(last, int(rows.ts.max(initial=EARLIEST)))
+        yield _as_batch(task, number, found)
+        number += len(found)
+    if clock and last > EARLIEST:
+        yield _as_batch(task, number, [_Message(n, CLOCK, EARLIEST, last, b"") for n in range(spec.nodes)])
+
+
+@dataclass(frozen=True)
+class _Message:
+    """A message of a task, without its number: for node `node`, from 0."""
+
+    node: int
+    stream: int
+    first: int
+    last: int
+    rows: bytes
+
+
+def _as_batch(task: int, number: int, found: Sequence[_Message]) -> pa.RecordBatch:
+    columns: list[list[object]] = [
+        [key_of_place(m.node) for m in found],
+        [m.stream for m in found],
+        [task] * len(found),
+        [*range(number, number + len(found))],
+        [m.first for m in found],
+        [m.last for m in found],
+        [m.rows for m in found],
+    ]
+    return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, _ARROW, strict=True)], schema=_ARROW)
+
+
+def _gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows of small batches together."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= ROWS or size >= BYTES:
+            yield pa.Table.from_batches(waiting)
+            waiting, rows, size = [], 0, 0
+    if rows:
+        yield pa.Table.from_batches(waiting)
+
+
+def read_input(spec: OperatorSpec, stream: int, batches: Iterable[pa.RecordBatch]) -> Iterator[InputRows]:
+    """The rows of an input's frame as events, many at a time."""
+    own = spec.inputs[stream]
+    attributes = [own.schema[i] for i in read_attributes(spec, stream)]
+    place = next((i for i, a in enumerate(attributes) if a.name == own.key), None)
+    if own.key is not None and place is None:  # an attribute that the text does not read
+        attributes.append(next(a for a in own.schema if a.name == own.key))
+    for table in _gather(batches):
+        typed = type_rows(table, Schema(tuple(attributes)), time=own.time, keep=table.num_rows)
+        assert typed.ts is not None
+        key = None if own.key is None else typed.columns[-1 if place is None else place]
+        columns = typed.columns[:-1] if own.key is not None and place is None else typed.columns
+        errors = [
+            EventError("input", own.stream, at or 0, list(values), why) for at, values, why in typed.rejected
+        ]
+        yield InputRows(typed.ts, columns, key, errors)
+
+
+def _divide(spec: OperatorSpec, stream: int, rows: InputRows) -> Iterator[_Message]:
+    """A message for each node that has any of the rows."""
+    ts = rows.ts
+    if not len(ts):
+        return
+    own = spec.inputs[stream]
+    columns = [_coded(c) for c in rows.columns]
+    if spec.nodes == 1 or rows.key is None:
+        order = _time_order(ts) if spec.in_order else None
+        yield _Message(0, stream, int(ts.min()), int(ts.max()), _pack(ts, columns, order))
+        return
+    place = by_hash(rows.key, _type_of(own.schema, own.key), spec.nodes)
+    narrow = place.astype(np.uint16)
+    if spec.in_order and (order := _time_order(ts)) is not None:
+        order = order[np.argsort(narrow[order], kind="stable")]
+    else:
+        order = np.argsort(narrow, kind="stable")
+    ts, columns = ts[order], [c.take(pa.array(order)) for c in columns]
+    ends = np.cumsum(np.bincount(place, minlength=spec.nodes)).tolist()
+    for node, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
+        if end > begin:
+            times = ts[begin:end]
+            data = _pack(times, [c[begin:end] for c in columns], None)
+            yield _Message(node, stream, int(times.min()), int(times.max()), data)
+
+
+def _type_of(schema: Schema, name: str | None) -> Type:
+    return next(a.type for a in schema if a.name == name)
+
+
+def _time_order(ts: Array) -> Array | None:
+    """The order of the times, equal ones as they come; None if they are in order."""
+    return None if bool(np.all(ts[1:] >= ts[:-1])) else np.argsort(ts, kind="stable")
+
+
+def _coded(column: pa.Array) -> pa.Array:
+    """Texts that repeat, as codes: half the bytes, and the node need not look each of them up."""
+    if not pa.types.is_string(column.type) or len(column) < 64:
+        return column
+    sample = column[: min(len(column), 4096)]
+    if 2 * len(sample.unique()) > len(sample):
+        return column
+    return column.dictionary_encode()
+
+
+def _pack(ts: Array, columns: Sequence[Any], order: Array | None) -> bytes:
+    """Times and columns as an Arrow stream."""
+    arrays = [pa.array(ts), *columns]
+    if order is not None:
+        arrays = [a.take(pa.array(order)) for a in arrays]
+    arrays = [a.dictionary_decode() if _sparse(a) else a for a in arrays]
+    batch = pa.record_batch(arrays, names=[str(i) for i in range(len(arrays))])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def _sparse(array: pa.Array) -> bool:
+    return isinstance(array, pa.DictionaryArray) and len(array.dictionary) > len(array)
+
+
+def unpack_rows(spec: OperatorSpec, stream: int, data: bytes) -> StreamRows:
+    """The events of a message; their steps are not numbered yet."""
+    table = pa.ipc.open_stream(data).read_all().combine_chunks()
+    arrays = [c.chunk(0) if c.num_chunks else pa.array([], c.type) for c in table.columns]
+    ts = arrays[0].to_numpy()
+    columns: list[Any] = [UnreadAttribute(len(ts)) for _ in spec.inputs[stream].schema]
+    for place, array in zip(read_attributes(spec, stream), arrays[1:], strict=True):
+        columns[place] = array
+    return StreamRows(np.empty(0, np.int64), ts, columns)
+
+
+# ------------------------------------------------------------------------------------------------- places of nodes
+
+_WORD = 0xFFFFFFFF
+
+
+@cache
+def key_of_place(place: int) -> int:
+    """The INT whose hash in Spark is `place`: nodes with these keys lie in partitions of their own, one after the other,
+    however many partitions there are. It inverts `journal.routing.spark_hash`."""
+    h = place
+    h ^= h >> 16
+    h = h * pow(0xC2B2AE35, -1, 1 << 32) & _WORD
+    h ^= (h >> 13) ^ (h >> 26)
+    h = h * pow(0x85EBCA6B, -1, 1 << 32) & _WORD
+    h ^= h >> 16
+    h ^= 4
+    h = (h - 0xE6546B64) * pow(5, -1, 1 << 32) & _WORD
+    k = 42 ^ _rotate_back(h, 13)
+    value = _rotate_back(k * pow(0x1B873593, -1, 1 << 32) & _WORD, 15) * pow(0xCC9E2D51, -1, 1 << 32) & _WORD
+    return value - (1 << 32) if value >> 31 else value
+
+
+def places(nodes: int) -> Mapping[int, int]:
+    """The number of each node, from 0, by its key."""
+    return {key_of_place(n): n for n in range(nodes)}
+
+
+def _rotate_back(x: int, by: int) -> int:
+    return ((x >> by) | (x << (32 - by))) & _WORD

@@ -1,0 +1,319 @@
+"""The plan of an operator: what `siddhi(...)` asks for, checked against the frames' columns before a query starts."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ...engine.scripts import refuse_scripts
+from ...errors import Misuse, SiddhiError, nearest, shown
+from ...lang import tree
+from ...lang.parser import parse
+from ...plan import bind, rewrite
+from ...plan.dataflow import Dataflow
+from ...plan.distributed.placement import split
+from ...plan.gaps import refuse
+from ...plan.needed import needed_attributes
+from ...plan.nodes import Plan, Query
+from ...plan.query_parts import connector_type
+from ...plan.shard_safety.safety import dependent_under
+from ...plan.spelling import check_options
+from ...plan.state_units import state_units
+from ...types import Schema, Type
+from .column_types import described_column, fits_column, type_of_column
+
+NODES = 8
+"""Number of nodes of an operator with a key, unless the caller gives another."""
+ORDERS = ("time", "arrival")
+LATE, ERRORS, TIMESTAMP, NODE, OUTPUT = "_late", "_errors", "_timestamp", "_node", "_output"
+"""Names of the outputs and columns that an operator adds."""
+ADDED = (TIMESTAMP, NODE, OUTPUT, LATE, ERRORS)
+
+
+@dataclass(frozen=True)
+class InputFrame:
+    """A frame as the caller gives it: the stream that it feeds, its columns with Spark's simple type names, its columns
+    of event times and of keys, whether it is a stream, and the column of its watermark (None: it has none)."""
+
+    stream: str
+    columns: Mapping[str, str]
+    time: str
+    key: str | None
+    streaming: bool = False
+    watermark: str | None = None
+
+
+@dataclass(frozen=True)
+class OperatorRequest:
+    """The parameters of `siddhi(...)` besides its frames and its text: see there. `whole`: late rows and errors are
+    outputs, and have all columns."""
+
+    outputs: tuple[str, ...] = ()
+    nodes: int | None = None
+    order: str = "time"
+    delay: str | None = None
+    whole: bool = False
+    unsafe: bool = False
+    allow_scripts: bool = False
+
+
+@dataclass(frozen=True)
+class InputStream:
+    """A stream that a frame feeds: its schema, and the columns of event times and of keys."""
+
+    stream: str
+    schema: Schema
+    time: str
+    key: str | None
+
+
+@dataclass(frozen=True)
+class OperatorSpec:
+    """An operator as Spark's workers need it.
+
+    `plan` is pickled. `outputs`: the streams whose events it gives, with their schemas. `stateless`: no query keeps
+    anything, so rows need no node and no order. `needed`: the attributes that are read of each stream. `tokens` name the parts of a node's state by their content, so that a
+    checkpoint of an operator whose text has changed since continues with what is unchanged. `layout` is what has to
+    stay the same for a checkpoint to fit at all.
+    """
+
+    id: str
+    plan: bytes
+    inputs: tuple[InputStream, ...]
+    outputs: tuple[tuple[str, Schema], ...]
+    nodes: int
+    in_order: bool
+    stateless: bool
+    scripts: bool
+    tokens: Mapping[str, str]
+    needed: Mapping[str, frozenset[int]]
+
+    @property
+    def layout(self) -> dict[str, object]:
+        """The number of nodes, and the streams with their columns."""
+        streams = {i.stream: [f"{a.name} {a.type}" for a in i.schema] + [i.time, i.key] for i in self.inputs}
+        return {"nodes": self.nodes, "in_order": self.in_order, "streams": streams}
+
+    @cached_property
+    def unpickled(self) -> Plan:
+        """The plan, unpickled once in each process."""
+        plan: Plan = pickle.loads(self.plan)
+        return plan
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without the unpickled plan."""
+        return {k: v for k, v in self.__dict__.items() if k != "unpickled"}
+
+
+def plan_operator(id: str, text: str, frames: Sequence[InputFrame], request: OperatorRequest) -> OperatorSpec:
+    """The operator of an app's text over frames.
+
+    Raises SiddhiError for a wrong text, NotInThisBuild for a declared gap, and `Misuse` for frames or arguments that do
+    not fit it.
+    """
+    if request.order not in ORDERS:
+        raise Misuse(nearest(f"order: {shown(request.order)} is neither 'time' nor 'arrival'", request.order, ORDERS))
+    for frame in frames:
+        _check_columns(frame)
+    plan = _compile(text, frames)
+    refuse(plan)
+    refuse_scripts(plan, request.allow_scripts)
+    _refuse_outside(plan)
+    inputs = tuple(_input_of(frame, plan) for frame in frames)
+    nodes = _count_nodes(inputs, request)
+    outputs = _outputs(plan, request.outputs, frozenset(i.stream for i in inputs))
+    if nodes > 1 and not request.unsafe:
+        _check_keys(plan, inputs)
+    is_stateless = _is_stateless(plan)
+    in_order = request.order == "time"
+    if in_order and not is_stateless and request.delay is None:
+        for frame in frames:
+            _check_watermark(frame)
+    return OperatorSpec(
+        id=id,
+        plan=pickle.dumps(replace(plan, text="")),
+        inputs=inputs,
+        outputs=tuple((o, plan.schema(o)) for o in outputs),
+        nodes=nodes,
+        in_order=in_order,
+        stateless=is_stateless,
+        scripts=request.allow_scripts,
+        tokens=_tokens(plan),
+        needed={i.stream: frozenset(range(len(i.schema))) for i in inputs} if request.whole else needed_attributes(plan),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------- text
+
+
+def _compile(text: str, frames: Sequence[InputFrame]) -> Plan:
+    """The text's plan; a stream that the text does not define has the columns of its frame."""
+    try:
+        app = parse(text, defined=True)
+        defined = {d.id.id for d in app.definitions if isinstance(d, tree.StreamDefinition)}
+        added = tuple(_definition(frame) for frame in frames if frame.stream not in defined)
+        plan = bind(replace(app, definitions=added + app.definitions), text)
+        check_options(plan)
+        return rewrite(plan)
+    except SiddhiError as error:
+        raise error.with_source(text) from None
+
+
+def _definition(frame: InputFrame) -> tree.StreamDefinition:
+    """The definition of a frame's stream. Raises `Misuse` for a column that SiddhiQL cannot express."""
+    attributes = []
+    for name, spark_type in frame.columns.items():
+        type_ = type_of_column(spark_type)
+        if type_ is None:
+            raise Misuse(
+                f"{frame.stream}: column '{name}' is {spark_type}, which SiddhiQL has no type for. Leave it out "
+                f"(frame.drop('{name}')) or convert it, for example to a string"
+            )
+        if "`" in name:
+            raise Misuse(
+                f"{frame.stream}: SiddhiQL cannot express the column name {shown(name)}, as it has a backquote. Rename "
+                "it: frame.withColumnRenamed(...)"
+            )
+        attributes.append(tree.AttributeDefinition(name, type_))
+    return tree.StreamDefinition(tree.SourceName(frame.stream), tuple(attributes))
+
+
+def _refuse_outside(plan: Plan) -> None:
+    """Raises `Misuse` for a connection to the outside: an operator's frames are its only input and output."""
+    for kind, definitions in (("stream", plan.streams), ("table", plan.tables), ("aggregation", plan.aggregations)):
+        for id, definition in definitions.items():
+            for a in getattr(definition, "annotations", ()):
+                if a.name.lower() in ("source", "sink", "store"):
+                    type_ = connector_type(a, plan.properties) or "?"
+                    raise Misuse(
+                        f"{kind} '{id}' has a @{a.name}(type='{type_}'): siddhi() takes its events from frames and gives "
+                        "frames. Leave the annotation out, or deploy the text as an app"
+                    )
+
+
+def _is_stateless(plan: Plan) -> bool:
+    """True if each event's outputs depend on that event alone."""
+    first, rest = split(plan)
+    holds = rest.elements or rest.aggregations or rest.triggers or rest.windows or rest.tables
+    return first is not None and not holds
+
+
+def _tokens(plan: Plan) -> dict[str, str]:
+    """A token for each part of a node's state, by its content: equal parts get numbers."""
+    seen: dict[str, int] = {}
+    out = {}
+    for unit in state_units(plan):
+        base = f"{unit.name if unit.named else ''}.{unit.digest}"
+        seen[base] = seen.get(base, 0) + 1
+        out[unit.key] = f"{base}.{seen[base]}"
+    for key, token in list(out.items()):
+        if key.startswith("partition "):
+            inside = next(e for e in plan.elements if not isinstance(e, Query) and f"partition {e.id}" == key)
+            out |= {f"query {q.name}": f"{token} query {i}" for i, q in enumerate(inside.queries)}
+    return out
+
+
+# ----------------------------------------------------------------------------------------------------------- frames
+
+
+def _check_columns(frame: InputFrame) -> None:
+    for what, column in (("time", frame.time), ("key", frame.key)):
+        if column is not None and column not in frame.columns:
+            said = f"{what}: the frame of '{frame.stream}' has no column {shown(column)}"
+            raise Misuse(nearest(said, column, frame.columns))
+    if type_of_column(frame.columns[frame.time]) not in (Type.LONG, Type.INT):
+        raise Misuse(
+            f"time: column '{frame.time}' of '{frame.stream}' is {frame.columns[frame.time]}. An event time is a "
+            "timestamp, a date, or a whole number of milliseconds"
+        )
+
+
+def _check_watermark(frame: InputFrame) -> None:
+    """Raises `Misuse` if a streaming frame has no watermark by which its rows can be put in order."""
+    if not frame.streaming:
+        return
+    if frame.watermark is None:
+        raise Misuse(
+            f"'{frame.stream}' has no watermark, and its rows must be in the order of '{frame.time}'. Say how late they "
+            "may be: delay='10 seconds', or frame.withWatermark(...). Or take them as they come: order='arrival'"
+        )
+    if frame.watermark != frame.time:
+        raise Misuse(
+            f"the watermark of '{frame.stream}' is on column '{frame.watermark}', and its rows are ordered by "
+            f"'{frame.time}'. Use one column for both"
+        )
+
+
+def _input_of(frame: InputFrame, plan: Plan) -> InputStream:
+    """A frame's stream. Raises `Misuse` if the text's definition does not fit the frame's columns."""
+    found = plan.streams.get(frame.stream)
+    if found is None or found.kind != "defined":
+        raise Misuse(f"'{frame.stream}' is not a stream that frames can feed: the text makes it")
+    schema = found.source.schema
+    for attribute in schema:
+        if attribute.name not in frame.columns:
+            said = f"'{frame.stream}' has the attribute '{attribute.name}', and its frame has no such column"
+            raise Misuse(nearest(said, attribute.name, frame.columns))
+        if not fits_column(frame.columns[attribute.name], attribute.type):
+            raise Misuse(
+                f"'{frame.stream}' defines '{attribute.name} {attribute.type}', and the frame's column is "
+                f"{described_column(frame.columns[attribute.name])}. Change the definition, or convert the column"
+            )
+    return InputStream(frame.stream, schema, frame.time, frame.key)
+
+
+def _count_nodes(inputs: Sequence[InputStream], request: OperatorRequest) -> int:
+    keys = [i.key for i in inputs]
+    if request.nodes is not None and (isinstance(request.nodes, bool) or not 1 <= request.nodes <= 10_000):
+        raise Misuse(f"nodes: {shown(request.nodes)} is not a number from 1 to 10,000")
+    if all(key is None for key in keys):
+        if (request.nodes or 1) > 1:
+            raise Misuse("nodes: several nodes need a key, by which rows are divided among them: key='card'")
+        return 1
+    if None in keys:
+        raise Misuse(f"key: '{inputs[keys.index(None)].stream}' has none. Give each frame a key, or none of them")
+    return NODES if request.nodes is None else request.nodes
+
+
+def _check_keys(plan: Plan, inputs: Sequence[InputStream]) -> None:
+    """Raises `Misuse` if rows divided by their keys do not give what one node with all rows would."""
+    keys = {i.stream: i.key for i in inputs if i.key is not None}
+    wrong = frozenset(dependent_under(plan, keys))
+    for query in plan.queries:
+        if query.name in wrong:
+            by = ", ".join(sorted(set(keys.values())))
+            raise Misuse(
+                f"key: with rows divided by {by}, query '{query.name}' does not give what one node would: "
+                f"{query.safety.reason}. Choose another key, leave the key out (one node), or accept it: unsafe=True"
+            )
+
+
+# ---------------------------------------------------------------------------------------------------------- outputs
+
+
+def _outputs(plan: Plan, asked: Sequence[str], fed: frozenset[str]) -> tuple[str, ...]:
+    """The streams whose events are outputs: those asked for, or the only one that a query writes and none reads."""
+    written = list(dict.fromkeys(q.output.target.id for q in plan.queries if q.output.target.kind == "stream"))
+    written = [w for w in written if "#" not in w]
+    if not asked:
+        flow = Dataflow(plan)
+        ends = [w for w in written if not flow.readers(w)]
+        if len(ends) != 1:
+            raise Misuse(f"output: which one? The text writes {_listed(written)}")
+        return (ends[0],)
+    for name in asked:
+        if name not in written:
+            what = f"output: no query writes to '{name}'"
+            if name in fed:
+                what = f"output: '{name}' is an input, and no query writes to it"
+            raise Misuse(nearest(f"{what}. The text writes {_listed(written)}", name, written))
+        taken = [a for a in plan.schema(name).names if a in ADDED]
+        if taken:
+            raise Misuse(f"output: '{name}' has an attribute '{taken[0]}', a name that siddhi() adds. Rename it: as ...")
+    return tuple(dict.fromkeys(asked))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names) if names else "no stream"

@@ -1,0 +1,131 @@
+"""The work of an operator's tasks, for a stream and for a batch: packed rows in, rows of the operator's frame out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...engine.state.batch import InputBatch, StreamRows, UnreadAttribute
+from ..node_spec import NodeState
+from .node import OperatorNode
+from .output_rows import OutputRows, pack_batches
+from .packing import EARLIEST, PackedRows, places, read_attributes, read_input
+from .spec import OperatorSpec
+
+STEP_ROWS = 1 << 18
+"""Rows of a node that a batch processes at a time."""
+
+
+@dataclass(frozen=True)
+class MicroBatchResult:
+    """Rows of a node's outputs as an Arrow stream (None: there are none), and the time (ms) of the watermark at which it
+    has something to do (None: when a row comes)."""
+
+    rows: bytes | None
+    next_time: int | None
+
+
+def work_micro_batch(
+    spec: OperatorSpec, state: NodeState, key: int, messages: Sequence[PackedRows], watermark: int
+) -> MicroBatchResult:
+    """Runs a node over the messages of a micro-batch, at a watermark (ms; 0: there is none yet), and stores its state."""
+    number = places(spec.nodes)[key]
+    reached = watermark if watermark > 0 else EARLIEST
+    node = OperatorNode.read(spec, number, state)
+    out = OutputRows(spec, number + 1)
+    try:
+        _take(node, messages, reached, out)
+    except Exception:  # again from the stored state, setting aside the events that fail
+        node, out = OperatorNode.read(spec, number, state, careful=True), OutputRows(spec, number + 1)
+        _take(node, messages, reached, out)
+        node.careful = False
+    node.store(state)
+    batches = out.take()
+    rows = pack_batches(batches, out.schema) if batches else None
+    return MicroBatchResult(rows, node.next_time() if spec.in_order else None)
+
+
+def _take(node: OperatorNode, messages: Sequence[PackedRows], watermark: int, out: OutputRows) -> None:
+    node.add(messages, watermark, out)
+    node.advance(watermark, out)
+    if node.spec.in_order:
+        node.tick(watermark, out)
+
+
+def unpack_results(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of Arrow streams in a column `rows`."""
+    for batch in batches:
+        for data in batch.column(0):
+            yield from pa.ipc.open_stream(data.as_buffer())
+
+
+def work_batch(spec: OperatorSpec, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of all nodes of a partition: `batches` are packed rows in the order of nodes, and within a node of their
+    first times, or, in order of arrival, as they came."""
+    numbers = places(spec.nodes)
+    working: _BatchNode | None = None
+    for key, message in _messages(batches):
+        if working is None or working.number != numbers[key]:
+            if working is not None:
+                yield from working.end()
+            working = _BatchNode(spec, numbers[key])
+        yield from working.take(message)
+    if working is not None:
+        yield from working.end()
+
+
+def _messages(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, PackedRows]]:
+    for batch in batches:
+        *columns, rows = batch.columns
+        for (key, stream, task, number, first, last), data in zip(
+            zip(*(c.to_pylist() for c in columns), strict=True), rows, strict=True
+        ):
+            yield key, PackedRows(stream, task, number, first, last, data.as_py())
+
+
+class _BatchNode:
+    """A node that takes all its rows: those before the next message's first time as soon as there are many."""
+
+    def __init__(self, spec: OperatorSpec, number: int) -> None:
+        self.number = number
+        self._node = OperatorNode.new(spec, number, careful=True)
+        self._out = OutputRows(spec, number + 1)
+        self._last = EARLIEST
+
+    def take(self, message: PackedRows) -> Iterator[pa.RecordBatch]:
+        """Takes a message in; the rows of outputs that are known by then."""
+        self._last = max(self._last, message.last)
+        if message.first > EARLIEST and self._node.rows_waiting >= STEP_ROWS:
+            self._advance(message.first - 1)
+        self._node.add([message], None, self._out)
+        yield from self._out.take()
+
+    def _advance(self, until: int | None) -> None:
+        self._node.waiting.sort(key=lambda run: run.came)
+        self._node.advance(until, self._out)
+
+    def end(self) -> Iterator[pa.RecordBatch]:
+        """The outputs of all that is left, up to the last time of all rows of the frames."""
+        self._advance(None)
+        if self._node.spec.in_order and self._node.engine.started:
+            self._node.tick(self._last, self._out)
+        yield from self._out.take()
+
+
+def work_stateless(spec: OperatorSpec, stream: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The outputs of an input's rows where each depends on its row alone: they need no node, and no order."""
+    node = OperatorNode.new(spec, 0, careful=True)
+    out = OutputRows(spec, 1)
+    own = spec.inputs[stream]
+    for rows in read_input(spec, stream, batches):
+        out.put_errors(rows.errors)
+        columns: list[Any] = [UnreadAttribute(len(rows.ts)) for _ in own.schema]
+        for place, array in zip(read_attributes(spec, stream), rows.columns, strict=True):
+            columns[place] = array
+        events = StreamRows(np.arange(len(rows.ts)), rows.ts, columns)
+        node.step(InputBatch(rows.ts, {own.stream: events}), out)
+        yield from out.take()

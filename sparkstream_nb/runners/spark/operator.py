@@ -1,0 +1,299 @@
+"""`siddhi(...)`: SiddhiQL as an operator on Spark's DataFrames.
+
+A stream goes through three operators of Spark's: rows are packed by node (`mapInArrow`), the nodes run as a stateful
+operator by their number (`transformWithStateInPandas`), and their outputs are unpacked (`mapInArrow`). A batch is
+packed, sorted by node and time, and run by `mapInArrow`. Where no query keeps anything, one `mapInArrow` does it all.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from ...errors import Misuse, shown
+from ..operator.output_rows import output_schema
+from ..operator.packing import PACKED, PackedRows, columns_read, pack_rows
+from ..operator.spec import (
+    ERRORS,
+    LATE,
+    NODE,
+    OUTPUT,
+    TIMESTAMP,
+    InputFrame,
+    OperatorRequest,
+    OperatorSpec,
+    plan_operator,
+)
+from ..operator.work import unpack_results, work_batch, work_micro_batch, work_stateless
+from .processor import SparkNodeState
+from .remote import ship
+from .versions import check_installed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_RESULTS = "rows binary"
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_WATERMARK = "spark.watermarkDelayMs"
+_NO_TIMER = -1
+
+
+class SiddhiFrames:
+    """The outputs of `siddhi(...)` where there are several: one frame of them all, and a frame of each.
+
+    `frame` has the columns `_output` (the name of the row's output), `_timestamp`, `_node`, and a struct for each output,
+    null in rows of another. `frames["Alerts"]` has the rows of one output with its own columns, `frames.late` the late
+    rows and `frames.errors` the rows that failed. Each of them is a query of its own once it is started: to write
+    several outputs of one, start `frame` with `foreachBatch`.
+    """
+
+    def __init__(self, frame: DataFrame, outputs: Sequence[str]) -> None:
+        self.frame = frame
+        self.outputs = tuple(outputs)
+
+    def __getitem__(self, output: str) -> DataFrame:
+        if output not in self.outputs:
+            raise Misuse(f"there is no output {shown(output)}. Outputs: {', '.join(self.outputs)}")
+        return select_output(self.frame, output)
+
+    @property
+    def late(self) -> DataFrame:
+        """Rows that came when the watermark had passed their time: stream and row (as JSON)."""
+        return self[LATE]
+
+    @property
+    def errors(self) -> DataFrame:
+        """Rows that failed: query, stream, message and row (as JSON)."""
+        return self[ERRORS]
+
+    def __repr__(self) -> str:
+        return f"SiddhiFrames({', '.join(self.outputs)})"
+
+
+def select_output(frame: DataFrame, output: str) -> DataFrame:
+    """The rows of one output of a frame of several, with its own columns."""
+    return frame.where(F.col(OUTPUT) == output).select(F.col(f"`{output}`.*"), TIMESTAMP, NODE)
+
+
+def siddhi(
+    frames: DataFrame | Mapping[str, DataFrame],
+    text: str,
+    *,
+    time: str | Mapping[str, str],
+    name: str | None = None,
+    key: str | Mapping[str, str] | None = None,
+    output: str | Sequence[str] | None = None,
+    nodes: int | None = None,
+    order: str = "time",
+    delay: str | None = None,
+    late: bool = False,
+    errors: bool = False,
+    unsafe: bool = False,
+    allow_scripts: bool = False,
+) -> DataFrame | SiddhiFrames:
+    """Runs SiddhiQL over streaming or batch frames, and gives its outputs as a frame.
+
+        alerts = siddhi(payments, '''
+            from every a=Payments[amount > 300] -> b=Payments[card == a.card and amount > a.amount] within 10 min
+            select a.card as card, a.amount as first, b.amount as then insert into Sprees;''',
+            name="Payments", time="at", key="card", output="Sprees")
+
+    `frames`: one frame, which feeds the stream `name`, or several by the names of their streams. A stream that the text
+    does not define has the columns of its frame; times are longs there (ms since 1970). All frames are streaming, or
+    all are batches. `time`: the column of event times, or one for each stream. `key`: the column by which rows are
+    divided among `nodes` (8 unless given), or one for each stream; without a key there is one node. `output`: the
+    stream, or the streams, whose events are given; it can be left out where one stream is written and not read.
+
+    A node takes its rows in the order of their times. A stream needs a watermark for that: of `withWatermark`, or of
+    `delay` ("10 seconds": how late a row may come). With `order="arrival"` it takes them as they come.
+
+    Returns a frame with the output's attributes, `_timestamp` and `_node`; for several outputs, and with `late` or
+    `errors`, `SiddhiFrames`. Metrics of the query (`observedMetrics`) count late rows and errors in any case.
+
+    Raises SiddhiError for a wrong text; `Misuse` for arguments that do not fit, and for a key under which a query would
+    not give what one node gives, unless `unsafe`; NotInThisBuild for a declared gap; SparkUnavailable for a Spark that
+    is too old.
+    """
+    check_installed()
+    given = _by_stream(frames, name)
+    first = next(iter(given.values()))
+    session = first.sparkSession
+    streaming = first.isStreaming
+    if any(frame.isStreaming is not streaming for frame in given.values()):
+        raise Misuse("frames: some are streams and some are batches. Give all as streams, or all as batches")
+    inputs = [
+        _input_frame(stream, frame, _column_of("time", time, stream), _column_of("key", key, stream))
+        for stream, frame in given.items()
+    ]
+    request = OperatorRequest(
+        outputs=() if output is None else (output,) if isinstance(output, str) else tuple(output),
+        nodes=nodes,
+        order=order,
+        delay=delay,
+        whole=late or errors,
+        unsafe=unsafe,
+        allow_scripts=allow_scripts,
+    )
+    spec = plan_operator(os.urandom(8).hex(), text, inputs, request)
+    ship(session)
+    frame = _outputs_of(spec, list(given.values()), session, delay)
+    names = [o for o, _ in spec.outputs]
+    frame = frame.observe(
+        f"siddhi {' '.join(names)}",
+        F.count_if(F.col(OUTPUT) == LATE).alias("late"),
+        F.count_if(F.col(OUTPUT) == ERRORS).alias("errors"),
+        *(F.count_if(F.col(OUTPUT) == o).alias(o) for o in names),
+    )
+    if isinstance(output, str | None) and not late and not errors:
+        return select_output(frame, names[0])
+    shown_outputs = [*names, *([LATE] if late else []), *([ERRORS] if errors else [])]
+    return SiddhiFrames(frame.where(F.col(OUTPUT).isin(shown_outputs)), shown_outputs)
+
+
+# ------------------------------------------------------------------------------------------------------- arguments
+
+
+def _by_stream(frames: DataFrame | Mapping[str, DataFrame], name: str | None) -> dict[str, DataFrame]:
+    if not isinstance(frames, Mapping):
+        if name is None:
+            raise Misuse('name: which stream does the frame feed? name="Payments"')
+        return {name: frames}
+    if name is not None:
+        raise Misuse("name: several frames have the names of their streams already: leave it out")
+    if not frames:
+        raise Misuse("frames: there is none")
+    return dict(frames)
+
+
+def _column_of(what: str, given: str | Mapping[str, str] | None, stream: str) -> Any:
+    """The column for a stream of an argument that is one for all streams, or one for each."""
+    if not isinstance(given, Mapping):
+        return given
+    if stream not in given:
+        raise Misuse(f"{what}: there is no column for '{stream}'. Give one for each stream: {what}={{'{stream}': ...}}")
+    return given[stream]
+
+
+def _input_frame(stream: str, frame: DataFrame, time: str, key: str | None) -> InputFrame:
+    fields = frame.schema.fields
+    marked = [f.name for f in fields if f.metadata and _WATERMARK in f.metadata]
+    columns = {f.name: f.dataType.simpleString() for f in fields}
+    if len(columns) < len(fields):
+        raise Misuse(f"the frame of '{stream}' has two columns of one name. Rename one of them")
+    return InputFrame(stream, columns, time, key, frame.isStreaming, marked[0] if marked else None)
+
+
+# ---------------------------------------------------------------------------------------------------------- frames
+
+
+def _outputs_of(spec: OperatorSpec, frames: Sequence[DataFrame], session: SparkSession, delay: str | None) -> DataFrame:
+    """The frame of all outputs."""
+    streaming = frames[0].isStreaming
+    schema = output_schema(spec)
+    read = [frame.select(*(F.col(f"`{c}`") for c in columns_read(spec, i))) for i, frame in enumerate(frames)]
+    if spec.stateless:
+        return _union(frame.mapInArrow(_stateless(spec, i), schema) for i, frame in enumerate(read))
+    packed = [frame.mapInArrow(_pack(spec, i, clock=not streaming), PACKED) for i, frame in enumerate(read)]
+    if not streaming:
+        by_node = _union(packed).repartition(spec.nodes, "node")
+        place = ("node", "first", "task", "number") if spec.in_order else ("node", "task", "number")
+        return by_node.sortWithinPartitions(*place).mapInArrow(_batch(spec), schema)
+    _check_stream(session, spec)
+    if delay is not None and spec.in_order:
+        packed = [_with_watermark(frame, delay) for frame in packed]
+    results = _union(packed).groupBy("node").transformWithStateInPandas(
+        OperatorProcessor(spec), _RESULTS, "append", "EventTime" if spec.in_order else "None"
+    )  # fmt: skip
+    return results.mapInArrow(unpack_results, schema)
+
+
+def _with_watermark(packed: DataFrame, delay: str) -> DataFrame:
+    """Packed rows under a watermark. The column it is on is dropped: Spark itself would drop late messages by it."""
+    try:
+        timed = packed.withColumn("_at", F.timestamp_millis("last")).withWatermark("_at", delay)
+    except PySparkException:
+        raise Misuse(f"delay: {shown(delay)} is not a duration, such as '10 seconds'") from None
+    return timed.drop("_at")
+
+
+def _union(frames: Iterable[DataFrame]) -> DataFrame:
+    return reduce(DataFrame.unionAll, frames)
+
+
+def _pack(spec: OperatorSpec, stream: int, *, clock: bool) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        return pack_rows(spec, stream, 0 if context is None else context.partitionId(), batches, clock=clock)
+
+    return pack
+
+
+def _batch(spec: OperatorSpec) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    return lambda batches: work_batch(spec, batches)
+
+
+def _stateless(spec: OperatorSpec, stream: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    return lambda batches: work_stateless(spec, stream, batches)
+
+
+def _check_stream(session: SparkSession, spec: OperatorSpec) -> None:
+    """Sets the state store that stateful operators in Python need, and warns if a micro-batch would have many idle
+    tasks."""
+    if "RocksDB" not in (session.conf.get(_PROVIDER, "") or ""):
+        session.conf.set(_PROVIDER, _ROCKSDB)
+        warnings.warn(f"siddhi() has set {_PROVIDER} to RocksDB, which Spark's stateful operators need", stacklevel=4)
+    tasks = int(session.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+    if tasks > 4 * spec.nodes:
+        warnings.warn(
+            f"each micro-batch starts {tasks} tasks for {spec.nodes} nodes. Before the query's first start, set "
+            f"spark.sql.shuffle.partitions to {spec.nodes} or less",
+            stacklevel=4,
+        )
+
+
+class OperatorProcessor(StatefulProcessor):
+    """Runs the nodes of an operator over the messages that Spark brings them."""
+
+    def __init__(self, spec: OperatorSpec) -> None:
+        self.spec = spec
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.handle = handle
+        self.state = SparkNodeState(handle)
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
+        messages = [
+            PackedRows(*row)
+            for frame in rows
+            for row in zip(
+                *(frame[c].tolist() for c in ("stream", "task", "number", "first", "last", "rows")), strict=True
+            )
+        ]
+        yield from self._work(key[0], messages, timerValues)
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:
+        yield from self._work(key[0], [], timerValues)
+
+    def _work(self, key: int, messages: Sequence[PackedRows], timer: Any) -> Iterator[pd.DataFrame]:
+        watermark = timer.getCurrentWatermarkInMs() if self.spec.in_order else 0
+        found = work_micro_batch(self.spec, self.state, key, messages, watermark)
+        if self.spec.in_order:
+            for old in list(self.handle.listTimers()):
+                self.handle.deleteTimer(old)
+            if found.next_time is not None:
+                self.handle.registerTimer(max(found.next_time, watermark + 1, 1))
+        yield pd.DataFrame({"rows": [] if found.rows is None else [found.rows]})
+
+    def close(self) -> None:
+        """Nothing is held open."""
