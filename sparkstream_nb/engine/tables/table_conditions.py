@@ -102,7 +102,7 @@ class TableCondition:
     def _pairs(self, env: Env, n: int, order: Array) -> Iterator[tuple[Array, Array]]:
         """(row, number in `order`) of candidates, in blocks: by row, then in this order."""
         m = len(order)
-        if not self._narrow or n == 1:
+        if not self._narrow or (n == 1 and not self._tells_zeros):
             rows = max(1, _BLOCK // m)
             for a in range(0, n, rows):
                 b = min(a + rows, n)
@@ -182,6 +182,11 @@ class TableCondition:
     def _lookup_keys(self, env: Env) -> list[Column]:
         """Values that those attributes must equal, by row of `env`."""
         return [self._one_zero(e(env), a) for a, e in self._narrow]
+
+    @property
+    def _tells_zeros(self) -> bool:
+        """True if 0.0 and -0.0 are two keys of the index, which the condition itself would find equal."""
+        return self.index is not None and any(self.table.types[a] in _REAL for a in self.index.attrs)
 
     def _one_zero(self, column: Column, attr: int) -> Column:
         """The column such that values that are equal have one key: -0.0 as 0.0, but not where Siddhi asks an index, in

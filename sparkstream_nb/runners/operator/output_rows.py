@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ...engine.cases import jsonable
 from ...engine.columnar.columns import ARROW
 from ...engine.state.batch import Emitted, EventError, UnreadAttribute
 from ...ingest.ingest import plain, python_values
@@ -105,7 +106,7 @@ def _spark_column(column: Any, type: pa.DataType) -> pa.Array:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, default=lambda v: plain(v) if not isinstance(v, set | frozenset) else sorted(v, key=str))
+    return json.dumps(jsonable(value))
 
 
 def values_of(columns: Sequence[Any], positions: Sequence[int]) -> list[list[Any]]:

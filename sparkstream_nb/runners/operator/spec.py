@@ -297,6 +297,7 @@ def _outputs(plan: Plan, asked: Sequence[str], fed: frozenset[str]) -> tuple[str
     """The streams whose events are outputs: those asked for, or the only one that a query writes and none reads."""
     written = list(dict.fromkeys(q.output.target.id for q in plan.queries if q.output.target.kind == "stream"))
     written = [w for w in written if "#" not in w]
+    faults = [s for s, d in plan.streams.items() if d.kind == "fault"]
     if not asked:
         flow = Dataflow(plan)
         ends = [w for w in written if not flow.readers(w)]
@@ -304,7 +305,7 @@ def _outputs(plan: Plan, asked: Sequence[str], fed: frozenset[str]) -> tuple[str
             raise Misuse(f"output: which one? The text writes {_listed(written)}")
         return (ends[0],)
     for name in asked:
-        if name not in written:
+        if name not in (*written, *faults):
             what = f"output: no query writes to '{name}'"
             if name in fed:
                 what = f"output: '{name}' is an input, and no query writes to it"

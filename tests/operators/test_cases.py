@@ -1,0 +1,80 @@
+"""Siddhi's own answers through an operator's tasks: the cases that it can run, as batches and as streams.
+
+The tasks run in this process, as Spark would run them. `test_on_spark.py` has Spark itself run some.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+import pyarrow as pa
+
+from operators.cases import TIME, OperatorCase, operator_case
+from operators.in_process import RunningOperator, run_batch
+from profiles import THIRDS, examples, seed, third
+from reference.parts import failing
+from reference.replay import siddhi_cases
+
+AT_LEAST = 400
+"""A third of the cases that an operator can run are more than that."""
+
+
+@cache
+def chosen(which: int) -> tuple[OperatorCase, ...]:
+    found = [operator_case(case) for case in siddhi_cases()[which::THIRDS]]
+    return tuple(case for case in found if isinstance(case, OperatorCase))
+
+
+def in_tasks(case: OperatorCase, stream: str, draw: random.Random) -> list[list[pa.RecordBatch]]:
+    """The rows of a stream in up to three tasks of up to three batches each."""
+    rows = len(case.rows[stream])
+    cuts = sorted(draw.randrange(rows + 1) for _ in range(draw.randrange(8)))
+    batches = [case.batch(stream, a, b) for a, b in zip([0, *cuts], [*cuts, rows], strict=True)]
+    return [batches[:3], batches[3:6], batches[6:]]
+
+
+def test_batches() -> None:
+    cases = chosen(third())
+    assert len(cases) > AT_LEAST
+
+    def wrong(case: OperatorCase) -> str | None:
+        draw = random.Random(f"{seed()} {case.case['id']}")
+        return case.difference(run_batch(case.spec, {s: in_tasks(case, s, draw) for s in case.rows}))
+
+    failing([c.case for c in cases], lambda found: wrong(next(c for c in cases if c.case["id"] == found["id"])))
+
+
+def test_streams_cut_into_micro_batches_with_restarts() -> None:
+    draw = random.Random(seed())
+    cases = draw.sample(chosen(third()), examples(200))
+
+    def wrong(case: OperatorCase) -> str | None:
+        return case.difference(stream(case, random.Random(f"{seed()} {case.case['id']}")))
+
+    failing([c.case for c in cases], lambda found: wrong(next(c for c in cases if c.case["id"] == found["id"])))
+
+
+def stream(case: OperatorCase, draw: random.Random) -> Iterator[pa.RecordBatch]:
+    """The outputs of a case in micro-batches, of which some find an operator that was started again."""
+    times = sorted({ts for rows in case.rows.values() for ts, _ in rows})
+    cuts = sorted(draw.sample(times, min(len(times), draw.randint(1, 5))))
+    running = RunningOperator(case.spec)
+    for begin, end in zip([0, *cuts], [*cuts, times[-1] + 1], strict=True):
+        frames = {s: [_between(case, s, begin, end)] for s in case.rows}
+        yield from running.micro_batch(frames, restart=draw.random() < 0.5)
+        running.watermark = max([running.watermark, *(_last(b) for (own,) in frames.values() for b in own)])
+        if draw.random() < 0.5:
+            yield from running.micro_batch({})
+    yield from running.micro_batch({}, restart=True)
+
+
+def _between(case: OperatorCase, stream: str, begin: int, end: int) -> Sequence[pa.RecordBatch]:
+    """Rows whose times are `begin` ≤ time < `end`; none if there are none."""
+    places = [i for i, (ts, _) in enumerate(case.rows[stream]) if begin <= ts < end]
+    return [case.batch(stream, places[0], places[-1] + 1)] if places else []
+
+
+def _last(batch: pa.RecordBatch) -> int:
+    return int(batch.column(TIME)[-1].as_py())
