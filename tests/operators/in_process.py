@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from sparkstream_nb.runners.operator import node
+from sparkstream_nb.runners.operator.output_rows import as_batch, struct_types, unpack_all
 from sparkstream_nb.runners.operator.packing import EARLIEST, PackedRows, pack_rows
-from sparkstream_nb.runners.operator.spec import OperatorSpec
-from sparkstream_nb.runners.operator.work import unpack_results, work_batch, work_micro_batch, work_stateless
+from sparkstream_nb.runners.operator.spec import ERRORS, LATE, OperatorSpec
+from sparkstream_nb.runners.operator.work import work_batch, work_micro_batch, work_stateless
 
 Tasks = Sequence[Sequence[pa.RecordBatch]]
 """The rows of a frame by task."""
 
 
 def run_batch(spec: OperatorSpec, frames: Mapping[str, Tasks]) -> list[pa.RecordBatch]:
-    """The rows of the operator's frame over batch frames."""
+    """The rows of all outputs over batch frames."""
     if spec.stateless:
-        return [b for i, tasks in enumerate(frames.values()) for t in tasks for b in work_stateless(spec, i, t)]
+        found = (b for i, tasks in enumerate(frames.values()) for t in tasks for b in work_stateless(spec, i, t))
+        return _unpack(spec, found)
     packed = [*_pack(spec, frames, clock=True)]
     names = ["node", "first", "task", "number"] if spec.in_order else ["node", "task", "number"]
     table = pa.Table.from_batches(packed).sort_by([(name, "ascending") for name in names])
-    return [*work_batch(spec, table.to_batches(max_chunksize=3))]
+    return _unpack(spec, work_batch(spec, table.to_batches(max_chunksize=3)))
+
+
+def _unpack(spec: OperatorSpec, messages: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    outputs = [*(o for o, _ in spec.outputs), LATE, ERRORS]
+    return [*unpack_all(outputs, struct_types(spec, outputs), messages)]
 
 
 def _pack(spec: OperatorSpec, frames: Mapping[str, Tasks], *, clock: bool = False) -> Iterator[pa.RecordBatch]:
@@ -87,6 +94,4 @@ class RunningOperator:
         self.timers.pop(key, None)
         if found.next_time is not None:
             self.timers[key] = max(found.next_time, self.watermark + 1)
-        if found.rows is None:
-            return []
-        return [*unpack_results([pa.record_batch([pa.array([found.rows], pa.binary())], names=["rows"])])]
+        return _unpack(self.spec, [as_batch(found.messages)])

@@ -94,7 +94,7 @@ class OperatorNode:
         if self.spec.in_order and watermark is not None and message.first < watermark:
             late = run.take_until(watermark - 1)
             assert late is not None
-            values = values_of(late.columns, range(len(late.ts)))
+            values = values_of(late.columns) or [[]] * len(late.ts)
             out.put_late([LateRow(stream, t, v) for t, v in zip(late.ts.tolist(), values, strict=True)])
         if not run.is_done:
             self.waiting.append(run)

@@ -1,9 +1,12 @@
-"""Outputs of nodes as rows of the operator's frame: which output, its time and node, and a struct for each output."""
+"""Outputs of nodes on their way through Spark: messages of many events, and the columns that they become.
+
+As with rows that come in, Spark moves messages: the events of an output are unpacked last.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +21,15 @@ from ...types import Schema, Type
 from .column_types import SPARK
 from .spec import ERRORS, LATE, NODE, OUTPUT, TIMESTAMP, OperatorSpec
 
-_ERROR_FIELDS = {"query": pa.string(), "stream": pa.string(), "message": pa.string(), "row": pa.string()}
-_LATE_FIELDS = {"stream": pa.string(), "row": pa.string()}
+MESSAGES = "output string, events bigint, rows binary"
+"""The columns of messages, as Spark writes a schema: the name of an output, how many events it has, and these."""
+_ARROW = pa.schema({"output": pa.string(), "events": pa.int64(), "rows": pa.binary()})
+_TEXT = pa.string()
+_ADDED = {
+    LATE: {"stream": _TEXT, "row": _TEXT},
+    ERRORS: {"query": _TEXT, "stream": _TEXT, "message": _TEXT, "row": _TEXT},
+}
+"""The columns of the outputs that an operator adds."""
 _TIMESTAMP = pa.timestamp("us", "UTC")
 
 
@@ -32,39 +42,45 @@ class LateRow:
     values: list[Any]
 
 
-def output_schema(spec: OperatorSpec) -> str:
-    """The columns of the operator's frame, as Spark writes a schema."""
-    structs = [f"`{name}` struct<{_fields(schema)}>" for name, schema in spec.outputs]
-    errors = ", ".join(f"{name}: string" for name in _ERROR_FIELDS)
-    late = ", ".join(f"{name}: string" for name in _LATE_FIELDS)
-    own = [f"{OUTPUT} string", f"{TIMESTAMP} timestamp", f"{NODE} int"]
-    return ", ".join([*own, *structs, f"{ERRORS} struct<{errors}>", f"{LATE} struct<{late}>"])
+def columns_of_output(spec: OperatorSpec, output: str) -> str:
+    """The columns of an output's frame, as Spark writes a schema."""
+    own = [f"{_quoted(name)} {spark}" for name, spark in _fields(spec, output)]
+    return ", ".join([*own, f"{TIMESTAMP} timestamp", f"{NODE} int"])
 
 
-def _fields(schema: Schema) -> str:
-    return ", ".join(f"`{a.name.replace('`', '``')}`: {SPARK[a.type]}" for a in schema)
+def columns_of_all(spec: OperatorSpec, outputs: Sequence[str]) -> str:
+    """The columns of the frame of several outputs: a struct for each, null in the rows of the others."""
+    structs = [
+        f"{_quoted(o)} struct<{', '.join(f'{_quoted(n)}: {spark}' for n, spark in _fields(spec, o))}>" for o in outputs
+    ]
+    return ", ".join([f"{OUTPUT} string", f"{TIMESTAMP} timestamp", f"{NODE} int", *structs])
+
+
+def _fields(spec: OperatorSpec, output: str) -> list[tuple[str, str]]:
+    if output in _ADDED:
+        return [(name, "string") for name in _ADDED[output]]
+    return [(a.name, SPARK[a.type]) for a in dict(spec.outputs)[output]]
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
 
 
 class OutputRows:
-    """Rows of a node's outputs, as record batches of the operator's frame."""
+    """Outputs of a node, as messages."""
 
     def __init__(self, spec: OperatorSpec, node: int) -> None:
         self._node = node
-        self._types = {name: pa.struct(_arrow_fields(schema)) for name, schema in spec.outputs}
-        self._types |= {ERRORS: pa.struct(_ERROR_FIELDS), LATE: pa.struct(_LATE_FIELDS)}
-        own = {OUTPUT: pa.string(), TIMESTAMP: _TIMESTAMP, NODE: pa.int32()}
-        self.schema = pa.schema([*own.items(), *self._types.items()])
-        self.found: list[pa.RecordBatch] = []
+        self._types = {name: _arrow_types(schema) for name, schema in spec.outputs} | _ADDED
+        self._found: dict[str, list[pa.RecordBatch]] = {}
 
     def put_events(self, output: str, events: Emitted) -> None:
         """Adds the events of an output."""
         if len(events):
-            schema = self._types[output]
-            columns = [_spark_column(c, f.type) for c, f in zip(events.columns, schema, strict=True)]
-            self._put(output, events.ts, pa.StructArray.from_arrays(columns, fields=list(schema)))
+            self._put(output, events.ts, [_spark_column(c) for c in events.columns])
 
     def put_errors(self, errors: Iterable[EventError]) -> None:
-        """Adds errors of events, in the order of `errors`."""
+        """Adds errors of events."""
         listed = list(errors)
         if listed:
             rows = [(e.query, e.stream, e.message, _json(e.values)) for e in listed]
@@ -76,32 +92,75 @@ class OutputRows:
             self._put_texts(LATE, [row.ts for row in late], [(row.stream, _json(row.values)) for row in late])
 
     def _put_texts(self, output: str, times: Sequence[int], rows: Sequence[Sequence[str]]) -> None:
-        fields = list(self._types[output])
         columns = [pa.array(list(c), pa.string()) for c in zip(*rows, strict=True)]
-        self._put(output, np.array(times, np.int64), pa.StructArray.from_arrays(columns, fields=fields))
+        self._put(output, np.array(times, np.int64), columns)
 
-    def _put(self, output: str, ts: Any, struct: pa.StructArray) -> None:
-        n = len(ts)
+    def _put(self, output: str, ts: Any, columns: Sequence[pa.Array]) -> None:
         times = pa.array(ts, pa.int64()).cast(pa.timestamp("ms", "UTC")).cast(_TIMESTAMP, safe=False)
-        names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), [output]).dictionary_decode()
-        arrays = [names, times, pa.array(np.full(n, self._node, np.int32))]
-        arrays += [struct if name == output else pa.nulls(n, type) for name, type in self._types.items()]
-        self.found.append(pa.record_batch(arrays, schema=self.schema))
+        nodes = pa.array(np.full(len(ts), self._node, np.int32))
+        types = self._types[output]
+        arrays = [c.cast(t) if c.type != t else c for c, t in zip(columns, types.values(), strict=True)]
+        batch = pa.record_batch([*arrays, times, nodes], names=[*types, TIMESTAMP, NODE])
+        self._found.setdefault(output, []).append(batch)
 
-    def take(self) -> list[pa.RecordBatch]:
-        """The batches since the last call."""
-        found, self.found = self.found, []
-        return found
-
-
-def _arrow_fields(schema: Schema) -> list[tuple[str, pa.DataType]]:
-    return [(a.name, pa.string() if a.type is Type.OBJECT else ARROW[a.type]) for a in schema]
+    def take(self) -> list[tuple[str, int, bytes]]:
+        """The messages since the last call: output, number of events, and events."""
+        found, self._found = self._found, {}
+        return [(output, sum(b.num_rows for b in batches), _pack(batches)) for output, batches in found.items()]
 
 
-def _spark_column(column: Any, type: pa.DataType) -> pa.Array:
+def _pack(batches: Sequence[pa.RecordBatch]) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def as_batch(messages: Sequence[tuple[str, int, bytes]]) -> pa.RecordBatch:
+    """Messages as a record batch of `MESSAGES`."""
+    columns = list(zip(*messages, strict=True)) or [(), (), ()]
+    return pa.record_batch([pa.array(list(c), f.type) for c, f in zip(columns, _ARROW, strict=True)], schema=_ARROW)
+
+
+def unpack_output(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The events of messages of one output, from record batches of `MESSAGES`."""
+    for batch in batches:
+        for data in batch.column(2):
+            yield from pa.ipc.open_stream(data.as_buffer())
+
+
+def unpack_all(outputs: Sequence[str], types: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The events of messages of several outputs, as rows of their frame; `types`: of `struct_types`."""
+    for batch in batches:
+        for output, data in zip(batch.column(0).to_pylist(), batch.column(2), strict=True):
+            for events in pa.ipc.open_stream(data.as_buffer()):
+                yield _as_struct(outputs, types, output, events)
+
+
+def struct_types(spec: OperatorSpec, outputs: Sequence[str]) -> dict[str, pa.DataType]:
+    """The type of each output's struct."""
+    own = {name: _arrow_types(schema) for name, schema in spec.outputs} | _ADDED
+    return {output: pa.struct(own[output]) for output in outputs}
+
+
+def _as_struct(outputs: Sequence[str], types: Any, output: str, events: pa.RecordBatch) -> pa.RecordBatch:
+    n = events.num_rows
+    *columns, times, nodes = events.columns
+    names = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), [output]).dictionary_decode()
+    struct = pa.StructArray.from_arrays(columns, fields=list(types[output]))
+    structs = [struct if o == output else pa.nulls(n, types[o]) for o in outputs]
+    return pa.record_batch([names, times, nodes, *structs], names=[OUTPUT, TIMESTAMP, NODE, *outputs])
+
+
+def _arrow_types(schema: Schema) -> dict[str, pa.DataType]:
+    return {a.name: pa.string() if a.type is Type.OBJECT else ARROW[a.type] for a in schema}
+
+
+def _spark_column(column: Any) -> pa.Array:
     """A column of an output as Spark takes it: texts without a dictionary, objects as JSON."""
     if isinstance(column, list):
-        return pa.array([None if v is None else _json(v) for v in column], type)
+        return pa.array([None if v is None else _json(v) for v in column], pa.string())
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
@@ -109,18 +168,13 @@ def _json(value: Any) -> str:
     return json.dumps(jsonable(value))
 
 
-def values_of(columns: Sequence[Any], positions: Sequence[int]) -> list[list[Any]]:
-    """The values of rows at `positions`; None for an attribute that is not read."""
-    index = pa.array(positions, pa.int64())
-    found = []
-    for column in columns:
-        if isinstance(column, UnreadAttribute):
-            found.append([None] * len(positions))
-        elif isinstance(column, list):
-            found.append([column[i] for i in positions])
-        else:
-            found.append(python_values(column.take(index)))
-    return [list(row) for row in zip(*found, strict=True)] if found else [[] for _ in positions]
+def values_of(columns: Sequence[Any]) -> list[list[Any]]:
+    """The values of rows; None for an attribute that is not read."""
+    found = [
+        [None] * len(c) if isinstance(c, UnreadAttribute) else c if isinstance(c, list) else python_values(c)
+        for c in columns
+    ]
+    return [list(row) for row in zip(*found, strict=True)]
 
 
 def pack_errors(errors: Sequence[EventError]) -> bytes:
@@ -132,12 +186,3 @@ def pack_errors(errors: Sequence[EventError]) -> bytes:
 def unpack_errors(data: bytes) -> list[EventError]:
     """The inverse of `pack_errors`."""
     return [EventError(*row) for row in json.loads(data)]
-
-
-def pack_batches(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> bytes:
-    """Record batches as one Arrow stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    return bytes(sink.getvalue())

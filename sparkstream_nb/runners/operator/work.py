@@ -12,7 +12,7 @@ import pyarrow as pa
 from ...engine.state.batch import InputBatch, StreamRows, UnreadAttribute
 from ..node_spec import NodeState
 from .node import OperatorNode
-from .output_rows import OutputRows, pack_batches
+from .output_rows import OutputRows, as_batch
 from .packing import EARLIEST, PackedRows, places, read_attributes, read_input
 from .spec import OperatorSpec
 
@@ -22,17 +22,18 @@ STEP_ROWS = 1 << 18
 
 @dataclass(frozen=True)
 class MicroBatchResult:
-    """Rows of a node's outputs as an Arrow stream (None: there are none), and the time (ms) of the watermark at which it
-    has something to do (None: when a row comes)."""
+    """Messages of a node's outputs (`output_rows.MESSAGES`), and the time (ms) of the watermark at which the node has
+    something to do (None: when a row comes)."""
 
-    rows: bytes | None
+    messages: list[tuple[str, int, bytes]]
     next_time: int | None
 
 
 def work_micro_batch(
     spec: OperatorSpec, state: NodeState, key: int, messages: Sequence[PackedRows], watermark: int
 ) -> MicroBatchResult:
-    """Runs a node over the messages of a micro-batch, at a watermark (ms; 0: there is none yet), and stores its state."""
+    """Runs a node over the messages of a micro-batch, at a watermark (ms; 0: there is none yet), and stores its state.
+    """
     number = places(spec.nodes)[key]
     reached = watermark if watermark > 0 else EARLIEST
     node = OperatorNode.read(spec, number, state)
@@ -44,9 +45,7 @@ def work_micro_batch(
         _take(node, messages, reached, out)
         node.careful = False
     node.store(state)
-    batches = out.take()
-    rows = pack_batches(batches, out.schema) if batches else None
-    return MicroBatchResult(rows, node.next_time() if spec.in_order else None)
+    return MicroBatchResult(out.take(), node.next_time() if spec.in_order else None)
 
 
 def _take(node: OperatorNode, messages: Sequence[PackedRows], watermark: int, out: OutputRows) -> None:
@@ -56,16 +55,9 @@ def _take(node: OperatorNode, messages: Sequence[PackedRows], watermark: int, ou
         node.tick(watermark, out)
 
 
-def unpack_results(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of Arrow streams in a column `rows`."""
-    for batch in batches:
-        for data in batch.column(0):
-            yield from pa.ipc.open_stream(data.as_buffer())
-
-
 def work_batch(spec: OperatorSpec, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of all nodes of a partition: `batches` are packed rows in the order of nodes, and within a node of their
-    first times, or, in order of arrival, as they came."""
+    """The messages of all nodes of a partition: `batches` are packed rows in the order of nodes, and within a node of
+    their first times, or, in order of arrival, as they came."""
     numbers = places(spec.nodes)
     working: _BatchNode | None = None
     for key, message in _messages(batches):
@@ -97,12 +89,12 @@ class _BatchNode:
         self._last = EARLIEST
 
     def take(self, message: PackedRows) -> Iterator[pa.RecordBatch]:
-        """Takes a message in; the rows of outputs that are known by then."""
+        """Takes a message in; the messages that are known by then."""
         self._last = max(self._last, message.last)
         if message.first > EARLIEST and self._node.rows_waiting >= STEP_ROWS:
             self._advance(message.first - 1)
         self._node.add([message], None, self._out)
-        yield from self._out.take()
+        yield as_batch(self._out.take())
 
     def _advance(self, until: int | None) -> None:
         self._node.waiting.sort(key=lambda run: run.came)
@@ -113,7 +105,7 @@ class _BatchNode:
         self._advance(None)
         if self._node.spec.in_order and self._node.engine.started:
             self._node.tick(self._last, self._out)
-        yield from self._out.take()
+        yield as_batch(self._out.take())
 
 
 def work_stateless(spec: OperatorSpec, stream: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -128,4 +120,4 @@ def work_stateless(spec: OperatorSpec, stream: int, batches: Iterable[pa.RecordB
             columns[place] = array
         events = StreamRows(np.arange(len(rows.ts)), rows.ts, columns)
         node.step(InputBatch(rows.ts, {own.stream: events}), out)
-        yield from out.take()
+        yield as_batch(out.take())

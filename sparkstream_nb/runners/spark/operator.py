@@ -16,25 +16,29 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from ...errors import Misuse, shown
-from ..operator.output_rows import output_schema
+from ..operator.output_rows import (
+    MESSAGES,
+    columns_of_all,
+    columns_of_output,
+    struct_types,
+    unpack_all,
+    unpack_output,
+)
 from ..operator.packing import PACKED, PackedRows, columns_read, pack_rows
 from ..operator.spec import (
     ERRORS,
     LATE,
-    NODE,
-    OUTPUT,
-    TIMESTAMP,
     InputFrame,
     OperatorRequest,
     OperatorSpec,
     plan_operator,
 )
-from ..operator.work import unpack_results, work_batch, work_micro_batch, work_stateless
+from ..operator.work import work_batch, work_micro_batch, work_stateless
 from .processor import SparkNodeState
 from .remote import ship
 from .versions import check_installed
@@ -42,30 +46,36 @@ from .versions import check_installed
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_RESULTS = "rows binary"
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _WATERMARK = "spark.watermarkDelayMs"
-_NO_TIMER = -1
 
 
 class SiddhiFrames:
     """The outputs of `siddhi(...)` where there are several: one frame of them all, and a frame of each.
 
-    `frame` has the columns `_output` (the name of the row's output), `_timestamp`, `_node`, and a struct for each output,
-    null in rows of another. `frames["Alerts"]` has the rows of one output with its own columns, `frames.late` the late
-    rows and `frames.errors` the rows that failed. Each of them is a query of its own once it is started: to write
-    several outputs of one, start `frame` with `foreachBatch`.
+    `frame` has the columns `_output` (the name of the row's output), `_timestamp`, `_node`, and a struct for each
+    output, null in the rows of others. `frames["Alerts"]` has the rows of one output with its own columns,
+    `frames.late` the late rows and `frames.errors` the rows that failed. Each of these is a query of its own once it is
+    started: to write several outputs of one query, start `frame` with `foreachBatch`.
     """
 
-    def __init__(self, frame: DataFrame, outputs: Sequence[str]) -> None:
-        self.frame = frame
+    def __init__(self, spec: OperatorSpec, messages: DataFrame, outputs: Sequence[str]) -> None:
+        self._spec, self._messages = spec, messages
         self.outputs = tuple(outputs)
+
+    @property
+    def frame(self) -> DataFrame:
+        """The rows of all outputs."""
+        outputs, types = self.outputs, struct_types(self._spec, self.outputs)
+        chosen = self._messages.where(F.col("output").isin(list(outputs)))
+        return chosen.mapInArrow(lambda batches: unpack_all(outputs, types, batches), columns_of_all(self._spec, outputs))
 
     def __getitem__(self, output: str) -> DataFrame:
         if output not in self.outputs:
             raise Misuse(f"there is no output {shown(output)}. Outputs: {', '.join(self.outputs)}")
-        return select_output(self.frame, output)
+        chosen = self._messages.where(F.col("output") == output)
+        return chosen.mapInArrow(unpack_output, columns_of_output(self._spec, output))
 
     @property
     def late(self) -> DataFrame:
@@ -79,11 +89,6 @@ class SiddhiFrames:
 
     def __repr__(self) -> str:
         return f"SiddhiFrames({', '.join(self.outputs)})"
-
-
-def select_output(frame: DataFrame, output: str) -> DataFrame:
-    """The rows of one output of a frame of several, with its own columns."""
-    return frame.where(F.col(OUTPUT) == output).select(F.col(f"`{output}`.*"), TIMESTAMP, NODE)
 
 
 def siddhi(
@@ -147,18 +152,19 @@ def siddhi(
     )
     spec = plan_operator(os.urandom(8).hex(), text, inputs, request)
     ship(session)
-    frame = _outputs_of(spec, list(given.values()), session, delay)
     names = [o for o, _ in spec.outputs]
-    frame = frame.observe(
-        f"siddhi {' '.join(names)}",
-        F.count_if(F.col(OUTPUT) == LATE).alias("late"),
-        F.count_if(F.col(OUTPUT) == ERRORS).alias("errors"),
-        *(F.count_if(F.col(OUTPUT) == o).alias(o) for o in names),
+    counted = [*names, LATE, ERRORS]
+    messages = _messages_of(spec, list(given.values()), session, delay).observe(
+        f"siddhi {' '.join(names)}", *(_count(output).alias(output) for output in counted)
     )
     if isinstance(output, str | None) and not late and not errors:
-        return select_output(frame, names[0])
-    shown_outputs = [*names, *([LATE] if late else []), *([ERRORS] if errors else [])]
-    return SiddhiFrames(frame.where(F.col(OUTPUT).isin(shown_outputs)), shown_outputs)
+        return SiddhiFrames(spec, messages, names)[names[0]]
+    return SiddhiFrames(spec, messages, [*names, *([LATE] if late else []), *([ERRORS] if errors else [])])
+
+
+def _count(output: str) -> Column:
+    """The number of an output's events, of its messages."""
+    return F.coalesce(F.sum(F.when(F.col("output") == output, F.col("events"))), F.lit(0))
 
 
 # ------------------------------------------------------------------------------------------------------- arguments
@@ -197,25 +203,25 @@ def _input_frame(stream: str, frame: DataFrame, time: str, key: str | None) -> I
 # ---------------------------------------------------------------------------------------------------------- frames
 
 
-def _outputs_of(spec: OperatorSpec, frames: Sequence[DataFrame], session: SparkSession, delay: str | None) -> DataFrame:
-    """The frame of all outputs."""
+def _messages_of(
+    spec: OperatorSpec, frames: Sequence[DataFrame], session: SparkSession, delay: str | None
+) -> DataFrame:
+    """The messages of all outputs."""
     streaming = frames[0].isStreaming
-    schema = output_schema(spec)
     read = [frame.select(*(F.col(f"`{c}`") for c in columns_read(spec, i))) for i, frame in enumerate(frames)]
     if spec.stateless:
-        return _union(frame.mapInArrow(_stateless(spec, i), schema) for i, frame in enumerate(read))
+        return _union(frame.mapInArrow(_stateless(spec, i), MESSAGES) for i, frame in enumerate(read))
     packed = [frame.mapInArrow(_pack(spec, i, clock=not streaming), PACKED) for i, frame in enumerate(read)]
     if not streaming:
         by_node = _union(packed).repartition(spec.nodes, "node")
         place = ("node", "first", "task", "number") if spec.in_order else ("node", "task", "number")
-        return by_node.sortWithinPartitions(*place).mapInArrow(_batch(spec), schema)
+        return by_node.sortWithinPartitions(*place).mapInArrow(_batch(spec), MESSAGES)
     _check_stream(session, spec)
     if delay is not None and spec.in_order:
         packed = [_with_watermark(frame, delay) for frame in packed]
-    results = _union(packed).groupBy("node").transformWithStateInPandas(
-        OperatorProcessor(spec), _RESULTS, "append", "EventTime" if spec.in_order else "None"
-    )  # fmt: skip
-    return results.mapInArrow(unpack_results, schema)
+    mode = "EventTime" if spec.in_order else "None"
+    by_node = _union(packed).groupBy("node")
+    return by_node.transformWithStateInPandas(OperatorProcessor(spec), MESSAGES, "append", mode)
 
 
 def _with_watermark(packed: DataFrame, delay: str) -> DataFrame:
@@ -293,7 +299,8 @@ class OperatorProcessor(StatefulProcessor):
                 self.handle.deleteTimer(old)
             if found.next_time is not None:
                 self.handle.registerTimer(max(found.next_time, watermark + 1, 1))
-        yield pd.DataFrame({"rows": [] if found.rows is None else [found.rows]})
+        # Texts as objects: pyspark cannot take the strings that pandas 3 makes of them.
+        yield pd.DataFrame(found.messages, columns=["output", "events", "rows"], dtype=object)
 
     def close(self) -> None:
         """Nothing is held open."""
