@@ -12,7 +12,7 @@ from .build import Branch, Builder, name_of, parts, string_of, sub, tok
 from .build_patterns import Chain, ChainGroup, ChainLink, state_stream
 from .fixits import THIRD_EVENT, TWO_EVENTS, refuse_driver_without_key, refuse_per_without_quotes
 from .keywords import UNIT_SPELLINGS
-from .source import SourceText
+from .source_text import SourceText
 from .tree import (
     UNBOUNDED,
     AbsentState,

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...engine.columnar.blocks import digest_of
 from ...engine.node import NodeEngine
-from ...engine.state.batch import InputBatch, Outputs
+from ...engine.state.node_batch import InputBatch, Outputs
 from ...errors import SparkStreamError
 from ...journal.segments import StepsOfNode
 from ...recovery.quarantine import taken

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...engine.cases import jsonable
-from ...engine.columnar.columns import ARROW
-from ...engine.state.batch import Emitted, EventError, UnreadAttribute
+from ...engine.columnar.column_data import ARROW
+from ...engine.state.node_batch import Emitted, EventError, UnreadAttribute
 from ...ingest.ingest import plain, python_values
 from ...types import Schema, Type
 from .column_types import SPARK

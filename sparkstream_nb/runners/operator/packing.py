@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...engine.columnar.columns import Array
-from ...engine.state.batch import EventError, StreamRows, UnreadAttribute
+from ...engine.columnar.column_data import Array
+from ...engine.state.node_batch import EventError, StreamRows, UnreadAttribute
 from ...ingest.ingest import type_rows
 from ...nodes.partitioning import by_hash
 from ...types import Schema, Type

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.columnar.columns import Array
-from ...engine.state.batch import InputBatch, StreamRows
+from ...engine.columnar.column_data import Array
+from ...engine.state.node_batch import InputBatch, StreamRows
 from ...nodes.batches import concat_coded
 
 

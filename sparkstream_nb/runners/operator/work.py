@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...engine.state.batch import InputBatch, StreamRows, UnreadAttribute
+from ...engine.state.node_batch import InputBatch, StreamRows, UnreadAttribute
 from ..node_spec import NodeState
 from .node import OperatorNode
 from .output_rows import OutputRows, as_batch
