@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Reading,
         Restart,
         Retention,
+        SiddhiFrames,
         Slow,
         apps,
         attach,
@@ -44,14 +45,15 @@ if TYPE_CHECKING:
         generate,
         get,
         plot,
+        siddhi,
         split,
         trace,
     )  # fmt: skip
 
 __all__ = [
     "App", "Coordination", "Cut", "Disorder", "Kill", "Limits", "Pair", "Pause", "Reading", "Restart", "Retention",
-    "Slow", "__version__", "apps", "attach", "attachable", "changes", "check", "deploy", "explain", "generate", "get",
-    "plot", "split", "trace",
+    "SiddhiFrames", "Slow", "__version__", "apps", "attach", "attachable", "changes", "check", "deploy", "explain",
+    "generate", "get", "plot", "siddhi", "split", "trace",
 ]  # fmt: skip
 
 

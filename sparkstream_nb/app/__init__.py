@@ -16,6 +16,7 @@ from ..lazy import on_first_use
 if TYPE_CHECKING:
     from ..limits import Limits
     from ..retention import Retention
+    from ..runners.spark.operator import SiddhiFrames, siddhi
     from ..simulation.faults import Cut, Kill, Pause, Restart, Slow
     from ..simulation.resources import ResourceCluster, ResourceNode
     from ..simulation.topology import Coordination, Pair
@@ -95,6 +96,7 @@ __all__ = [
     "Result",
     "Retention",
     "Sent",
+    "SiddhiFrames",
     "Slow",
     "SplitApp",
     "Stats",
@@ -120,6 +122,7 @@ __all__ = [
     "plot",
     "remove_app",
     "repair",
+    "siddhi",
     "split",
     "stop_all",
     "trace",
@@ -131,6 +134,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
         {
             "..limits": ["Limits"],
             "..retention": ["Retention"],
+            "..runners.spark.operator": ["SiddhiFrames", "siddhi"],
             "..simulation.faults": ["Cut", "Kill", "Pause", "Restart", "Slow"],
             "..simulation.resources": ["ResourceCluster", "ResourceNode"],
             "..simulation.topology": ["Coordination", "Pair"],

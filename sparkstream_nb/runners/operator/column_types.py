@@ -46,7 +46,7 @@ def fits_column(spark: str, type: Type) -> bool:
 
 
 def described_column(spark: str) -> str:
-    """A column's type for a message: Spark's name, and SiddhiQL's where that is another word."""
+    """A column's type for a message: Spark's name, and SiddhiQL's if it is another word."""
     found = type_of_column(spark)
     return spark if found is None or str(found) == spark else f"{spark} ({found} in SiddhiQL)"
 

@@ -56,7 +56,7 @@ class OperatorNode:
     def read(spec: OperatorSpec, number: int, state: NodeState, *, careful: bool = False) -> OperatorNode:
         """The node whose state a runner has: from memory where its version is there, else restored.
 
-        Raises SparkStreamError if the state is that of an operator with other inputs or another number of nodes.
+        Raises SparkStreamError if the state belongs to an operator with other inputs or another number of nodes.
         """
         stored = state.version()
         # Taken out while it works: a node that fails half-way must not be found again.
@@ -181,11 +181,11 @@ class OperatorNode:
 
 
 def _engine(spec: OperatorSpec, number: int) -> NodeEngine:
-    return NodeEngine(spec.unpickled, shard=f"node-{number + 1}", allow_scripts=spec.scripts, tokens=spec.tokens)
+    return NodeEngine(spec.bound_plan, shard=f"node-{number + 1}", allow_scripts=spec.scripts, tokens=spec.tokens)
 
 
 def _check_layout(spec: OperatorSpec, stored: Mapping[str, object]) -> None:
-    """Raises SparkStreamError if a checkpoint is that of another operator."""
+    """Raises SparkStreamError if a checkpoint belongs to another operator."""
     for name, now in spec.layout.items():
         before = stored.get(name)
         if before != now:

@@ -44,14 +44,14 @@ class LateRow:
 
 def columns_of_output(spec: OperatorSpec, output: str) -> str:
     """The columns of an output's frame, as Spark writes a schema."""
-    own = [f"{_quoted(name)} {spark}" for name, spark in _fields(spec, output)]
+    own = [f"{_quote(name)} {spark}" for name, spark in _fields(spec, output)]
     return ", ".join([*own, f"{TIMESTAMP} timestamp", f"{NODE} int"])
 
 
 def columns_of_all(spec: OperatorSpec, outputs: Sequence[str]) -> str:
     """The columns of the frame of several outputs: a struct for each, null in the rows of the others."""
     structs = [
-        f"{_quoted(o)} struct<{', '.join(f'{_quoted(n)}: {spark}' for n, spark in _fields(spec, o))}>" for o in outputs
+        f"{_quote(o)} struct<{', '.join(f'{_quote(n)}: {spark}' for n, spark in _fields(spec, o))}>" for o in outputs
     ]
     return ", ".join([f"{OUTPUT} string", f"{TIMESTAMP} timestamp", f"{NODE} int", *structs])
 
@@ -62,7 +62,7 @@ def _fields(spec: OperatorSpec, output: str) -> list[tuple[str, str]]:
     return [(a.name, SPARK[a.type]) for a in dict(spec.outputs)[output]]
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 

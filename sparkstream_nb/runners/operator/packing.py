@@ -23,8 +23,8 @@ from .output_rows import pack_errors
 from .spec import OperatorSpec
 
 PACKED = "node int, stream int, task bigint, number bigint, first bigint, last bigint, rows binary"
-"""The columns of packed rows, as Spark writes a schema: the key of a node, the number of a stream, the number of the task
-that packed them and of the message in it, the times (ms) of the first and the last row, and the rows."""
+"""The columns of packed rows, as Spark writes a schema: the key of a node, the number of a stream, the number of the
+task that packed them and of the message in it, the times (ms) of the first and the last row, and the rows."""
 _ARROW = pa.schema(
     {
         "node": pa.int32(),
@@ -159,7 +159,7 @@ def _divide(spec: OperatorSpec, stream: int, rows: InputRows) -> Iterator[_Messa
     if not len(ts):
         return
     own = spec.inputs[stream]
-    columns = [_coded(c) for c in rows.columns]
+    columns = [_encode_texts(c) for c in rows.columns]
     if spec.nodes == 1 or rows.key is None:
         order = _time_order(ts) if spec.in_order else None
         yield _Message(0, stream, int(ts.min()), int(ts.max()), _pack(ts, columns, order))
@@ -188,7 +188,7 @@ def _time_order(ts: Array) -> Array | None:
     return None if bool(np.all(ts[1:] >= ts[:-1])) else np.argsort(ts, kind="stable")
 
 
-def _coded(column: pa.Array) -> pa.Array:
+def _encode_texts(column: pa.Array) -> pa.Array:
     """Texts that repeat, as codes: half the bytes, and the node need not look each of them up."""
     if not pa.types.is_string(column.type) or len(column) < 64:
         return column
@@ -233,8 +233,8 @@ _WORD = 0xFFFFFFFF
 
 @cache
 def key_of_place(place: int) -> int:
-    """The INT whose hash in Spark is `place`: nodes with these keys lie in partitions of their own, one after the other,
-    however many partitions there are. It inverts `journal.routing.spark_hash`."""
+    """The INT whose hash in Spark is `place`: nodes with these keys lie in one partition after the other, however many
+    partitions there are. It inverts `journal.routing.spark_hash`."""
     h = place
     h ^= h >> 16
     h = h * pow(0xC2B2AE35, -1, 1 << 32) & _WORD

@@ -74,9 +74,9 @@ class OperatorSpec:
     """An operator as Spark's workers need it.
 
     `plan` is pickled. `outputs`: the streams whose events it gives, with their schemas. `stateless`: no query keeps
-    anything, so rows need no node and no order. `needed`: the attributes that are read of each stream. `tokens` name the parts of a node's state by their content, so that a
-    checkpoint of an operator whose text has changed since continues with what is unchanged. `layout` is what has to
-    stay the same for a checkpoint to fit at all.
+    anything, so rows need no node and no order. `tokens` name the parts of a node's state by their content, so that a
+    checkpoint of an operator whose text has changed since continues with what is unchanged. `needed`: the attributes
+    that are read of each stream.
     """
 
     id: str
@@ -92,19 +92,19 @@ class OperatorSpec:
 
     @property
     def layout(self) -> dict[str, object]:
-        """The number of nodes, and the streams with their columns."""
-        streams = {i.stream: [f"{a.name} {a.type}" for a in i.schema] + [i.time, i.key] for i in self.inputs}
+        """The number of nodes, and the streams with their columns: a checkpoint fits if they are the same."""
+        streams = {i.stream: [*map(str, i.schema), i.time, i.key] for i in self.inputs}
         return {"nodes": self.nodes, "in_order": self.in_order, "streams": streams}
 
     @cached_property
-    def unpickled(self) -> Plan:
-        """The plan, unpickled once in each process."""
+    def bound_plan(self) -> Plan:
+        """The plan, which each process unpickles once."""
         plan: Plan = pickle.loads(self.plan)
         return plan
 
     def __getstate__(self) -> dict[str, object]:
-        """Without the unpickled plan."""
-        return {k: v for k, v in self.__dict__.items() if k != "unpickled"}
+        """Without the plan that was unpickled."""
+        return {k: v for k, v in self.__dict__.items() if k != "bound_plan"}
 
 
 def plan_operator(id: str, text: str, frames: Sequence[InputFrame], request: OperatorRequest) -> OperatorSpec:
@@ -141,8 +141,13 @@ def plan_operator(id: str, text: str, frames: Sequence[InputFrame], request: Ope
         stateless=is_stateless,
         scripts=request.allow_scripts,
         tokens=_tokens(plan),
-        needed={i.stream: frozenset(range(len(i.schema))) for i in inputs} if request.whole else needed_attributes(plan),
+        needed=_attributes_read(plan, inputs, whole=request.whole),
     )
+
+
+def _attributes_read(plan: Plan, inputs: Sequence[InputStream], *, whole: bool) -> Mapping[str, frozenset[int]]:
+    found = needed_attributes(plan)
+    return {i.stream: frozenset(range(len(i.schema))) if whole else found[i.stream] for i in inputs}
 
 
 # ------------------------------------------------------------------------------------------------------------- text
@@ -188,8 +193,8 @@ def _refuse_outside(plan: Plan) -> None:
                 if a.name.lower() in ("source", "sink", "store"):
                     type_ = connector_type(a, plan.properties) or "?"
                     raise Misuse(
-                        f"{kind} '{id}' has a @{a.name}(type='{type_}'): siddhi() takes its events from frames and gives "
-                        "frames. Leave the annotation out, or deploy the text as an app"
+                        f"{kind} '{id}' has a @{a.name}(type='{type_}'): siddhi() takes its events from frames, and "
+                        "gives frames. Leave the annotation out, or deploy the text as an app"
                     )
 
 
@@ -236,8 +241,8 @@ def _check_watermark(frame: InputFrame) -> None:
         return
     if frame.watermark is None:
         raise Misuse(
-            f"'{frame.stream}' has no watermark, and its rows must be in the order of '{frame.time}'. Say how late they "
-            "may be: delay='10 seconds', or frame.withWatermark(...). Or take them as they come: order='arrival'"
+            f"'{frame.stream}' has no watermark, and its rows must be in the order of '{frame.time}'. Say how late "
+            "they may be: delay='10 seconds', or frame.withWatermark(...). Or take them as they come: order='arrival'"
         )
     if frame.watermark != frame.time:
         raise Misuse(
@@ -302,19 +307,19 @@ def _outputs(plan: Plan, asked: Sequence[str], fed: frozenset[str]) -> tuple[str
         flow = Dataflow(plan)
         ends = [w for w in written if not flow.readers(w)]
         if len(ends) != 1:
-            raise Misuse(f"output: which one? The text writes {_listed(written)}")
+            raise Misuse(f"output: which one? The text writes {_list_names(written)}")
         return (ends[0],)
     for name in asked:
         if name not in (*written, *faults):
             what = f"output: no query writes to '{name}'"
             if name in fed:
                 what = f"output: '{name}' is an input, and no query writes to it"
-            raise Misuse(nearest(f"{what}. The text writes {_listed(written)}", name, written))
+            raise Misuse(nearest(f"{what}. The text writes {_list_names(written)}", name, written))
         taken = [a for a in plan.schema(name).names if a in ADDED]
         if taken:
-            raise Misuse(f"output: '{name}' has an attribute '{taken[0]}', a name that siddhi() adds. Rename it: as ...")
+            raise Misuse(f"output: '{name}' has an attribute '{taken[0]}', which siddhi() adds. Rename it: as ...")
     return tuple(dict.fromkeys(asked))
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names) if names else "no stream"

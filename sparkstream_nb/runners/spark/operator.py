@@ -68,8 +68,9 @@ class SiddhiFrames:
     def frame(self) -> DataFrame:
         """The rows of all outputs."""
         outputs, types = self.outputs, struct_types(self._spec, self.outputs)
+        columns = columns_of_all(self._spec, outputs)
         chosen = self._messages.where(F.col("output").isin(list(outputs)))
-        return chosen.mapInArrow(lambda batches: unpack_all(outputs, types, batches), columns_of_all(self._spec, outputs))
+        return chosen.mapInArrow(lambda batches: unpack_all(outputs, types, batches), columns)
 
     def __getitem__(self, output: str) -> DataFrame:
         if output not in self.outputs:
@@ -219,9 +220,8 @@ def _messages_of(
     _check_stream(session, spec)
     if delay is not None and spec.in_order:
         packed = [_with_watermark(frame, delay) for frame in packed]
-    mode = "EventTime" if spec.in_order else "None"
-    by_node = _union(packed).groupBy("node")
-    return by_node.transformWithStateInPandas(OperatorProcessor(spec), MESSAGES, "append", mode)
+    mode, processor = "EventTime" if spec.in_order else "None", OperatorProcessor(spec)
+    return _union(packed).groupBy("node").transformWithStateInPandas(processor, MESSAGES, "append", mode)
 
 
 def _with_watermark(packed: DataFrame, delay: str) -> DataFrame:
