@@ -89,7 +89,7 @@ def pack_rows(
     for rows in read_input(spec, stream, batches):
         found = [*_divide(spec, stream, rows)]
         if rows.errors:
-            found.append(_Message(0, REJECTED, EARLIEST, EARLIEST, pack_errors(rows.errors)))
+            found.append(_Message(0, REJECTED, 0, 0, pack_errors(rows.errors)))
         last = max(last, int(rows.ts.max(initial=EARLIEST)))
         yield _as_batch(task, number, found)
         number += len(found)

@@ -308,7 +308,7 @@ def _outputs(plan: Plan, asked: Sequence[str], fed: frozenset[str]) -> tuple[str
         ends = [w for w in written if not flow.readers(w)]
         if len(ends) != 1:
             raise Misuse(f"output: which one? The text writes {_list_names(written)}")
-        return (ends[0],)
+        asked = ends
     for name in asked:
         if name not in (*written, *faults):
             what = f"output: no query writes to '{name}'"

@@ -1,0 +1,245 @@
+"""`siddhi(...)` on Spark: streams from files, with their checkpoints, and batches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sparkstream_nb import SiddhiFrames, siddhi
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+pytestmark = pytest.mark.contract
+
+SPREES = """
+    from every a=Payments[amount > 300] -> b=Payments[card == a.card and amount > a.amount] within 10 min
+    select a.card as card, a.amount as first, b.amount as then insert into Sprees;
+"""
+PAYMENTS = "at timestamp, card string, amount double"
+ROWS = [
+    (1000, "a", 400.0), (2000, "b", 500.0), (3000, "a", 450.0), (4000, "b", 100.0), (5000, "b", 600.0), (6000, "c", 9.0),
+]  # fmt: skip
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """Spark, with few tasks a micro-batch."""
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    yield spark
+    spark.conf.set("spark.sql.shuffle.partitions", before or "200")
+
+
+@dataclass
+class Folder:
+    """A folder of files that a stream reads, and the query over it."""
+
+    session: SparkSession
+    path: Path
+    schema: str = PAYMENTS
+
+    def frame(self, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
+        """Rows whose first value is a time in ms."""
+        from pyspark.sql import functions as F
+
+        frame = self.session.createDataFrame(rows, self.schema.replace("at timestamp", "at long"))
+        return frame.withColumn("at", F.timestamp_millis("at"))
+
+    def add(self, *rows: tuple[Any, ...]) -> None:
+        """A file of rows."""
+        self.frame(rows).coalesce(1).write.mode("append").json(str(self.path / "in"))
+
+    def stream(self) -> DataFrame:
+        return self.session.readStream.schema(self.schema).json(str(self.path / "in"))
+
+    def run(self, out: DataFrame, name: str = "out") -> StreamingQuery:
+        """Runs a query over all that is there."""
+        query = (
+            out.writeStream.format("json")
+            .option("path", str(self.path / name))
+            .option("checkpointLocation", str(self.path / f"{name}-checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        return query
+
+    def written(self, name: str = "out") -> list[dict[str, Any]]:
+        """The rows that the sink has committed."""
+        return [json.loads(row.value) for row in self.session.read.text(str(self.path / name)).collect()]
+
+
+@pytest.fixture
+def folder(session: SparkSession, tmp_path: Path) -> Folder:
+    return Folder(session, tmp_path)
+
+
+def values(rows: Iterable[Any], *columns: str) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row[c] for c in columns) for row in rows)
+
+
+def metrics(query: StreamingQuery) -> dict[str, int]:
+    """The sums of the metrics of a query's micro-batches."""
+    total: dict[str, int] = {}
+    for progress in query.recentProgress:
+        for observed in progress["observedMetrics"].values():
+            for name, value in observed.asDict().items():
+                total[name] = total.get(name, 0) + value
+    return total
+
+
+def test_batch(folder: Folder) -> None:
+    out = siddhi(folder.frame(ROWS), SPREES, name="Payments", time="at", key="card", output="Sprees")
+    assert not isinstance(out, SiddhiFrames)
+    assert [f.name for f in out.schema] == ["card", "first", "then", "_timestamp", "_node"]
+    rows = out.collect()
+    assert values(rows, "card", "first", "then") == [("a", 400.0, 450.0), ("b", 500.0, 600.0)]
+    assert {r.card: r._timestamp.timestamp() for r in rows} == {"a": 3.0, "b": 5.0}
+    assert {r.card: r._node for r in rows} == {"a": 97 % 8 + 1, "b": 98 % 8 + 1}
+
+
+def test_stream_continues_from_its_checkpoint(folder: Folder) -> None:
+    def out() -> DataFrame:
+        return siddhi(
+            folder.stream().withWatermark("at", "0 seconds"), SPREES, name="Payments", time="at", key="card", nodes=3
+        )
+
+    for row in ROWS:
+        folder.add(row)
+        folder.run(out())
+    assert values(folder.written(), "card", "first", "then") == [("a", 400.0, 450.0), ("b", 500.0, 600.0)]
+
+
+def test_rows_wait_for_the_watermark_and_late_ones_are_an_output(folder: Folder) -> None:
+    def out() -> SiddhiFrames:
+        found = siddhi(
+            folder.stream(), SPREES, name="Payments", time="at", delay="2 seconds", late=True, errors=True, nodes=1,
+        )  # fmt: skip
+        assert isinstance(found, SiddhiFrames)
+        return found
+
+    folder.add((3000, "a", 450.0), (9000, "c", 1.0))
+    folder.run(out().frame)
+    folder.add((1000, "a", 400.0), (8000, "a", 460.0))
+    folder.run(out().frame)
+    folder.add((20000, "a", 470.0), (2000, "a", 9.0))
+    query = folder.run(out().frame)
+    folder.add((None, "a", 470.0), (30000, "c", 470.0))
+    folder.run(out().frame)
+    rows = folder.written()
+    sprees = [r["Sprees"] for r in rows if r["_output"] == "Sprees"]
+    # The row of 1000 came in a micro-batch whose watermark was at 7000: it is late, as is that of 2000.
+    assert values(sprees, "first", "then") == [(450.0, 460.0), (460.0, 470.0)]
+    late = [r["_late"] for r in rows if r["_output"] == "_late"]
+    assert sorted(json.loads(r["row"])[1:] for r in late) == [["a", 9.0], ["a", 400.0]]
+    assert metrics(query) == {"Sprees": 1, "_late": 1, "_errors": 0}
+    (error,) = (r["_errors"] for r in rows if r["_output"] == "_errors")
+    assert error == {
+        "query": "input", "stream": "Payments", "message": "at: null is not a time", "row": '[null, "a", 470.0]'
+    }  # fmt: skip
+
+
+def test_several_streams_and_outputs(folder: Folder) -> None:
+    blocks = folder.session.createDataFrame([(2500, "b")], "moment long, holder string")
+    text = """
+        define table Blocked (holder string);
+        from Blocks select holder insert into Blocked;
+        from Payments[not (Blocked.holder == card in Blocked)] select card, amount insert into Good;
+        from Payments[Blocked.holder == card in Blocked] select card, amount, at insert into Bad;
+    """
+    found = siddhi(
+        {"Blocks": blocks, "Payments": folder.frame(ROWS)}, text, time={"Blocks": "moment", "Payments": "at"},
+        key={"Blocks": "holder", "Payments": "card"}, output=["Good", "Bad"], unsafe=True,
+    )  # fmt: skip
+    assert isinstance(found, SiddhiFrames)
+    assert values(found["Bad"].collect(), "card", "amount", "at") == [("b", 100.0, 4000), ("b", 600.0, 5000)]
+    assert values(found["Good"].collect(), "amount") == [(9.0,), (400.0,), (450.0,), (500.0,)]
+    everything = found.frame.collect()
+    assert sorted(r._output for r in everything) == ["Bad", "Bad", "Good", "Good", "Good", "Good"]
+    assert all((r.Bad is None) == (r._output == "Good") for r in everything)
+
+
+def test_what_is_due_fires_when_the_watermark_passes(folder: Folder) -> None:
+    text = """
+        partition with (card of Payments) begin
+          from every a=Payments -> not Payments[card == a.card] for 5 sec select a.card as card insert into Silent;
+        end;
+    """
+
+    def out() -> DataFrame:
+        return siddhi(
+            folder.stream(), text, name="Payments", time="at", key="card", nodes=2, delay="0 seconds", unsafe=True
+        )
+
+    folder.add((1000, "a", 1.0), (1000, "b", 1.0))
+    folder.run(out())
+    assert folder.written() == []
+    folder.add((7000, "b", 1.0))  # of the other node
+    folder.run(out())
+    assert values(folder.written(), "card") == [("a",), ("b",)]
+
+
+def test_rows_as_they_come(folder: Folder) -> None:
+    text = "from Payments#window.lengthBatch(2) select sum(amount) as total insert into Pairs;"
+
+    def out() -> DataFrame:
+        return siddhi(folder.stream(), text, name="Payments", time="at", order="arrival")
+
+    folder.add((5000, "a", 1.0), (4000, "a", 2.0), (3000, "a", 4.0))
+    folder.run(out())
+    folder.add((1000, "a", 8.0))
+    folder.run(out())
+    assert values(folder.written(), "total") == [(3.0,), (12.0,)]
+
+
+def test_queries_that_keep_nothing_need_no_watermark(folder: Folder) -> None:
+    folder.add(*ROWS, (None, "a", 999.0))
+    out = siddhi(
+        folder.stream(), "from Payments[amount > 420] select card, amount * 2 as twice insert into Large;",
+        name="Payments", time="at",
+    )  # fmt: skip
+    query = folder.run(out)
+    assert values(folder.written(), "twice") == [(900.0,), (1000.0,), (1200.0,)]
+    assert metrics(query) == {"Large": 3, "_late": 0, "_errors": 1}
+
+
+def test_a_changed_text_keeps_the_state_of_what_is_unchanged(folder: Folder) -> None:
+    counts = "@info(name='counts') from Payments select card, count() as n insert into Counts;"
+    sums = "@info(name='sums') from Payments select card, sum(amount {}) as total insert into Sums;"
+
+    def out(text: str) -> DataFrame:
+        found = siddhi(
+            folder.stream(), text, name="Payments", time="at", output=["Counts", "Sums"], delay="0 seconds"
+        )
+        assert isinstance(found, SiddhiFrames)
+        return found.frame
+
+    folder.add((1000, "a", 1.0))
+    folder.run(out(counts + sums.format("")))
+    folder.add((2000, "a", 10.0))
+    folder.run(out(counts + sums.format("* 2")))
+    rows = folder.written()
+    assert sorted(r["Counts"]["n"] for r in rows if r["_output"] == "Counts") == [1, 2]
+    assert sorted(r["Sums"]["total"] for r in rows if r["_output"] == "Sums") == [1.0, 20.0]
+
+
+def test_another_number_of_nodes_does_not_fit_a_checkpoint(folder: Folder) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    def out(nodes: int) -> DataFrame:
+        return siddhi(
+            folder.stream(), SPREES, name="Payments", time="at", key="card", nodes=nodes, delay="0 seconds"
+        )
+
+    folder.add(*ROWS)
+    folder.run(out(2))
+    folder.add((9000, "a", 1.0))
+    with pytest.raises(StreamingQueryException, match="The checkpoint does not fit this siddhi.*nodes was 2, and is 4"):
+        folder.run(out(4))
