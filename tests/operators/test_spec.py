@@ -1,5 +1,4 @@
-"""What `siddhi(...)` refuses, with its message, before a query starts; and what it chooses where the caller says nothing.
-"""
+"""What `siddhi(...)` refuses before a query starts, with its message; and what it chooses by default."""
 
 from __future__ import annotations
 
@@ -27,15 +26,15 @@ def plan(text: str = SPREES, **given: Any) -> OperatorSpec:
     ("given", "message"),
     [
         ({"time": "when"}, "time: the frame of 'Payments' has no column 'when'"),
-        ({"time": "card"}, "time: column 'card' of 'Payments' is string. An event time is a timestamp, a date, or a whole"),
+        ({"time": "card"}, "time: column 'card' of 'Payments' is string. An event time is a timestamp, a date, or"),
         ({"key": "crad"}, "key: the frame of 'Payments' has no column 'crad'. Did you mean 'card'?"),
         (
             {"columns": {**COLUMNS, "tags": "array<string>"}},
             "Payments: column 'tags' is array<string>, which SiddhiQL has no type for. Leave it out "
             "(frame.drop('tags')) or convert it, for example to a string",
         ),
-        ({"columns": {**COLUMNS, "price": "decimal(10,2)"}}, "column 'price' is decimal(10,2), which SiddhiQL has no"),
-        ({"columns": {**COLUMNS, "a`b": "int"}}, "SiddhiQL cannot express the column name 'a`b', as it has a backquote"),
+        ({"columns": {**COLUMNS, "price": "decimal(10,2)"}}, "column 'price' is decimal(10,2), which SiddhiQL"),
+        ({"columns": {**COLUMNS, "a`b": "int"}}, "SiddhiQL cannot express the column name 'a`b'"),
         (
             {"streaming": True},
             "'Payments' has no watermark, and its rows must be in the order of 'at'. Say how late they may be: "
@@ -43,7 +42,7 @@ def plan(text: str = SPREES, **given: Any) -> OperatorSpec:
         ),
         (
             {"columns": {**COLUMNS, "paid": "timestamp"}, "streaming": True, "watermark": "paid"},
-            "the watermark of 'Payments' is on column 'paid', and its rows are ordered by 'at'. Use one column for both",
+            "the watermark of 'Payments' is on column 'paid', and its rows are ordered by 'at'. Use one column",
         ),
         ({"order": "tiem"}, "order: 'tiem' is neither 'time' nor 'arrival'. Did you mean 'time'?"),
         ({"nodes": 4}, "nodes: several nodes need a key, by which rows are divided among them: key='card'"),
