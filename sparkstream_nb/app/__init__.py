@@ -16,7 +16,7 @@ from ..lazy import on_first_use
 if TYPE_CHECKING:
     from ..limits import Limits
     from ..retention import Retention
-    from ..runners.spark.operator import SiddhiFrames, siddhi
+    from ..runners.spark.dataframe_operator import SiddhiFrames, siddhi
     from ..simulation.faults import Cut, Kill, Pause, Restart, Slow
     from ..simulation.resources import ResourceCluster, ResourceNode
     from ..simulation.topology import Coordination, Pair
@@ -134,7 +134,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
         {
             "..limits": ["Limits"],
             "..retention": ["Retention"],
-            "..runners.spark.operator": ["SiddhiFrames", "siddhi"],
+            "..runners.spark.dataframe_operator": ["SiddhiFrames", "siddhi"],
             "..simulation.faults": ["Cut", "Kill", "Pause", "Restart", "Slow"],
             "..simulation.resources": ["ResourceCluster", "ResourceNode"],
             "..simulation.topology": ["Coordination", "Pair"],

@@ -24,7 +24,14 @@ from sparkstream_nb.errors import NotInThisBuild, SparkStreamError
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Plan
 from sparkstream_nb.runners.operator.column_types import SPARK
-from sparkstream_nb.runners.operator.spec import ERRORS, LATE, InputFrame, OperatorRequest, OperatorSpec, plan_operator
+from sparkstream_nb.runners.operator.operator_spec import (
+    ERRORS,
+    LATE,
+    InputFrame,
+    OperatorRequest,
+    OperatorSpec,
+    plan_operator,
+)
 from sparkstream_nb.types import Type
 
 TIME = "_at"

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from sparkstream_nb.runners.operator import node
+from sparkstream_nb.runners.operator import operator_node
+from sparkstream_nb.runners.operator.operator_spec import ERRORS, LATE, OperatorSpec
+from sparkstream_nb.runners.operator.operator_tasks import work_batch, work_micro_batch, work_stateless
 from sparkstream_nb.runners.operator.output_rows import as_batch, struct_types, unpack_all
 from sparkstream_nb.runners.operator.packing import EARLIEST, PackedRows, pack_rows
-from sparkstream_nb.runners.operator.spec import ERRORS, LATE, OperatorSpec
-from sparkstream_nb.runners.operator.work import work_batch, work_micro_batch, work_stateless
 
 Tasks = Sequence[Sequence[pa.RecordBatch]]
 """The rows of a frame by task."""
@@ -76,7 +76,7 @@ class RunningOperator:
     def micro_batch(self, frames: Mapping[str, Tasks], *, restart: bool = False) -> list[pa.RecordBatch]:
         """The rows of a micro-batch's outputs. With `restart`, nothing is left in memory of the one before."""
         if restart:
-            node._nodes.clear()
+            operator_node._nodes.clear()
         messages: dict[int, list[PackedRows]] = {}
         latest = EARLIEST
         for batch in _pack(self.spec, frames):

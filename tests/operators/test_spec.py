@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sparkstream_nb.errors import Misuse, SiddhiError, SparkStreamError
-from sparkstream_nb.runners.operator.spec import InputFrame, OperatorRequest, OperatorSpec, plan_operator
+from sparkstream_nb.runners.operator.operator_spec import InputFrame, OperatorRequest, OperatorSpec, plan_operator
 
 COLUMNS = {"at": "timestamp", "card": "string", "amount": "double"}
 SPREES = """

@@ -19,7 +19,7 @@ from ...engine.state.node_batch import Emitted, EventError, UnreadAttribute
 from ...ingest.ingest import plain, python_values
 from ...types import Schema, Type
 from .column_types import SPARK
-from .spec import ERRORS, LATE, NODE, OUTPUT, TIMESTAMP, OperatorSpec
+from .operator_spec import ERRORS, LATE, NODE, OUTPUT, TIMESTAMP, OperatorSpec
 
 MESSAGES = "output string, events bigint, rows binary"
 """The columns of messages, as Spark writes a schema: the name of an output, how many events it has, and these."""

@@ -19,8 +19,8 @@ from ...engine.state.node_batch import EventError, StreamRows, UnreadAttribute
 from ...ingest.ingest import type_rows
 from ...nodes.partitioning import by_hash
 from ...types import Schema, Type
+from .operator_spec import OperatorSpec
 from .output_rows import pack_errors
-from .spec import OperatorSpec
 
 PACKED = "node int, stream int, task bigint, number bigint, first bigint, last bigint, rows binary"
 """The columns of packed rows, as Spark writes a schema: the key of a node, the number of a stream, the number of the

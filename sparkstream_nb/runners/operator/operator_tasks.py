@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from ...engine.state.node_batch import InputBatch, StreamRows, UnreadAttribute
 from ..node_spec import NodeState
-from .node import OperatorNode
+from .operator_node import OperatorNode
+from .operator_spec import OperatorSpec
 from .output_rows import OutputRows, as_batch
 from .packing import EARLIEST, PackedRows, places, read_attributes, read_input
-from .spec import OperatorSpec
 
 STEP_ROWS = 1 << 18
 """Rows of a node that a batch processes at a time."""

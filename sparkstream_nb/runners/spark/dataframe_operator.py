@@ -21,6 +21,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from ...errors import Misuse, shown
+from ..operator.operator_spec import (
+    ERRORS,
+    LATE,
+    InputFrame,
+    OperatorRequest,
+    OperatorSpec,
+    plan_operator,
+)
+from ..operator.operator_tasks import work_batch, work_micro_batch, work_stateless
 from ..operator.output_rows import (
     MESSAGES,
     columns_of_all,
@@ -30,15 +39,6 @@ from ..operator.output_rows import (
     unpack_output,
 )
 from ..operator.packing import PACKED, PackedRows, columns_read, pack_rows
-from ..operator.spec import (
-    ERRORS,
-    LATE,
-    InputFrame,
-    OperatorRequest,
-    OperatorSpec,
-    plan_operator,
-)
-from ..operator.work import work_batch, work_micro_batch, work_stateless
 from .processor import SparkNodeState
 from .remote import ship
 from .versions import check_installed

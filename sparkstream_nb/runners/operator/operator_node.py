@@ -23,9 +23,9 @@ from ...journal.segments import StepsOfNode
 from ...recovery.quarantine import taken
 from ..node_spec import NodeState
 from ..node_state import read_piece, save_pieces
+from .operator_spec import OperatorSpec
 from .output_rows import LateRow, OutputRows, unpack_errors, values_of
 from .packing import CLOCK, REJECTED, PackedRows, unpack_rows
-from .spec import OperatorSpec
 from .waiting_rows import WaitingRun, join_as_they_come, merge_by_time
 
 _KEPT = 64
