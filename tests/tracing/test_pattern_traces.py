@@ -133,6 +133,21 @@ def _selected(t: PatternTrace, p: PartialTrace) -> tuple[Any, ...]:
     return tuple(values.get(n) for n in names)
 
 
+def test_an_event_that_comes_after_the_other_side_spoils_nothing() -> None:
+    found = traced("every (not A and e1=B) -> e2=C", "B0 A1 C2 A3 B4 C5")
+    assert written(found) == ["e1@0 e2@2 match@2"]
+
+
+def test_an_every_within_the_pattern_keeps_the_events_before_it() -> None:
+    found = traced("e1=A -> every (e2=B -> e3=C)", "A0 B1 C2 B3 C4 B5")
+    assert written(found) == ["e1@0 e2@1 e3@2 match@2", "1> e1@0 e2@3 e3@4 match@4", "2> e1@0 e2@5 waiting"]
+
+
+def test_a_filter_that_looks_back_is_written_with_its_name() -> None:
+    found = traced("every e1=A<2:> -> e2=A[e2[last].v is null]<0:2> -> e3=B", "A0 A1 B2")
+    assert [s.text for s in found.states] == ["e1=A<2:>", "e2=A[e2[last].v is null]<0:2>", "e3=B"]
+
+
 def test_absences_are_spans() -> None:
     found = traced("every e1=A -> not B for 5 sec", "A0 A1 B3 A4")
     assert [[(w.start, w.end) for w in p.waits] for p in found.partials] == [

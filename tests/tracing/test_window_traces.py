@@ -165,6 +165,15 @@ def test_instances_of_a_partition_have_their_keys() -> None:
     assert written(found.windows[0]) == ["0 2 -", "1 3 -", "2 2 -", "3 3 -", "4 - -"]
 
 
+@pytest.mark.parametrize("call", ALL)
+def test_one_key_of_a_partition_has_the_stays_of_a_window_outside(call: str) -> None:
+    """Windows in partitions are other classes."""
+    text = f"{STREAM} partition with ('all' of S) begin {query(call, 'all events')} end;"
+    found = trace(text, "q", FEED)
+    assert isinstance(found, WindowTrace)
+    assert written(found.windows[0]) == ALL[call]
+
+
 def test_events_sent_at_once_are_a_batch() -> None:
     found = traced(query("batch()", "all events"), [(0, [["a", 1, 0], ["b", 2, 0]]), (1000, ["a", 3, 0])])
     assert written(found.windows[0]) == ["0 0 1", "0 0 1", "1 1 -"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from ...engine.patterns.machine_layout import Processor
 from ...engine.patterns.machine_memory import EMPTY_EVENT
@@ -90,6 +90,7 @@ class PatternRecorder:
             self.events[e.number] = TracedEvent(
                 e.number, e.stream, moment.time, e.time, values, self._node.key_of(e.instance)
             )
+        found = [replace(m, captured=self._without_late_absents(m.captured)) for m in found]
         before = list(self._alive)
         for lane in before:
             lane.before = lane.captured
@@ -113,12 +114,13 @@ class PatternRecorder:
         own = [x for x in before if x.instance == match.instance]
         fitting = [x for x in own if _begins(match.captured, x.before) and any(rank(x)[:2])]
         best = max(fitting, key=rank, default=None)
-        if best is None:
-            lane = self._new(match.instance, moment.time)
-        elif best in self._alive:
-            lane = best
+        former = self._find_former(match.instance, lambda x: x.end == "match" and _begins(match.captured, x.captured))
+        if best is not None:
+            lane = best if best in self._alive else self._branch(best, best.before, moment.time)
+        elif former is not None:  # a match may have a further event of a count, and match again
+            lane = self._branch(former, former.captured, moment.time)
         else:
-            lane = self._branch(best, moment.time)
+            lane = self._new(match.instance, moment.time)
         self._capture(lane, match.captured, moment)
         if moment.timer:
             for state in lane.waits:
@@ -130,7 +132,9 @@ class PatternRecorder:
 
     def _continue(self, before: Sequence[_Lane], moment: Moment, reached: Sequence[PatternEvent]) -> None:
         """Continues the lanes whose partial matches the machine still holds, begins new ones and ends the others."""
-        partials = [p for p in self.pattern.partial_matches() if not self._is_left_over(p)]
+        held = self.pattern.partial_matches()
+        partials = [replace(p, captured=self._without_late_absents(p.captured)) for p in held]
+        partials = [p for p in partials if not self._is_left_over(p)]
         by_record = {(lane.instance, lane.record): lane for lane in before if lane in self._alive}
         kept: list[_Lane] = []
         fresh: list[PartialMatch] = []
@@ -169,7 +173,13 @@ class PatternRecorder:
             found.record = p.record
             return found
         parent = best_of(before)
-        lane = self._new(p.instance, moment.time) if parent is None else self._branch(parent, moment.time)
+        former = self._find_former(p.instance, lambda x: bool(_size(p.captured)) and _begins(x.captured, p.captured))
+        if parent is not None:
+            lane = self._branch(parent, parent.before, moment.time)
+        elif former is not None:  # an `every` within the pattern begins again, and keeps the events before it
+            lane = self._branch(former, p.captured, moment.time)
+        else:
+            lane = self._new(p.instance, moment.time)
         lane.record = p.record
         if not _size(p.captured):
             wait = max(self._processors[q].wait for q in self._absences(p.states))
@@ -226,7 +236,8 @@ class PatternRecorder:
     def _expire(self, lane: _Lane, deadline: int) -> None:
         within = self.pattern.layout.input.within
         assert within is not None
-        self._finish(lane, "expired", deadline, f"{show_duration(within)} passed")
+        last = max((c.time for c in lane.captures), default=deadline)  # some states take an event before they look
+        self._finish(lane, "expired", max(deadline, last), f"{show_duration(within)} passed")
 
     def _deadline(self, lane: _Lane) -> int | None:
         """The last moment (ms) at which the partial match can continue, by `within`."""
@@ -244,12 +255,17 @@ class PatternRecorder:
         self._alive.append(lane)
         return lane
 
-    def _branch(self, parent: _Lane, time: int) -> _Lane:
-        """A copy of a partial match as it was before this step."""
+    def _find_former(self, instance: int, fits: Callable[[_Lane], bool]) -> _Lane | None:
+        """The latest lane that `fits`."""
+        return next((x for x in reversed(self.lanes) if x.instance == instance and fits(x)), None)
+
+    def _branch(self, parent: _Lane, shared: Captured, time: int) -> _Lane:
+        """A copy of a partial match with the events that it shares."""
         lane = self._new(parent.instance, time)
-        numbers = {n for events in parent.before for n in events}
-        before = [c for c in parent.captures if c.time < time and (c.event is None or c.event.number in numbers)]
-        lane.captures, lane.parent, lane.shared, lane.captured = before, parent.number, len(before), parent.before
+        numbers = {n for events in shared for n in events}
+        last = max((self.events[n].time for n in numbers if n in self.events), default=time)
+        copied = [c for c in parent.captures if (c.time <= last if c.event is None else c.event.number in numbers)]
+        lane.captures, lane.parent, lane.shared, lane.captured = copied, parent.number, len(copied), shared
         return lane
 
     def _finish(self, lane: _Lane, end: PartialEnd, time: int | None, reason: str) -> None:
@@ -269,8 +285,27 @@ class PatternRecorder:
         return not _size(p.captured) and lane.due > 0 and p.due > lane.due and lane.states == p.states
 
     def _is_left_over(self, p: PartialMatch) -> bool:
-        """True for a partial match that was a match already, and that the machine has not forgotten."""
+        """True for a partial match that was a match already, or waits for nothing, and that the machine has not
+        forgotten."""
+
+        def waits_for_nothing(state: int) -> bool:  # the absent side of an `and` whose other side has its event
+            processor = self._processors[state]
+            return processor.absent and processor.wait < 0 and bool(p.captured[processor.partner])
+
+        if all(map(waits_for_nothing, p.states)):
+            return True
         return any(instance == p.instance and _begins(p.captured, captured) for instance, captured in self._matched)
+
+    def _without_late_absents(self, captured: Captured) -> Captured:
+        """The captures without events of `not ... and` that came when the other side had its event: the machine keeps
+        them, and they change nothing."""
+
+        def counts(state: int, events: tuple[int, ...]) -> bool:
+            processor = self._processors[state]
+            other = captured[processor.partner] if processor.absent and processor.partner >= 0 else ()
+            return not (events and other and events[0] > other[0])
+
+        return tuple(events if counts(state, events) else () for state, events in enumerate(captured))
 
     def _lives(self, p: PartialMatch, reached: Sequence[PatternEvent]) -> bool:
         """False for one that never becomes a match: the event of an absent state came, or one that a sequence does not
@@ -280,7 +315,8 @@ class PatternRecorder:
             processor.absent and any(n > EMPTY_EVENT for n in events)
             for processor, events in zip(self._processors, p.captured, strict=True)
         )
-        if came or (not p.goes_on and _size(p.captured) and any(e.instance == p.instance for e in reached)):
+        ended = not p.goes_on and _size(p.captured) and any(e.instance == p.instance for e in reached)
+        if came or (ended and not self._absences(p.states)):  # a timer may come before the next event
             self._dead.add(this)
         return this not in self._dead
 

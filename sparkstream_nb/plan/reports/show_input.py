@@ -66,8 +66,7 @@ def show_state(state: n.State, i: n.StateInput) -> str:
 def _state(s: n.State, names: Mapping[int, str], between: str) -> str:
     match s:
         case n.StreamState():
-            others = {slot: name for slot, name in names.items() if slot != s.slot}
-            steps = "".join(_step(step, others) for step in s.input.steps)
+            steps = "".join(_step(step, _names_within(s, names)) for step in s.input.steps)
             stream = s.input.source.id
             name = names[s.slot]
             return f"{stream}{steps}" if name.startswith(stream) else f"{name}={stream}{steps}"
@@ -84,6 +83,14 @@ def _state(s: n.State, names: Mapping[int, str], between: str) -> str:
         case n.NextState():
             return f"{_state(s.first, names, between)}{between}{_state(s.then, names, between)}"
     raise TypeError(type(s))
+
+
+def _names_within(s: n.StreamState, names: Mapping[int, str]) -> dict[int, str]:
+    """The names of slots for a state's own filters: its event needs none there, but where it looks at the ones before.
+    """
+    refs = [e for step in s.input.steps if isinstance(step, n.FilterStep) for e in n.walk(step.condition)]
+    looks_back = any(isinstance(e, n.Ref | n.EventRef) and e.slot == s.slot and e.index is not None for e in refs)
+    return {slot: name for slot, name in names.items() if looks_back or slot != s.slot}
 
 
 def _count(s: n.CountState) -> str:
