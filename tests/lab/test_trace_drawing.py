@@ -142,6 +142,15 @@ def test_the_plain_text_of_a_pattern() -> None:
     ]
 
 
+def test_the_key_of_a_partition_is_before_the_values_that_lack_it() -> None:
+    app = (
+        "define stream S (k string, v int); partition with ({by} of S) begin @info(name = 'q') "
+        "from S#window.length(1) select v insert into Out; end;"
+    )
+    assert text(trace(app.format(by="str:upper(k)"), "q", [(0, ["a", 1])])).splitlines()[1].startswith("A: a, 1  ")
+    assert text(trace(app.format(by="k"), "q", [(0, ["a", 1])])).splitlines()[1].startswith("a, 1  ")
+
+
 def test_repr_is_the_plain_text() -> None:
     shown = window("length(3)", FEED)
     assert repr(shown) == text(shown)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ...app.results.traces import Stay, TracedWindow, WindowTrace
 from .pictures import INK, WIDTH, embed_svg, text_width
-from .text_tables import format_count
+from .text_tables import format_count, text_of
 from .trace_parts import (
     AXIS_HEIGHT,
     BLUE,
@@ -34,9 +34,9 @@ _CHART = 48
 
 
 def label_of(stay: Stay) -> str:
-    """The values of an event, after the key of its partition."""
-    key = f"{stay.event.key}: " if stay.event.key else ""
-    return key + values_text(stay.event.values)
+    """The values of an event, after the key of its partition, unless that is one of them."""
+    key, values = stay.event.key, stay.event.values
+    return values_text(values) if key in ("", *map(text_of, values.values())) else f"{key}: {values_text(values)}"
 
 
 def title_of(t: WindowTrace) -> str:
