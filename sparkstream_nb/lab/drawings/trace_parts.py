@@ -21,7 +21,7 @@ _STEPS = (
     *(3_600_000 * h for h in (1, 2, 3, 6, 12)), *(_DAY * d for d in (1, 2, 7, 14, 28, 91, 182, 365)),
 )  # fmt: skip
 """Distances (ms) of ticks."""
-_TICK_ROOM = 76.0
+_TICK_ROOM = 96.0
 _RIGHT = 30.0
 """Room (px) behind the last moment, for arrows."""
 LABEL_WIDTH = 190.0
