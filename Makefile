@@ -77,7 +77,7 @@ check: setup ## Lint, types, direction of imports, plain words
 
 test: check ## check, all that needs no JVM, the contract of the runners on Spark, three browser tests, two notebooks
 	$(PYTEST) tests -m "$(PLAIN)" -n 2 --dist worksteal
-	$(SHORT_LIVED) $(PYTEST) tests/cluster tests/lab -m "$(FIRST)" -n 2 --dist loadgroup
+	$(SHORT_LIVED) $(PYTEST) tests/cluster tests/lab tests/operators -m "$(FIRST)" -n 2 --dist loadgroup
 	$(SHORT_LIVED) $(PYTEST) $(NBVAL) $(FIRST_NOTEBOOKS) -n 2 --dist loadfile
 
 thorough: setup ## The rest: Spark, clusters, Kafka, databases, browsers, other notebooks, properties with many examples

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-pytestmark = pytest.mark.contract
-
 SPREES = """
     from every a=Payments[amount > 300] -> b=Payments[card == a.card and amount > a.amount] within 10 min
     select a.card as card, a.amount as first, b.amount as then insert into Sprees;
@@ -96,6 +94,7 @@ def metrics(query: StreamingQuery) -> dict[str, int]:
     return total
 
 
+@pytest.mark.contract
 def test_batch(folder: Folder) -> None:
     out = siddhi(folder.frame(ROWS), SPREES, name="Payments", time="at", key="card", output="Sprees")
     assert not isinstance(out, SiddhiFrames)
@@ -106,6 +105,7 @@ def test_batch(folder: Folder) -> None:
     assert {r.card: r._node for r in rows} == {"a": 97 % 8 + 1, "b": 98 % 8 + 1}
 
 
+@pytest.mark.contract
 def test_stream_continues_from_its_checkpoint(folder: Folder) -> None:
     def out() -> DataFrame:
         return siddhi(
