@@ -71,23 +71,19 @@ def victim(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 def kill_all(process: subprocess.Popen[str]) -> None:
     """Kills a process with all that it has started."""
-    own = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)] if alive(process) else []
-    for one in own:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            one.kill()
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for one in [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.kill()
     process.wait(30)
 
 
-def alive(process: subprocess.Popen[str]) -> bool:
-    return process.poll() is None
-
-
 def kill_a_worker(process: subprocess.Popen[str], draw: random.Random) -> None:
-    """Kills one of the processes that run Python for Spark."""
-    children = psutil.Process(process.pid).children(recursive=True)
-    workers = [c for c in children if c.name().startswith("python") and not c.children()]
-    if workers:
-        with contextlib.suppress(psutil.NoSuchProcess):
+    """Kills one of the processes that run Python for Spark, if there is one."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        children = psutil.Process(process.pid).children(recursive=True)
+        workers = [c for c in children if c.name().startswith("python") and not c.children()]
+        if workers:
             draw.choice(workers).send_signal(signal.SIGKILL)
 
 
