@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .results.traces import PatternTrace, WindowTrace
     from .running.app import App, check_feed
     from .running.background import Feed, Feeds, all_feeds, feed_of
+    from .running.frame_feed import FrameFeed
     from .running.source_reading import Reading
     from .running.study import Study
     from .tracing.tracing import trace
@@ -80,6 +81,7 @@ __all__ = [
     "FeedReport",
     "Feeds",
     "FoundApp",
+    "FrameFeed",
     "Kill",
     "Limits",
     "Pair",
@@ -154,6 +156,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             ".results.failover": ["Failover"],
             ".results.failover_study": ["FailoverStudy"],
             ".running.background": ["Feed", "Feeds", "all_feeds", "feed_of"],
+            ".running.frame_feed": ["FrameFeed"],
             ".plotting": ["plot"],
             ".results.frontend": ["Displayed"],
             ".results.feed_progress": ["FeedProgress", "ProgressLine"],

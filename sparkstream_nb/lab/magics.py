@@ -153,7 +153,7 @@ class SiddhiMagic(Magics):
             fed: Any = app.feed(*fed_with, **how, background=True)
         else:
             fed = self._interruptible(lambda: app.feed(*fed_with, **how), app)
-        if background or fed.events:
+        if (background or fed.events) and not isinstance(fed, api.FrameFeed):
             for stream, name in named:
                 self._fed.add(app.home, stream, self._source(name))
             for stream, name in again:

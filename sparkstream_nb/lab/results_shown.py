@@ -22,6 +22,7 @@ from ..app import (
     Feed,
     FeedReport,
     Feeds,
+    FrameFeed,
     Result,
     Sent,
     SplitApp,
@@ -204,6 +205,16 @@ def _(shown: Feeds) -> str:
 @html.register
 def _(shown: Feeds) -> str:
     return _feeds_grid(shown).html() if shown else paragraph(markup.escape(text(shown)))
+
+
+@text.register
+def _(shown: FrameFeed) -> str:
+    return shown.summary()
+
+
+@html.register
+def _(shown: FrameFeed) -> str:
+    return paragraph(markup.escape(shown.summary()))
 
 
 # -------------------------------------------------------------------------------------------------------------- tables

@@ -7,6 +7,7 @@ import binascii
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -58,17 +59,25 @@ class RejectedMessage:
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
+RefusedRow = tuple[int | None, Any, str]
+"""The time (ms) of a row where it has one, its values, and why it is no event."""
+
+
 @dataclass(frozen=True)
 class Decoded:
     """The events of messages, in the messages' order.
 
     `columns` has one entry per attribute: an Arrow array of the type in `engine.columnar.column_data.ARROW`,
     or a list of Python values for type object. `message` (int64) is the number of the message that each event is of.
+    `ts` (int64, ms) are the events' times, if the source gives them; `refused`: rows that are no events, each with its
+    time (None: it has none), its values and the reason.
     """
 
     columns: list[Values]
     message: Array
     rejected: tuple[RejectedMessage, ...]
+    ts: Array | None = None
+    refused: tuple[RefusedRow, ...] = ()
 
     def __len__(self) -> int:
         return len(self.message)

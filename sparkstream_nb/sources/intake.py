@@ -129,6 +129,8 @@ class SourceThread:
         self._ending = threading.Event()
         self._pauses = Pauses(FIRST_PAUSE, LONGEST_PAUSE)
         self._trouble: str | None = None
+        self.paused = False
+        """True if the source stays away until it is resumed, also if the app starts."""
         self.tried = threading.Event()
         """Set when the source was opened, or was found to be away."""
         self._counts = _Counts()
@@ -312,8 +314,10 @@ def make_entries(setup: IntakeSetup, decoded: Decoded, entrance: Entrance) -> En
     """The entries of decoded messages: rejected ones, then the events, in their order. With the app's lock held."""
     now, latest = entrance.now(), entrance.latest()
     errors: list[list[Any]] = [[setup.stream, now, _message(setup, r), r.reason] for r in decoded.rejected]
+    errors += [[setup.stream, at, values, reason] for at, values, reason in decoded.refused]
     refused: dict[int, str] = {}
-    columns, message, ts = decoded.columns, decoded.message, np.full(len(decoded), now, np.int64)
+    columns, message = decoded.columns, decoded.message
+    ts = np.full(len(decoded), now, np.int64) if decoded.ts is None else decoded.ts
     if setup.time is not None:
         ts, bad = ingest.event_times(columns[setup.time], latest)
         if bad:
@@ -358,12 +362,27 @@ class Intakes:
     """The running sources of an app."""
 
     def __init__(self, setups: Sequence[IntakeSetup], entrance: Entrance) -> None:
+        self._entrance = entrance
         self._all = [SourceThread(setup, entrance) for setup in setups]
 
     def start(self) -> None:
-        """Starts those that do not run."""
+        """Starts those that do not run and are not paused."""
         for intake in self._all:
-            intake.start()
+            if not intake.paused:
+                intake.start()
+
+    def add(self, setup: IntakeSetup) -> SourceThread:
+        """Adds a source, in place of one of its name, which ends first."""
+        self.remove(setup.name)
+        added = SourceThread(setup, self._entrance)
+        self._all.append(added)
+        return added
+
+    def remove(self, name: str) -> None:
+        """Ends a source, and forgets it."""
+        for intake in [i for i in self._all if i.setup.name == name]:
+            intake.join()
+            self._all.remove(intake)
 
     def stop(self) -> None:
         """Ends all, and waits until nothing of them is entered any more."""

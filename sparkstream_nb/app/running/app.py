@@ -21,6 +21,7 @@ from ...plan.reports.split_graph import split_graph
 from ...simulation.faults import Fault
 from ...sources.disorder import Disorder
 from ...sources.feed_check import check_source
+from ...sources.frame_stream import is_stream
 from ...stores import Store
 from ...types import Schema
 from ..deployment.deployment import Deployment
@@ -341,6 +342,9 @@ class App(Displayed):
 
         A recording (`App.recording`) is fed by its path alone: `feed("week.parquet")`.
 
+        A streaming DataFrame is followed: the call returns a `FrameFeed` at once, and each of Spark's micro-batches is
+        taken once. It is a source of the app, with the options that say how values are read.
+
         `time` names the column of event times (ms, datetime, or text), for all sources or by stream: events are put in
         their order, ties in the feed's. Without it events keep the feed's order, 1 ms apart. `time_format`: how these
         times are written, as Python's `strptime` takes it, or "s", "ms", "us" or "ns" for numbers since 1970 (default:
@@ -365,6 +369,12 @@ class App(Displayed):
             return self._inputs.feed_recording(path, options)
         if isinstance(stream, Path):
             raise Misuse(f"feed takes a stream's name and its source; a path alone is a recording: {stream}")
+        if is_stream(source):
+            readings = readings_of(
+                {str(stream): self.runtime.schema_of(str(stream))}, time, columns, time_format=time_format,
+                time_zone=time_zone, decimal=decimal, missing=missing,
+            )  # fmt: skip
+            return self._inputs.follow(str(stream), source, readings[str(stream)], options)  # type: ignore[return-value]
         sources = sources_of(stream, source)
         readings = readings_of(
             {s: self.runtime.schema_of(s) for s, _ in sources}, time, columns, time_format=time_format,

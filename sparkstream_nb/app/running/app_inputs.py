@@ -30,6 +30,7 @@ from ..results.feed_progress import OnProgress
 from . import background as background_feeds
 from . import feeding
 from .background import Feed
+from .frame_feed import FrameFeed, follow_frame
 from .pace import Pace
 from .runtime import AppRuntime
 from .sent import row_of
@@ -172,6 +173,14 @@ class Inputs:
             return self._wait_for(request, options.progress)
         with contextlib.closing(frontend.current().progress()) as display:
             return self._wait_for(request, display)
+
+    def follow(self, stream: str, frame: Any, reading: Reading, options: FeedOptions) -> FrameFeed:
+        """Follows a streaming frame: see `App.feed`. Raises `Misuse` for options of a feed that has an end."""
+        given = {"route": options.route, "limit": options.limit, **options.play}
+        for name, value in given.items():
+            if value not in (None, False):
+                raise Misuse(f"a streaming frame is followed as it comes: {name} is for feeds of frames and files")
+        return follow_frame(self._app, frame, self._feed_source(stream, frame, reading).shape)
 
     def feed_recording(self, path: Path, options: FeedOptions) -> FeedReport | Feed:
         """Feeds a recording: its events come in the order, and in the chunks, in which they came in before. Raises

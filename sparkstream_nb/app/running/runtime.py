@@ -44,7 +44,7 @@ from ...runners.spark.handover import left
 from ...runners.stream import Stream
 from ...sinks.delivery import DeliverySource
 from ...sinks.target import OutputPlace
-from ...sources.intake import Entrance, Intakes
+from ...sources.intake import Entrance, Intakes, IntakeSetup, SourceThread
 from ...stores import Store, shard_warnings
 from ...stores.address import MEMORY
 from ...stores.patience import Patience
@@ -227,11 +227,26 @@ class AppRuntime:
         """The sources of the app, which continue from their positions in the inbox."""
         if not self.deployment.sources:
             return None
-        entrance = Entrance(
-            self.inbox, self.progress, self.lock, self.routing,
+        return Intakes(self.deployment.sources.setups(self.latest_time), self._entrance(self.routing))
+
+    def _entrance(self, route: str) -> Entrance:
+        return Entrance(
+            self.inbox, self.progress, self.lock, route,
             lambda: not (self.stopped or self._closed), self.append, self.now, self.latest_time,
         )  # fmt: skip
-        return Intakes(self.deployment.sources.setups(self.latest_time), entrance)
+
+    def add_source(self, setup: IntakeSetup) -> SourceThread:
+        """Adds a source to the running app, in place of one of its name. It starts with the app."""
+        with self.lock:
+            if self.intakes is None:
+                self.intakes = Intakes([], self._entrance(self.routing))
+            return self.intakes.add(setup)
+
+    def remove_source(self, name: str) -> None:
+        """Ends a source that was added."""
+        with self.lock:
+            if self.intakes is not None:
+                self.intakes.remove(name)
 
     def _keep_errors(self, sink: str, place: OutputPlace, errors: Sequence[Sequence[Any]]) -> None:
         """Keep the events that a sink could not deliver. The ledger names those that were kept before a crash."""

@@ -1,0 +1,92 @@
+"""Streaming DataFrames that an app follows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from ...errors import Misuse
+from ...sources.frame_stream import FrameStreamReader, check_stream
+from ...sources.intake import IntakeSetup, SourceFigures, SourceThread
+from ..results.frontend import Displayed
+
+if TYPE_CHECKING:
+    from ...sources.feeds import Shape
+    from .runtime import AppRuntime
+
+FOLDER = "frames"
+"""The folder of an app's run in which Spark writes the rows of the frames that it follows, and their checkpoints."""
+
+
+class FrameFeed(Displayed):
+    """A streaming DataFrame that feeds a stream of an app. Made by `App.feed`.
+
+    It is a source of the app: it stops and starts with it, and each of Spark's micro-batches is taken once. After the
+    app was attached or deployed again, feed the frame again: it continues where it was.
+    """
+
+    def __init__(self, app: AppRuntime, thread: SourceThread) -> None:
+        self._app, self._thread = app, thread
+        self._stopped = False
+
+    @property
+    def state(self) -> Literal["running", "away", "paused", "stopped"]:
+        """Whether the frame is followed; "away" if Spark's query over it fails and is tried again."""
+        if self._stopped:
+            return "stopped"
+        if self._thread.paused or self._app.stopped:
+            return "paused"
+        return "running" if self.figures.last_error is None else "away"
+
+    @property
+    def figures(self) -> SourceFigures:
+        """The numbers of rows received, taken and rejected, and why it is away."""
+        return self._thread.figures()
+
+    @property
+    def events(self) -> int:
+        """The number of events taken."""
+        return self.figures.events
+
+    def pause(self) -> None:
+        """Stops Spark's query over the frame, until `resume`. Raises `Misuse` if the feed was stopped."""
+        self._check()
+        self._thread.paused = True
+        self._thread.join()
+
+    def resume(self) -> None:
+        """Continues a paused feed where it was. Raises `Misuse` if the feed was stopped."""
+        self._check()
+        self._thread.paused = False
+        self._app.start()
+
+    def stop(self) -> None:
+        """Ends the feed. The same frame, fed again, continues where it was."""
+        if not self._stopped:
+            self._stopped = True
+            self._app.remove_source(self._thread.setup.name)
+
+    def summary(self) -> str:
+        f = self.figures
+        away = "" if f.last_error is None else f": {f.last_error}"
+        rejected = f", {f.rejected:,} rejected" if f.rejected else ""
+        return f"Feed of {f.stream} from a streaming frame, {self.state}{away}: {f.events:,} events{rejected}"
+
+    def _check(self) -> None:
+        if self._stopped:
+            raise Misuse("the feed was stopped: feed the frame again")
+
+
+def follow_frame(app: AppRuntime, frame: Any, shape: Shape) -> FrameFeed:
+    """Follows a streaming frame, in place of one that the stream was fed before; from where that was.
+
+    Raises `Misuse` for a frame without a column that the stream needs.
+    """
+    check_stream(frame, shape)
+    name = f"frame:{shape.stream}"
+    app.remove_source(name)
+    folder = app.life.folder(app.home) / FOLDER / shape.stream
+    reader = FrameStreamReader(frame, folder, shape, app.latest_time)
+    setup = IntakeSetup(name, shape.stream, "spark", "a streaming frame", shape.schema, reader)
+    thread = app.add_source(setup)
+    app.start()
+    return FrameFeed(app, thread)
