@@ -26,8 +26,8 @@ from profiles import examples, seed
 from sparkstream_nb.runners.operator.operator_spec import InputFrame, OperatorRequest, plan_operator
 from tests.processes import ending_with_this
 
-FILES, ROWS = 60, 500
 KILLS = examples(5, "OPERATOR_KILLS")
+FILES, ROWS = 30 + 5 * KILLS, 500
 
 
 def write_input(folder: Path) -> pa.Table:

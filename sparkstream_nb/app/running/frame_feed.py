@@ -30,7 +30,7 @@ class FrameFeed(Displayed):
 
     @property
     def state(self) -> Literal["running", "away", "paused", "stopped"]:
-        """Whether the frame is followed; "away" if Spark's query over it fails and is tried again."""
+        """The state of the feed: "away" if Spark's query over it fails and is tried again."""
         if self._stopped:
             return "stopped"
         if self._thread.paused or self._app.stopped:
@@ -77,7 +77,7 @@ class FrameFeed(Displayed):
 
 
 def follow_frame(app: AppRuntime, frame: Any, shape: Shape) -> FrameFeed:
-    """Follows a streaming frame, in place of one that the stream was fed before; from where that was.
+    """Follows a streaming frame, in place of one that the stream was fed before; and continues from there.
 
     Raises `Misuse` for a frame without a column that the stream needs.
     """
