@@ -244,3 +244,34 @@ def test_another_number_of_nodes_does_not_fit_a_checkpoint(folder: Folder) -> No
     folder.add((9000, "a", 1.0))
     with pytest.raises(StreamingQueryException, match=r"does not fit this siddhi.*nodes was 2, and is 4"):
         folder.run(out(4))
+
+
+def test_rows_of_an_aggregation_come_when_their_bucket_has_ended(folder: Folder) -> None:
+    text = """
+        define aggregation Sums from Payments select card, sum(amount) as total, count() as n
+        group by card aggregate every sec...min;
+    """
+
+    def out(frame: DataFrame, **given: Any) -> SiddhiFrames:
+        found = siddhi(
+            frame, text, name="Payments", time="at", key="card", nodes=2, output=["Sums.sec", "Sums.min"], **given
+        )
+        assert isinstance(found, SiddhiFrames)
+        return found
+
+    rows = [(1000, "a", 1.0), (1500, "a", 2.0), (1700, "b", 4.0), (2500, "a", 8.0), (61000, "b", 16.0)]
+    for row in rows:
+        folder.add(row)
+        folder.run(out(folder.stream(), delay="0 seconds").frame)
+    streamed = folder.written()
+    by_second = [r["Sums.sec"] for r in streamed if r["_output"] == "Sums.sec"]
+    assert values(by_second, "AGG_TIMESTAMP", "card", "total", "n") == [
+        (1000, "a", 3.0, 2), (1000, "b", 4.0, 1), (2000, "a", 8.0, 1),
+    ]  # fmt: skip
+    by_minute = [r["Sums.min"] for r in streamed if r["_output"] == "Sums.min"]
+    assert values(by_minute, "AGG_TIMESTAMP", "card", "total") == [(0, "a", 11.0), (0, "b", 4.0)]
+    whole = out(folder.frame(rows))
+    assert values(whole["Sums.sec"].collect(), "AGG_TIMESTAMP", "card", "total", "n") == [
+        (1000, "a", 3.0, 2), (1000, "b", 4.0, 1), (2000, "a", 8.0, 1), (61000, "b", 16.0, 1),
+    ]  # fmt: skip
+    assert values(whole["Sums.min"].collect(), "AGG_TIMESTAMP", "card") == [(0, "a"), (0, "b"), (60000, "b")]

@@ -147,3 +147,35 @@ def test_wider_columns_are_taken() -> None:
         columns={"at": "date", "card": "varchar(20)", "amount": "float", "n": "smallint"},
     )
     assert str(spec.inputs[0].schema) == "(card string, amount double, n long)"
+
+
+SUMS = """
+    define aggregation Sums from Payments select card, sum(amount) as total, count() as n
+    group by card aggregate {} every sec...hour;
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "message"),
+    [
+        ("", {"outputs": ("Sums.days",)}, "output: the rows of aggregation 'Sums' are 'Sums.sec', 'Sums.min',"),
+        ("", {"outputs": ("Sums",)}, "output: the rows of aggregation 'Sums' are 'Sums.sec', 'Sums.min',"),
+        ("by paid", {"outputs": ("Sums.sec",)}, "output: aggregation 'Sums' goes by another time than its frame's"),
+        ("", {"outputs": ("Sums.sec",), "order": "arrival"}, "output: rows of aggregation 'Sums' are complete by time"),
+        ("", {"outputs": ("Sums.sec",), "key": "bank"}, "each node would have its own rows of aggregation 'Sums'"),
+    ],
+)
+def test_rows_of_aggregations_are_refused(text: str, given: dict[str, Any], message: str) -> None:
+    columns = {**COLUMNS, "paid": "timestamp", "bank": "string"}
+    with pytest.raises(Misuse) as raised:
+        plan(SUMS.format(text), columns=columns, **given)
+    assert message in str(raised.value)
+
+
+def test_rows_of_aggregations_are_outputs() -> None:
+    spec = plan(SUMS.format("by at"), outputs=("Sums.sec", "Sums.hour"), key="card")
+    assert [(b.name, b.aggregation, b.per) for b in spec.buckets] == [
+        ("Sums.sec", "Sums", "sec"), ("Sums.hour", "Sums", "hour"),
+    ]  # fmt: skip
+    assert str(spec.outputs[0][1]) == "(AGG_TIMESTAMP long, card string, total double, n long)"
+    assert not spec.stateless

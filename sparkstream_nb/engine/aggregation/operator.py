@@ -224,6 +224,18 @@ class AggregationOp:
                 if len(keep) < len(part):
                     kept.leave(keep)
 
+    def forget_until(self, per: AggDuration, end: int) -> None:
+        """Deletes the buckets of `per` that begin before `end` (ms)."""
+        part = self._kept[per].merge_rows()
+        keep = np.flatnonzero(part.bucket >= end)
+        if len(keep) < len(part):
+            self._kept[per].leave(keep)
+
+    def first_bucket(self, per: AggDuration) -> int | None:
+        """The time (ms) at which the first bucket of `per` begins that the node holds; None if it holds none."""
+        part = self._kept[per].merge_rows()
+        return int(part.bucket.min()) if len(part.bucket) else None
+
     def rows(self, per: AggDuration, start: int, end: int) -> list[Column]:
         """The result of `read` in the columns of the aggregation's schema: AGG_TIMESTAMP, then the selected names."""
         return view(self.read(per, start, end), self.services)

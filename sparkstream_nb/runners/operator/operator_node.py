@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...engine.aggregation.bucket_calendar import EARLIEST, FIXED
 from ...engine.columnar.blocks import digest_of
 from ...engine.node import NodeEngine
-from ...engine.state.node_batch import InputBatch, Outputs
+from ...engine.state.node_batch import Emitted, InputBatch, Outputs
 from ...errors import SparkStreamError
 from ...journal.segments import StepsOfNode
+from ...plan.state_units import aggregations_read
 from ...recovery.quarantine import taken
 from ..node_spec import NodeState
 from ..node_state import read_piece, save_pieces
@@ -29,6 +31,8 @@ from .packing import CLOCK, REJECTED, PackedRows, unpack_rows
 from .waiting_rows import WaitingRun, join_as_they_come, merge_by_time
 
 _KEPT = 64
+_SHORTEST_MONTH = 28 * 86_400_000
+"""In ms. Months and years end no earlier after their beginning."""
 _nodes: OrderedDict[tuple[str, int], OperatorNode] = OrderedDict()
 
 
@@ -44,6 +48,8 @@ class OperatorNode:
     pieces: list[str] = field(default_factory=list)
     waiting: list[WaitingRun] = field(default_factory=list)
     stored_runs: frozenset[str] = frozenset()
+    given: dict[str, int] = field(default_factory=dict)
+    """By output of an aggregation, the time (ms) before which its buckets were given."""
     careful: bool = False
     """Events that fail are set aside, at the price of a snapshot before each step."""
 
@@ -68,7 +74,7 @@ class OperatorNode:
         note = json.loads(stored[1])
         _check_layout(spec, note["layout"])
         node = OperatorNode.new(spec, number, careful=careful)
-        node.version, node.pieces = stored[0], note["pieces"]
+        node.version, node.pieces, node.given = stored[0], note["pieces"], note["given"]
         node.engine.restore(b"".join(read_piece(state, d) for d in node.pieces))
         places = {own.stream: i for i, own in enumerate(spec.inputs)}
         for stream, digest, start in note["waiting"]:
@@ -110,6 +116,27 @@ class OperatorNode:
             self.step(join_as_they_come(found), out)
         self.waiting = [r for r in self.waiting if not r.is_done]
 
+    def put_buckets(self, now: int, out: OutputRows) -> None:
+        """Gives the rows of aggregations whose buckets have ended by `now` (ms). The node forgets those that no query
+        reads, and buckets of durations that are no output."""
+        plan = self.spec.bound_plan
+        kept = aggregations_read(plan)
+        asked = {(output.aggregation, output.per) for output in self.spec.buckets}
+        for output in self.spec.buckets:
+            aggregation = self.engine.parts.aggregations[output.aggregation]
+            end = int(aggregation.calendar.floor(output.per, np.array([now]))[0])
+            columns = aggregation.rows(output.per, self.given.get(output.name, EARLIEST), end)
+            self.given[output.name] = end
+            if len(columns[0]):
+                strings = self.engine.services.strings
+                ts, names = columns[0].values, plan.schema(output.aggregation).names
+                arrays = [c.to_arrow(strings) for c in columns]
+                out.put_events(output.name, Emitted(names, np.zeros(len(ts), np.int64), ts, arrays))
+            if output.aggregation not in kept:
+                for per in plan.aggregations[output.aggregation].durations:
+                    if per == output.per or (output.aggregation, per) not in asked:
+                        aggregation.forget_until(per, end)
+
     def tick(self, now: int, out: OutputRows) -> None:
         """Moves the clock to `now` (ms) if something is due by then."""
         due = self.engine.next_due()
@@ -122,6 +149,10 @@ class OperatorNode:
         due = self.engine.next_due()
         if due is not None:
             times.append(due)
+        for output in self.spec.buckets:
+            begins = self.engine.parts.aggregations[output.aggregation].first_bucket(output.per)
+            if begins is not None and begins >= self.given.get(output.name, EARLIEST):
+                times.append(begins + FIXED.get(output.per, _SHORTEST_MONTH))
         return min(times, default=None)
 
     @property
@@ -172,7 +203,7 @@ class OperatorNode:
         self.stored_runs = frozenset(waiting)
         self.version = os.urandom(12).hex()
         runs = [[run.stream, run.digest, run.start] for run in self.waiting]
-        note = {"pieces": self.pieces, "waiting": runs, "layout": self.spec.layout}
+        note = {"pieces": self.pieces, "waiting": runs, "layout": self.spec.layout, "given": self.given}
         state.set_version(self.version, json.dumps(note))
         if not self.engine.stale:
             _nodes[self.spec.id, self.number] = self

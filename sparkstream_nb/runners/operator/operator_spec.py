@@ -16,7 +16,7 @@ from ...plan.dataflow import Dataflow
 from ...plan.distributed.placement import split
 from ...plan.gaps import refuse
 from ...plan.needed import needed_attributes
-from ...plan.nodes import Plan, Query
+from ...plan.nodes import AggDuration, Plan, Query, Ref
 from ...plan.query_parts import connector_type
 from ...plan.shard_safety.safety import dependent_under
 from ...plan.spelling import check_options
@@ -70,19 +70,29 @@ class InputStream:
 
 
 @dataclass(frozen=True)
+class AggregationOutput:
+    """Rows of an aggregation as an output: its name there, such as `Sums.sec`, the aggregation, and the duration."""
+
+    name: str
+    aggregation: str
+    per: AggDuration
+
+
+@dataclass(frozen=True)
 class OperatorSpec:
     """An operator as Spark's workers need it.
 
-    `plan` is pickled. `outputs`: the streams whose events it gives, with their schemas. `stateless`: no query keeps
-    anything, so rows need no node and no order. `tokens` name the parts of a node's state by their content, so that a
-    checkpoint of an operator whose text has changed since continues with what is unchanged. `needed`: the attributes
-    that are read of each stream.
+    `plan` is pickled. `outputs`: the outputs with their schemas, of which `buckets` are rows of aggregations and the
+    others streams. `stateless`: no query keeps anything, so rows need no node and no order. `tokens` name the parts of
+    a node's state by their content, so that a checkpoint of an operator whose text has changed since continues with
+    what is unchanged. `needed`: the attributes that are read of each stream.
     """
 
     id: str
     plan: bytes
     inputs: tuple[InputStream, ...]
     outputs: tuple[tuple[str, Schema], ...]
+    buckets: tuple[AggregationOutput, ...]
     nodes: int
     in_order: bool
     stateless: bool
@@ -123,11 +133,16 @@ def plan_operator(id: str, text: str, frames: Sequence[InputFrame], request: Ope
     _refuse_outside(plan)
     inputs = tuple(_input_of(frame, plan) for frame in frames)
     nodes = _count_nodes(inputs, request)
-    outputs = _outputs(plan, request.outputs, frozenset(i.stream for i in inputs))
+    in_order = request.order == "time"
+    asked = {name: found for name in request.outputs if (found := _aggregation_output(plan, name)) is not None}
+    streams = _stream_outputs(plan, [o for o in request.outputs if o not in asked], inputs, only=not asked)
+    for bucket in asked.values():
+        _check_aggregation(plan, bucket, inputs, in_order=in_order)
     if nodes > 1 and not request.unsafe:
         _check_keys(plan, inputs)
+        for bucket in asked.values():
+            _check_groups(plan, bucket, inputs)
     is_stateless = _is_stateless(plan)
-    in_order = request.order == "time"
     if in_order and not is_stateless and request.delay is None:
         for frame in frames:
             _check_watermark(frame)
@@ -135,7 +150,11 @@ def plan_operator(id: str, text: str, frames: Sequence[InputFrame], request: Ope
         id=id,
         plan=pickle.dumps(replace(plan, text="")),
         inputs=inputs,
-        outputs=tuple((o, plan.schema(o)) for o in outputs),
+        outputs=(
+            *((o, plan.schema(o)) for o in streams),
+            *((o, plan.schema(b.aggregation)) for o, b in asked.items()),
+        ),
+        buckets=tuple(asked.values()),
         nodes=nodes,
         in_order=in_order,
         stateless=is_stateless,
@@ -201,7 +220,7 @@ def _refuse_outside(plan: Plan) -> None:
 def _is_stateless(plan: Plan) -> bool:
     """True if each event's outputs depend on that event alone."""
     first, rest = split(plan)
-    holds = rest.elements or rest.aggregations or rest.triggers or rest.windows or rest.tables
+    holds = rest.elements or plan.aggregations or rest.triggers or rest.windows or rest.tables
     return first is not None and not holds
 
 
@@ -298,12 +317,57 @@ def _check_keys(plan: Plan, inputs: Sequence[InputStream]) -> None:
 # ---------------------------------------------------------------------------------------------------------- outputs
 
 
-def _outputs(plan: Plan, asked: Sequence[str], fed: frozenset[str]) -> tuple[str, ...]:
-    """The streams whose events are outputs: those asked for, or the only one that a query writes and none reads."""
+def _aggregation_output(plan: Plan, name: str) -> AggregationOutput | None:
+    """The rows of an aggregation that a name such as `Sums.sec` asks for; None for the name of a stream."""
+    aggregation, _, per = name.partition(".")
+    found = plan.aggregations.get(aggregation)
+    if found is None:
+        return None
+    durations = {d: d for d in found.durations}
+    if per not in durations:
+        kept = ", ".join(f"'{aggregation}.{d}'" for d in found.durations)
+        raise Misuse(f"output: the rows of aggregation '{aggregation}' are {kept}, by duration")
+    return AggregationOutput(name, aggregation, durations[per])
+
+
+def _check_aggregation(
+    plan: Plan, output: AggregationOutput, inputs: Sequence[InputStream], *, in_order: bool
+) -> None:
+    """Raises `Misuse` if rows of an aggregation could still change after their bucket has ended."""
+    found = plan.aggregations[output.aggregation]
+    times = {i.stream: i.time for i in inputs}
+    by = found.by
+    if not in_order:
+        raise Misuse(f"output: rows of aggregation '{found.id}' are complete by time, and order='arrival' has none")
+    if by is not None and not (isinstance(by, Ref) and times.get(found.input.source.id) == by.name):
+        raise Misuse(
+            f"output: aggregation '{found.id}' goes by another time than its frame's, so its buckets never end. Leave "
+            "'aggregate by' out, or name the column of event times there"
+        )
+
+
+def _check_groups(plan: Plan, output: AggregationOutput, inputs: Sequence[InputStream]) -> None:
+    """Raises `Misuse` if a bucket of an aggregation has rows of several nodes for one group."""
+    found = plan.aggregations[output.aggregation]
+    key = {i.stream: i.key for i in inputs}.get(found.input.source.id)
+    if not any(isinstance(g, Ref) and g.name == key for g in found.select.group_by):
+        by = f"rows divided by {key}" if key else "several nodes"
+        raise Misuse(
+            f"key: with {by}, each node would have its own rows of aggregation '{found.id}'. Group by the key, leave "
+            "the key out (one node), or accept it and merge them: unsafe=True"
+        )
+
+
+def _stream_outputs(
+    plan: Plan, asked: Sequence[str], inputs: Sequence[InputStream], *, only: bool
+) -> tuple[str, ...]:
+    """The streams whose events are outputs: those asked for, or, if no other output is asked for (`only`), the only one
+    that a query writes and none reads."""
+    fed = {i.stream for i in inputs}
     written = list(dict.fromkeys(q.output.target.id for q in plan.queries if q.output.target.kind == "stream"))
     written = [w for w in written if "#" not in w]
     faults = [s for s, d in plan.streams.items() if d.kind == "fault"]
-    if not asked:
+    if not asked and only:
         flow = Dataflow(plan)
         ends = [w for w in written if not flow.readers(w)]
         if len(ends) != 1:

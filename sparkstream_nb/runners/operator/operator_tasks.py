@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ...engine.aggregation.bucket_calendar import LATEST
 from ...engine.state.node_batch import InputBatch, StreamRows, UnreadAttribute
 from ..node_spec import NodeState
 from .operator_node import OperatorNode
@@ -53,6 +54,8 @@ def _take(node: OperatorNode, messages: Sequence[PackedRows], watermark: int, ou
     node.advance(watermark, out)
     if node.spec.in_order:
         node.tick(watermark, out)
+        if watermark > EARLIEST:
+            node.put_buckets(watermark, out)
 
 
 def work_batch(spec: OperatorSpec, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -105,6 +108,7 @@ class _BatchNode:
         self._advance(None)
         if self._node.spec.in_order and self._node.engine.started:
             self._node.tick(self._last, self._out)
+            self._node.put_buckets(LATEST, self._out)
         yield as_batch(self._out.take())
 
 
