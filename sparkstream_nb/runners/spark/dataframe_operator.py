@@ -2,7 +2,8 @@
 
 A stream goes through three operators of Spark's: rows are packed by node (`mapInArrow`), the nodes run as a stateful
 operator by their number (`transformWithStateInPandas`), and their outputs are unpacked (`mapInArrow`). A batch is
-packed, sorted by node and time, and run by `mapInArrow`. Where no query keeps anything, one `mapInArrow` does it all.
+packed, sorted by node and time, and run by `mapInArrow`. Where no query keeps anything, one `mapInArrow` does it all,
+or Spark's own expressions, if they mean the same (`column_expressions.py`).
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from ..operator.output_rows import (
     unpack_output,
 )
 from ..operator.packing import PACKED, PackedRows, columns_read, pack_rows
+from .column_expressions import translate
 from .processor import SparkNodeState
 from .remote import ship
 from .versions import check_installed
@@ -152,13 +154,16 @@ def siddhi(
         allow_scripts=allow_scripts,
     )
     spec = plan_operator(os.urandom(8).hex(), text, inputs, request)
+    plain = isinstance(output, str | None) and not late and not errors
+    if plain and (found := translate(spec, inputs, list(given.values()))) is not None:
+        return found
     ship(session)
     names = [o for o, _ in spec.outputs]
     counted = [*names, LATE, ERRORS]
     messages = _messages_of(spec, list(given.values()), session, delay).observe(
         f"siddhi {' '.join(names)}", *(_count(output).alias(output) for output in counted)
     )
-    if isinstance(output, str | None) and not late and not errors:
+    if plain:
         return SiddhiFrames(spec, messages, names)[names[0]]
     return SiddhiFrames(spec, messages, [*names, *([LATE] if late else []), *([ERRORS] if errors else [])])
 
