@@ -34,8 +34,8 @@ ROWS = [
 ]  # fmt: skip
 CONDITIONS = [
     "i > 1", "i == l", "i != l", "l >= 2", "d > 1", "d == 0.0", "d != 0.0", "d < 2.0", "not (d < 2.0)", "d == d",
-    "d != d", "f == f", "f != f", "f == d", "f != d", "f < d", "i < d", "l < d", "l == d", "s == 'a'", "s != 'a'", "s == s",
-    "b == true", "b != true", "i is null", "not (i is null)", "d is null or f is null", "i > 1 and s == 'a'",
+    "d != d", "f == f", "f != f", "f == d", "f != d", "f < d", "i < d", "l < d", "l == d", "s == 'a'", "s != 'a'",
+    "s == s", "b == true", "b != true", "i is null", "not (i is null)", "d is null or f is null", "i > 1 and s == 'a'",
     "not (i > 1 and s == 'a')", "not (i > 1 or b == true)", "d + 1.0 > 2.0", "d * f > 1.0", "d - i == 0.5",
     "f + 1.5f == 3.0f", "i == 1 or l == 2 and not (s == '')", "1 < 2", "l == 2L", "d == 1.5f", "i == 1.0",
 ]  # fmt: skip

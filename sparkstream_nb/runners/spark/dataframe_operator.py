@@ -14,12 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from ...errors import Misuse, shown
 from ..operator.operator_spec import (
@@ -30,7 +28,7 @@ from ..operator.operator_spec import (
     OperatorSpec,
     plan_operator,
 )
-from ..operator.operator_tasks import work_batch, work_micro_batch, work_stateless
+from ..operator.operator_tasks import work_batch, work_stateless
 from ..operator.output_rows import (
     MESSAGES,
     columns_of_all,
@@ -39,9 +37,9 @@ from ..operator.output_rows import (
     unpack_all,
     unpack_output,
 )
-from ..operator.packing import PACKED, PackedRows, columns_read, pack_rows
+from ..operator.packing import PACKED, columns_read, pack_rows
 from .column_expressions import translate
-from .processor import SparkNodeState
+from .operator_processor import OperatorProcessor
 from .remote import ship
 from .versions import check_installed
 
@@ -225,7 +223,7 @@ def _messages_of(
     _check_stream(session, spec)
     if delay is not None and spec.in_order:
         packed = [_with_watermark(frame, delay) for frame in packed]
-    mode, processor = "EventTime" if spec.in_order else "None", OperatorProcessor(spec)
+    mode, processor = "EventTime" if spec.in_order else "None", OperatorProcessor.of(spec)
     return _union(packed).groupBy("node").transformWithStateInPandas(processor, MESSAGES, "append", mode)
 
 
@@ -271,41 +269,3 @@ def _check_stream(session: SparkSession, spec: OperatorSpec) -> None:
             f"spark.sql.shuffle.partitions to {spec.nodes} or less",
             stacklevel=4,
         )
-
-
-class OperatorProcessor(StatefulProcessor):
-    """Runs the nodes of an operator over the messages that Spark brings them."""
-
-    def __init__(self, spec: OperatorSpec) -> None:
-        self.spec = spec
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self.handle = handle
-        self.state = SparkNodeState(handle)
-
-    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
-        messages = [
-            PackedRows(*row)
-            for frame in rows
-            for row in zip(
-                *(frame[c].tolist() for c in ("stream", "task", "number", "first", "last", "rows")), strict=True
-            )
-        ]
-        yield from self._work(key[0], messages, timerValues)
-
-    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:
-        yield from self._work(key[0], [], timerValues)
-
-    def _work(self, key: int, messages: Sequence[PackedRows], timer: Any) -> Iterator[pd.DataFrame]:
-        watermark = timer.getCurrentWatermarkInMs() if self.spec.in_order else 0
-        found = work_micro_batch(self.spec, self.state, key, messages, watermark)
-        if self.spec.in_order:
-            for old in list(self.handle.listTimers()):
-                self.handle.deleteTimer(old)
-            if found.next_time is not None:
-                self.handle.registerTimer(max(found.next_time, watermark + 1, 1))
-        # Texts as objects: pyspark cannot take the strings that pandas 3 makes of them.
-        yield pd.DataFrame(found.messages, columns=["output", "events", "rows"], dtype=object)
-
-    def close(self) -> None:
-        """Nothing is held open."""

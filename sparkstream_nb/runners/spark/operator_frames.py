@@ -1,0 +1,31 @@
+"""Messages of an operator as the frames in which Spark brings and takes them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import pandas as pd
+
+from ..node_spec import NodeState
+from ..operator.operator_spec import OperatorSpec
+from ..operator.operator_tasks import work_micro_batch
+from ..operator.packing import PackedRows
+
+
+@lru_cache(maxsize=16)
+def _unpickle(spec: bytes) -> OperatorSpec:
+    """An operator, unpickled once in each process."""
+    found: OperatorSpec = pickle.loads(spec)
+    return found
+
+
+def work_on_messages(
+    spec: bytes, state: NodeState, key: int, messages: Sequence[tuple[Any, ...]], watermark: int
+) -> tuple[pd.DataFrame, int | None]:
+    """The messages of a node's outputs, and the time (ms) of the watermark at which it has something to do."""
+    found = work_micro_batch(_unpickle(spec), state, key, [PackedRows(*row) for row in messages], watermark)
+    # Texts as objects: pyspark cannot take the strings that pandas 3 makes of them.
+    return pd.DataFrame(found.messages, columns=["output", "events", "rows"], dtype=object), found.next_time
