@@ -44,6 +44,10 @@ def plan(text: str = SPREES, **given: Any) -> OperatorSpec:
             {"columns": {**COLUMNS, "paid": "timestamp"}, "streaming": True, "watermark": "paid"},
             "the watermark of 'Payments' is on column 'paid', and its rows are ordered by 'at'. Use one column",
         ),
+        (
+            {"streaming": True, "watermark": "at", "delay": "1 second"},
+            "delay: 'Payments' has a watermark already, on 'at'. Leave delay out",
+        ),
         ({"order": "tiem"}, "order: 'tiem' is neither 'time' nor 'arrival'. Did you mean 'time'?"),
         ({"nodes": 4}, "nodes: several nodes need a key, by which rows are divided among them: key='card'"),
         ({"nodes": 0, "key": "card"}, "nodes: 0 is not a number from 1 to 10,000"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -187,6 +188,8 @@ class OperatorNode:
             if name in outputs.streams:
                 out.put_events(name, outputs.streams[name])
         out.put_errors(outputs.errors)
+        for line in outputs.logs:  # of the stream function `log`: into the log of Spark's worker
+            print(line, file=sys.stderr)
 
     # ------------------------------------------------------------------------------------------------------ state
 

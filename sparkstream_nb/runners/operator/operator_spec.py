@@ -143,9 +143,8 @@ def plan_operator(id: str, text: str, frames: Sequence[InputFrame], request: Ope
         for bucket in asked.values():
             _check_groups(plan, bucket, inputs)
     is_stateless = _is_stateless(plan)
-    if in_order and not is_stateless and request.delay is None:
-        for frame in frames:
-            _check_watermark(frame)
+    for frame in frames if in_order and not is_stateless else ():
+        _check_watermark(frame, request.delay)
     return OperatorSpec(
         id=id,
         plan=pickle.dumps(replace(plan, text="")),
@@ -254,9 +253,11 @@ def _check_columns(frame: InputFrame) -> None:
         )
 
 
-def _check_watermark(frame: InputFrame) -> None:
-    """Raises `Misuse` if a streaming frame has no watermark by which its rows can be put in order."""
-    if not frame.streaming:
+def _check_watermark(frame: InputFrame, delay: str | None) -> None:
+    """Raises `Misuse` if a streaming frame has no watermark by which its rows can be put in order, or two."""
+    if delay is not None and frame.watermark is not None:
+        raise Misuse(f"delay: '{frame.stream}' has a watermark already, on '{frame.watermark}'. Leave delay out")
+    if not frame.streaming or delay is not None:
         return
     if frame.watermark is None:
         raise Misuse(
