@@ -231,6 +231,43 @@ def test_a_changed_text_keeps_the_state_of_what_is_unchanged(folder: Folder) -> 
     assert sorted(r["Sums"]["total"] for r in rows if r["_output"] == "Sums") == [1.0, 20.0]
 
 
+def test_late_rows_become_an_output_of_a_query_that_was_started_without_them(folder: Folder) -> None:
+    """Rows that wait have the columns that the text reads; with `late=True` rows have all."""
+    text = "from Payments#window.length(9) select sum(amount) as total insert into Sums;"
+
+    def out(late: bool) -> DataFrame:
+        found = siddhi(folder.stream(), text, name="Payments", time="at", delay="1 second", late=late)
+        return found.frame if isinstance(found, SiddhiFrames) else found
+
+    folder.add((1000, "a", 1.0), (5000, "b", 2.0))
+    folder.run(out(late=False))
+    folder.add((2000, "late", 4.0), (7000, "c", 8.0))
+    folder.run(out(late=True), name="out")
+    rows = folder.written()
+    assert [r["total"] for r in rows if "total" in r] == [1.0]
+    assert [r["Sums"]["total"] for r in rows if "Sums" in r] == [3.0]
+    assert [json.loads(r["_late"]["row"]) for r in rows if "_late" in r] == [[2000, "late", 4.0]]
+
+
+def test_rows_that_wait_keep_their_columns_when_the_text_changes(folder: Folder) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    folder = Folder(folder.session, folder.path, "at timestamp, one long, two long, three long")
+
+    def out(text: str) -> DataFrame:
+        return siddhi(folder.stream(), text, name="Numbers", time="at", delay="1 second", output="Sums")  # type: ignore[return-value]
+
+    sums = "from Numbers#window.length(9) select sum({}) as n, sum({}) as m insert into Sums;"
+    folder.add((1000, 1, 10, 100), (5000, 2, 20, 200))
+    folder.run(out(sums.format("two", "three")))
+    folder.add((7000, 3, 30, 300))
+    folder.run(out("from Numbers select count() as n, max(three) as m insert into Sums;"))
+    assert values(folder.written(), "n", "m") == [(1, 200), (10, 100)]
+    folder.add((9000, 4, 40, 400))
+    with pytest.raises(StreamingQueryException, match=r"its text reads 'Numbers.one', which the former text did not"):
+        folder.run(out(sums.format("one", "three")))
+
+
 def test_another_number_of_nodes_does_not_fit_a_checkpoint(folder: Folder) -> None:
     from pyspark.errors import StreamingQueryException
 

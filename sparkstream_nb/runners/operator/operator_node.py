@@ -19,7 +19,7 @@ import numpy as np
 from ...engine.aggregation.bucket_calendar import EARLIEST, FIXED
 from ...engine.columnar.blocks import digest_of
 from ...engine.node import NodeEngine
-from ...engine.state.node_batch import Emitted, InputBatch, Outputs
+from ...engine.state.node_batch import Emitted, InputBatch, Outputs, StreamRows, UnreadAttribute
 from ...errors import SparkStreamError
 from ...journal.segments import StepsOfNode
 from ...plan.state_units import aggregations_read
@@ -80,6 +80,7 @@ class OperatorNode:
         places = {own.stream: i for i, own in enumerate(spec.inputs)}
         for stream, digest, start in note["waiting"]:
             rows = unpack_rows(spec, places[stream], read_piece(state, digest))
+            _check_columns(spec, places[stream], rows)
             node.waiting.append(WaitingRun(stream, rows, digest, start=start))
         node.stored_runs = frozenset(run.digest for run in node.waiting)
         return node
@@ -216,6 +217,19 @@ class OperatorNode:
 
 def _engine(spec: OperatorSpec, number: int) -> NodeEngine:
     return NodeEngine(spec.bound_plan, shard=f"node-{number + 1}", allow_scripts=spec.scripts, tokens=spec.tokens)
+
+
+def _check_columns(spec: OperatorSpec, stream: int, rows: StreamRows) -> None:
+    """Raises SparkStreamError if rows that waited in a checkpoint lack a column that the text reads."""
+    own = spec.inputs[stream]
+    for place in sorted(spec.read_by_text[own.stream]):
+        if isinstance(rows.columns[place], UnreadAttribute):
+            raise SparkStreamError(
+                f"The checkpoint does not fit this siddhi(): its text reads '{own.stream}.{own.schema.names[place]}', "
+                "which the former text did not read, and rows that wait in the checkpoint were kept without it. "
+                "Restore the former text, or start the query with a new checkpointLocation. With late=True all columns "
+                "are kept"
+            )
 
 
 def _check_layout(spec: OperatorSpec, stored: Mapping[str, object]) -> None:

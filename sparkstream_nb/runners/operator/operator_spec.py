@@ -85,7 +85,8 @@ class OperatorSpec:
     `plan` is pickled. `outputs`: the outputs with their schemas, of which `buckets` are rows of aggregations and the
     others streams. `stateless`: no query keeps anything, so rows need no node and no order. `tokens` name the parts of
     a node's state by their content, so that a checkpoint of an operator whose text has changed since continues with
-    what is unchanged. `needed`: the attributes that are read of each stream.
+    what is unchanged. `needed`: the attributes that are kept of each stream: those that the text reads, or
+    all.
     """
 
     id: str
@@ -112,9 +113,14 @@ class OperatorSpec:
         plan: Plan = pickle.loads(self.plan)
         return plan
 
+    @cached_property
+    def read_by_text(self) -> Mapping[str, frozenset[int]]:
+        """The attributes of each stream that the text reads."""
+        return needed_attributes(self.bound_plan)
+
     def __getstate__(self) -> dict[str, object]:
         """Without the plan that was unpickled."""
-        return {k: v for k, v in self.__dict__.items() if k != "bound_plan"}
+        return {k: v for k, v in self.__dict__.items() if k not in ("bound_plan", "read_by_text")}
 
 
 def plan_operator(id: str, text: str, frames: Sequence[InputFrame], request: OperatorRequest) -> OperatorSpec:

@@ -159,10 +159,11 @@ def _divide(spec: OperatorSpec, stream: int, rows: InputRows) -> Iterator[_Messa
     if not len(ts):
         return
     own = spec.inputs[stream]
+    names = ["", *map(str, read_attributes(spec, stream))]
     columns = [_encode_texts(c) for c in rows.columns]
     if spec.nodes == 1 or rows.key is None:
         order = _time_order(ts) if spec.in_order else None
-        yield _Message(0, stream, int(ts.min()), int(ts.max()), _pack(ts, columns, order))
+        yield _Message(0, stream, int(ts.min()), int(ts.max()), _pack(names, ts, columns, order))
         return
     place = by_hash(rows.key, _type_of(own.schema, own.key), spec.nodes)
     narrow = place.astype(np.uint16)
@@ -175,7 +176,7 @@ def _divide(spec: OperatorSpec, stream: int, rows: InputRows) -> Iterator[_Messa
     for node, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
         if end > begin:
             times = ts[begin:end]
-            data = _pack(times, [c[begin:end] for c in columns], None)
+            data = _pack(names, times, [c[begin:end] for c in columns], None)
             yield _Message(node, stream, int(times.min()), int(times.max()), data)
 
 
@@ -198,13 +199,13 @@ def _encode_texts(column: pa.Array) -> pa.Array:
     return column.dictionary_encode()
 
 
-def _pack(ts: Array, columns: Sequence[Any], order: Array | None) -> bytes:
-    """Times and columns as an Arrow stream."""
+def _pack(names: Sequence[str], ts: Array, columns: Sequence[Any], order: Array | None) -> bytes:
+    """Times and columns as an Arrow stream. A column's name is the number of its attribute."""
     arrays = [pa.array(ts), *columns]
     if order is not None:
         arrays = [a.take(pa.array(order)) for a in arrays]
     arrays = [a.dictionary_decode() if _sparse(a) else a for a in arrays]
-    batch = pa.record_batch(arrays, names=[str(i) for i in range(len(arrays))])
+    batch = pa.record_batch(arrays, names=list(names))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -216,13 +217,14 @@ def _sparse(array: pa.Array) -> bool:
 
 
 def unpack_rows(spec: OperatorSpec, stream: int, data: bytes) -> StreamRows:
-    """The events of a message; their steps are not numbered yet."""
+    """The events of a message; their steps are not numbered yet. A message from a checkpoint has the columns that the
+    text read when the message was packed."""
     table = pa.ipc.open_stream(data).read_all().combine_chunks()
     arrays = [c.chunk(0) if c.num_chunks else pa.array([], c.type) for c in table.columns]
     ts = arrays[0].to_numpy()
     columns: list[Any] = [UnreadAttribute(len(ts)) for _ in spec.inputs[stream].schema]
-    for place, array in zip(read_attributes(spec, stream), arrays[1:], strict=True):
-        columns[place] = array
+    for place, array in zip(table.column_names[1:], arrays[1:], strict=True):
+        columns[int(place)] = array
     return StreamRows(np.empty(0, np.int64), ts, columns)
 
 
