@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pytest
 
 from sparkstream_nb import SiddhiFrames, siddhi
+from sparkstream_nb.errors import Misuse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,6 +94,11 @@ def metrics(query: StreamingQuery) -> dict[str, int]:
             for name, value in observed.asDict().items():
                 total[name] = total.get(name, 0) + value
     return total
+
+
+def test_a_frame_of_pandas_is_refused() -> None:
+    with pytest.raises(Misuse, match=r"Spark's DataFrame is expected for 'Payments', not pandas's DataFrame"):
+        siddhi(pd.DataFrame({"at": [1]}), SPREES, name="Payments", time="at")  # type: ignore[arg-type]
 
 
 @pytest.mark.contract

@@ -133,6 +133,7 @@ def siddhi(
     """
     check_installed()
     given = _by_stream(frames, name)
+    _check_frames(given)
     first = next(iter(given.values()))
     session = first.sparkSession
     streaming = first.isStreaming
@@ -184,6 +185,14 @@ def _by_stream(frames: DataFrame | Mapping[str, DataFrame], name: str | None) ->
     if not frames:
         raise Misuse("frames: there is none")
     return dict(frames)
+
+
+def _check_frames(frames: Mapping[str, Any]) -> None:
+    """Raises `Misuse` for a frame that is not one of Spark's."""
+    for stream, frame in frames.items():
+        if not isinstance(frame, DataFrame):
+            found = f"{type(frame).__module__.partition('.')[0]}'s {type(frame).__name__}"
+            raise Misuse(f"frames: Spark's DataFrame is expected for '{stream}', not {found}: spark.createDataFrame()")
 
 
 def _column_of(what: str, given: str | Mapping[str, str] | None, stream: str) -> Any:
