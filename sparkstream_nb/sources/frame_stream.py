@@ -107,8 +107,12 @@ class FrameStreamReader:
     def read(self, seconds: float) -> ReadMessages | None:
         """See `SourceReader`."""
         end = clock.monotonic() + seconds
-        while not (waiting := sorted(n for n in self._sink.logs() if n > self._taken)):
-            self._behind = Behind(clock.monotonic(), {BATCH: 0})
+        while True:
+            began, idle = clock.monotonic(), self._is_idle()
+            if waiting := sorted(n for n in self._sink.logs() if n > self._taken):
+                break
+            if idle:  # all that there was is in micro-batches that were taken
+                self._behind = Behind(began, {BATCH: 0})
             self._check_query()
             if clock.monotonic() >= end:
                 return None
@@ -145,6 +149,10 @@ class FrameStreamReader:
         if order is not None and ts is not None:
             columns, ts = [c.take(pa.array(order)) for c in columns], ts[order]
         return Decoded(columns, np.arange(len(typed)), (), ts, tuple(typed.rejected))
+
+    def _is_idle(self) -> bool:
+        """True if Spark has taken all rows that there are."""
+        return self._query is not None and str(self._query.status["message"]).startswith("Waiting for")
 
     def _check_query(self) -> None:
         """Starts Spark's query again if it was stopped. Raises SourceUnavailable if it has failed."""

@@ -84,6 +84,8 @@ def test_follows_pauses_and_continues(app: Callable[[], App], source: Source) ->
     running = app()
     feed = running.feed("Payments", source.stream(), time="at")
     assert isinstance(feed, FrameFeed)
+    assert running.catch_up(60)
+    assert feed.events == 10
     check_outputs(running, source)
     assert (feed.state, feed.events) == ("running", 10)
     assert str(feed) == "Feed of Payments from a streaming frame, running: 10 events"

@@ -48,6 +48,10 @@ def plan(text: str = SPREES, **given: Any) -> OperatorSpec:
             {"streaming": True, "watermark": "at", "delay": "1 second"},
             "delay: 'Payments' has a watermark already, on 'at'. Leave delay out",
         ),
+        (
+            {"text": "define stream Other (a int); from Other select a insert into A;"},
+            "no frame feeds stream 'Other', which the text reads. Frames feed 'Payments'",
+        ),
         ({"order": "tiem"}, "order: 'tiem' is neither 'time' nor 'arrival'. Did you mean 'time'?"),
         ({"nodes": 4}, "nodes: several nodes need a key, by which rows are divided among them: key='card'"),
         ({"nodes": 0, "key": "card"}, "nodes: 0 is not a number from 1 to 10,000"),

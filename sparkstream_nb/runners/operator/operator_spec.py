@@ -17,7 +17,7 @@ from ...plan.distributed.placement import split
 from ...plan.gaps import refuse
 from ...plan.needed import needed_attributes
 from ...plan.nodes import AggDuration, Plan, Query, Ref
-from ...plan.query_parts import connector_type
+from ...plan.query_parts import connector_type, sources
 from ...plan.shard_safety.safety import dependent_under
 from ...plan.spelling import check_options
 from ...plan.state_units import state_units
@@ -138,6 +138,7 @@ def plan_operator(id: str, text: str, frames: Sequence[InputFrame], request: Ope
     refuse_scripts(plan, request.allow_scripts)
     _refuse_outside(plan)
     inputs = tuple(_input_of(frame, plan) for frame in frames)
+    _check_fed(plan, inputs)
     nodes = _count_nodes(inputs, request)
     in_order = request.order == "time"
     asked = {name: found for name in request.outputs if (found := _aggregation_output(plan, name)) is not None}
@@ -293,6 +294,15 @@ def _input_of(frame: InputFrame, plan: Plan) -> InputStream:
                 f"{described_column(frame.columns[attribute.name])}. Change the definition, or convert the column"
             )
     return InputStream(frame.stream, schema, frame.time, frame.key)
+
+
+def _check_fed(plan: Plan, inputs: Sequence[InputStream]) -> None:
+    """Raises `Misuse` if a query reads a stream that has neither a frame nor a query that writes it."""
+    fed = [i.stream for i in inputs]
+    read = {source.id for query in plan.queries for source in sources(query)}
+    read |= {a.input.source.id for a in plan.aggregations.values()}
+    for stream in sorted(read & set(plan.input_streams) - set(fed)):
+        raise Misuse(f"no frame feeds stream '{stream}', which the text reads. Frames feed {_list_names(fed)}")
 
 
 def _count_nodes(inputs: Sequence[InputStream], request: OperatorRequest) -> int:

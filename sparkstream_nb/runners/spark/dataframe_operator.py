@@ -12,7 +12,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
@@ -87,6 +87,10 @@ class SiddhiFrames:
     def errors(self) -> DataFrame:
         """Rows that failed: query, stream, message and row (as JSON)."""
         return self[ERRORS]
+
+    def __getattr__(self, name: str) -> NoReturn:
+        outputs = ", ".join(self.outputs)
+        raise AttributeError(f"SiddhiFrames has no '{name}'. Take it of .frame, or of one output: {outputs}")
 
     def __repr__(self) -> str:
         return f"SiddhiFrames({', '.join(self.outputs)})"
