@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,7 @@ from ..system import put_in_place
 from .spill import UNTAKEN
 
 _DROPPED = "dropped.json"
+_DROPPED_UP_TO = "dropped-up-to.json"
 _WRITTEN = "written.json"
 _SIZES = b"micro-batches"
 """The key of the metadata in which a merged file has its micro-batches' numbers of rows."""
@@ -210,6 +211,17 @@ class OutputFiles:
             totals[stream] = totals[stream] + count if stream in totals else self._there(stream, batch)
         self._write(_WRITTEN, {"batch": batch, "rows": totals})
 
+    @property
+    def accounted_batch(self) -> int:
+        """The last committed micro-batch that has outputs; -1 if there is none. The folder says so to other
+        processes."""
+        return self._written().batch
+
+    def note_committed(self, batch: int) -> None:
+        """Note that `batch` is the last committed micro-batch, in a folder of an earlier version, which lacks that."""
+        if batch >= 0 and not (self.folder / _WRITTEN).exists():
+            self._write(_WRITTEN, {"batch": batch, "rows": {}})
+
     def totals(self) -> dict[str, int]:
         """Number of outputs by stream in all committed micro-batches, dropped ones included."""
         return dict(self._written().rows)
@@ -261,9 +273,27 @@ class OutputFiles:
     def drop(self, counts: Mapping[str, int], files: Sequence[Path]) -> None:
         """Drop `files`, which have these `counts` of events by stream."""
         known = dropped_events(self.folder)
+        up_to = self._dropped_up_to()
+        for found in map(OutputFile.of, files):
+            stream = unquote(found.path.parent.name)
+            up_to[stream] = max(up_to.get(stream, -1), found.last)
+        self._write(_DROPPED_UP_TO, up_to)
         self._write(_DROPPED, {s: known.get(s, 0) + counts.get(s, 0) for s in {**known, **counts}})
         for file in files:
             file.unlink()
+
+    def last_dropped(self, stream: str) -> int:
+        """The last micro-batch some of whose outputs of a stream were dropped; -1 if there is none."""
+        found = self._dropped_up_to()
+        if stream not in found and self.dropped_events.get(stream):  # by an earlier version, which did not note it
+            return min((f.first for f in self.files(stream)), default=self.accounted_batch + 1) - 1
+        return found.get(stream, -1)
+
+    def _dropped_up_to(self) -> dict[str, int]:
+        with contextlib.suppress(FileNotFoundError):
+            found: dict[str, int] = json.loads((self.folder / _DROPPED_UP_TO).read_text(encoding="utf-8"))
+            return found
+        return {}
 
     def stream_folder(self, stream: str) -> Path:
         """Folder of a stream's files."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 import pandas as pd
 
@@ -44,6 +44,7 @@ from ..views.controls import Cluster
 from .app_inputs import FeedOptions, FeedPlay, Inputs
 from .background import Feed, Feeds
 from .input_recording import AppRecording
+from .output_frames import OutputFrames
 from .rejections import Rejections
 from .replays import Replays
 from .retrievals import Retrievals
@@ -53,6 +54,9 @@ from .source_reading import AS_IT_IS, Reading, readings_of
 from .stream_reader import StreamReader
 from .study import Study
 from .wall import WALL
+
+if TYPE_CHECKING:
+    from ...runners.spark.output_source import DataFrame, SparkSession
 
 
 class App(Displayed):
@@ -69,6 +73,7 @@ class App(Displayed):
         self._inputs, self._rejections = Inputs(runtime), Rejections(runtime)
         self._retrievals, self._streams = Retrievals(runtime), StreamReader(runtime)
         self._replays = Replays(runtime)
+        self._frames = OutputFrames(runtime, self._retrievals)
 
     # --------------------------------------------------------------------------------------------------- properties
 
@@ -450,6 +455,31 @@ class App(Displayed):
         to show. Raises `Misuse` for an unknown stream.
         """
         return self._streams.output(stream, last=last, limit=limit)
+
+    def stream(
+        self, name: str, *, start: Literal["beginning", "now"] = "beginning", session: SparkSession | None = None
+    ) -> DataFrame:
+        """A streaming DataFrame of Spark's over the committed outputs of a derived stream, each of them once.
+
+        Its columns are the stream's attributes (an object as JSON), `_timestamp`, and `_node`, the number from 1 that
+        the node has had since it came. `start`: the first output that is kept, or those that are committed from now on;
+        a query that has a checkpoint continues from there. `session`: by default that of the app, or the running one if
+        the app runs inline. Spark's workers have to see the app's folder; over Connect, the server's Python needs this
+        package. A warning counts outputs that are no longer kept.
+
+        Raises `Misuse` for a name that is no derived stream, and for an app with `shared=...`; SparkUnavailable without
+        a Spark that can do it. The query fails if outputs that it has not read are no longer kept, and if its
+        checkpoint is of an earlier run of the app, which was deployed with `fresh=True` since.
+        """
+        return self._frames.stream(name, start=start, session=session)
+
+    def table(self, name: str, *, session: SparkSession | None = None) -> DataFrame:
+        """A batch DataFrame of Spark's: of a derived stream, the outputs that are committed at the call, with the
+        columns that `stream` gives; of a table or a named window, the rows that `query("from NAME select *")` gives.
+
+        Raises `Misuse` for a name that is none of these, and SparkUnavailable as `stream` does.
+        """
+        return self._frames.table(name, session=session)
 
     def tail(
         self,

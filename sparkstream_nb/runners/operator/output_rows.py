@@ -44,7 +44,21 @@ class LateRow:
 
 def columns_of_output(spec: OperatorSpec, output: str) -> str:
     """The columns of an output's frame, as Spark writes a schema."""
-    own = [f"{_quote(name)} {spark}" for name, spark in _fields(spec, output)]
+    return _with_stamps(_fields(spec, output))
+
+
+def columns_of_events(schema: Schema) -> str:
+    """The columns of a frame of a stream's events, as Spark writes a schema."""
+    return _with_stamps([(a.name, SPARK[a.type]) for a in schema])
+
+
+def columns_of_schema(schema: Schema) -> str:
+    """The columns of a frame of rows, as Spark writes a schema."""
+    return ", ".join(f"{_quote(a.name)} {SPARK[a.type]}" for a in schema)
+
+
+def _with_stamps(fields: Sequence[tuple[str, str]]) -> str:
+    own = [f"{_quote(name)} {spark}" for name, spark in fields]
     return ", ".join([*own, f"{TIMESTAMP} timestamp", f"{NODE} int"])
 
 
@@ -71,7 +85,7 @@ class OutputRows:
 
     def __init__(self, spec: OperatorSpec, node: int) -> None:
         self._node = node
-        self._types = {name: _arrow_types(schema) for name, schema in spec.outputs} | _ADDED
+        self._types = {name: arrow_types(schema) for name, schema in spec.outputs} | _ADDED
         self._found: dict[str, list[pa.RecordBatch]] = {}
 
     def put_events(self, output: str, events: Emitted) -> None:
@@ -83,20 +97,20 @@ class OutputRows:
         """Adds errors of events."""
         listed = list(errors)
         if listed:
-            rows = [(e.query, e.stream, e.message, _json(e.values)) for e in listed]
+            rows = [(e.query, e.stream, e.message, to_json(e.values)) for e in listed]
             self._put_texts(ERRORS, [e.ts for e in listed], rows)
 
     def put_late(self, late: Sequence[LateRow]) -> None:
         """Adds late rows."""
         if late:
-            self._put_texts(LATE, [row.ts for row in late], [(row.stream, _json(row.values)) for row in late])
+            self._put_texts(LATE, [row.ts for row in late], [(row.stream, to_json(row.values)) for row in late])
 
     def _put_texts(self, output: str, times: Sequence[int], rows: Sequence[Sequence[str]]) -> None:
         columns = [pa.array(list(c), pa.string()) for c in zip(*rows, strict=True)]
         self._put(output, np.array(times, np.int64), columns)
 
     def _put(self, output: str, ts: Any, columns: Sequence[pa.Array]) -> None:
-        times = pa.array(ts, pa.int64()).cast(pa.timestamp("ms", "UTC")).cast(_TIMESTAMP, safe=False)
+        times = as_timestamps(pa.array(ts, pa.int64()))
         nodes = pa.array(np.full(len(ts), self._node, np.int32))
         types = self._types[output]
         arrays = [c.cast(t) if c.type != t else c for c, t in zip(columns, types.values(), strict=True)]
@@ -140,7 +154,7 @@ def unpack_all(outputs: Sequence[str], types: Any, batches: Iterable[pa.RecordBa
 
 def struct_types(spec: OperatorSpec, outputs: Sequence[str]) -> dict[str, pa.DataType]:
     """The type of each output's struct."""
-    own = {name: _arrow_types(schema) for name, schema in spec.outputs} | _ADDED
+    own = {name: arrow_types(schema) for name, schema in spec.outputs} | _ADDED
     return {output: pa.struct(own[output]) for output in outputs}
 
 
@@ -153,18 +167,25 @@ def _as_struct(outputs: Sequence[str], types: Any, output: str, events: pa.Recor
     return pa.record_batch([names, times, nodes, *structs], names=[OUTPUT, TIMESTAMP, NODE, *outputs])
 
 
-def _arrow_types(schema: Schema) -> dict[str, pa.DataType]:
+def as_timestamps(ms: Any) -> Any:
+    """Times (ms since 1970), an Arrow array or several chunks, as Spark takes them."""
+    return ms.cast(pa.timestamp("ms", "UTC")).cast(_TIMESTAMP, safe=False)
+
+
+def arrow_types(schema: Schema) -> dict[str, pa.DataType]:
+    """The Arrow type of each attribute as Spark takes it: an object is its JSON."""
     return {a.name: pa.string() if a.type is Type.OBJECT else ARROW[a.type] for a in schema}
 
 
 def _spark_column(column: Any) -> pa.Array:
     """A column of an output as Spark takes it: texts without a dictionary, objects as JSON."""
     if isinstance(column, list):
-        return pa.array([None if v is None else _json(v) for v in column], pa.string())
+        return pa.array([None if v is None else to_json(v) for v in column], pa.string())
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def _json(value: Any) -> str:
+def to_json(value: Any) -> str:
+    """An object, or the values of a row, as JSON."""
     return json.dumps(jsonable(value))
 
 

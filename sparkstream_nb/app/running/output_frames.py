@@ -1,0 +1,148 @@
+"""Outputs of an app as Spark's DataFrames, streaming and batch."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from ... import argument_checks
+from ...errors import Misuse, SparkUnavailable, nearest, shown
+from ...lang.printer import name_text
+from ...runners.spark.settings import NO_SPARK
+from ...types import Schema, Type
+from .retrievals import Retrievals
+from .runtime import AppRuntime
+
+if TYPE_CHECKING:
+    from ...runners.spark.output_source import DataFrame, OutputFrameSpec, SparkSession
+
+_COLUMNS = ("_timestamp", "_node")
+
+
+class OutputFrames:
+    """Frames over the committed outputs of an app, and over its tables."""
+
+    def __init__(self, app: AppRuntime, retrievals: Retrievals) -> None:
+        self._app, self._retrievals = app, retrievals
+
+    def stream(self, name: str, *, start: Literal["beginning", "now"], session: Any) -> DataFrame:
+        """See `App.stream`."""
+        app = self._app
+        app.check_open()
+        if start not in ("beginning", "now"):
+            raise Misuse(f"start is 'beginning' or 'now', not {shown(start)}")
+        self._check_stream(name)
+        if app.life.shared is not None:
+            raise Misuse(
+                f"{app.name} is deployed with shared=..., and its outputs are in a folder that Spark's machines do not "
+                f"see: app.table('{name}') reads them here. Deploy it with home=... in a folder that they share"
+            )
+        found = self._session(session)
+        from ...runners.spark import output_source
+
+        app.outputs.note_committed(app.progress.batch)
+        spec = self._spec(name)
+        if start == "now":
+            return output_source.stream_frame(found, _after(spec, spec.open().committed()))
+        self._warn_of_dropped(name, "the stream begins with the first that is kept")
+        return output_source.stream_frame(found, spec)
+
+    def table(self, name: str, *, session: Any) -> DataFrame:
+        """See `App.table`."""
+        app = self._app
+        app.check_open()
+        argument_checks.require_str("name", name)
+        if name in app.plan.tables or name in app.plan.windows:
+            return self._held_rows(name, session)
+        self._check_stream(name)
+        found = self._session(session)
+        from ...runners.spark import output_source
+
+        app.outputs.note_committed(app.progress.batch)
+        self._warn_of_dropped(name, "the frame has those that are kept")
+        spec = self._spec(name)
+        with app.outputs.tidying:
+            reader = spec.open()
+            spec = _after(spec, reader.beginning(), reader.committed())
+        if app.life.shared is None:
+            return output_source.batch_frame(found, spec)
+        import pyarrow as pa
+
+        from ...runners.output_columns import as_spark_table, empty_table
+
+        wanted = output_source.BatchRange(spec.after or 0, spec.last or 0)
+        tables = [as_spark_table(t, spec.schema, spec.title) for t in reader.read(wanted)]
+        return output_source.local_frame(found, pa.concat_tables([empty_table(spec.schema), *tables]), spec.columns)
+
+    def _held_rows(self, name: str, session: Any) -> DataFrame:
+        """The rows of a table or a named window."""
+        found = self._session(session)
+        from ...runners.operator.output_rows import columns_of_schema
+        from ...runners.output_columns import rows_as_table
+        from ...runners.spark import output_source
+
+        answer = self._retrievals.query(f"from {name_text(name)} select *")
+        schema = Schema.of(*((column, Type(type)) for column, type in answer.columns))
+        self._check_columns(name, schema)
+        return output_source.local_frame(found, rows_as_table(schema, answer.rows), columns_of_schema(schema))
+
+    def _session(self, given: Any) -> SparkSession:
+        try:
+            from ...runners.spark.output_source import session_for_frames
+        except ModuleNotFoundError as error:
+            if error.name not in ("pyspark", "py4j"):
+                raise
+            raise SparkUnavailable(NO_SPARK) from error
+        return session_for_frames(given, getattr(self._app.session, "spark", None))
+
+    def _spec(self, name: str) -> OutputFrameSpec:
+        from ...runners.operator.output_rows import columns_of_events
+        from ...runners.spark.output_source import OutputFrameSpec
+
+        app = self._app
+        schema = app.schemas[name]
+        self._check_columns(name, schema)
+        return OutputFrameSpec(
+            app.outputs.folder.absolute(), app.life.run, name, f"{app.name}.{name}", schema, columns_of_events(schema),
+            app.life.batches.get(name, 0),
+        )  # fmt: skip
+
+    def _check_stream(self, name: str) -> None:
+        """Raises `Misuse` for a name that is no stream with outputs."""
+        app = self._app
+        argument_checks.require_str("name", name)
+        derived = [s for s in app.schemas if s not in app.plan.input_streams]
+        if name in derived:
+            return
+        if name in app.schemas:
+            raise Misuse(nearest(f"no query of {app.name} writes to '{name}', so it has no outputs", "", derived))
+        if name in app.plan.aggregations:
+            raise Misuse(
+                f"'{name}' of {app.name} is an aggregation. app.aggregation('{name}', per='hours') gives its buckets "
+                "as a frame of pandas, which spark.createDataFrame takes"
+            )
+        if name in app.plan.tables or name in app.plan.windows:
+            raise Misuse(f"'{name}' of {app.name} is no stream: app.table('{name}') gives its rows")
+        raise Misuse(nearest(f"{app.name} has no stream '{name}'", name, derived))
+
+    def _check_columns(self, name: str, schema: Schema) -> None:
+        """Raises `Misuse` for attributes whose names a frame of Spark's cannot have."""
+        seen = dict(zip(_COLUMNS, _COLUMNS, strict=True))
+        for attribute in schema.names:
+            if attribute.lower() in seen:
+                raise Misuse(
+                    f"{self._app.name}.{name}: '{seen[attribute.lower()]}' and '{attribute}' are one column to Spark. "
+                    "Rename the attribute: as ..."
+                )
+            seen[attribute.lower()] = attribute
+
+    def _warn_of_dropped(self, name: str, what: str) -> None:
+        gone = self._app.outputs.dropped_events.get(name, 0)
+        if gone:
+            title = f"{self._app.name}.{name}"
+            warnings.warn(f"{gone:,} outputs of {title} are no longer kept (retention): {what}", stacklevel=4)
+
+
+def _after(spec: OutputFrameSpec, after: int, last: int | None = None) -> OutputFrameSpec:
+    return replace(spec, after=after, last=last)
