@@ -38,12 +38,12 @@ class CommittedOutputs:
         self.stream, self.title, self.first = stream, title, first
         self._files = OutputFiles(folder, ())
 
-    def committed(self) -> int:
-        """The last committed micro-batch with outputs of any stream, `beginning` at least. Raises SparkStreamError as
-        `beginning` does."""
-        return max(self._files.accounted_batch, self.beginning())
+    def last_committed(self) -> int:
+        """The last committed micro-batch with outputs of any stream, `find_start` at least. Raises SparkStreamError as
+        `find_start` does."""
+        return max(self._files.accounted_batch, self.find_start())
 
-    def beginning(self) -> int:
+    def find_start(self) -> int:
         """The last micro-batch before the outputs that are kept; -1 if all are. Raises SparkStreamError if the folder
         is not there."""
         self._check_folder()
@@ -51,7 +51,7 @@ class CommittedOutputs:
 
     def check_kept(self, after: int) -> None:
         """Raises SparkStreamError if outputs of a micro-batch after `after` are no longer kept."""
-        begins = self.beginning()
+        begins = self.find_start()
         if after >= begins:
             return
         lost = f"{self.title}: the outputs of micro-batches {after + 1} to {begins}, which were not read yet, "

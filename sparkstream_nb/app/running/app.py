@@ -463,7 +463,7 @@ class App(Displayed):
 
         Its columns are the stream's attributes (an object as JSON), `_timestamp`, and `_node`, the number from 1 that
         the node has had since it came. `start`: the first output that is kept, or those that are committed from now on;
-        a query that has a checkpoint continues from there. `session`: by default that of the app, or the running one if
+        a query that has a checkpoint continues from there. `session`: by default the app's own, or the running one if
         the app runs inline. Spark's workers have to see the app's folder; over Connect, the server's Python needs this
         package. A warning counts outputs that are no longer kept.
 
@@ -475,7 +475,8 @@ class App(Displayed):
 
     def table(self, name: str, *, session: SparkSession | None = None) -> DataFrame:
         """A batch DataFrame of Spark's: of a derived stream, the outputs that are committed at the call, with the
-        columns that `stream` gives; of a table or a named window, the rows that `query("from NAME select *")` gives.
+        columns that `stream` gives, where events that were sent before are waited for as by `output`; of a table or a
+        named window, the rows that `query("from NAME select *")` gives.
 
         Raises `Misuse` for a name that is none of these, and SparkUnavailable as `stream` does.
         """

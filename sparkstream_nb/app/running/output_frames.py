@@ -44,7 +44,7 @@ class OutputFrames:
         app.outputs.note_committed(app.progress.batch)
         spec = self._spec(name)
         if start == "now":
-            return output_source.stream_frame(found, _after(spec, spec.open().committed()))
+            return output_source.stream_frame(found, _after(spec, spec.open().last_committed()))
         self._warn_of_dropped(name, "the stream begins with the first that is kept")
         return output_source.stream_frame(found, spec)
 
@@ -59,19 +59,22 @@ class OutputFrames:
         found = self._session(session)
         from ...runners.spark import output_source
 
+        if app.state == "running":
+            app.settle_briefly()
         app.outputs.note_committed(app.progress.batch)
         self._warn_of_dropped(name, "the frame has those that are kept")
         spec = self._spec(name)
         with app.outputs.tidying:
             reader = spec.open()
-            spec = _after(spec, reader.beginning(), reader.committed())
+            spec = _after(spec, reader.find_start(), reader.last_committed())
         if app.life.shared is None:
             return output_source.batch_frame(found, spec)
         import pyarrow as pa
 
+        from ...outputs.committed_outputs import BatchRange
         from ...runners.output_columns import as_spark_table, empty_table
 
-        wanted = output_source.BatchRange(spec.after or 0, spec.last or 0)
+        wanted = BatchRange(spec.after or 0, spec.last or 0)
         tables = [as_spark_table(t, spec.schema, spec.title) for t in reader.read(wanted)]
         return output_source.local_frame(found, pa.concat_tables([empty_table(spec.schema), *tables]), spec.columns)
 

@@ -36,9 +36,11 @@ _REGISTERED = "_sparkstream_outputs"
 
 @dataclass(frozen=True)
 class OutputFrameSpec:
-    """Outputs that a frame reads: of `stream`, with attributes of `schema`, in the folder `folder` of run `run`. `title`
-    names the stream in messages, `first` is the first micro-batch with these attributes. `after`: the last micro-batch
-    before them (None: all that are kept); `last`: the last one of a batch frame."""
+    """Outputs that a frame reads: of `stream`, with the attributes of `schema`, in the folder `folder` of run `run`.
+
+    `title` names the stream in messages, `first` is the first micro-batch with these attributes. `after`: the last
+    micro-batch before the frame's outputs (None: it has all that are kept); `last`: the last one of a batch frame.
+    """
 
     folder: Path
     run: str
@@ -52,12 +54,11 @@ class OutputFrameSpec:
 
     def to_options(self) -> dict[str, str]:
         """Options of the data source, for `of_options`."""
-        found = {
+        return {
             "folder": str(self.folder), "run": self.run, "stream": self.stream, "title": self.title,
             "schema": json.dumps([(a.name, a.type.value) for a in self.schema]), "columns": self.columns,
             "first": str(self.first), "after": _to_text(self.after), "last": _to_text(self.last),
         }  # fmt: skip
-        return found
 
     @staticmethod
     def of_options(options: Mapping[str, str]) -> OutputFrameSpec:
@@ -122,8 +123,11 @@ class OutputBatchReader(DataSourceReader):
         self.spec = spec
 
     def partitions(self) -> Sequence[InputPartition]:
-        assert self.spec.after is not None and self.spec.last is not None
-        return [OutputTask(part) for part in self.spec.open().divide(BatchRange(self.spec.after, self.spec.last))]
+        assert self.spec.after is not None
+        assert self.spec.last is not None
+        ranges = self.spec.open().divide(BatchRange(self.spec.after, self.spec.last))
+        nothing = BatchRange(self.spec.last, self.spec.last)  # without a task, Spark calls `read` with None
+        return [OutputTask(part) for part in ranges or [nothing]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read_task(self.spec, partition)
@@ -145,17 +149,18 @@ class OutputStreamReader(DataSourceStreamReader):
 
     def _first_batch(self) -> int:
         if self._begin is None:
-            self._begin = self.spec.open().beginning() if self.spec.after is None else self.spec.after
+            self._begin = self.spec.open().find_start() if self.spec.after is None else self.spec.after
         return self._begin
 
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:
         """The last committed micro-batch. Raises SparkStreamError if `start` is of another run, or the folder is not
         there."""
-        batch, begin = self.spec.open().committed(), self._first_batch()
-        if start is not None:
+        if start is None:
+            begins = reached = self._first_batch()
+        else:
             self._check_run(start)
-            batch, begin = max(batch, start["batch"]), start.get("begin", start["batch"])
-        return {"run": self.spec.run, "batch": max(batch, begin), "begin": begin}
+            begins, reached = start.get("begin", start["batch"]), start["batch"]
+        return {"run": self.spec.run, "batch": max(self.spec.open().last_committed(), reached), "begin": begins}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Raises SparkStreamError if outputs between the offsets are no longer kept, or are of another run."""
