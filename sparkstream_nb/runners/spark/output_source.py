@@ -159,7 +159,8 @@ class OutputStreamReader(DataSourceStreamReader):
             begins = reached = self._first_batch()
         else:
             self._check_run(start)
-            begins, reached = start.get("begin", start["batch"]), start["batch"]
+            reached = start["batch"]
+            begins = reached if start.get("initial") else start["begin"]
         return {"run": self.spec.run, "batch": max(self.spec.open().last_committed(), reached), "begin": begins}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
