@@ -18,6 +18,7 @@ from sparkstream_nb.outputs import merging
 from sparkstream_nb.outputs.committed_outputs import BatchRange, CommittedOutputs
 from sparkstream_nb.outputs.output_files import OutputFiles
 from sparkstream_nb.runners.choice import INLINE
+from sparkstream_nb.runners.spark.versions import TOLD_START
 from tests.masters import masters
 
 if TYPE_CHECKING:
@@ -101,7 +102,9 @@ def test_a_stream_has_each_output_once(inline: Inline, sink: Sink) -> None:
     assert sink.values() == [2, 4]
     planned = sink.offsets()
     sink.run(app.stream("O", start="now"))  # the checkpoint says where it continues
-    assert (sink.values(), sink.offsets()) == ([2, 4], planned)
+    assert sink.values() == [2, 4]
+    if TOLD_START.in_(sink.session.version):  # before, there is a micro-batch of nothing
+        assert sink.offsets() == planned
     send(app, 3)
     app.stop()
     app.close()
@@ -365,6 +368,28 @@ def test_files_that_are_merged_and_divided_while_they_are_read(inline: Inline, m
     whole = BatchRange(-1, outputs.last_committed())
     assert values_of(outputs, whole) == found
     assert len(outputs.divide(whole)) > 1
+
+
+def test_a_commit_that_is_cut_off(inline: Inline, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = inline()
+    send(app, 1)
+    outputs = CommittedOutputs(app.runtime.outputs.folder, "O", "app.O")
+
+    def fail(*_: object) -> None:
+        raise OSError("cut off")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(OutputFiles, "account", fail)
+        with pytest.raises(SparkStreamError, match="cut off"):
+            send(app, 2)
+    assert values_of(outputs, BatchRange(-1, outputs.last_committed())) == [2]
+    app.stop()
+    app.close()
+    app = inline()
+    app.flush()
+    assert values_of(outputs, BatchRange(-1, outputs.last_committed())) == [2, 4]
+    send(app, 3)
+    assert values_of(outputs, BatchRange(0, outputs.last_committed())) == [4, 6]
 
 
 def test_a_folder_of_an_earlier_version(inline: Inline, monkeypatch: pytest.MonkeyPatch) -> None:
