@@ -8,7 +8,7 @@ last micro-batch whose outputs were dropped is on the disk before its files go.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -24,10 +24,13 @@ _TRIES = 100
 
 @dataclass(frozen=True)
 class BatchRange:
-    """The micro-batches after `after`, up to and including `last`."""
+    """The micro-batches after `after`, up to and including `last`; of the rows of a large one only share number `share`
+    of `shares`."""
 
     after: int
     last: int
+    share: int = 0
+    shares: int = 1
 
 
 class CommittedOutputs:
@@ -68,8 +71,8 @@ class CommittedOutputs:
         """Ranges of about the same size that have all outputs of a range, in order; none if it has none. Raises
         SparkStreamError as `check_kept` does."""
         out: list[BatchRange] = []
-        after, size = whole.after, 0
-        last = -1
+        after = last = whole.after
+        size = 0
         for _, group in groupby(self._list(whole), key=lambda f: f.first):
             files = list(group)
             own = sum(_size_of(f.path) for f in files)
@@ -77,6 +80,10 @@ class CommittedOutputs:
                 out.append(BatchRange(after, last))
                 after, size = last, 0
             size, last = size + own, min(max(f.last for f in files), whole.last)
+            if size >= 2 * _RANGE_BYTES:  # one large micro-batch: files of several are smaller
+                shares = size // _RANGE_BYTES
+                out += [BatchRange(after, last, share, shares) for share in range(shares)]
+                after, size = last, 0
         return [*out, BatchRange(after, last)] if size else out
 
     def read(self, wanted: BatchRange) -> Iterator[pa.Table]:
@@ -84,8 +91,7 @@ class CommittedOutputs:
         micro-batch, step and node. Raises SparkStreamError as `check_kept` does, and if a file is damaged."""
         at, tries = wanted.after, 0
         while at < wanted.last:
-            left = BatchRange(at, wanted.last)
-            for _, group in groupby(self._list(left), key=lambda f: f.first):
+            for _, group in groupby(self._list(replace(wanted, after=at)), key=lambda f: f.first):
                 files = list(group)
                 try:
                     sizes, tables = sizes_of(files), [table_of(f) for f in files]
@@ -94,7 +100,7 @@ class CommittedOutputs:
                     if tries > _TRIES:
                         raise SparkStreamError(f"{self.title}: its outputs change while they are read") from None
                     break
-                yield from _chosen(in_order(tables), sizes, BatchRange(at, wanted.last))
+                yield from _chosen(in_order(tables), sizes, replace(wanted, after=at))
                 at = max(at, max(number for number, _ in sizes))
             else:
                 return
@@ -140,5 +146,6 @@ def _chosen(table: pa.Table, sizes: Sequence[tuple[int, int]], wanted: BatchRang
         if wanted.after < number <= wanted.last:
             begin, rows = (begin if rows else at), rows + size
         at += size
-    if rows:
-        yield table.slice(begin, rows)
+    first, end = rows * wanted.share // wanted.shares, rows * (wanted.share + 1) // wanted.shares
+    if end > first:
+        yield table.slice(begin + first, end - first)

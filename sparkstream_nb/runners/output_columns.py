@@ -38,7 +38,8 @@ def as_spark_table(table: pa.Table, schema: Schema, title: str) -> pa.Table:
 def spark_batches(tables: Iterable[pa.Table], schema: Schema, title: str) -> Iterator[pa.RecordBatch]:
     """`as_spark_table` of each table, in record batches."""
     for table in tables:
-        yield from as_spark_table(table, schema, title).to_batches(max_chunksize=_ROWS)
+        for first in range(0, table.num_rows, _ROWS):
+            yield from as_spark_table(table.slice(first, _ROWS), schema, title).to_batches()
 
 
 def rows_as_table(schema: Schema, rows: Sequence[Sequence[Any]]) -> pa.Table:

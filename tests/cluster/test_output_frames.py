@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import astuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -368,6 +369,13 @@ def test_files_that_are_merged_and_divided_while_they_are_read(inline: Inline, m
     whole = BatchRange(-1, outputs.last_committed())
     assert values_of(outputs, whole) == found
     assert len(outputs.divide(whole)) > 1
+    app.send("S", [["k", v] for v in range(5000)], at=300)
+    app.flush()
+    large = BatchRange(whole.last, outputs.last_committed())
+    shares = outputs.divide(large)
+    assert len(shares) > 3
+    assert {(r.after, r.last, r.shares) for r in shares} == {(*astuple(large)[:2], len(shares))}
+    assert values_of(outputs, large) == [2 * v for v in range(5000)]
 
 
 def test_a_commit_that_is_cut_off(inline: Inline, monkeypatch: pytest.MonkeyPatch) -> None:
