@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ...errors import Misuse, shown
+from ...errors import Misuse, SparkUnavailable, shown
 from ..operator.operator_spec import (
     ERRORS,
     LATE,
@@ -40,8 +40,8 @@ from ..operator.output_rows import (
 from ..operator.packing import PACKED, columns_read, pack_rows
 from .column_expressions import translate
 from .operator_processor import OperatorProcessor
-from .remote import ship
-from .versions import check_installed
+from .remote import is_remote, ship
+from .versions import STATE_OVER_CONNECT, check_installed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -271,7 +271,11 @@ def _stateless(spec: OperatorSpec, stream: int) -> Callable[[Iterable[Any]], Ite
 
 def _check_stream(session: SparkSession, spec: OperatorSpec) -> None:
     """Sets the state store that stateful operators in Python need, and warns if a micro-batch would have many idle
-    tasks."""
+    tasks. Raises SparkUnavailable for a Connect server without such operators."""
+    if is_remote(session) and not STATE_OVER_CONNECT.in_(session.version):
+        raise SparkUnavailable(
+            f"siddhi() over a stream needs Spark 4.1 or newer over Spark Connect, and the server has {session.version}"
+        )
     if "RocksDB" not in (session.conf.get(_PROVIDER, "") or ""):
         session.conf.set(_PROVIDER, _ROCKSDB)
         warnings.warn(f"siddhi() has set {_PROVIDER} to RocksDB, which Spark's stateful operators need", stacklevel=4)
