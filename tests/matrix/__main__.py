@@ -31,7 +31,10 @@ WORK = ROOT / ".work" / "matrix"
 SPARKS = ("4.0.0", "4.0.5", "4.1.0", "4.1.4", "4.2.0", "4.2.1")
 """The first and a late patch of each version of Spark; the one of constraints.txt is tried with each Python."""
 EXTRAS = "avro,connect,databases,generate,kafka,nats,notebooks,test"
-CONTRACT = ["tests/cluster", "tests/operators", "-m", "contract and spark and not (server or thorough)", "-n", "2", "--dist", "loadgroup"]
+CONTRACT = [
+    "tests/cluster", "tests/operators", "-m", "contract and spark and not (server or thorough)", "-n", "2", "--dist",
+    "loadgroup",
+]  # fmt: skip
 NOTEBOOK = [
     "-p", "nbval", "-p", "tests.notebooks", "--nbval", "--nbval-current-env", "--nbval-sanitize-with",
     "conf/nbval-sanitize.cfg", "--timeout", "600", "notebooks/01_first_query.ipynb",
