@@ -9,7 +9,8 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,7 @@ from sparkstream_nb.app import (
     FailoverStudy,
     FeedReport,
     Feeds,
+    FrameFeed,
     Kill,
     Pair,
     PlanText,
@@ -155,6 +157,16 @@ def source(**behind: int) -> SourceFigures:
     return SourceFigures("S-kafka-1", "S", "kafka", "t, u at <h>", 9, 7, 2, behind, "away <i>")
 
 
+class Follower:
+    """The thread of a streaming frame whose query fails."""
+
+    paused = False
+
+    def figures(self) -> SourceFigures:
+        return source()
+
+
+FOLLOWED = FrameFeed(cast(Any, SimpleNamespace(stopped=False)), cast(Any, Follower()))
 SHOWN: list[tuple[Displayed, str, str]] = [
     (MOVED, "<App> on 2 resource nodes, against one node that never fails: 1 partial app begun again", "&lt;q&gt;"),
     (APP, "Trades: running · 2 nodes, active-active · shards node-1, node-2 · routing round_robin\n", "<b>Trades</b>"),
@@ -181,6 +193,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (FEED, "feed 7, reading: Trades.TradeStream: reading the feed", 'role="progressbar"'),
     (Feeds({7: FEED}), "   7  Trades  TradeStream  reading     0", "<td"),
     (Feeds({}), "No feed in the background yet", "--background"),
+    (FOLLOWED, "Feed of S from a streaming frame, away: away <i>: 7 events, 2 rejected", "away &lt;i&gt;"),
     (Result([("k", "string")], [["<i>"]] * 3, limit=2), "<i>\n<i>\nshowing 2 of 3 rows", "&lt;i&gt;"),
     (Result([("k", "string")], [], hint="<T> is empty"), "0 rows\n<T> is empty", "&lt;T&gt; is empty"),
     (Events("App", "S", pd.DataFrame({"node": ["n"], "k": ["<i>"]})), "n     <i>\n1 event", "&lt;i&gt;"),
