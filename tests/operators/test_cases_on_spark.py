@@ -47,8 +47,13 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
             spark.conf.set(name, former)
 
 
+def has_distinct_columns(case: OperatorCase) -> bool:
+    """True if no two columns differ in capitals alone, which Spark takes for one."""
+    return all(len({c.lower() for c in case.columns(s)}) == len(case.columns(s)) for s in case.rows)
+
+
 def drawn(count: int) -> list[OperatorCase]:
-    cases = [case for which in range(THIRDS) for case in chosen(which)]
+    cases = [case for which in range(THIRDS) for case in chosen(which) if has_distinct_columns(case)]
     return random.Random(seed()).sample(cases, min(count, len(cases)))
 
 
@@ -68,7 +73,7 @@ def test_batches(session: SparkSession, tmp_path: Path) -> None:
     def wrong(case: OperatorCase) -> str | None:
         frames = {}
         for stream in case.rows:
-            file = tmp_path / f"{stream}.parquet"
+            file = tmp_path / f"of-{stream}.parquet"  # Spark leaves out files that begin with _
             pq.write_table(pa.Table.from_batches([case.batch(stream)]), file)
             frames[stream] = session.read.schema(schema(case, stream)).parquet(str(file))
         return case.difference([run(case, frames).toArrow()])
@@ -89,8 +94,8 @@ def test_streams_cut_into_micro_batches_with_restarts(session: SparkSession, tmp
         for number, (begin, end) in enumerate(zip([0, *cuts], [*cuts, times[-1] + 1], strict=True)):
             for stream in case.rows:
                 rows = _between(case, stream, begin, end) or [case.batch(stream, 0, 0)]
-                (folder / stream).mkdir(parents=True, exist_ok=True)
-                file = folder / stream / f"{number}.parquet"
+                (folder / f"of-{stream}").mkdir(parents=True, exist_ok=True)
+                file = folder / f"of-{stream}" / f"{number}.parquet"
                 pq.write_table(pa.Table.from_batches(rows), file)
                 os.utime(file, (1_700_000_000 + number,) * 2)  # Spark reads the older ones first
             if draw.random() < 0.5 or end > times[-1]:
@@ -104,7 +109,7 @@ def run_to_the_end(session: SparkSession, case: OperatorCase, folder: Path, batc
     """Runs the query over all files that are there, one of each stream in a micro-batch."""
     streams = {
         stream: session.readStream.schema(schema(case, stream)).option("maxFilesPerTrigger", 1).parquet(
-            str(folder / stream)
+            str(folder / f"of-{stream}")
         )
         for stream in case.rows
     }  # fmt: skip
