@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.columnar.column_data import ARROW, Array
+from ..engine.state.node_batch import UnreadAttribute
 from ..errors import SparkStreamError, near_to, shown
 from ..limits import Limits
 from ..types import Schema, Type
@@ -315,6 +316,15 @@ def python_values(column: Any) -> list[Any]:
         return list(column.to_pylist())
     except (ValueError, ArithmeticError):
         return [_python_value(v) for v in one(column)]
+
+
+def values_by_row(columns: Sequence[Any]) -> list[list[Any]]:
+    """The values of each event of `StreamRows`, as Python data; None for an attribute that is not read."""
+    found = [
+        [None] * len(c) if isinstance(c, UnreadAttribute) else c if isinstance(c, list) else python_values(c)
+        for c in columns
+    ]
+    return [list(row) for row in zip(*found, strict=True)]
 
 
 def _python_value(value: Any) -> Any:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from ..engine.expressions.function_checks import reason_of
 from ..engine.state.node_batch import EventError, InputBatch, Outputs
-from ..ingest.ingest import python_values
+from ..ingest.ingest import values_by_row
 from ..journal.segments import StepsOfNode
 from ..nodes.batches import between
 
@@ -63,6 +63,5 @@ def why_of(error: Exception) -> str:
 def errors_of(batch: InputBatch, why: str) -> Iterator[EventError]:
     """An error for each event of a batch that is set aside."""
     for stream, r in batch.rows.items():
-        columns = [c if isinstance(c, list) else python_values(c) for c in r.columns]
-        for at, values in zip(r.ts.tolist(), zip(*columns, strict=True), strict=True):
-            yield EventError(ASIDE, stream, at, list(values), why)
+        for at, values in zip(r.ts.tolist(), values_by_row(r.columns), strict=True):
+            yield EventError(ASIDE, stream, at, values, why)

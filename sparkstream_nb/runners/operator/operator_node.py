@@ -21,13 +21,14 @@ from ...engine.columnar.blocks import digest_of
 from ...engine.node import NodeEngine
 from ...engine.state.node_batch import Emitted, InputBatch, Outputs, StreamRows, UnreadAttribute
 from ...errors import SparkStreamError
+from ...ingest.ingest import values_by_row
 from ...journal.segments import StepsOfNode
 from ...plan.state_units import aggregations_read
 from ...recovery.quarantine import taken
 from ..node_spec import NodeState
 from ..node_state import read_piece, save_pieces
 from .operator_spec import OperatorSpec
-from .output_rows import LateRow, OutputRows, unpack_errors, values_of
+from .output_rows import LateRow, OutputRows, unpack_errors
 from .packing import CLOCK, REJECTED, PackedRows, unpack_rows
 from .waiting_rows import WaitingRun, join_as_they_come, merge_by_time
 
@@ -102,7 +103,7 @@ class OperatorNode:
         if self.spec.in_order and watermark is not None and message.first < watermark:
             late = run.take_until(watermark - 1)
             assert late is not None
-            values = values_of(late.columns) or [[]] * len(late.ts)
+            values = values_by_row(late.columns) or [[]] * len(late.ts)
             out.put_late([LateRow(stream, t, v) for t, v in zip(late.ts.tolist(), values, strict=True)])
         if not run.is_done:
             self.waiting.append(run)

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from ...engine.cases import jsonable
 from ...engine.columnar.column_data import ARROW
-from ...engine.state.node_batch import Emitted, EventError, UnreadAttribute
-from ...ingest.ingest import plain, python_values
+from ...engine.state.node_batch import Emitted, EventError
+from ...ingest.ingest import plain
 from ...types import Schema, Type
 from .column_types import SPARK
 from .operator_spec import ERRORS, LATE, NODE, OUTPUT, TIMESTAMP, OperatorSpec
@@ -187,15 +187,6 @@ def _spark_column(column: Any) -> pa.Array:
 def to_json(value: Any) -> str:
     """An object, or the values of a row, as JSON."""
     return json.dumps(jsonable(value))
-
-
-def values_of(columns: Sequence[Any]) -> list[list[Any]]:
-    """The values of rows; None for an attribute that is not read."""
-    found = [
-        [None] * len(c) if isinstance(c, UnreadAttribute) else c if isinstance(c, list) else python_values(c)
-        for c in columns
-    ]
-    return [list(row) for row in zip(*found, strict=True)]
 
 
 def pack_errors(errors: Sequence[EventError]) -> bytes:
