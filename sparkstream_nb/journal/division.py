@@ -60,10 +60,11 @@ _clocks: OrderedDict[tuple[str, ...], Array] = OrderedDict()
 
 def _lean(rows: Mapping[str, StreamRows]) -> dict[str, StreamRows]:
     """Rows whose dictionaries have no more values than there are rows."""
-    return {s: StreamRows(r.step, r.ts, [_lean_column(c) for c in r.columns]) for s, r in rows.items()}
+    return {s: StreamRows(r.step, r.ts, [lean_column(c) for c in r.columns]) for s, r in rows.items()}
 
 
-def _lean_column(column: pa.Array | list[object]) -> pa.Array | list[object]:
+def lean_column(column: pa.Array | list[object]) -> pa.Array | list[object]:
+    """The column without its dictionary, if that has more values than there are rows."""
     if isinstance(column, pa.DictionaryArray) and len(column.dictionary) > len(column):
         return column.dictionary_decode()
     return column

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -217,7 +218,23 @@ def _same(former: KeptUnit, unit: StateUnit) -> bool:
 
 def state_tokens(plan: n.Plan, units: Mapping[str, KeptUnit]) -> dict[str, str]:
     """The token of each part of a node's state: by the keys of units, and of every query in a partition."""
-    out = {key: unit.token for key, unit in units.items()}
+    return _with_partitions(plan, {key: unit.token for key, unit in units.items()})
+
+
+def content_tokens(plan: n.Plan) -> dict[str, str]:
+    """The same by the content of each part alone, where no earlier app is known: equal parts get numbers."""
+    seen: Counter[str] = Counter()
+    out = {}
+    for unit in state_units(plan):
+        content = f"{unit.name if unit.named else ''}.{unit.digest}"
+        seen[content] += 1
+        out[unit.key] = f"{content}.{seen[content]}"
+    return _with_partitions(plan, out)
+
+
+def _with_partitions(plan: n.Plan, tokens: Mapping[str, str]) -> dict[str, str]:
+    """Tokens of units, and of every query in a partition."""
+    out = dict(tokens)
     for e in plan.elements:
         if isinstance(e, n.Partition):
             token = out[f"partition {e.id}"]

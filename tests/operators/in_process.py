@@ -11,7 +11,7 @@ from sparkstream_nb.runners.operator import operator_node
 from sparkstream_nb.runners.operator.operator_spec import ERRORS, LATE, OperatorSpec
 from sparkstream_nb.runners.operator.operator_tasks import work_batch, work_micro_batch, work_stateless
 from sparkstream_nb.runners.operator.output_rows import as_batch, struct_types, unpack_all
-from sparkstream_nb.runners.operator.packing import EARLIEST, PackedRows, pack_rows
+from sparkstream_nb.runners.operator.packing import NO_TIME, PackedRows, pack_rows
 
 Tasks = Sequence[Sequence[pa.RecordBatch]]
 """The rows of a frame by task."""
@@ -78,7 +78,7 @@ class RunningOperator:
         if restart:
             operator_node._nodes.clear()
         messages: dict[int, list[PackedRows]] = {}
-        latest = EARLIEST
+        latest = NO_TIME
         for batch in _pack(self.spec, frames):
             for key, *rest in zip(*(c.to_pylist() for c in batch.columns), strict=True):
                 messages.setdefault(key, []).append(PackedRows(*rest))

@@ -122,6 +122,8 @@ class OperatorNode:
     def put_buckets(self, now: int, out: OutputRows) -> None:
         """Gives the rows of aggregations whose buckets have ended by `now` (ms). The node forgets those that no query
         reads, and buckets of durations that are no output."""
+        if not self.spec.buckets:
+            return
         plan = self.spec.bound_plan
         kept = aggregations_read(plan)
         asked = {(output.aggregation, output.per) for output in self.spec.buckets}

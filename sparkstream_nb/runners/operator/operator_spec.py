@@ -16,11 +16,11 @@ from ...plan.dataflow import Dataflow
 from ...plan.distributed.placement import split
 from ...plan.gaps import refuse
 from ...plan.needed import needed_attributes
-from ...plan.nodes import AggDuration, Plan, Query, Ref
+from ...plan.nodes import AggDuration, Plan, Ref
 from ...plan.query_parts import connector_type, sources
 from ...plan.shard_safety.safety import dependent_under
 from ...plan.spelling import check_options
-from ...plan.state_units import state_units
+from ...plan.state_units import content_tokens
 from ...types import Schema, Type
 from .column_types import described_column, fits_column, type_of_column
 
@@ -165,7 +165,7 @@ def plan_operator(id: str, text: str, frames: Sequence[InputFrame], request: Ope
         in_order=in_order,
         stateless=is_stateless,
         scripts=request.allow_scripts,
-        tokens=_tokens(plan),
+        tokens=content_tokens(plan),
         needed=_attributes_read(plan, inputs, whole=request.whole),
     )
 
@@ -228,21 +228,6 @@ def _is_stateless(plan: Plan) -> bool:
     first, rest = split(plan)
     holds = rest.elements or plan.aggregations or rest.triggers or rest.windows or rest.tables
     return first is not None and not holds
-
-
-def _tokens(plan: Plan) -> dict[str, str]:
-    """A token for each part of a node's state, by its content: equal parts get numbers."""
-    seen: dict[str, int] = {}
-    out = {}
-    for unit in state_units(plan):
-        base = f"{unit.name if unit.named else ''}.{unit.digest}"
-        seen[base] = seen.get(base, 0) + 1
-        out[unit.key] = f"{base}.{seen[base]}"
-    for key, token in list(out.items()):
-        if key.startswith("partition "):
-            inside = next(e for e in plan.elements if not isinstance(e, Query) and f"partition {e.id}" == key)
-            out |= {f"query {q.name}": f"{token} query {i}" for i, q in enumerate(inside.queries)}
-    return out
 
 
 # ----------------------------------------------------------------------------------------------------------- frames

@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from ...engine.aggregation.bucket_calendar import LATEST
 from ...engine.state.node_batch import InputBatch, StreamRows, UnreadAttribute
+from ...journal.routing import spark_hash
 from ..node_spec import NodeState
 from .operator_node import OperatorNode
 from .operator_spec import OperatorSpec
 from .output_rows import OutputRows, as_batch
-from .packing import EARLIEST, PackedRows, places, read_attributes, read_input
+from .packing import NO_TIME, PackedRows, read_attributes, read_input
 
 STEP_ROWS = 1 << 18
 """Rows of a node that a batch processes at a time."""
@@ -35,8 +36,8 @@ def work_micro_batch(
 ) -> MicroBatchResult:
     """Runs a node over the messages of a micro-batch, at a watermark (ms; 0: there is none yet), and stores its state.
     """
-    number = places(spec.nodes)[key]
-    reached = watermark if watermark > 0 else EARLIEST
+    number = spark_hash(key)
+    reached = watermark if watermark > 0 else NO_TIME
     node = OperatorNode.read(spec, number, state)
     out = OutputRows(spec, number + 1)
     try:
@@ -54,20 +55,19 @@ def _take(node: OperatorNode, messages: Sequence[PackedRows], watermark: int, ou
     node.advance(watermark, out)
     if node.spec.in_order:
         node.tick(watermark, out)
-        if watermark > EARLIEST:
+        if watermark > NO_TIME:
             node.put_buckets(watermark, out)
 
 
 def work_batch(spec: OperatorSpec, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The messages of all nodes of a partition: `batches` are packed rows in the order of nodes, and within a node of
     their first times, or, in order of arrival, as they came."""
-    numbers = places(spec.nodes)
     working: _BatchNode | None = None
     for key, message in _messages(batches):
-        if working is None or working.number != numbers[key]:
+        if working is None or working.number != spark_hash(key):
             if working is not None:
                 yield from working.end()
-            working = _BatchNode(spec, numbers[key])
+            working = _BatchNode(spec, spark_hash(key))
         yield from working.take(message)
     if working is not None:
         yield from working.end()
@@ -89,12 +89,12 @@ class _BatchNode:
         self.number = number
         self._node = OperatorNode.new(spec, number, careful=True)
         self._out = OutputRows(spec, number + 1)
-        self._last = EARLIEST
+        self._last = NO_TIME
 
     def take(self, message: PackedRows) -> Iterator[pa.RecordBatch]:
         """Takes a message in; the messages that are known by then."""
         self._last = max(self._last, message.last)
-        if message.first > EARLIEST and self._node.rows_waiting >= STEP_ROWS:
+        if message.first > NO_TIME and self._node.rows_waiting >= STEP_ROWS:
             self._advance(message.first - 1)
         self._node.add([message], None, self._out)
         yield as_batch(self._out.take())

@@ -6,7 +6,7 @@ of their times.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -17,6 +17,7 @@ import pyarrow as pa
 from ...engine.columnar.column_data import Array
 from ...engine.state.node_batch import EventError, StreamRows, UnreadAttribute
 from ...ingest.ingest import type_rows
+from ...journal.division import lean_column
 from ...nodes.partitioning import by_hash
 from ...types import Schema, Type
 from .operator_spec import OperatorSpec
@@ -41,7 +42,8 @@ BYTES = 1 << 26
 """Rows and bytes that are divided among the nodes at a time."""
 CLOCK, REJECTED = -1, -2
 """Numbers in place of a stream's: of a message without rows that says how far a task's times go, and of errors."""
-EARLIEST = -(1 << 62)
+NO_TIME = -(1 << 62)
+"""In place of a time (ms): before all times."""
 
 
 @dataclass(frozen=True)
@@ -85,16 +87,16 @@ def pack_rows(
 ) -> Iterator[pa.RecordBatch]:
     """The messages of a task's rows, as record batches of `PACKED`. With `clock`, each node is told the last time of
     the task's rows, also one without any of them."""
-    number, last = 0, EARLIEST
+    number, last = 0, NO_TIME
     for rows in read_input(spec, stream, batches):
         found = [*_divide(spec, stream, rows)]
         if rows.errors:
             found.append(_Message(0, REJECTED, 0, 0, pack_errors(rows.errors)))
-        last = max(last, int(rows.ts.max(initial=EARLIEST)))
+        last = max(last, int(rows.ts.max(initial=NO_TIME)))
         yield _as_batch(task, number, found)
         number += len(found)
-    if clock and last > EARLIEST:
-        yield _as_batch(task, number, [_Message(n, CLOCK, EARLIEST, last, b"") for n in range(spec.nodes)])
+    if clock and last > NO_TIME:
+        yield _as_batch(task, number, [_Message(n, CLOCK, NO_TIME, last, b"") for n in range(spec.nodes)])
 
 
 @dataclass(frozen=True)
@@ -204,16 +206,12 @@ def _pack(names: Sequence[str], ts: Array, columns: Sequence[Any], order: Array 
     arrays = [pa.array(ts), *columns]
     if order is not None:
         arrays = [a.take(pa.array(order)) for a in arrays]
-    arrays = [a.dictionary_decode() if _sparse(a) else a for a in arrays]
+    arrays = [lean_column(a) for a in arrays]
     batch = pa.record_batch(arrays, names=list(names))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
     return bytes(sink.getvalue())
-
-
-def _sparse(array: pa.Array) -> bool:
-    return isinstance(array, pa.DictionaryArray) and len(array.dictionary) > len(array)
 
 
 def unpack_rows(spec: OperatorSpec, stream: int, data: bytes) -> StreamRows:
@@ -248,11 +246,6 @@ def key_of_place(place: int) -> int:
     k = 42 ^ _rotate_back(h, 13)
     value = _rotate_back(k * pow(0x1B873593, -1, 1 << 32) & _WORD, 15) * pow(0xCC9E2D51, -1, 1 << 32) & _WORD
     return value - (1 << 32) if value >> 31 else value
-
-
-def places(nodes: int) -> Mapping[int, int]:
-    """The number of each node, from 0, by its key."""
-    return {key_of_place(n): n for n in range(nodes)}
 
 
 def _rotate_back(x: int, by: int) -> int:
