@@ -219,7 +219,13 @@ class OperatorNode:
 
 
 def _engine(spec: OperatorSpec, number: int) -> NodeEngine:
-    return NodeEngine(spec.bound_plan, shard=f"node-{number + 1}", allow_scripts=spec.scripts, tokens=spec.tokens)
+    return NodeEngine(
+        spec.bound_plan,
+        shard=f"node-{number + 1}",
+        allow_scripts=spec.scripts,
+        tokens=spec.tokens,
+        stored=not spec.buckets,  # else buckets that are no output, and that no query reads, would be kept for ever
+    )
 
 
 def _check_columns(spec: OperatorSpec, stream: int, rows: StreamRows) -> None:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from ...engine.aggregation.bucket_calendar import LATEST
-from ...engine.state.node_batch import InputBatch, StreamRows, UnreadAttribute
 from ...journal.routing import spark_hash
 from ..node_spec import NodeState
 from .operator_node import OperatorNode
 from .operator_spec import OperatorSpec
 from .output_rows import OutputRows, as_batch
-from .packing import NO_TIME, PackedRows, read_attributes, read_input
+from .packing import NO_TIME, PackedRows, events_of, read_attributes, read_input
+from .waiting_rows import join_as_they_come
 
 STEP_ROWS = 1 << 18
 """Rows of a node that a batch processes at a time."""
@@ -119,9 +117,6 @@ def work_stateless(spec: OperatorSpec, stream: int, batches: Iterable[pa.RecordB
     own = spec.inputs[stream]
     for rows in read_input(spec, stream, batches):
         out.put_errors(rows.errors)
-        columns: list[Any] = [UnreadAttribute(len(rows.ts)) for _ in own.schema]
-        for place, array in zip(read_attributes(spec, stream), rows.columns, strict=True):
-            columns[place] = array
-        events = StreamRows(np.arange(len(rows.ts)), rows.ts, columns)
-        node.step(InputBatch(rows.ts, {own.stream: events}), out)
+        events = events_of(spec, stream, rows.ts, read_attributes(spec, stream), rows.columns)
+        node.step(join_as_they_come([(own.stream, events)]), out)
         yield as_batch(out.take())

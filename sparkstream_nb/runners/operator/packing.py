@@ -220,9 +220,16 @@ def unpack_rows(spec: OperatorSpec, stream: int, data: bytes) -> StreamRows:
     table = pa.ipc.open_stream(data).read_all().combine_chunks()
     arrays = [c.chunk(0) if c.num_chunks else pa.array([], c.type) for c in table.columns]
     ts = arrays[0].to_numpy()
+    return events_of(spec, stream, ts, map(int, table.column_names[1:]), arrays[1:])
+
+
+def events_of(
+    spec: OperatorSpec, stream: int, ts: Array, places: Iterable[int], arrays: Sequence[pa.Array]
+) -> StreamRows:
+    """Events of an input, of which the attributes at `places` are read; their steps are not numbered yet."""
     columns: list[Any] = [UnreadAttribute(len(ts)) for _ in spec.inputs[stream].schema]
-    for place, array in zip(table.column_names[1:], arrays[1:], strict=True):
-        columns[int(place)] = array
+    for place, array in zip(places, arrays, strict=True):
+        columns[place] = array
     return StreamRows(np.empty(0, np.int64), ts, columns)
 
 
