@@ -49,14 +49,8 @@ class NodeSpec:
         return self.duty is not None or self.groups is not None
 
 
-class NodeState(Protocol):
-    """The state of one node, as its runner keeps it: a version, its note, and pieces by their digests."""
-
-    def version(self) -> tuple[str, str] | None:
-        """The version, and its note: the digests of the pieces in order, as JSON; None before the first micro-batch."""
-
-    def set_version(self, version: str, digests: str) -> None:
-        """Sets both. It counts when the micro-batch is done."""
+class PieceStore(Protocol):
+    """Where pieces of a node's state are kept, by their digests."""
 
     def piece(self, digest: str) -> bytes | None:
         """The piece of a digest; None if it is missing."""
@@ -66,6 +60,16 @@ class NodeState(Protocol):
 
     def remove_piece(self, digest: str) -> None:
         """Removes a piece."""
+
+
+class NodeState(PieceStore, Protocol):
+    """The state of one node, as its runner keeps it: a version, its note, and pieces."""
+
+    def version(self) -> tuple[str, str] | None:
+        """The version, and its note: the digests of the pieces in order, as JSON; None before the first micro-batch."""
+
+    def set_version(self, version: str, digests: str) -> None:
+        """Sets both. It counts when the micro-batch is done."""
 
 
 @dataclass(frozen=True)

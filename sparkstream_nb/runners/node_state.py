@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from ..engine.columnar.blocks import Buffer, Tracked
 from ..engine.state.content_chunking import pieces
-from .node_spec import NodeState
+from .node_spec import PieceStore
 
 
-def save_pieces(state: NodeState, parts: Iterable[Buffer | Tracked], former: Sequence[str]) -> tuple[list[str], int]:
+def save_pieces(state: PieceStore, parts: Iterable[Buffer | Tracked], former: Sequence[str]) -> tuple[list[str], int]:
     """Write the parts of an engine's state: (digests of its pieces, bytes in all). Pieces among `former`, the last
     ones, are there already; those that are no longer used are removed."""
     there, now, size = set(former), [], 0
@@ -27,7 +27,7 @@ def save_pieces(state: NodeState, parts: Iterable[Buffer | Tracked], former: Seq
     return now, size
 
 
-def read_piece(state: NodeState, digest: str) -> bytes:
+def read_piece(state: PieceStore, digest: str) -> bytes:
     """A piece that has to be there."""
     found = state.piece(digest)
     assert found is not None, f"piece {digest} of a node's state is missing"

@@ -155,7 +155,9 @@ def main() -> None:
         for name, rows in (("rows", o.rows), ("tenth", o.rows // 10)):
             (place / name).mkdir()
             write_rows(place / name, rows)
-        spark = spark_session("local[2]", conf={"spark.sql.shuffle.partitions": "2"})
+        # The JVM compiles as that of a session that a user makes, and not as for an app's short micro-batches.
+        jvm = {"spark.driver.extraJavaOptions": "-XX:+TieredCompilation"}
+        spark = spark_session("local[2]", conf={"spark.sql.shuffle.partitions": "2", **jvm})
         for query in o.only or QUERIES:
             few = query == "pattern"
             hand = by_hand(spark, query, place / ("tenth" if few else "rows"), place / "hand")

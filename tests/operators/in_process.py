@@ -91,7 +91,7 @@ class RunningOperator:
 
     def _work(self, key: int, messages: Sequence[PackedRows]) -> list[pa.RecordBatch]:
         found = work_micro_batch(self.spec, self.states.setdefault(key, MemoryState()), key, messages, self.watermark)
-        self.timers.pop(key, None)
-        if found.next_time is not None:
-            self.timers[key] = max(found.next_time, self.watermark + 1)
+        assert found.former_timer == self.timers.pop(key, None)
+        if found.timer is not None:
+            self.timers[key] = found.timer
         return _unpack(self.spec, [as_batch(found.messages)])

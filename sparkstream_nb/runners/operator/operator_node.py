@@ -30,6 +30,7 @@ from ..node_state import read_piece, save_pieces
 from .operator_spec import OperatorSpec
 from .output_rows import LateRow, OutputRows, unpack_errors
 from .packing import CLOCK, REJECTED, PackedRows, unpack_rows
+from .piece_bundles import Bundles, PieceBundles
 from .waiting_rows import WaitingRun, join_as_they_come, merge_by_time
 
 _KEPT = 64
@@ -48,6 +49,9 @@ class OperatorNode:
     engine: NodeEngine
     version: str = ""
     pieces: list[str] = field(default_factory=list)
+    bundles: Bundles = field(default_factory=dict)
+    timer: int | None = None
+    """The time (ms) of the watermark for which the runner's timer is set; None: it is not."""
     waiting: list[WaitingRun] = field(default_factory=list)
     stored_runs: frozenset[str] = frozenset()
     given: dict[str, int] = field(default_factory=dict)
@@ -76,11 +80,15 @@ class OperatorNode:
         note = json.loads(stored[1])
         _check_layout(spec, note["layout"])
         node = OperatorNode.new(spec, number, careful=careful)
-        node.version, node.pieces, node.given = stored[0], note["pieces"], note["given"]
-        node.engine.restore(b"".join(read_piece(state, d) for d in node.pieces))
+        node.version, node.given, node.timer = stored[0], note["given"], note["timer"]
+        node.bundles = {key: [(digest, size) for digest, size in pieces] for key, pieces in note["bundles"].items()}
+        stored_digests = [digest for pieces in node.bundles.values() for digest, _ in pieces]
+        node.pieces = [stored_digests[i] for i in note["pieces"]]
+        bundles = PieceBundles(state, node.bundles)
+        node.engine.restore(b"".join(read_piece(bundles, d) for d in node.pieces))
         places = {own.stream: i for i, own in enumerate(spec.inputs)}
         for stream, digest, start in note["waiting"]:
-            rows = unpack_rows(spec, places[stream], read_piece(state, digest))
+            rows = unpack_rows(spec, places[stream], read_piece(bundles, digest))
             _check_columns(spec, places[stream], rows)
             node.waiting.append(WaitingRun(stream, rows, digest, start=start))
         node.stored_runs = frozenset(run.digest for run in node.waiting)
@@ -99,7 +107,7 @@ class OperatorNode:
     def _add_rows(self, message: PackedRows, watermark: int | None, out: OutputRows) -> None:
         stream = self.spec.inputs[message.stream].stream
         rows = unpack_rows(self.spec, message.stream, message.rows)
-        run = WaitingRun(stream, rows, digest_of(message.rows), message.rows, (message.task, message.number))
+        run = WaitingRun(stream, rows, message=message.rows, came=(message.task, message.number))
         if self.spec.in_order and watermark is not None and message.first < watermark:
             late = run.take_until(watermark - 1)
             assert late is not None
@@ -148,8 +156,15 @@ class OperatorNode:
         if due is not None and due <= now and now > self.engine.now:
             self.step(InputBatch(np.array([now], np.int64)), out)
 
-    def next_time(self) -> int | None:
-        """The earliest time (ms) of a watermark at which the node has something to do; None if nothing waits."""
+    def set_timer(self, watermark: int) -> int | None:
+        """Sets `timer`, at a watermark (ms): the earliest time at which the node has something to do, and later than
+        the watermark; None if nothing waits. Returns it as it was before."""
+        former = self.timer
+        found = self._next_time() if self.spec.in_order else None
+        self.timer = None if found is None else max(found, watermark + 1, 1)
+        return former
+
+    def _next_time(self) -> int | None:
         times = [r.first for r in self.waiting]
         due = self.engine.next_due()
         if due is not None:
@@ -199,18 +214,29 @@ class OperatorNode:
 
     def store(self, state: NodeState) -> None:
         """Writes the node's state, and keeps the node in memory."""
-        self.pieces, _ = save_pieces(state, self.engine.saved_parts(), self.pieces)
-        waiting = {run.digest for run in self.waiting}
+        bundles = PieceBundles(state, self.bundles)
+        self.pieces, _ = save_pieces(bundles, self.engine.saved_parts(), self.pieces)
         for run in self.waiting:
-            if run.digest not in self.stored_runs:
-                state.put_piece(run.digest, run.message)
-            run.message = b""
+            if run.message:
+                run.digest = digest_of(run.message)
+                bundles.put_piece(run.digest, run.message)
+                run.message = b""
+        waiting = {run.digest for run in self.waiting}
         for digest in self.stored_runs - waiting - set(self.pieces):
-            state.remove_piece(digest)
+            bundles.remove_piece(digest)
         self.stored_runs = frozenset(waiting)
+        self.bundles = bundles.write()
+        stored_digests = [digest for pieces in self.bundles.values() for digest, _ in pieces]
+        places = {digest: i for i, digest in enumerate(stored_digests)}
         self.version = os.urandom(12).hex()
-        runs = [[run.stream, run.digest, run.start] for run in self.waiting]
-        note = {"pieces": self.pieces, "waiting": runs, "layout": self.spec.layout, "given": self.given}
+        note = {
+            "bundles": self.bundles,
+            "pieces": [places[digest] for digest in self.pieces],
+            "waiting": [[run.stream, run.digest, run.start] for run in self.waiting],
+            "layout": self.spec.layout,
+            "given": self.given,
+            "timer": self.timer,
+        }
         state.set_version(self.version, json.dumps(note))
         if not self.engine.stale:
             _nodes[self.spec.id, self.number] = self

@@ -22,11 +22,12 @@ STEP_ROWS = 1 << 18
 
 @dataclass(frozen=True)
 class MicroBatchResult:
-    """Messages of a node's outputs (`output_rows.MESSAGES`), and the time (ms) of the watermark at which the node has
-    something to do (None: when a row comes)."""
+    """Messages of a node's outputs (`output_rows.MESSAGES`), and the times (ms) of the watermark at which the node has
+    something to do (None: when a row comes): what its timer was set to, and what it has to be set to."""
 
     messages: list[tuple[str, int, bytes]]
-    next_time: int | None
+    former_timer: int | None
+    timer: int | None
 
 
 def work_micro_batch(
@@ -44,8 +45,9 @@ def work_micro_batch(
         node, out = OperatorNode.read(spec, number, state, careful=True), OutputRows(spec, number + 1)
         _take(node, messages, reached, out)
         node.careful = False
+    former = node.set_timer(watermark)
     node.store(state)
-    return MicroBatchResult(out.take(), node.next_time() if spec.in_order else None)
+    return MicroBatchResult(out.take(), former, node.timer)
 
 
 def _take(node: OperatorNode, messages: Sequence[PackedRows], watermark: int, out: OutputRows) -> None:

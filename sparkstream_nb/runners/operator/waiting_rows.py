@@ -24,7 +24,7 @@ class WaitingRun:
 
     stream: str
     rows: StreamRows
-    digest: str
+    digest: str = ""
     message: bytes = b""
     came: tuple[int, int] = (0, 0)
     start: int = 0

@@ -230,7 +230,8 @@ def _messages_of(
         return _union(frame.mapInArrow(_stateless(spec, i), MESSAGES) for i, frame in enumerate(read))
     packed = [frame.mapInArrow(_pack(spec, i, clock=not streaming), PACKED) for i, frame in enumerate(read)]
     if not streaming:
-        by_node = _union(packed).repartition(spec.nodes, "node")
+        # As many partitions as Spark finds good, each with several nodes.
+        by_node = _union(packed).repartition("node")
         place = ("node", "first", "task", "number") if spec.in_order else ("node", "task", "number")
         return by_node.sortWithinPartitions(*place).mapInArrow(_batch(spec), MESSAGES)
     _check_stream(session, spec)

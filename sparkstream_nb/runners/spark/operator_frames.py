@@ -24,8 +24,9 @@ def _unpickle(spec: bytes) -> OperatorSpec:
 
 def work_on_messages(
     spec: bytes, state: NodeState, key: int, messages: Sequence[tuple[Any, ...]], watermark: int
-) -> tuple[pd.DataFrame, int | None]:
-    """The messages of a node's outputs, and the time (ms) of the watermark at which it has something to do."""
+) -> tuple[pd.DataFrame, int | None, int | None]:
+    """The messages of a node's outputs, and its timer (ms) as it was and as it has to be."""
     found = work_micro_batch(_unpickle(spec), state, key, [PackedRows(*row) for row in messages], watermark)
     # Texts as objects: pyspark cannot take the strings that pandas 3 makes of them.
-    return pd.DataFrame(found.messages, columns=["output", "events", "rows"], dtype=object), found.next_time
+    frame = pd.DataFrame(found.messages, columns=["output", "events", "rows"], dtype=object)
+    return frame, found.former_timer, found.timer

@@ -49,12 +49,12 @@ class OperatorProcessor(StatefulProcessor):
         from .operator_frames import work_on_messages
 
         watermark = timer.getCurrentWatermarkInMs() if self.in_order else 0
-        frame, next_time = work_on_messages(self.spec, self.state, key, messages, watermark)
-        if self.in_order:
-            for old in list(self.handle.listTimers()):
-                self.handle.deleteTimer(old)
-            if next_time is not None:
-                self.handle.registerTimer(max(next_time, watermark + 1, 1))
+        frame, former, now = work_on_messages(self.spec, self.state, key, messages, watermark)
+        if former != now:
+            if former is not None:
+                self.handle.deleteTimer(former)
+            if now is not None:
+                self.handle.registerTimer(now)
         yield frame
 
     def close(self) -> None:
