@@ -50,7 +50,7 @@ class NodeSpec:
 
 
 class PieceStore(Protocol):
-    """Where pieces of a node's state are kept, by their digests."""
+    """A store of the pieces of a node's state, by their digests."""
 
     def piece(self, digest: str) -> bytes | None:
         """The piece of a digest; None if it is missing."""

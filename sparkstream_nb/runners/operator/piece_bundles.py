@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..node_spec import PieceStore
 
 BUNDLE_BYTES = 1 << 22
-"""A bundle with so many bytes is full."""
+"""The least number of bytes with which a bundle is full."""
 
 UNUSED = ""
 """In place of the digest of a piece that is not used any more."""
