@@ -65,6 +65,11 @@ def plan(text: str = SPREES, **given: Any) -> OperatorSpec:
             "key: with rows divided by card, query 'query1' does not give what one node would",
         ),
         (
+            {"text": "from Payments#window.length(5) select sum(amount) as total insert into Sums;", "key": "card"},
+            ". No other key would do: leave the key out (one node), or accept it: unsafe=True",
+        ),
+        ({"key": "amount"}, "Choose another key (card), leave the key out (one node), or accept it: unsafe=True"),
+        (
             {"text": "from Payments select card insert into A; from Payments select amount insert into B;"},
             "output: which one? The text writes 'A', 'B'",
         ),

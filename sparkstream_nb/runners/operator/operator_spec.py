@@ -312,8 +312,18 @@ def _check_keys(plan: Plan, inputs: Sequence[InputStream]) -> None:
             by = ", ".join(sorted(set(keys.values())))
             raise Misuse(
                 f"key: with rows divided by {by}, query '{query.name}' does not give what one node would: "
-                f"{query.safety.reason}. Choose another key, leave the key out (one node), or accept it: unsafe=True"
+                f"{query.safety.reason}. {_other_keys(plan, inputs)} leave the key out (one node), or accept it: "
+                "unsafe=True"
             )
+
+
+def _other_keys(plan: Plan, inputs: Sequence[InputStream]) -> str:
+    """Which keys would do: attributes that all inputs have under one name."""
+    common = [n for n in inputs[0].schema.names if all(n in i.schema.names and n != i.time for i in inputs)]
+    good = [n for n in common if not dependent_under(plan, {i.stream: n for i in inputs})]
+    if good:
+        return f"Choose another key ({' or '.join(good)}),"
+    return "Choose other keys," if len(inputs) > 1 else "No other key would do:"
 
 
 # ---------------------------------------------------------------------------------------------------------- outputs

@@ -161,6 +161,7 @@ def siddhi(
     if plain and (found := translate(spec, inputs, list(given.values()))) is not None:
         return found
     ship(session)
+    _tell_of_compilation(session)
     names = [o for o, _ in spec.outputs]
     counted = [*names, LATE, ERRORS]
     messages = _messages_of(spec, list(given.values()), session, delay).observe(
@@ -169,6 +170,20 @@ def siddhi(
     if plain:
         return SiddhiFrames(spec, messages, names)[names[0]]
     return SiddhiFrames(spec, messages, [*names, *([LATE] if late else []), *([ERRORS] if errors else [])])
+
+
+def _tell_of_compilation(session: SparkSession) -> None:
+    """Warns if Spark's workers on this machine have to compile the engine's loops first."""
+    if is_remote(session) or not session.sparkContext.master.startswith("local"):
+        return
+    from ...engine.warm import is_compiled
+
+    if not is_compiled():
+        warnings.warn(
+            "the engine's loops are not compiled yet, which the first micro-batches do: they take a minute or more. "
+            "python -m sparkstream_nb.engine.warm compiles all of them once",
+            stacklevel=3,
+        )
 
 
 def _count(output: str) -> Column:
