@@ -318,7 +318,7 @@ def _check_keys(plan: Plan, inputs: Sequence[InputStream]) -> None:
 
 
 def _other_keys(plan: Plan, inputs: Sequence[InputStream]) -> str:
-    """Which keys would do: attributes that all inputs have under one name."""
+    """The keys that would do, of the attributes that all inputs have under one name."""
     common = [n for n in inputs[0].schema.names if all(n in i.schema.names and n != i.time for i in inputs)]
     good = [n for n in common if not dependent_under(plan, {i.stream: n for i in inputs})]
     if good:

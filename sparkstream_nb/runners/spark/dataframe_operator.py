@@ -174,7 +174,7 @@ def siddhi(
 
 def _tell_of_compilation(session: SparkSession) -> None:
     """Warns if Spark's workers on this machine have to compile the engine's loops first."""
-    if is_remote(session) or not session.sparkContext.master.startswith("local"):
+    if is_remote(session) or not str(session.sparkContext.master).startswith("local"):
         return
     from ...engine.warm import is_compiled
 
