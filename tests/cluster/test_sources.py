@@ -437,6 +437,8 @@ def test_an_app_that_is_behind_answers_429(
         ("type='file', dir.uri='{ok}', mode='line', event.time='z'", "has no attribute 'z'"),
         ("type='file', dir.uri='sftp://host/x', mode='line'", "reads paths of this machine"),
         ("type='http', receiver.url='http://192.0.2.1:80/x'", "it listens on this machine alone"),
+        ("type='http', receiver.url='http://0.0.0.0:8006/x'", "this machine alone, http://localhost:8006/..., not"),
+        ("type='http', receiver.url='https://localhost:9/x'", "it listens on this machine alone"),
         ("type='http', receiver.url='http://localhost:9/x', basic.auth.enabled='yes'", "is 'true' or 'false', not"),
         ("type='http', receiver.url='http://localhost:9/x', basic.auth.enabled='true'", "needs users: write basic"),
         ("type='http', receiver.url='http://localhost:9/x', basic.auth.enabled='true', basic.auth.username='me', "
