@@ -94,6 +94,12 @@ R = "define stream R (symbol string, rate float);\n"
         ("@source(ref='bus') " + S, "ref='bus'", "no configuration defines the source 'bus'", "write the options here"),
         ("@sink(type='log', ref='bus') " + S, "ref='bus'", "the sink 'bus'", None),
         ("@sink(type='inMemory', @distribution(strategy='broadcast', @destination(ref='d'))) " + S, "ref='d'", "destination 'd'", None),
+        ("@source(type='http', receiver.url='http://localhost:1/x', basic.auth.enabled='flase', @map(type='json')) " + S,
+         "basic.auth.enabled='flase'", "'basic.auth.enabled' of @source(type='http') is 'true' or 'false', not 'flase'", None),
+        ("@source(type='http', receiver.url='http://localhost:1/x', worker.count='many', @map(type='json')) " + S,
+         "worker.count='many'", "is a whole number from 1 to 1,000, not 'many'", None),
+        ("@sink(type='http', publisher.url='http://localhost:1/x', socket.idle.timeout='0', @map(type='json')) " + S,
+         "socket.idle.timeout='0'", "is a whole number from 1 to 600,000, not '0'", None),
         ("@sink(type='csv') " + S, "type='csv'", "unknown sink type 'csv'", "@sink(type='file', ..., @map(type='csv'))"),
         ("@sink(type='webhook') " + S, "type='webhook'", "unknown sink type 'webhook'", "run here: email, file, http,"),
         ("@sink(type='Log') " + S, "type='Log'", "unknown sink type 'Log'", "Did you mean 'log'?"),
@@ -134,6 +140,12 @@ def test_error_shows_culprit_and_way_out(app: str, culprit: str | None, message:
     if hint is not None:
         assert hint in (error.hint or "")
     assert "^" in str(error)
+
+
+def test_a_value_that_a_deployment_gives_is_not_checked_before() -> None:
+    source = "@source(type='http', receiver.url='http://localhost:1/x', basic.auth.enabled='{}', @map(type='json')) "
+    for value in ("${AUTH}", "TRUE", "false"):
+        compile_app(source.format(value) + S, {}, {"AUTH": "1"})
 
 
 def test_retrieval_errors_name_their_kind() -> None:
