@@ -451,15 +451,28 @@ def split_app(options: Any) -> int:
 
 
 def _compile_plan(options: Any, text: str | None = None) -> Plan:
-    """The plan of `options.app`, or of its `text` if that was read. Raises `SiddhiError` with the text."""
+    """The plan of `options.app`, or of its `text` if that was read. With deployment files (`--conf`), which define
+    `refs`, the plan on the first node. Raises `SiddhiError` with the text."""
     from .plan import compile_app
 
-    # A deployment gives every node a shard id; the app is checked as if it ran on one of them.
-    properties, variables = {"shardId": "node-1"}, dict(options.param)
+    variables = dict(options.param)
+    if getattr(options, "conf", None):
+        from .app.audit.checking import Surroundings  # it takes its time to load
+
+        around = Surroundings.of(variables, options.conf, options.allow_env)
+
+        def compile_text(text: str) -> Plan:
+            return around.compile_text(text)[0]
+    else:
+
+        def compile_text(text: str) -> Plan:
+            # A deployment gives every node a shard id; the app is checked as if it ran on one of them.
+            return compile_app(text, {"shardId": "node-1"}, variables)
+
     if text is not None:
-        return compile_app(text, properties, variables)
+        return compile_text(text)
     with text_of(options.app) as read:
-        return compile_app(read, properties, variables)
+        return compile_text(read)
 
 
 def test(options: Any) -> int:

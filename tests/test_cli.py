@@ -118,6 +118,31 @@ def test_a_deployment_file_says_it(
     assert "no value is given for '${LEAST}'" in "".join(capsys.readouterr())
 
 
+def test_apps_run_and_are_asked_with_what_a_deployment_file_defines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app, feed, conf = tmp_path / "app.siddhi", tmp_path / "s.csv", tmp_path / "node.yaml"
+    app.write_text("""@app:name('Shop')
+define stream S (a string, v long);
+@store(ref='shop') define table T (a string, v long);
+@store(ref='shop') define aggregation Sums from S select a, sum(v) as total group by a aggregate by v every hour;
+from S select a, v insert into T;
+""")
+    feed.write_text("a,v\nx,5\n")
+    node = CONF.replace("siddhi: {refs", "siddhi: {properties: {partitionById: true}, refs")
+    conf.write_text(node.replace("x.db", str(tmp_path / "x.db")))
+    given = ["--conf", str(conf), "--param", "NODE=n1", "--home", str(tmp_path / "home")]
+    asked = "from T select a, v"
+    assert cli.main(["run", str(app), "--master", INLINE, "--feed", f"S={feed}", "--query", asked, *given]) == 0
+    assert "1 row" in capsys.readouterr().out
+    assert cli.main(["query", str(app), "from Sums within 0L, 9L per 'hours' select a, total", *given]) == 0
+    assert "1 row" in capsys.readouterr().out
+    assert cli.main(["store", "shards", str(app), *given]) == 0
+    assert "shard 'n1', 1 row" in capsys.readouterr().out
+    assert cli.main(["run", str(app), "--master", INLINE]) == 1
+    assert f"{app}:3:8: no configuration defines the store 'shop'" in capsys.readouterr().err
+
+
 def test_a_variable_that_decides_whether_an_app_is_right_needs_a_value(
     app: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

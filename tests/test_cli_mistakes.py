@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import sparkstream_nb.app  # noqa: F401  # its modules are patched below
+import sparkstream_nb.app.deploying  # noqa: F401  # it is patched below
 from sparkstream_nb import cli
 
 LONGEST = 500

@@ -116,7 +116,7 @@ def _comma_between_annotations(f: SyntaxFailure) -> Advice | None:
 
 
 def _missing_semicolon(f: SyntaxFailure) -> Advice | None:
-    if "SEMICOLON" not in f.expected or f.word() not in _STATEMENTS:
+    if "SEMICOLON" not in f.expected or f.word() not in _STATEMENTS or (f.word(), f.word(1)) == ("partition", "by"):
         return None
     return Advice(f"';' is missing before '{f.token()}'", "End each definition and query with ';'.")
 
@@ -351,6 +351,7 @@ def _join_tokens(tokens: list[Token]) -> str:
 
 _SHORT_UNITS = {
     "s": "sec", "secs": "sec", "m": "min", "mins": "min", "h": "hour", "hr": "hour", "hrs": "hour", "d": "day",
+    "ms": "millisec", "msec": "millisec",
 }  # fmt: skip
 
 
@@ -361,13 +362,113 @@ def _short_unit(f: SyntaxFailure) -> Advice | None:
     return Advice(f"'{f.token()}' is not a unit of time", f"Write '{before} {unit}'.")
 
 
+_APP_PROPERTIES = frozenset({"name", "description", "statistics", "async", "playback"})
+
+
 def _plan_of_siddhi_3(f: SyntaxFailure) -> Advice | None:
     if f.word() != ":" or f.word(-1) != "plan" or f.word(-2) != "@":
         return None
     option = str(f.token(1) or "name")
-    return Advice(
-        f"'@Plan:{option}' is Siddhi 3, which names an app's properties so", f"Write '@app:{option}(...)'.", -1
-    )
+    instead = f"Write '@app:{option}(...)'." if option.lower() in _APP_PROPERTIES else "Leave it out."
+    return Advice(f"'@Plan:{option}' is Siddhi 3, which names an app's properties so", instead, -1)
+
+
+_EVENT_TYPES = ("current", "expired", "all")
+
+
+def _output_of_former_versions(f: SyntaxFailure) -> Advice | None:
+    """`insert expired-events into O`, `insert into O for all-events` and `insert into O select k`."""
+    if f.word() == "-" and f.word(1) == "events" and f.word(-1) in _EVENT_TYPES:
+        which = f.token(-1)
+        return Advice(f"'{which}-events' is of former versions of Siddhi", f"Write 'insert {which} events into'.", -1)
+    if f.word(-2) != "into":
+        return None
+    if f.word() == "for" and f.word(1) in _EVENT_TYPES:
+        hint = f"Write 'insert {f.token(1)} events into {f.token(-1)}'."
+        return Advice("'for ... events' behind 'insert into' is of former versions of Siddhi", hint)
+    if f.word() == "select":
+        return Advice("'select' stands before 'insert into'", f"Write 'select ... insert into {f.token(-1)};'.")
+    return None
+
+
+def _partition_of_siddhi_2(f: SyntaxFailure) -> Advice | None:
+    if f.word() != "partition" or f.word(-1) != "define":
+        return None
+    hint = "Write 'partition with (k of S) begin ... end;' around the queries."
+    return Advice("'define partition' is of former versions of Siddhi", hint)
+
+
+def _magic(f: SyntaxFailure) -> Advice | None:
+    if f.word() != "%" or not _at_a_statement(f):
+        return None
+    return Advice("this is a notebook's command, not SiddhiQL", "Put it into a cell of its own, without %%siddhi.")
+
+
+def _interval(f: SyntaxFailure) -> Advice | None:
+    at = 0 if f.word() == "interval" else -1
+    found = f.token(at + 1)
+    if f.word(at) != "interval" or found is None or found.type not in ("STRING", "INT"):
+        return None
+    count = str(found).strip("'\"")
+    time = f"{count} {UNIT_SPELLINGS.get(f.word(at + 2), 'min')}" if count.isdigit() else "10 min"
+    return Advice("'interval' is not SiddhiQL", f"Write '{time}'.", at)
+
+
+_GROUPING_WINDOWS = {
+    **dict.fromkeys(("tumble", "tumbling", "window", "time_bucket", "date_trunc", "bin"), "timeBatch(1 min)"),
+    **dict.fromkeys(("hop", "hopping", "slide", "sliding", "cumulate"), "time(1 min)"),
+    "session": "session(1 min)",
+}
+"""Windows that other systems have in `group by` → SiddhiQL's, which stand behind the stream."""
+
+
+def _stream_of_query(f: SyntaxFailure) -> str:
+    """The stream of the query in which the error is."""
+    for i in range(f.at - 1, -1, -1):
+        if str(f.tokens[i]).lower() == "from":
+            return str(f.tokens[i + 1])
+    return "S"
+
+
+def _call_in_group_by(f: SyntaxFailure) -> Advice | None:
+    """`group by tumble(...)`: `group by` takes attributes."""
+    if f.word() not in ("(", ":"):
+        return None
+    offset = -1
+    while f.word(offset) not in ("by", "select", "from", ";", ")", ""):
+        offset -= 1
+    if (f.word(offset - 1), f.word(offset)) != ("group", "by"):
+        return None
+    name = str(f.token(-1)) + (f":{f.token(1)}" if f.word() == ":" else "")
+    stream = _stream_of_query(f)
+    window = _GROUPING_WINDOWS.get(name.lower())
+    if window is not None:
+        hint = f"Write the window behind the stream: from {stream}#window.{window} select ... group by ..."
+        return Advice(f"'{name}(...)' is no part of 'group by'", hint, -1)
+    hint = f"Let a query before give it a name: from {stream} select *, {name}(...) as x insert into T;"
+    return Advice("'group by' takes attributes only", hint, -1)
+
+
+def _alias_without_join(f: SyntaxFailure) -> Advice | None:
+    """`from S as s select` and `from S s select`."""
+    if "_JOIN" not in f.expected or f.token(-1) is None:
+        return None
+    if f.word(-2) == "as" and f.word() in ("select", "insert", "output", "group"):
+        return Advice("only a join has names for its streams", f"Leave 'as {f.token(-1)}' out.", -2)
+    if f.word(-2) == "from" and f.word(1) in ("select", "insert", "where", "group"):
+        return Advice("only a join has names for its streams", f"Leave '{f.token()}' out.")
+    return None
+
+
+_ESPER_VIEWS = {"win", "std", "ext", "window"}
+
+
+def _view_of_esper(f: SyntaxFailure) -> Advice | None:
+    """`from S.win:time(10 sec)`, and other calls behind a stream's dot."""
+    if f.word() != "." or "HASH" not in f.expected or f.word(-2) != "from" or f.word(1) not in _ESPER_VIEWS:
+        return None
+    name = str(f.token(3)) if f.word(2) in (":", "(") and f.token(3) is not None else "time"
+    return Advice("a window stands behind '#window.'", f"Write 'from {f.token(-1)}#window.{name}(...)'.")
 
 
 TWO_EVENTS = "a logical state joins exactly two events, and this '{}' a third"
@@ -404,6 +505,7 @@ FIXITS: tuple[tuple[str, Callable[[SyntaxFailure], Advice | None]], ...] = (
     ("doubled comma", _doubled_comma),
     ("empty annotation", _empty_annotation),
     ("comma between annotations", _comma_between_annotations),
+    ("output of former versions", _output_of_former_versions),
     ("missing semicolon", _missing_semicolon),
     ("slashes", _slashes),
     ("SQL in an on-demand query", _sql_retrieval),
@@ -424,6 +526,12 @@ FIXITS: tuple[tuple[str, Callable[[SyntaxFailure], Advice | None]], ...] = (
     ("short unit", _short_unit),
     ("third of a logical state", _third_of_a_logical_state),
     ("Siddhi 3", _plan_of_siddhi_3),
+    ("Siddhi 2", _partition_of_siddhi_2),
+    ("command", _magic),
+    ("interval", _interval),
+    ("call in group by", _call_in_group_by),
+    ("alias", _alias_without_join),
+    ("view of Esper", _view_of_esper),
 )
 """Name → function that recognizes the mistake; the first that returns advice wins."""
 

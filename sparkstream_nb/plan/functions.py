@@ -6,10 +6,12 @@ Keys are as in the text, with their namespace: `ifThenElse`, `str:concat`, `time
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Literal
 
+from ..errors import SiddhiBindError, SiddhiError, Span
 from .signatures import aggregators, scalars, streams, windows
-from .signatures.signature import Overload, Param, Signature, StreamFunction, resolve, unknown
+from .signatures.signature import Overload, Param, Signature, StreamFunction, resolve, unknown_name
 
 SCALARS: Mapping[str, Signature] = scalars.TABLE
 AGGREGATORS: Mapping[str, Signature] = aggregators.TABLE
@@ -30,3 +32,33 @@ __all__ = [
     "resolve",
     "unknown",
 ]
+
+Kind = Literal["function", "stream function", "window"]
+_NAMES: Mapping[Kind, Collection[str]] = {
+    "function": (*SCALARS, *AGGREGATORS), "stream function": STREAM_FUNCTIONS, "window": WINDOWS,
+}  # fmt: skip
+_CALLS: Mapping[Kind, str] = {
+    "function": "call it in an expression, such as select {}(...) as x.",
+    "stream function": "write #{}(...) behind the stream.",
+    "window": "write #window.{}(...).",
+}
+_NAMESPACES = frozenset(key.split(":")[0] for names in _NAMES.values() for key in names if ":" in key)
+_FORMER_WINDOWS = {"unique": "unique:ever", "firstunique": "unique:first"}
+"""Windows of Siddhi 3, in small letters, that an extension has now."""
+
+
+def unknown(what: Kind, key: str, span: Span, others: Collection[str] = ()) -> SiddhiError:
+    """The error for a name that no function, stream function or window has, whichever `what` is; `others` are the
+    app's own."""
+    near = any(name.split(":")[-1] == key for name in _NAMES[what])  # of this kind, in a namespace: str:length
+    for kind, names in _NAMES.items():
+        if kind != what and key in names and not near:
+            said = f"'{key}' is a {kind}: {_CALLS[kind].format(key)}"
+            return SiddhiBindError(f"unknown {what} '{key}'", span, hint=said, kind="ExtensionNotFoundException")
+    hint: str | None = None
+    if what == "window" and key.lower() in _FORMER_WINDOWS:
+        former = _FORMER_WINDOWS[key.lower()]
+        hint = f"That is Siddhi 3. WSO2's extension siddhi-execution-unique has it as '{former}'; it is not included."
+    elif what == "stream function" and key == "window":
+        hint = "Name the window: #window.time(1 min), #window.length(100) or another."
+    return unknown_name(what, key, (*_NAMES[what], *others), span, hint=hint, included=_NAMESPACES)

@@ -1,14 +1,15 @@
-"""Misspelt options of `@source`, `@sink`, `@map` and `@store`. Siddhi drops an option that it does not know in silence;
-one that is nearly an option of its type is refused here, and of types that run here any that is none."""
+"""Misspelt options of `@source`, `@sink`, `@map` and `@store`, and values that are no flag or number. Siddhi drops an
+option that it does not know in silence; one that is nearly an option of its type is refused here, and of types that run
+here any that is none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from ..errors import SiddhiBindError, did_you_mean
-from ..lang.tree import Annotation
+from ..lang.tree import Annotation, AnnotationElement
 from . import nodes as n
-from .connectors.connector_options import option_names
+from .connectors.connector_options import find_wrong_value, option_names
 from .connectors.mappings import MAPPED
 from .extensions import Kind, types
 from .query_parts import connector_type
@@ -19,7 +20,7 @@ _OF_STORES = frozenset({"table.name", "field.length", "username", "password", "d
 
 def check_options(plan: n.Plan) -> None:
     """Raises SiddhiBindError for the first option whose name is nearly one of its connector's, or is none of a type
-    that runs here."""
+    that runs here, or whose value is none."""
     for a, kind, type_ in _connectors(plan):
         found = types(kind).get(type_)
         if found is None or not found.options:
@@ -27,7 +28,10 @@ def check_options(plan: n.Plan) -> None:
         known = found.options | _OF_ALL | (_OF_STORES if kind == "store" else frozenset())
         lowered = {k.lower() for k in known}
         for e in a.elements:
-            if e.key is None or e.key.lower() in lowered:
+            if e.key is None:
+                continue
+            if e.key.lower() in lowered:
+                _check_value(plan, a, e, kind, type_)
                 continue
             ours = option_names(kind, type_) if kind in ("source", "sink") else frozenset()
             if e.key.lower() in ours or e.key.startswith("dep:"):
@@ -37,6 +41,15 @@ def check_options(plan: n.Plan) -> None:
             if hint is not None:
                 name = a.name.lower()
                 raise SiddhiBindError(f"'{e.key}' is no option of @{name}(type='{type_}')", e.span, hint=hint)
+
+
+def _check_value(plan: n.Plan, a: Annotation, e: AnnotationElement, kind: Kind, type_: str) -> None:
+    """Raises SiddhiBindError for a flag or number that is none. The value of a `${NAME}` is known at deployment."""
+    if kind not in ("source", "sink") or e.key is None or "${" in plan.text[e.span.start : e.span.end]:
+        return
+    wrong = find_wrong_value(kind, type_, e.key, e.value)
+    if wrong is not None:
+        raise SiddhiBindError(f"'{e.key}' of @{a.name.lower()}(type='{type_}') {wrong}", e.span)
 
 
 def _connectors(plan: n.Plan) -> Iterator[tuple[Annotation, Kind, str]]:

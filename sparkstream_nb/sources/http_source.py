@@ -1,6 +1,7 @@
 """Takes events over HTTP, on this machine alone: a listener with a token, which answers when they are on the disk.
 
-Requests that wait are entered together. Where the app is behind, or too many wait, the answer is 429.
+Requests that wait are entered together. Where the app is behind, or too many wait, the answer is 429. Sources of one
+port share a listener, which distinguishes them by the path.
 """
 
 from __future__ import annotations
@@ -71,20 +72,14 @@ class HttpReader:
     def __init__(self, place: HttpListener, decoder: Decoder) -> None:
         self.place, self._decoder = place, decoder
         self._waiting: queue.Queue[_WaitingRequest] = queue.Queue(MOST_REQUESTS)
-        self._server: Listener | None = None
+        self._listens = False
         self._full = False
         self._taken: list[_WaitingRequest] = []
 
     def open(self, reached: Mapping[str, Any]) -> str | None:
         self.close()
-        place, limits = self.place, ServerLimits(MOST_CONNECTIONS, self.place.seconds, MOST_BYTES)
-        try:
-            self._server = Listener(_SourceSite(self, place.token().encode()), place.host, place.port, limits)
-        except OSError as error:
-            raise SourceUnavailable(
-                f"{place.host}, port {place.port} cannot be listened at: {error.strerror}"
-            ) from None
-        self._server.start()
+        _listen(_SourceSite(self, self.place.token().encode()))
+        self._listens = True
         return None
 
     def read(self, seconds: float) -> ReadMessages | None:
@@ -118,16 +113,16 @@ class HttpReader:
             self._refuse(HTTPStatus.TOO_MANY_REQUESTS, _FULL)
 
     def behind(self) -> Behind | None:
-        return None if self._server is None else Behind(time.monotonic(), {"requests": self._waiting.qsize()})
+        return Behind(time.monotonic(), {"requests": self._waiting.qsize()}) if self._listens else None
 
     def close(self) -> None:
-        server, self._server = self._server, None
+        listened, self._listens = self._listens, False
         left, self._taken = self._taken, []
         for request in left:
             request.answer(HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED)
         self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED)
-        if server is not None:
-            server.close(LEAVE_SECONDS)
+        if listened:
+            _leave(self)
 
     def _refuse(self, status: HTTPStatus, said: str) -> None:
         """Answers all that wait."""
@@ -142,7 +137,7 @@ class HttpReader:
 
     def take(self, request: _WaitingRequest) -> None:
         """A request, from a thread of the server; it is answered when this returns."""
-        if self._server is None:
+        if not self._listens:
             request.answer(HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED)
             return
         if self._full:
@@ -155,7 +150,7 @@ class HttpReader:
             return
         end = time.monotonic() + ANSWER_SECONDS
         while not request.answered.wait(_POLL):
-            late = self._server is None or time.monotonic() > end
+            late = not self._listens or time.monotonic() > end
             if late and request.claim.acquire(blocking=False):
                 request.status, request.said = HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED
                 return
@@ -183,7 +178,7 @@ class _SourceSite:
             return _answer(HTTPStatus.UNAUTHORIZED, said, {"WWW-Authenticate": "Bearer"})
         if request.method not in ("POST", "PUT"):
             return _answer(HTTPStatus.METHOD_NOT_ALLOWED, "events are posted", {"Allow": "POST, PUT"})
-        if request.target.partition("?")[0].rstrip("/") != place.path.rstrip("/"):
+        if _path_of(request.target) != _path_of(place.path):
             return self.refusal(request, HTTPStatus.NOT_FOUND, "no source listens at this path")
         if "Content-Length" not in request.headers:
             return self.refusal(request, HTTPStatus.LENGTH_REQUIRED, "a request needs a Content-Length")
@@ -205,6 +200,80 @@ class _SourceSite:
         scheme, _, token = header.partition(" ")
         right = bool(token) and hmac.compare_digest(token.strip().encode("utf-8", "replace"), self.token)
         return right and scheme.lower() == "bearer"
+
+
+def _path_of(target: str) -> str:
+    return target.partition("?")[0].rstrip("/")
+
+
+class _SharedSite:
+    """The sources of one address, by path. That a path is no source's is told only to those who have the token of one:
+    others do not learn which paths there are."""
+
+    def __init__(self, first: _SourceSite) -> None:
+        self.sites = {_path_of(first.reader.place.path): first}
+
+    def check(self, request: HttpRequest) -> Answer | None:
+        sites = self.sites.copy()
+        site = sites.get(_path_of(request.target))
+        if site is not None:
+            return site.check(request)
+        refusals = [s.check(request) for s in sites.values()]
+        known = (r for r in refusals if r is not None and r.status != HTTPStatus.UNAUTHORIZED)
+        return next(known, refusals[0]) if refusals else self._refuse_late()
+
+    def answer(self, request: HttpRequest) -> Answer:
+        site = self.sites.get(_path_of(request.target))
+        return self._refuse_late() if site is None else site.answer(request)  # it may stop while the body comes in
+
+    def refusal(self, request: HttpRequest | None, status: HTTPStatus, said: str) -> Answer:
+        return _answer(status, said, {})
+
+    def _refuse_late(self) -> Answer:
+        return replace(_answer(HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED, {}), closes=True)
+
+
+@dataclass(frozen=True)
+class _SharedListener:
+    site: _SharedSite
+    server: Listener
+
+
+_listeners: dict[tuple[str, int], _SharedListener] = {}
+_listening = threading.Lock()
+
+
+def _listen(site: _SourceSite) -> None:
+    """Raises SourceUnavailable if the port is another program's, or the path another source's. The source that listens
+    first decides the time for a request to come in."""
+    place = site.reader.place
+    with _listening:
+        found = _listeners.get((place.host, place.port))
+        if found is not None:
+            if _path_of(place.path) in found.site.sites:
+                raise SourceUnavailable(f"another source listens at port {place.port}, path {place.path}")
+            found.site.sites[_path_of(place.path)] = site
+            return
+        shared, limits = _SharedSite(site), ServerLimits(MOST_CONNECTIONS, place.seconds, MOST_BYTES)
+        try:
+            server = Listener(shared, place.host, place.port, limits)
+        except OSError as error:
+            raise SourceUnavailable(
+                f"{place.host}, port {place.port} cannot be listened at: {error.strerror}"
+            ) from None
+        server.start()
+        _listeners[place.host, place.port] = _SharedListener(shared, server)
+
+
+def _leave(reader: HttpReader) -> None:
+    place = reader.place
+    with _listening:
+        found = _listeners[place.host, place.port]
+        del found.site.sites[_path_of(place.path)]
+        if found.site.sites:
+            return
+        del _listeners[place.host, place.port]
+    found.server.close(LEAVE_SECONDS)
 
 
 def _answer(status: HTTPStatus, said: str, headers: Mapping[str, str]) -> Answer:

@@ -282,7 +282,7 @@ REFUSED = [
     ),
     ("http://127.0.0.1/in", "basic.auth.username='me', basic.auth.password='${sec:nobody.has}',", "has no value"),
     ("http://127.0.0.1/in", "method='BREW',", "method is one of"),
-    ("http://127.0.0.1/in", "socket.idle.timeout='0',", "socket.idle.timeout is 1 to"),
+    ("http://127.0.0.1/in", "socket.idle.timeout='0',", "of @sink(type='http') is a whole number from 1 to"),
     ("http://127.0.0.1/in", "proxy.host='evil',", "'proxy.host' of a sink of type 'http'"),
     ("http://127.0.0.1/in", "ssl.verification.disabled='true',", "'ssl.verification.disabled' of a sink"),
 ]

@@ -107,7 +107,7 @@ REFUSED = [
     (SERVER, "topic='a b'", "topic is up to 249 letters"),
     (SERVER, "topic='t', partition.no='x'", "partition.no is a number"),
     (SERVER, "topic='t', sequence.id='s'", "'sequence.id' of a sink of type 'kafka'"),
-    (SERVER, "topic='t', is.binary.message='perhaps'", "is.binary.message is 'true' or 'false'"),
+    (SERVER, "topic='t', is.binary.message='perhaps'", "of @sink(type='kafka') is 'true' or 'false'"),
     (SERVER, "topic='t', key='{{kk}}'", "has no attribute 'kk'"),
     (SERVER, "topic='t', headers=\"'idempotency-key:1'\"", "the header idempotency-key is not an app's to set"),
     (SERVER, "topic='t', headers=\"'a b:1'\"", "write headers="),

@@ -231,7 +231,7 @@ REFUSED = [
     ("address='nobody'", "address is one such as alerts@example.org"),
     ("password='geheim'", "the password does not belong into the app's text"),
     ("auth='true'", "give username and password, or auth='false'"),
-    ("auth='maybe'", "auth is 'true' or 'false', not"),
+    ("auth='maybe'", "'auth' of @sink(type='email') is 'true' or 'false', not"),
     ("content.type='text/evil'", "content.type is text/plain or text/html"),
     ("cc='nobody'", "cc has 'nobody', which is no address"),
     ("to='{{z}}'", "has no attribute 'z'"),

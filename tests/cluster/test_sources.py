@@ -264,6 +264,38 @@ def test_a_source_whose_port_is_taken_says_so_on_the_card_and_with_the_errors(ru
         assert "has no errors" not in text(app.errors)
 
 
+def test_sources_of_one_port_are_told_apart_by_their_paths(run: Callable[..., App], tmp_path: Path) -> None:
+    port = free_port()
+    grant = f"http=http://localhost:{port}/"
+    source = "@source(type='http', receiver.url='http://localhost:{}/{}', @map(type='json'))"
+    app = run(
+        f"""{source.format(port, "one")} define stream A (v int);
+        {source.format(port, "two/")} define stream B (v int);
+        from A select v insert into O; from B select v + 10 as v insert into O;""",
+        allow=[grant],
+    )
+    tokens = {stream: Path(app.home, "sources", f"{stream}-http-1.token") for stream in "AB"}
+    until(app, lambda: all(file.exists() for file in tokens.values()))
+    a, b = (file.read_text() for file in tokens.values())
+    until(app, lambda: post_or_zero(port, '{"event":{"v":1}}', a, path="/one") == 200)
+    until(app, lambda: post_or_zero(port, '{"event":{"v":2}}', b, path="/two") == 200)
+    assert post(port, '{"event":{"v":3}}', a, path="/two")[0] == 401  # each has its own token
+    assert post(port, '{"event":{"v":3}}', "none", path="/three")[0] == 401
+    assert post(port, '{"event":{"v":3}}', a, path="/three")[0] == 404
+    app.flush()
+    assert sorted(app.output("O").frame["v"]) == [1, 12]
+    other = run(
+        f"{source.format(port, 'one')} define stream C (v int); from C select v insert into P;",
+        allow=[grant],
+        name="other",
+        home=tmp_path / "other",
+    )
+    until(other, lambda: f"another source listens at port {port}, path /one" in text(other.errors))
+    app.stop()  # the other one gets the port
+    token = Path(other.home, "sources", "C-http-1.token")
+    until(other, lambda: token.exists() and post_or_zero(port, '{"event":{"v":4}}', token.read_text(), "/one") == 200)
+
+
 def test_events_are_posted(run: Callable[..., App]) -> None:
     port = free_port()
     app = run(http_app(port), allow=[f"http=http://localhost:{port}/"])
@@ -300,10 +332,10 @@ def test_events_are_posted(run: Callable[..., App]) -> None:
     assert app.output("O").frame.tail(1)[["k", "v", "who"]].to_numpy().tolist() == [["mended", 7, "me"]]
 
 
-def post_or_zero(port: int, body: str, token: str) -> int:
+def post_or_zero(port: int, body: str, token: str, path: str = "/trades") -> int:
     """The status of an answer; 0 where nobody listens yet."""
     try:
-        return post(port, body, token)[0]
+        return post(port, body, token, path)[0]
     except urllib.error.URLError:
         return 0
 
@@ -405,6 +437,8 @@ def test_an_app_that_is_behind_answers_429(
         ("type='file', dir.uri='{ok}', mode='line', event.time='z'", "has no attribute 'z'"),
         ("type='file', dir.uri='sftp://host/x', mode='line'", "reads paths of this machine"),
         ("type='http', receiver.url='http://192.0.2.1:80/x'", "it listens on this machine alone"),
+        ("type='http', receiver.url='http://0.0.0.0:8006/x'", "this machine alone, http://localhost:8006/..., not"),
+        ("type='http', receiver.url='https://localhost:9/x'", "it listens on this machine alone"),
         ("type='http', receiver.url='http://localhost:9/x', basic.auth.enabled='yes'", "is 'true' or 'false', not"),
         ("type='http', receiver.url='http://localhost:9/x', basic.auth.enabled='true'", "needs users: write basic"),
         ("type='http', receiver.url='http://localhost:9/x', basic.auth.enabled='true', basic.auth.username='me', "

@@ -190,12 +190,12 @@ def test_two_sources_of_one_port(run: Callable[..., App]) -> None:
     ("text", "message"),
     [
         (source_app(9892), "listens at localhost:9892, which is not allowed. Add --allow tcp=localhost:9892"),
-        (source_app(9891).replace("9891", "0"), "'port' is a whole number from 1 to 65,535"),
+        (source_app(9891).replace("9891", "0"), "'port' of @source(type='tcp') is a whole number from 1 to 65,535"),
         (source_app(9891, mapping="protobuf"), "with mapping 'protobuf'"),
         (source_app(9891).replace("i int", "i object"), "a binary mapping has no values for 'i', which is an object"),
         (sink_app(9892), "sends to localhost:9892, which is not allowed. Add --allow tcp=localhost:9892"),
         (sink_app(9891).replace("/trades", ""), "url is tcp://HOST:PORT/CONTEXT, not"),
-        (sink_app(9891).replace("sync='true'", "sync='maybe'"), "sync is 'true' or 'false', not 'maybe'"),
+        (sink_app(9891).replace("sync='true'", "sync='maybe'"), "of @sink(type='tcp') is 'true' or 'false', not"),
         (sink_app(9891).replace("'binary'", "'binary', @payload('x')"), "a binary mapping has no @payload"),
     ],
 )

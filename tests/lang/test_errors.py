@@ -31,7 +31,7 @@ def test_an_error_shows_the_place_the_line_and_the_way_out() -> None:
 
 # text, line, column (from 1), part of the message, part of the hint
 SYNTAX = [
-    ("define stream A (Station Name string);", 1, 26, "name is one word", 'backticks: `Station Name` string. Or'),
+    ("define stream A (Station Name string);", 1, 26, "name is one word", "backticks: `Station Name` string. Or"),
     ("define stream A (a int, Dauer (min) int);", 1, 31, "name is one word", '--map dauer="Dauer (min)"'),
     ("define stream A (Fahrrad-Nr string);", 1, 25, "name is one word", "`Fahrrad-Nr` string"),
     ("define stream A (Preis € double);", 1, 24, "name is one word", "`Preis €`"),
@@ -250,6 +250,44 @@ def test_other_advice(text: str, message: str) -> None:
         ("df = pd.read_csv('x')", "this is Python, not SiddhiQL", "without %%siddhi"),
         ("app.send('S', [1])", "this is Python, not SiddhiQL", "without %%siddhi"),
         ("@Plan:name('x') define stream S (v int);", "'@Plan:name' is Siddhi 3", "Write '@app:name(...)'."),
+        ("@Plan:trace('true') define stream S (v int);", "'@Plan:trace' is Siddhi 3", "Leave it out."),
+        ("define partition p by S.k;", "'define partition' is of former versions", "partition with (k of S) begin"),
+        (S + "from S select k insert expired-events into O;", "'expired-events' is of", "'insert expired events into'"),
+        (S + "from S select k insert into O for all-events;", "'for ... events' behind", "'insert all events into O'"),
+        (S + "from S select k insert into O partition by p;", "'partition by' is no part", "partition with (p of S)"),
+        (S + "from S insert into O select k;", "'select' stands before", "'select ... insert into O;'"),
+        (S + "%siddhi feed T.S frame", "a notebook's command", "a cell of its own, without %%siddhi"),
+        (S + "from S#window.time(interval '10' minute) select v insert into O;", "'interval' is", "Write '10 min'."),
+        (S + "from a=S -> b=S within interval 5 second select a.k insert into O;", "'interval' is", "Write '5 sec'."),
+        (S + "from S#window.time(500 ms) select v insert into O;", "'ms' is not a unit", "Write '500 millisec'."),
+        (
+            S + "from S select k, sum(v) as s group by tumble(v, 1) insert into O;",
+            "'tumble(...)' is no part of 'group by'",
+            "from S#window.timeBatch(1 min) select ... group by ...",
+        ),
+        (
+            S + "from S select k, sum(v) as s group by S.k, hop(v, 1, 2) insert into O;",
+            "'hop(...)' is no part",
+            "from S#window.time(1 min)",
+        ),
+        (
+            S + "from S select sum(v) as s group by k, str:lower(k) insert into O;",
+            "'group by' takes attributes only",
+            "from S select *, str:lower(...) as x",
+        ),
+        (
+            S + "from S select sum(v) as s group by lower(k) insert into O;",
+            "'group by' takes attributes only",
+            "from S select *, lower(...) as x insert into T;",
+        ),
+        (S + "from S as s select s.k insert into O;", "only a join has names for its streams", "Leave 'as s' out."),
+        (S + "from S s select s.k insert into O;", "only a join has names for its streams", "Leave 's' out."),
+        (
+            S + "from S.win:time(10 sec) select k insert into O;",
+            "behind '#window.'",
+            "Write 'from S#window.time(...)'.",
+        ),
+        (S + "from S.window(length(5)) select k insert into O;", "behind '#window.'", "from S#window.length(...)"),
     ],
 )
 def test_texts_of_other_systems(text: str, message: str, hint: str) -> None:
@@ -261,7 +299,9 @@ def test_texts_of_other_systems(text: str, message: str, hint: str) -> None:
 @pytest.mark.parametrize(
     "pattern",
     [
-        "every (a=S or b=S) and c=S", "a=S and b=S and c=S", "a=S -> b=S[v > 1 and v < 5] or c=S or d=S",
+        "every (a=S or b=S) and c=S",
+        "a=S and b=S and c=S",
+        "a=S -> b=S[v > 1 and v < 5] or c=S or d=S",
         "(a=S and b=S or c=S)",
     ],
 )

@@ -37,6 +37,21 @@ R = "define stream R (symbol string, rate float);\n"
         ("@source(type='file', path='a.csv', mode='line', @map(type='csv')) define stream S (a int);", "path='a.csv'",
          "'path' is no option of @source(type='file')", "dir.uri"),
         (S + "from S select median(price) as s insert into O;", "median(price)", "unknown function", "math:percentile"),
+        (S + "from S select count(*) as n insert into O;", "count(*)", "count takes one", "Write count()."),
+        (S + "from S select average(price) as s insert into O;", None, "unknown function", "avg(attribute)"),
+        (S + "from S select len(symbol) as s insert into O;", None, "unknown function", "str:length(text)"),
+        (S + "from S select substring(symbol, 1) as s insert into O;", None, "unknown function", "str:substr(text,"),
+        (S + "from S select lag(price) as s insert into O;", None, "unknown function", "from every e1=S, e2=S"),
+        (S + "from S#window(5 sec) select symbol insert into O;", None, "unknown stream function", "#window.time(1 min)"),
+        (S + "from S#timeBatch(5 sec) select symbol insert into O;", None, "unknown stream function", "write #window.timeBatch("),
+        (S + "from S#map:put(symbol) select symbol insert into O;", None, "unknown stream function 'map:put'", "is a function: call it"),
+        (S + "from S#window.sum(price) select symbol insert into O;", None, "unknown window 'sum'", "is a function: call it"),
+        (S + "from S select str:tokenize(symbol, ',') as t insert into O;", None, "unknown function", "write #str:tokenize(...) behind"),
+        (S + "from S select time(1 sec) as t insert into O;", None, "unknown function 'time'", "write #window.time("),
+        (S + "from S select length(symbol) as t insert into O;", None, "unknown function 'length'", "Did you mean 'str:length'?"),
+        (S + "from S#math:x(price) select symbol insert into O;", None, "unknown stream function 'math:x'", None),
+        (S + "from S#window.unique(symbol) select symbol insert into O;", None, "unknown window 'unique'", "has it as 'unique:ever'"),
+        (S + "from S#window.firstUnique(symbol) select symbol insert into O;", None, "unknown window", "'unique:first'"),
         (S + "from S#window.time('10 min') select symbol insert into O;", "'10 min'", "does not take (string)", "Leave the quotes out: time(10 min)."),
         (S + "from S select sume(price) as s insert into O;", "sume(price)", "unknown function", "Did you mean 'sum'?"),
         (S + "from S select toLower(symbol) as s insert into O;", "toLower(symbol)", "unknown function", None),
@@ -79,6 +94,12 @@ R = "define stream R (symbol string, rate float);\n"
         ("@source(ref='bus') " + S, "ref='bus'", "no configuration defines the source 'bus'", "write the options here"),
         ("@sink(type='log', ref='bus') " + S, "ref='bus'", "the sink 'bus'", None),
         ("@sink(type='inMemory', @distribution(strategy='broadcast', @destination(ref='d'))) " + S, "ref='d'", "destination 'd'", None),
+        ("@source(type='http', receiver.url='http://localhost:1/x', basic.auth.enabled='flase', @map(type='json')) " + S,
+         "basic.auth.enabled='flase'", "'basic.auth.enabled' of @source(type='http') is 'true' or 'false', not 'flase'", None),
+        ("@source(type='http', receiver.url='http://localhost:1/x', worker.count='many', @map(type='json')) " + S,
+         "worker.count='many'", "is a whole number from 1 to 1,000, not 'many'", None),
+        ("@sink(type='http', publisher.url='http://localhost:1/x', socket.idle.timeout='0', @map(type='json')) " + S,
+         "socket.idle.timeout='0'", "is a whole number from 1 to 600,000, not '0'", None),
         ("@sink(type='csv') " + S, "type='csv'", "unknown sink type 'csv'", "@sink(type='file', ..., @map(type='csv'))"),
         ("@sink(type='webhook') " + S, "type='webhook'", "unknown sink type 'webhook'", "run here: email, file, http,"),
         ("@sink(type='Log') " + S, "type='Log'", "unknown sink type 'Log'", "Did you mean 'log'?"),
@@ -119,6 +140,12 @@ def test_error_shows_culprit_and_way_out(app: str, culprit: str | None, message:
     if hint is not None:
         assert hint in (error.hint or "")
     assert "^" in str(error)
+
+
+def test_a_value_that_a_deployment_gives_is_not_checked_before() -> None:
+    source = "@source(type='http', receiver.url='http://localhost:1/x', basic.auth.enabled='{}', @map(type='json')) "
+    for value in ("${AUTH}", "TRUE", "false"):
+        compile_app(source.format(value) + S, {}, {"AUTH": "1"})
 
 
 def test_retrieval_errors_name_their_kind() -> None:

@@ -11,7 +11,7 @@ from ...errors import Misuse
 from ...journal.private import private_folder, write_private
 from ...sources.http_source import HttpListener
 from ...system import put_in_place, to_disk
-from ..config.grants import Grants
+from ..config.grants import Grants, Url
 from .typed_options import OptionValues
 
 _TOKEN = 24
@@ -38,9 +38,12 @@ class ListenerToken:
 def make_listener(o: OptionValues, grants: Grants, token: ListenerToken) -> tuple[HttpListener, str]:
     """(the listener, its address as it may be shown), as far as `grants` allow. Raises `Misuse` for options that are
     wrong."""
-    url = grants.check_url(o.text("receiver.url"), f"{o.what} listens at")
+    where = f"{o.what} listens at"
+    url = Url.of(o.text("receiver.url"), where)  # first: a grant for another host would not help
     if url.host not in ("localhost", "127.0.0.1") or url.scheme != "http":
-        raise Misuse(f"{o.what}: it listens on this machine alone, http://localhost:PORT/PATH, not {url.base}")
+        local = "http://localhost:PORT/PATH" if url.host != "0.0.0.0" else f"http://localhost:{url.port}/..."
+        raise Misuse(f"{o.what}: it listens on this machine alone, {local}, not {url.base}")
+    grants.check_url(o.text("receiver.url"), where)
     o.number("worker.count")
     seconds = o.number("socket.idle.timeout") / 1000
     path = "/" + "/".join(quote(segment) for segment in url.path)

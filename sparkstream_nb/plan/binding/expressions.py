@@ -160,10 +160,12 @@ def _call(e: tree.FunctionCall, scope: Scope) -> Expr:
                 hint="Aggregate in the select, and filter on it with having.",
             )
         args = bind_arguments(e, scope)
+        if e.star and key == "count" and len(args) != 1:  # of one attribute it is count(attribute), as in Siddhi
+            raise SiddhiBindError("count(*) passes every attribute, and count takes one", e.span, hint="Write count().")
         result = resolve(AGGREGATORS[key], args, e.span, "aggregator")
         assert result is not None
         return Agg(result, key, args, span=e.span)
-    raise unknown("function", key, (*SCALARS, *AGGREGATORS, *scope.symbols.functions), e.span)
+    raise unknown("function", key, e.span, scope.symbols.functions)
 
 
 def bind_arguments(e: tree.FunctionCall, scope: Scope) -> tuple[Expr, ...]:

@@ -113,8 +113,7 @@ def bind_stream_function(h: tree.StreamFunction, scope: Scope, schema: Schema) -
     key = str(h.call)
     found = STREAM_FUNCTIONS.get(key)
     if found is None:
-        hint = f"'{key}' is a window: write #window.{key}(...)." if key in WINDOWS else None
-        raise unknown("stream function", key, STREAM_FUNCTIONS, h.span, hint=hint)
+        raise unknown("stream function", key, h.span)
     args = _own_arguments(h.call, scope)
     resolve(found.signature, args, h.span, "stream function")
     appends = found.appends(args)
@@ -133,7 +132,7 @@ def bind_window(call: tree.FunctionCall, span: Span, scope: Scope) -> WindowStep
     key = str(call)
     found = WINDOWS.get(key)
     if found is None:
-        raise unknown("window", key, WINDOWS, span)
+        raise unknown("window", key, span)
     args = _own_arguments(call, scope)
     resolve(found, args, span, "window")
     condition = None

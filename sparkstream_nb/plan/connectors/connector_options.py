@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ...errors import shown
 from ..query_parts import template_attributes
 from .kafka_client_settings import CONFIGURATION, client_settings
 from .mapping_options import SINK_MAPPINGS, SOURCE_MAPPINGS
@@ -24,6 +25,8 @@ TABLES: Mapping[End, Mapping[str, Options]] = {
 """By end and type."""
 FORMER_TYPES = {"http-request": "http-call", "http-response": "http-call-response"}
 """Types that are other names."""
+_LONGEST = 18
+"""Digits of a number that is within any bound, at most."""
 
 
 def options_of(end: End, type_: str) -> Options:
@@ -44,6 +47,21 @@ def find_missing_option(end: End, type_: str, options: Mapping[str, str]) -> tup
         if spec.required and not any(options.get(name, "").strip() for name in names):
             needed = " or ".join(f"'{name}'" for name in names)
             return f"a {end} of type '{type_}' has no {needed}", f"Write {spec.required}."
+    return None
+
+
+def find_wrong_value(end: End, type_: str, key: str, value: str) -> str | None:
+    """The words for a value of a flag or a number that is none: what it is, and what it has to be. None for others, for
+    types and options that do not run here, and for a value that depends on the event."""
+    spec = TABLES[end].get(type_, {}).get(key)
+    if spec is None or not spec.runs or template_attributes(value):
+        return None
+    if spec.kind == "bool" and value.strip().lower() not in ("true", "false"):
+        return f"is 'true' or 'false', not {shown(value)}"
+    number = value.strip()
+    is_number = number.isdecimal() and len(number) <= _LONGEST and 0 < int(number) <= spec.most
+    if spec.kind in ("int", "ms", "seconds", "port") and spec.most and not is_number:
+        return f"is a whole number from 1 to {spec.most:,}, not {shown(value)}"
     return None
 
 

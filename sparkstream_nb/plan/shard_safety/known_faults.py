@@ -285,7 +285,7 @@ FAULTS: tuple[KnownFault, ...] = (
     ),
     KnownFault(
         "A count of at least two in a sequence", "never match a sequence with a count of two or more",
-        _where(_counts_two),
+        _where(_counts_two), "siddhi-io/siddhi#1478",
     ),
     KnownFault(
         "`and` of streams of different width in a partition",

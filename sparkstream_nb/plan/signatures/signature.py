@@ -13,7 +13,7 @@ where a small function in `signatures/rules.py` decides."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...errors import NotInThisBuild, SiddhiBindError, SiddhiError, Span, did_you_mean, near_to
@@ -189,7 +189,7 @@ _FORMS = {
     "sliding": _SLIDING, "slide": _SLIDING, "slidingwindow": _SLIDING,
     "hopping": _HOPPING, "hop": _HOPPING, "hoppingwindow": _HOPPING,
     "median": "A median is math:percentile(attribute, 50.0).",
-    "mean": "A mean is avg(attribute).",
+    **dict.fromkeys(("mean", "average"), "A mean is avg(attribute)."),
     **dict.fromkeys(("std", "stddev", "stdev", "stddev_pop"), "A standard deviation is stdDev(attribute)."),
     **dict.fromkeys(("nunique", "count_distinct", "countdistinct"), "Distinct values are distinctCount(attribute)."),
     **dict.fromkeys(("if", "iif", "case", "when", "where"), "Write ifThenElse(condition, value, other)."),
@@ -207,22 +207,43 @@ _FORMS = {
         for unit in ("year", "month", "week", "day", "hour", "minute", "second")
     },
     **dict.fromkeys(("now", "current_timestamp", "getdate"), "Write currentTimeMillis(), or eventTimestamp()."),
+    **dict.fromkeys(("len", "char_length"), "Write str:length(text)."),
+    **dict.fromkeys(("substring", "mid"), "Write str:substr(text, begin, length)."),
+    **dict.fromkeys(("string_agg", "listagg", "group_concat"), "Write str:groupConcat(text, ',')."),
+    **dict.fromkeys(("collect", "collect_list", "array_agg"), "Write list:collect(attribute)."),
+    **dict.fromkeys(("approx_count_distinct", "uniq"), "Distinct values are distinctCount(attribute)."),
+    **dict.fromkeys(("greatest", "least"), "The greatest value is maximum(a, b), the least minimum(a, b)."),
+    **dict.fromkeys(
+        ("to_timestamp", "strptime"), "Write time:timestampInMilliseconds(text, 'yyyy-MM-dd HH:mm:ss')."
+    ),
+    **dict.fromkeys(("date_format", "strftime"), "Write time:dateFormat(time, 'yyyy-MM-dd')."),
+    **dict.fromkeys(
+        ("lag", "prev", "previous", "shift"), "The event before is e1 of a sequence: from every e1=S, e2=S select ..."
+    ),
 }  # fmt: skip
 """Names of windows and functions in other systems, in small letters → the SiddhiQL syntax."""
 
 
-def unknown(what: str, key: str, known: Iterable[str], span: Span, *, hint: str | None = None) -> SiddhiError:
+def unknown_name(
+    what: str,
+    key: str,
+    known: Iterable[str],
+    span: Span,
+    *,
+    hint: str | None = None,
+    included: Collection[str] = (),
+) -> SiddhiError:
     """The error for an unknown name (`ExtensionNotFoundException` in Siddhi); a gap, where one of WSO2's extensions has
-    it."""
+    it. `known`: the names of that kind. `included`: the namespaces of this build, of all kinds."""
     known = tuple(known)
     bare = key.split(":")[-1]
     namespace = key.split(":")[0] if ":" in key else ""
     by_name = [k for k in known if k.split(":")[-1].lower() == bare.lower()]
-    ours = any(k.startswith(f"{namespace}:") for k in known)
+    ours = namespace in included or any(k.startswith(f"{namespace}:") for k in known)
     owner = owner_of(key)
     if owner is not None and (key in extensions().names or not ours):
-        siblings = (n for n in extensions().names if n.startswith(f"{namespace}:"))
-        meant = None if key in extensions().names else next(iter(near_to(key, siblings)), None)
+        siblings = {n.split(":")[-1]: n for n in extensions().names if n.startswith(f"{namespace}:")}
+        meant = None if key in extensions().names else next((siblings[n] for n in near_to(bare, siblings)), None)
         if meant is not None:
             said = f"WSO2's extension {extensions().names[meant]} has '{meant}'; it is not included."
             return SiddhiBindError(f"unknown {what} '{key}'", span, hint=said, kind="ExtensionNotFoundException")
