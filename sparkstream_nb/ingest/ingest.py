@@ -304,7 +304,10 @@ def _from_text(source: pa.Array, type: Type) -> tuple[pa.Array, Array | None]:
 
 def _each(source: pa.Array, type: Type, one: Callable[[Any, Type], Any]) -> tuple[pa.Array, Array | None]:
     """Distinct values one by one: only the way for columns that hold something bad or odd."""
-    encoded = source.dictionary_encode()
+    try:
+        encoded = source.dictionary_encode()
+    except pa.ArrowNotImplementedError:  # a type of pandas', such as its intervals
+        return pa.nulls(len(source), ARROW[type]), _mask(pc.is_valid(source))
     values, failed = [], []
     for value in python_values(encoded.dictionary):
         try:
