@@ -102,6 +102,10 @@ class SiddhiSyntaxError(SiddhiError):
     """The text is not SiddhiQL. Siddhi's `SiddhiParserException`."""
 
 
+TOO_DEEP = "an expression of this statement is nested too deeply, or has too many operators in a row"
+SHALLOWER = "Compute parts of it in the select of a query before this one."
+
+
 class SiddhiBindError(SiddhiError):
     """The text parses, but a name, a type or a rule of the language is wrong.
 

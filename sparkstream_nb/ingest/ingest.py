@@ -26,6 +26,7 @@ from .time_formats import BY_DEFAULT, UNITS, DoubtCounts, Doubts, TimeFormat
 from .value_formats import AS_WRITTEN, ValueFormat
 
 _COLUMNS_SHOWN = 20
+_BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
 TEXT_OF_ROW = "row"
 """The name of a row's text in the values of an error, where the row is not whole."""
 BETWEEN_FAULTS = "; "
@@ -105,7 +106,7 @@ def type_rows(
             sources.append(pa.nulls(n))
             arrays.append(pa.nulls(n, ARROW.get(attribute.type, pa.null())))
             continue
-        source, spoilt, given = readable(one(table.column(name)))
+        source, spoilt, given = readable(bytes_as_texts(one(table.column(name)), attribute.type))
         if spoilt is not None:
             reject(spoilt, lambda _, name=attribute.name: f"{name}: {SPOILT}")  # type: ignore[misc]
         plainly = source
@@ -203,6 +204,15 @@ def readable(source: pa.Array) -> tuple[pa.Array, Array | None, pa.Array]:
     return readable, spoilt, readable
 
 
+def bytes_as_texts(source: pa.Array, type: Type) -> pa.Array:
+    """Bytes for an attribute of type string, as some writers of parquet declare their texts, as texts: `readable` tells
+    which of them are none. Any other column as it is."""
+    kind = source.type
+    if type is not Type.STRING or not any(is_bytes(kind) for is_bytes in _BYTES):
+        return source
+    return source.cast(pa.large_binary()).view(pa.large_string())
+
+
 def _is_utf8(value: bytes | None) -> bool:
     try:
         return value is None or value.decode() is not None
@@ -294,7 +304,10 @@ def _from_text(source: pa.Array, type: Type) -> tuple[pa.Array, Array | None]:
 
 def _each(source: pa.Array, type: Type, one: Callable[[Any, Type], Any]) -> tuple[pa.Array, Array | None]:
     """Distinct values one by one: only the way for columns that hold something bad or odd."""
-    encoded = source.dictionary_encode()
+    try:
+        encoded = source.dictionary_encode()
+    except pa.ArrowNotImplementedError:  # a type of pandas', such as its intervals
+        return pa.nulls(len(source), ARROW[type]), _mask(pc.is_valid(source))
     values, failed = [], []
     for value in python_values(encoded.dictionary):
         try:

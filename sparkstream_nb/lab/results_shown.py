@@ -154,7 +154,8 @@ def _feed_words(shown: Feed) -> str:
     finishing = shown.under_way if shown.state in ("paused", "stopping") else 0
     under_way = f" ({format_count(finishing, 'event')} under way still)" if finishing else ""
     where = f"feed {shown.id}, {shown.state}{under_way}: {shown.app}."
-    return f"{where}{shown.stream}: {shown.error}" if shown.error else f"{where}{shown.progress}"
+    progress = shown.progress.describe(shown.state)
+    return f"{where}{shown.stream}: {shown.error}" if shown.error else f"{where}{progress}"
 
 
 @text.register

@@ -7,6 +7,7 @@ from typing import Any, Literal, cast
 
 from lark import Token, Tree
 
+from ..errors import SHALLOWER, TOO_DEEP
 from ..types import Type
 from .build import Branch, Builder, name_of, parts, string_of, sub, tok
 from .build_patterns import Chain, ChainGroup, ChainLink, state_stream
@@ -81,7 +82,10 @@ class QueryBuilder(Builder):
             statement = sub(b, i)
             if i == 0:
                 app_annotations = self._take_app_annotations(sub(statement, 0))
-            built = self.build(statement)
+            try:
+                built = self.build(statement)
+            except RecursionError:
+                self.fail(statement, TOO_DEEP, SHALLOWER)
             self.active.clear()
             if not isinstance(built, Definition):
                 elements.append(built)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,6 +36,8 @@ from .spill import UNTAKEN
 _DROPPED = "dropped.json"
 _DROPPED_UP_TO = "dropped-up-to.json"
 _WRITTEN = "written.json"
+_NAME = re.compile(r"\d+-\d+(-\d+)?", re.ASCII)
+"""Names of files, without their suffix; a file of another name is somebody else's."""
 _SIZES = b"micro-batches"
 """The key of the metadata in which a merged file has its micro-batches' numbers of rows."""
 
@@ -301,7 +304,8 @@ class OutputFiles:
 
     def files(self, stream: str) -> list[OutputFile]:
         """A stream's files in order; without those that were merged and are still there, as a crash leaves them."""
-        found = [OutputFile.of(path) for path in self.stream_folder(stream).glob("*.arrows")]
+        paths = self.stream_folder(stream).glob("*.arrows")
+        found = [OutputFile.of(path) for path in paths if _NAME.fullmatch(path.stem)]
         kept: list[OutputFile] = []
         reached = -1  # by a file of all nodes
         # A file that begins first and reaches furthest comes before the files contained in it.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..errors import SHALLOWER, TOO_DEEP, SiddhiBindError
 from ..lang import tree
 from .binding.aggregations import bind_aggregation
 from .binding.annotation_times import check_zone
@@ -40,10 +41,13 @@ def bind(app: tree.App, text: str = "", properties: Mapping[str, str] | None = N
     names = UniqueNames.of(app.elements)
     elements: list[Query | Partition] = []
     for element in app.elements:
-        if isinstance(element, tree.Partition):
-            elements.append(bind_partition(element, symbols, names))
-        else:
-            elements.append(bind_query(element, PartitionPlace(symbols), names))
+        try:
+            if isinstance(element, tree.Partition):
+                elements.append(bind_partition(element, symbols, names))
+            else:
+                elements.append(bind_query(element, PartitionPlace(symbols), names))
+        except RecursionError:
+            raise SiddhiBindError(TOO_DEEP, element.span, hint=SHALLOWER) from None
     plan = Plan(
         name=name,
         text=text,

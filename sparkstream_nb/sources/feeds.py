@@ -185,7 +185,7 @@ def _arrow_of(frame: pd.DataFrame, limits: Limits) -> pa.Table:
             try:
                 arrays[name] = pa.Array.from_pandas(column)
                 continue
-            except (pa.ArrowException, UnicodeError):
+            except (pa.ArrowException, UnicodeError, OverflowError):
                 pass
         arrays[name] = _each_value(name, column, malformed, limits)
     if any(why is not None for why in malformed):
@@ -209,6 +209,8 @@ def _each_value(name: str, column: pd.Series, malformed: list[str | None], limit
                 nested = True
             elif isinstance(value, str):
                 value.encode()
+            elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+                raise SparkStreamError(f"{name}: {shown(value)} is more than a long holds")
             elif isinstance(value, complex | np.complexfloating) or not pd.api.types.is_scalar(value):
                 raise ValueError("no value")
             values.append(value)

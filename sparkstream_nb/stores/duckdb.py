@@ -149,7 +149,7 @@ class DuckDBStore:
                 _make_file(Path(self.path))
             self._db = duckdb.connect(self.path, read_only, {} if threads is None else {"threads": threads})
         except duckdb.Error as e:
-            if "lock" not in str(e):
+            if re.search(r"\block\b", str(e)) is None:  # a damaged block is no lock
                 raise self._unusable(e) from e
             raise StoreError(
                 f"The store {self.path} cannot be opened. If another process has it, end that first; "

@@ -486,6 +486,18 @@ def test_the_files_of_a_pair_that_are_wrong(second: dict[str, object], message: 
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize("written", ["[1]", "7", "text", "true", "[{enabled: true}]"])
+@pytest.mark.parametrize("section", ["cluster.config", "state.persistence"])
+def test_a_section_of_a_pair_that_has_no_keys_is_not_switched_on(section: str, written: str, tmp_path: Path) -> None:
+    other = "state.persistence" if section == "cluster.config" else "cluster.config"
+    texts = "deployment.config: {type: ha, eventSyncServer: {host: h, port: 1}}\n"
+    texts += f"{section}: {written}\n{other}: {{enabled: true, groupId: g}}\n"
+    for i in (1, 2):
+        node(tmp_path, f"wso2.carbon: {{id: n{i}}}\n{texts}", f"node-{i}.yaml")
+    with pytest.raises(Misuse, match=f"{section}: enabled is not true"):
+        pair_of(node_files(tmp_path, (HA,)))
+
+
 def test_a_pair_of_one_or_of_two_kinds(tmp_path: Path) -> None:
     with pytest.raises(SparkStreamError, match=r"each with a deployment file, and the groupId 'g' is in 1 file"):
         pair_of(pair_files(tmp_path)[:1])

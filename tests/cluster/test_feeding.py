@@ -178,8 +178,10 @@ def test_a_stopped_feed_says_what_it_did_not_feed(held: tuple[App, Gate]) -> Non
     gate.slice_committed()
     feed.stop()
     assert feed.state == "stopping"
+    assert " left" not in feed.summary()
     gate.go_on(100)
     report = feed.wait(SECONDS)
+    assert " left" not in feed.summary()
     assert (feed.state, report.events, report.not_fed) == ("stopped", CHUNK_ROWS, BIG - CHUNK_ROWS)
     assert f"stopped at {CHUNK_ROWS:,} of {BIG:,}" in text(report)
     app.flush()

@@ -193,12 +193,15 @@ def interrupted_session(run: Run, home: Path, seed: int, wanted: int) -> None:
     assert "fresh was asked for" in run(OTHER, fresh=True).redeployed
 
 
+# An interrupt while Python ends a generator that nobody holds is told by Python itself, and goes no further.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("seed", range(examples(8)))
 def test_an_interrupt_at_any_moment_leaves_the_old_app_or_the_new_one(run: Run, tmp_path: Path, seed: int) -> None:
     interrupted_session(run, tmp_path / "home", seed, 25)
 
 
 @pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_at_any_moment_on_spark(run: Run, spark: Any, tmp_path: Path) -> None:
     interrupted_session(run, tmp_path / "home", 1, 25)
 

@@ -33,6 +33,9 @@ KINDS: dict[str, Callable[[pa.Array], pa.Array]] = {
     "string": lambda a: a,
     "large": lambda a: a.cast(pa.binary()).cast(pa.large_binary()).view(pa.large_string()),
     "dictionary": lambda a: a.dictionary_encode(),
+    "view": lambda a: a.cast(pa.binary()).cast(pa.binary_view()).view(pa.string_view()),
+    "bytes": lambda a: a.cast(pa.binary()),
+    "large bytes": lambda a: a.cast(pa.binary()).cast(pa.large_binary()),
 }
 
 

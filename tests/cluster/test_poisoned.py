@@ -118,6 +118,7 @@ def bad_files(folder: Path) -> dict[str, Callable[[Path], None]]:
         "out of range": written(pa.table({"k": ["a"], "v": [2**40]})),
         "a list": written(pa.table({"k": ["a"], "v": [[1]]})),
         "no UTF-8": written(pa.table({"k": not_utf8(), "v": v})),
+        "bytes that are no UTF-8": written(pa.table({"k": pa.array([b"\xff\xfe"]), "v": v})),
         "a truth value": written(pa.table({"k": ["a"], "v": [True]})),
         "cut": lambda file: file.write_bytes(content[:-9]) and None,
         "damaged": lambda file: file.write_bytes(content[:20] + b"\xff" * 60 + content[80:]) and None,

@@ -68,6 +68,16 @@ def doubled_line(life: Path) -> None:
         f.write(journal.read_bytes().splitlines(keepends=True)[-1])
 
 
+def inbox_as_file(life: Path) -> None:
+    shutil.rmtree(life / "inbox")
+    (life / "inbox").write_text("")
+
+
+def outputs_as_file(life: Path) -> None:
+    shutil.rmtree(life / "outputs")
+    (life / "outputs").write_text("")
+
+
 def flipped_bit(life: Path) -> None:
     journal = segment(life / "inbox", 0)
     found = bytearray(journal.read_bytes())
@@ -94,6 +104,8 @@ GONE: dict[str, tuple[Callable[[Path], None], str]] = {
     "file": (lost_file, "its inbox lacks the file batch-[0-9a-f]+, with events that are not committed"),
     "an output": (lost_output, "1 of the 3 outputs of O are gone"),
     "a part of an output": (cut_output, "of its outputs, the file .*arrows is damaged: "),
+    "an inbox": (inbox_as_file, "its inbox is a file, and was a folder"),
+    "outputs as a file": (outputs_as_file, "its outputs are gone"),
     "outputs": (lambda life: shutil.rmtree(life / "outputs"), "its outputs are gone"),
 }
 
@@ -165,6 +177,17 @@ def cut_store(life: Path) -> None:
     cut_short(life.parent / "store.duckdb")
 
 
+def spoilt_store(life: Path) -> None:
+    """A block in the middle of the store is not what was written."""
+    spoil(life.parent / "store.duckdb", 12_288)
+
+
+def spoil(file: Path, at: int) -> None:
+    found = bytearray(file.read_bytes())
+    found[at : at + 64] = b"\xa5" * 64
+    file.write_bytes(bytes(found))
+
+
 def cut_state(life: Path) -> None:
     state = life / "checkpoint" / "state"
     for file in [*state.rglob("*.zip"), *state.rglob("*.changelog")]:
@@ -206,7 +229,11 @@ def run_on(run: Callable[..., App]) -> None:
 
 @pytest.mark.parametrize(
     ("damage", "what"),
-    [(cut_store, r"The store .*store\.duckdb cannot be used: "), (cut_database, r"nodes\.sqlite cannot be read: ")],
+    [
+        (cut_store, r"The store .*store\.duckdb cannot be used: "),
+        (spoilt_store, r"The store .*store\.duckdb cannot be used: "),
+        (cut_database, r"nodes\.sqlite cannot be read: "),
+    ],
 )
 def test_a_damaged_file_is_named_with_the_ways_out(
     damage: Callable[[Path], None], what: str, run: Callable[..., App], tmp_path: Path
@@ -234,6 +261,18 @@ def test_damaged_outputs_are_one_line(run: Callable[..., App], tmp_path: Path) -
     cut_output(life)
     with pytest.raises(SparkStreamError, match=r"the file .*arrows is damaged: "):
         app.output("O")
+
+
+def test_somebody_elses_file_among_the_outputs_is_left_alone(run: Callable[..., App], tmp_path: Path) -> None:
+    app = run(APP)
+    app.send("S", ["a", 1], at=1000)
+    app.flush()
+    (folder,) = (tmp_path / "home").glob("life-*/outputs/O")
+    (folder / "copy.arrows").write_bytes(b"")
+    (folder / "99999999.arrows").write_bytes(b"")
+    app.stop()
+    app.close()
+    assert run(APP).output("O").frame["s"].tolist() == [1]
 
 
 def test_a_file_of_what_is_done_may_be_gone(tmp_path: Path) -> None:

@@ -607,6 +607,24 @@ def test_values_that_are_none_are_rejected_row_by_row(app: App) -> None:
     assert (report.rows, report.rejected) == (5, 3)
 
 
+INTERVALS = pd.arrays.IntervalArray.from_tuples([(0, 1), (1, 2)])
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (pd.Series([1, 10**400], dtype=object), "v: 1000000"),
+        (pd.Series([1, 10**20], dtype=object), "v: 100000000000000000000 is more than a long holds"),
+        (INTERVALS, "v: {'left': 1, 'right': 2} is not a"),
+    ],
+    ids=["endless", "no long", "intervals"],
+)
+def test_values_that_pandas_has_and_arrow_has_not_are_errors_of_their_rows(app: App, values: Any, said: str) -> None:
+    report = app.feed("S", pd.concat([frame(), frame()], ignore_index=True).assign(v=values))
+    assert report.rejected == (2 if values is INTERVALS else 1)
+    assert said in app.errors.frame["reason"].iloc[-1]
+
+
 def test_the_app_goes_on(app: App) -> None:
     before = len(app.output("O").frame)
     app.send("S", changed(1, 5), at=dt.date(2020, 1, 1))

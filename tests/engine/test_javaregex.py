@@ -34,6 +34,11 @@ def refused(pattern: str) -> str:
         ("(?:(?<n>a{50}b){50}(?i)){50}", "repeats too much"),
         ("(\\Q" + "a." * 500 + "\\E){1000}", "repeats too much"),
         ("([a-z]\\d){90000}", "repeats too much"),
+        ("(" * 150 + "a" + "){1,2}" * 150, "repeats too much"),
+        ("(" * 14 + "a" + "){2}" * 14, "repeats too much"),
+        ("(" * 18 + "a" + "|b)++" * 18, "repeats too much"),
+        ("(?x)(a{30000}) # c\n {30000}", "repeats too much"),
+        ("(a{30000})\\Q\\E{30000}", "repeats too much"),
         ("a" * (MOST_CHARACTERS + 1), "has 100,001 characters"),
         ("." * MOST_CHARACTERS, "is too long"),
         ("(" * 20_000, "nested too deep"),
@@ -78,7 +83,8 @@ def test_what_java_does_not_compile(pattern: str, said: str) -> None:
     [
         ("a{3}", "aaa"), ("a{1000}", "a" * 1000), ("(ab){2,3}c{0,2000000000}", "ababcc"), ("\\x{1F600}", "😀"),
         ("\\x{0000041}", "A"), ("(((a{2}){3}){4}){5}", "a" * 120), ("a{2}+}", "aa}"),
-        ("(" * 100 + "x" + ")" * 100, "x"),
+        ("(" * 100 + "x" + ")" * 100, "x"), ("(" * 100 + "x" + ")*" * 100, "x"),
+        ("(" * 100 + "x" + "){1}" * 100, "x"), ("(?x) (ab) {2} # c\n c*+", "ababcc"),
     ],
 )  # fmt: skip
 def test_what_is_compiled(pattern: str, text: str) -> None:

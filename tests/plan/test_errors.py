@@ -6,12 +6,21 @@ from __future__ import annotations
 
 import pytest
 
-from sparkstream_nb.errors import NotInThisBuild, SiddhiBindError
+from sparkstream_nb.errors import NotInThisBuild, SiddhiBindError, SiddhiError
 from sparkstream_nb.plan import compile_app, compile_retrieval
 
 S = "define stream S (symbol string, price double, volume int);\n"
 T = "define table T (symbol string, volume int);\n"
 R = "define stream R (symbol string, rate float);\n"
+
+
+def test_a_chain_that_is_too_long_is_an_error_of_its_query() -> None:
+    for length in (400, 3000):
+        chain = " and ".join(["volume > 1"] * length)
+        query = f"from S[{chain}] select symbol insert into O;"
+        with pytest.raises(SiddhiError, match="line 2, column 1: an expression of this statement is nested too") as raised:
+            compile_app(f"{S}{query}")
+        assert raised.value.hint == "Compute parts of it in the select of a query before this one."
 
 
 @pytest.mark.parametrize(

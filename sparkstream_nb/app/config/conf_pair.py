@@ -61,10 +61,10 @@ _PLACES = {
 
 def _one(file: NodeFile) -> tuple[Any, int, int, int, int, int, int]:
     """The figures of a file, in the order of `_PLACES`."""
-    if file.sections.get("deployment.config", {}).get("type") != "ha":
+    if at_keys(file.sections, ("deployment.config", "type")) != "ha":
         raise Misuse(f"{file.path} is not of a node of minimum HA: deployment.config: type is ha there")
     for section in ("cluster.config", "state.persistence"):
-        if file.sections.get(section, {}).get("enabled") is not True:
+        if at_keys(file.sections, (section, "enabled")) is not True:
             why = "nodes find each other through it" if section == "cluster.config" else "a node takes over from it"
             raise wrong_key(file, (section, "enabled"), f"is not true; {why}")
     defaults = Pair()

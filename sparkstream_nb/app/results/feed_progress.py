@@ -46,6 +46,10 @@ class FeedProgress:
 
     def __str__(self) -> str:
         """`Trades: 200,000 of 336,346 events · 5 s · 40,000 events/s · 3 s left · micro-batch 3 · 12 rows refused`."""
+        return self.describe("running")
+
+    def describe(self, state: str) -> str:
+        """The text of `str` for a feed in a state; only a running one has a time left."""
         if self.total is None:
             return f"{self.stream}: reading the feed · {span(self.seconds)}"
         left = self.seconds_left
@@ -53,7 +57,7 @@ class FeedProgress:
             f"{self.done:,} of {self.total:,} events",
             span(self.seconds),
             *([f"{self.events_per_second:,.0f} events/s"] if self.done else []),
-            *([f"{span(left)} left"] if left is not None and self.done < self.total else []),
+            *([f"{span(left)} left"] if state == "running" and left is not None and self.done < self.total else []),
             f"micro-batch {self.micro_batches + 1}",
             *([f"{self.rejected:,} rows refused"] if self.rejected else []),
         ]

@@ -148,7 +148,8 @@ class Feed(Displayed):
         return self._report
 
     def summary(self) -> str:
-        return f"<Feed {self.id} of {self.app}: {self.state}, {self.progress}>"
+        state = self.state
+        return f"<Feed {self.id} of {self.app}: {state}, {self.progress.describe(state)}>"
 
     def pause(self) -> None:
         """Begins no further micro-batch of this feed until `resume`. The one under way is carried through."""

@@ -60,7 +60,7 @@ from ..deployment.deployment import Deployment, milliseconds
 from ..deployment.emptied import outside_stores
 from ..deployment.owner import Ownership
 from ..deployment.scaling import scale_deployment, wanted_ids
-from ..deployment.whole import Found, check_whole
+from ..deployment.whole import Found, check_whole, not_whole
 from ..results.listeners import CommitListeners, OnCommit
 from .background import Feed, Feeds, feeds_of
 from .feeding import FeedTarget
@@ -128,8 +128,10 @@ class AppRuntime:
         folder = life.folder(self.home)
         try:
             self.inbox = Inbox(folder / "inbox", over=life.over)
-        except SparkStreamError:
+        except (SparkStreamError, NotADirectoryError) as error:
             self.store.close()
+            if isinstance(error, NotADirectoryError):
+                raise not_whole(self.home, "its inbox is a file, and was a folder") from None
             raise
         self._mirror = self._open_mirror(deployment, life)
         self.outputs = OutputFiles(folder / "outputs", life.shards)
@@ -287,7 +289,8 @@ class AppRuntime:
         whole = entries >= spark.reached
         gone = list_missing(self.inbox.folder, checkpoint.done_offset()) if whole else ()
         handed = ledger is not None and ledger < spark.done and bool(left(folder, self.life.shared_folder))
-        return Found(entries, spark, ledger, outputs.is_dir(), gone, handed, self.outputs.describe_lacking())
+        lacking = self.outputs.describe_lacking() if outputs.is_dir() else None
+        return Found(entries, spark, ledger, outputs.is_dir(), gone, handed, lacking)
 
     def _open_store(self) -> Store:
         """The store of the aggregations; emptied where one that is not in the app's folder is to be fresh."""

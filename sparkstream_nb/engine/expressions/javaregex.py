@@ -21,8 +21,8 @@ LIMIT = 1.0
 MOST_CHARACTERS = 100_000
 """A pattern has no more. The package takes up to 10 microseconds for one."""
 MOST_PIECES = 100_000
-"""A pattern has no more pieces, of which `(ab){3}` are nine. The package makes each of them, with up to 250 bytes; Java
-counts."""
+"""A pattern has no more pieces, of which `(ab){3}` are twelve: the package makes each repetition that must be there,
+and the body of the loop for the others, with up to 300 bytes for a piece. Java counts."""
 MOST_NESTED = 200
 """Groups, or classes, are nested no deeper."""
 _HIGHEST = 2**31 - 1
@@ -92,7 +92,7 @@ class _Translator:
         self.flags = [frozenset[str]()]
         self.pieces = [0]
         self.last = 0
-        """The pieces read last."""
+        """The pieces that a quantifier would repeat: those read last."""
 
     def make_failure(self, why: str) -> RowFailure:
         return RowFailure(f"{self.named} {why}")
@@ -142,9 +142,24 @@ class _Translator:
             return c
         if c == "(":
             return self.group()
-        if c not in "*+?|":
-            self.weigh(1)
-        return self.piece(c)
+        if c in "*+?":
+            self.repeat(int(c == "+"))
+            return c
+        if c == "|":
+            return c
+        before = self.last
+        self.weigh(1)
+        piece = self.piece(c)
+        if not piece:  # blanks, a comment or \Q\E: a quantifier repeats what is in front of them
+            self.last = before
+        return piece
+
+    def repeat(self, least: int, most: int | None = None) -> None:
+        """Counts the copies of a quantifier, which may stand behind another one to make it lazy or possessive."""
+        if (least, most) == (1, 1):  # the package leaves it out
+            return
+        self.weigh(self.last * least)
+        self.last = 0
 
     def repetition(self) -> str:
         """A quantifier in braces, the first of which was read."""
@@ -155,7 +170,7 @@ class _Translator:
         if max(map(len, digits)) > 10 or max(map(int, digits)) > _HIGHEST or int(digits[0]) > int(digits[1]):
             raise self.make_failure(f"has an illegal repetition range, {{{_shown(match[0])}")
         self.at = match.end()
-        self.weigh(self.last * (max(int(match[1]), 1) - 1))
+        self.repeat(int(digits[0]), int(digits[1]) if match[3] or match[2] is None else None)
         return f"{{{match[0]}"
 
     def piece(self, c: str) -> str:

@@ -14,7 +14,7 @@ def bar_html(progress: FeedProgress, *, before: str = "", state: str = "running"
     """A bar and its words as HTML. `before` is text in front of the bar."""
     color = _COLORS.get(state, "#0072b2")
     share = f"{100 * progress.fraction:.1f}%"
-    words = str(progress) if state in ("reading", "running") else f"{progress} · {state}"
+    words = str(progress) if state in ("reading", "running") else f"{progress.describe(state)} · {state}"
     return (
         '<div class="sparkstream-feed" style="display:flex;align-items:center;gap:.7em;margin:.3em 0">'
         f"{f'<span>{html.escape(before)}</span>' if before else ''}"
