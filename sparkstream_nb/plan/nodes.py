@@ -202,11 +202,13 @@ Step = FilterStep | FunctionStep | WindowStep
 
 @dataclass(frozen=True)
 class StreamInput:
-    """One source and the steps applied to its events. `schema` is the schema after the last step."""
+    """One source and the steps applied to its events. `schema` is the schema after the last step. `ignored`: the window
+    of a table in a join, which has no effect."""
 
     source: Source
     steps: tuple[Step, ...]
     schema: Schema
+    ignored: WindowStep | None = None
 
 
 RANGE = Schema.of(("_START", Type.LONG), ("_END", Type.LONG))

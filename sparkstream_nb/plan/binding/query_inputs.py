@@ -165,14 +165,17 @@ def bind_join(join: tree.JoinStream, place: PartitionPlace) -> tuple[JoinInput, 
     for slot, (side, source) in enumerate(((join.left, left), (join.right, right))):
         name = side.alias or str(side.source)
         entry = VisibleEvent(slot, name, source.schema, what=source.kind)
-        if static[slot] and side.handlers:
-            raise SiddhiBindError(
-                f"a {source.kind} in a join takes no handlers",
-                side.handlers[0].span,
-                hint="Put the condition after 'on'."
-                if isinstance(side.handlers[0], tree.Filter)
-                else f"Leave it out: a join reads the {source.kind} as it is.",
-            )
+        if static[slot]:
+            for h in side.handlers:
+                if source.kind == "table" and isinstance(h, tree.Window):
+                    continue
+                raise SiddhiBindError(
+                    f"a {source.kind} in a join takes no handlers",
+                    h.span,
+                    hint="Put the condition after 'on'."
+                    if isinstance(h, tree.Filter)
+                    else f"Leave it out: a join reads the {source.kind} as it is.",
+                )
         scope = Scope(
             place.symbols,
             (VisibleEvent(slot, str(side.source), source.schema, what=source.kind),),
@@ -180,6 +183,9 @@ def bind_join(join: tree.JoinStream, place: PartitionPlace) -> tuple[JoinInput, 
             bare="first",
         )
         bound = bind_handlers(source, side.handlers, scope, slot, "join")
+        if static[slot] and bound.steps:
+            ignored = next(s for s in bound.steps if isinstance(s, WindowStep))
+            bound = replace(bound, steps=(), ignored=ignored)
         sides.append(bound)
         entries.append(_widen_event(entry, bound.schema))
     triggers = _triggers(join, static)

@@ -184,6 +184,8 @@ def _input(i: n.Input) -> Iterator[str]:
             for slot, side in enumerate((i.left, i.right)):
                 yield f"  {names[slot]} ({side.source.kind}){', triggers' if i.triggers[slot] else ''}"
                 yield from (f"    {line}" for line in _steps(side, {}))
+                if side.ignored is not None:
+                    yield f"    {_window(side.ignored)}, without effect: all rows of the table are read"
             if i.on is not None:
                 yield f"  on {show(i.on, names)}"
             if i.per is not None:

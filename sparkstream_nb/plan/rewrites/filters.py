@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..nodes import Const, FilterStep, Plan, StreamInput
 from .replace_parts import rebuild
 
@@ -14,7 +16,7 @@ def drop_true_filters(plan: Plan) -> Plan:
 def _drop(part: object) -> object:
     if not isinstance(part, StreamInput) or not any(_always(s) for s in part.steps):
         return part
-    return StreamInput(part.source, tuple(s for s in part.steps if not _always(s)), part.schema)
+    return replace(part, steps=tuple(s for s in part.steps if not _always(s)))
 
 
 def _always(step: object) -> bool:

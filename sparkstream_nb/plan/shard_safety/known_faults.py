@@ -232,6 +232,14 @@ def _session_windows(plan: n.Plan) -> Iterator[FaultPlace]:
 # --------------------------------------------------------------------------------------------------------------- tables
 
 
+def _times_a_table(x: _QueryPlace) -> bool:
+    """A window of a table in a join that has timers: its scheduler has no state there. `cron` has one of its own."""
+    i = x.query.input
+    windows = [s.ignored for s in (i.left, i.right)] if isinstance(i, n.JoinInput) else []
+    found = {w.function for w in windows if w is not None} - {"cron"}
+    return any(DECLARATIONS[w].timers_emit != "nothing" for w in found)
+
+
 def _key_attributes(x: _QueryPlace, table: str) -> set[int]:
     """The attributes of a table in memory that are keys or have an index."""
     found = x.plan.tables[table]
@@ -317,6 +325,11 @@ FAULTS: tuple[KnownFault, ...] = (
     KnownFault(
         "A session window of its own definition works", "put out nothing from a `session` window of its own definition",
         _session_windows,
+    ),
+    KnownFault(
+        "A window of a table in a join has no effect",
+        "fail with a NullPointerException as soon as the timer of the window of this join's table is due",
+        _where(_times_a_table),
     ),
     KnownFault(
         "`set` may use the table's own attributes",
