@@ -56,6 +56,7 @@ class _Checked:
 def _opener(options: Any) -> Callable[[str], _Checked]:
     """Compilation of apps with the deployment files of `--conf`, and without any."""
     from .plan.open_names import compile_open
+    from .plan.remarks import notes
 
     variables = dict(options.param)
     around = None
@@ -70,7 +71,7 @@ def _opener(options: Any) -> Callable[[str], _Checked]:
                 plan, names = compile_open(text, {"shardId": "node-1"}, variables)
             else:
                 plan, names = around.compile_text(text)
-            return _Checked(plan, [f"note: {name.note()}" for name in names])
+            return _Checked(plan, [f"note: {note}" for note in notes(plan, names)])
 
     return open_app
 

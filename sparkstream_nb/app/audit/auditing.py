@@ -13,6 +13,7 @@ from ...errors import SiddhiError, SparkStreamError
 from ...plan import compile_app
 from ...plan.nodes import Plan
 from ...plan.open_names import taken
+from ...plan.remarks import notes
 from ...plan.reports.audit import Finding, audit
 from ..config.conf import NodeFile
 from ..results.frontend import Displayed
@@ -101,8 +102,8 @@ def audit_text(
         from .audit_feeds import measure  # it loads the engine
 
         measured = measure(path, plan, replace(feeds, files=own), values)
-    notes = [x.note() for x in open_]
-    return AppAudit(path, audit(plan, text, values), measured=measured, fed=[s for s, _ in own], notes=notes)
+    said = list(notes(plan, open_))
+    return AppAudit(path, audit(plan, text, values), measured=measured, fed=[s for s, _ in own], notes=said)
 
 
 def _as_deployed(plan: Plan, text: str, files: Sequence[NodeFile], variables: Mapping[str, str]) -> Plan:

@@ -12,6 +12,7 @@ from ...plan import compile_app
 from ...plan.distributed.distribute import distribute
 from ...plan.nodes import Plan
 from ...plan.open_names import OpenName, check_data_sources, compile_open, taken
+from ...plan.remarks import notes
 from ...plan.reports.app_graph import graph_of
 from ...plan.reports.explain import explain as explain_plan
 from ...plan.reports.repair import repairs
@@ -70,12 +71,12 @@ def check(
 
     An app that this build cannot run yet is right too: `Check.gaps` names the missing features. Without `conf`, the
     nodes' deployment files, a `ref`, a data source or a `${NAME}` without a value is a note (`Check.notes`); with it,
-    an error. Numbers of lines count the `lines_before` the text.
+    an error. A part that does less than it seems to is a note. Numbers of lines count the `lines_before` the text.
     """
     around = Surroundings.of(variables, conf, allow_env)
     try:
         plan, open_ = around.compile_text(text)
-        return Check(plan, None, lines_before, tuple(x.note(lines_before) for x in open_))
+        return Check(plan, None, lines_before, notes(plan, open_, lines_before))
     except SiddhiError as error:
         return Check(None, error.below(lines_before), lines_before)
 
@@ -93,8 +94,8 @@ def explain(
     """
     with _below(lines_before):
         plan, open_ = Surroundings.of(variables, conf, allow_env).compile_text(text)
-        notes = "".join(f"note: {x.note(lines_before)}\n" for x in open_)
-        return PlanText(explain_plan(plan, lines_before) + notes)
+        said = "".join(f"note: {note}\n" for note in notes(plan, open_, lines_before))
+        return PlanText(explain_plan(plan, lines_before) + said)
 
 
 def repair(
@@ -112,7 +113,7 @@ def repair(
         around = Surroundings.of(variables, conf, allow_env)
         plan, open_ = around.compile_text(text)
         found = repairs(plan, text, taken(around.variables, open_))
-        return RepairList(found, lines_before, tuple(x.note(lines_before) for x in open_))
+        return RepairList(found, lines_before, notes(plan, open_, lines_before))
 
 
 def graph(
@@ -129,7 +130,7 @@ def graph(
     with _below(lines_before):
         plan, open_ = Surroundings.of(variables, conf, allow_env).compile_text(text)
         found = split_graph(plan, distribute(plan)) if mode == DISTRIBUTED else graph_of(plan)
-        return AppGraph(found, tuple(x.note(lines_before) for x in open_))
+        return AppGraph(found, notes(plan, open_, lines_before))
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from ...errors import Misuse
 from ...journal.private import private_folder, write_private
+from ...plan.connectors.incoming import refused_place
 from ...sources.http_source import HttpListener
 from ...system import put_in_place, to_disk
 from ..config.grants import Grants, Url
@@ -40,9 +41,8 @@ def make_listener(o: OptionValues, grants: Grants, token: ListenerToken) -> tupl
     wrong."""
     where = f"{o.what} listens at"
     url = Url.of(o.text("receiver.url"), where)  # first: a grant for another host would not help
-    if url.host not in ("localhost", "127.0.0.1") or url.scheme != "http":
-        local = "http://localhost:PORT/PATH" if url.host != "0.0.0.0" else f"http://localhost:{url.port}/..."
-        raise Misuse(f"{o.what}: it listens on this machine alone, {local}, not {url.base}")
+    if (refused := refused_place(url.scheme, url.host, url.port)) is not None:
+        raise Misuse(f"{o.what}: {refused}")
     grants.check_url(o.text("receiver.url"), where)
     o.number("worker.count")
     seconds = o.number("socket.idle.timeout") / 1000

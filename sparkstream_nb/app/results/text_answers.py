@@ -72,7 +72,8 @@ class Check(Displayed):
 
     Either `plan` is the app's plan, or `error` the first error, with its place and the way out. If it is a
     `NotInThisBuild`, of an extension that is not included, the app is right up to there. Numbers of lines count the
-    `lines_before` the text. `notes`: names that only a deployment gives a value.
+    `lines_before` the text. `notes`: names that only a deployment gives a value, and
+    parts that do less than they seem to.
     """
 
     plan: Plan | None

@@ -73,6 +73,16 @@ def is_incoming(a: Annotation, properties: Mapping[str, str]) -> bool:
     return a.name.lower() == "source" and connector_type(a, properties) in INCOMING
 
 
+def refused_place(scheme: str, host: str, port: int) -> str | None:
+    """Why an http source cannot listen at a place, with the way out; None if it can."""
+    if scheme == "http" and host.lower() in ("localhost", "127.0.0.1"):
+        return None
+    local = f"http://localhost:{port}/..." if host == "0.0.0.0" else "http://localhost:PORT/PATH"
+    usual = {"http": 80, "https": 443}.get(scheme)
+    at = f"[{host}]" if ":" in host else host
+    return f"it listens on this machine alone, {local}, not {scheme}://{at}{'' if port == usual else f':{port}'}"
+
+
 def incoming_annotations(plan: n.Plan) -> Iterator[tuple[n.StreamDef, Annotation]]:
     """The `@source`s that read from outside, with their streams, in the order of the text."""
     for stream in plan.streams.values():

@@ -45,6 +45,8 @@ _HTTP: Mapping[str, tuple[str, ...]] = {
     "min.pool.idle.connections": ("0",), "max.pool.idle.connections": ("100",), "executor.service.threads": ("20",),
     "min.evictable.idle.time": ("300000",), "time.between.eviction.runs": ("30000",), "max.wait.time": ("60000",),
     "test.on.borrow": _TRUE, "test.while.idle": _TRUE, "exhausted.action": ("1",), "parameters": _NONE,
+    # Redirects are not followed, and an event whose request is redirected is an error: `remarks.py` has a note.
+    "follow.redirect": _EITHER, "max.redirect.count": ("5",),
 }  # fmt: skip
 _SINKS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "file": {"file.system.options": _NONE},

@@ -1,0 +1,88 @@
+"""Parts of an app's text that are right and do less than they seem to: each is a note of `check`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from ..errors import Span
+from ..lang.tree import Annotation
+from . import nodes as n
+from .connectors.incoming import refused_place
+from .open_names import OpenName
+from .query_parts import connector_options, connector_type
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A part of a text: `subject`, and `says`, which follows it and its line."""
+
+    subject: str
+    says: str
+    span: Span
+
+    def note(self, lines_before: int = 0) -> str:
+        """The remark with its line, which counts the `lines_before` the text."""
+        return f"{self.subject} (line {self.span.line + lines_before}) {self.says}"
+
+
+def notes(plan: n.Plan, open_names: Sequence[OpenName], lines_before: int = 0) -> tuple[str, ...]:
+    """The notes on an app, in the order of its text: names that are left open, and remarks."""
+    all_: list[OpenName | Remark] = [*open_names, *remarks(plan)]
+    found = sorted(all_, key=lambda x: x.span.start)
+    return tuple(x.note(lines_before) for x in found)
+
+
+def remarks(plan: n.Plan) -> Iterator[Remark]:
+    """The remarks on an app."""
+    for q in plan.queries:
+        if isinstance(q.input, n.JoinInput):
+            for side in (q.input.left, q.input.right):
+                if side.ignored is not None:
+                    what = f"'#window.{side.ignored.function}' of table '{side.source.id}'"
+                    yield Remark(what, "has no effect: a join reads all rows of a table", side.ignored.span)
+    for t in plan.tables.values():
+        for a in t.annotations:
+            if a.name.lower() == "from":
+                yield Remark(f"@{a.name} of table '{t.source.id}'", _FROM, a.span)
+    for id_, s in plan.streams.items():
+        for a in s.annotations:
+            if a.name.lower() in ("import", "export"):
+                end = "source" if a.name.lower() == "import" else "sink"
+                says = f"is of Siddhi 3 and has no effect: streams have @{end}(type='...', @map(type='...')) now"
+                yield Remark(f"@{a.name} of stream '{id_}'", says, a.span)
+            elif a.name.lower() in ("source", "sink"):
+                yield from _connector(id_, a, plan)
+
+
+_FROM = (
+    "is of Siddhi 3 and has no effect, the table is in memory: "
+    "a table in a database has @store(type='rdbms', ...) now"
+)
+
+
+def _connector(stream: str, a: Annotation, plan: n.Plan) -> Iterator[Remark]:
+    type_ = connector_type(a, plan.properties)
+    options = {k.lower(): v for k, v in connector_options(a, plan.properties).items()}
+    end = a.name.lower()
+    what = f"{type_} {end} of stream '{stream}'"
+    if end == "source" and type_.lower() == "http" and "receiver.url" in options:
+        elsewhere = _listens_elsewhere(options["receiver.url"])
+        if elsewhere is not None:
+            yield Remark(what, f"is refused when it is deployed: {elsewhere}", a.span)
+    if end == "sink" and options.get("follow.redirect", "").lower() == "true":
+        says = "does not follow redirects: an event that a server redirects is an error of the sink"
+        yield Remark(what, says, a.span)
+
+
+def _listens_elsewhere(url: str) -> str | None:
+    """Why an http source cannot listen at a `receiver.url`; None if it can, or where it is no address."""
+    try:
+        found = urlsplit(url.strip())
+        port = found.port
+    except ValueError:
+        return None
+    if not found.scheme or not found.hostname:
+        return None
+    return refused_place(found.scheme, found.hostname.rstrip("."), port or 80)

@@ -1,0 +1,89 @@
+"""Remarks on an app: parts that are right and do less than they seem to."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparkstream_nb.app.audit.auditing import audit_text
+from sparkstream_nb.app.audit.checking import check, explain
+from sparkstream_nb.plan import compile_app
+from sparkstream_nb.plan.shard_safety.known_faults import known_faults
+
+S = "define stream S (k string, n int);\n"
+T = "define table T (k string, n int);\n"
+
+
+@pytest.mark.parametrize(
+    ("app", "note"),
+    [
+        (
+            S + T + "from S join T#window.length(5) as t on S.k == t.k select S.k as k, t.n as n insert into O;",
+            "'#window.length' of table 'T' (line 3) has no effect: a join reads all rows of a table",
+        ),
+        (
+            S + "@From(eventtable='rdbms', datasource.name='D', table.name='T')\n" + T + "from S insert into T;",
+            "@From of table 'T' (line 2) is of Siddhi 3 and has no effect, the table is in memory: "
+            "a table in a database has @store(type='rdbms', ...) now",
+        ),
+        (
+            f"@Import('trades:1.0.0')\n{S}from S insert into O;",
+            "@Import of stream 'S' (line 1) is of Siddhi 3 and has no effect: "
+            "streams have @source(type='...', @map(type='...')) now",
+        ),
+        (
+            f"@source(type='http', receiver.url='http://0.0.0.0:8006/S', @map(type='json'))\n{S}from S insert into O;",
+            "http source of stream 'S' (line 1) is refused when it is deployed: it listens on this machine alone, "
+            "http://localhost:8006/..., not http://0.0.0.0:8006",
+        ),
+        (
+            f"@source(type='http', receiver.url='https://localhost:8006/S', @map(type='json'))\n{S}"
+            "from S insert into O;",
+            "http source of stream 'S' (line 1) is refused when it is deployed: it listens on this machine alone, "
+            "http://localhost:PORT/PATH, not https://localhost:8006",
+        ),
+        (
+            f"@sink(type='http', publisher.url='http://h/p', follow.redirect='true', @map(type='json'))\n{S}"
+            "from S insert into O;",
+            "http sink of stream 'S' (line 1) does not follow redirects: "
+            "an event that a server redirects is an error of the sink",
+        ),
+    ],
+)  # fmt: skip
+def test_is_a_note_of_check_explain_and_audit(app: str, note: str) -> None:
+    found = check(app)
+    assert found.notes == (note,)
+    assert not found.gaps
+    assert check(app, lines_before=10).notes != (note,)
+    assert str(explain(app)).endswith(f"note: {note}")
+    assert audit_text("a.siddhi", app).notes == [note]
+
+
+@pytest.mark.parametrize(
+    "app",
+    [
+        S + T + "from S#window.length(5) join T as t on S.k == t.k select S.k as k, t.n as n insert into O;",
+        f"@source(type='http', receiver.url='http://localhost:8006/S', @map(type='json'))\n{S}from S insert into O;",
+        f"@source(type='http', receiver.url='http://127.0.0.1:8006/S', @map(type='json'))\n{S}from S insert into O;",
+        f"@sink(type='http', publisher.url='http://h/p', follow.redirect='false', @map(type='json'))\n{S}"
+        "from S insert into O;",
+        f"{S}@Index('k')\n{T}from S insert into T;",
+    ],
+)
+def test_what_has_its_effect_has_no_note(app: str) -> None:
+    found = check(app)
+    assert (found.notes, found.gaps) == ((), "")
+
+
+@pytest.mark.parametrize(
+    ("window", "fails"), [("time(1 sec)", True), ("cron('* * * * * ?')", False), ("sort(2, n)", False)]
+)
+def test_a_window_of_a_table_that_fails_on_wso2s_servers_is_a_known_fault(window: str, fails: bool) -> None:
+    app = f"{S}{T}from S join T#window.{window} as t on S.k == t.k select S.k as k insert into O;"
+    plan = compile_app(app)
+    assert bool(known_faults(plan)) is fails
+    assert "without effect: all rows of the table are read" in str(explain(app))
+
+
+@pytest.mark.parametrize("handler", ["[n > 1]", "#log('x')", "#window.length('x')", "#window.lenght(2)"])
+def test_other_handlers_of_a_table_are_refused(handler: str) -> None:
+    assert check(f"{S}{T}from S join T{handler} as t on S.k == t.k select S.k as k insert into O;").error is not None
