@@ -59,7 +59,9 @@ def test_what_an_extension_has_is_a_gap(query: str, what: str, extension: str) -
 @pytest.mark.parametrize(
     ("name", "hint"),
     [("unitconversion:kgToh", "'unitconversion:kgTog'; it is not included"), ("mine:own", None),
-     ("math:sine", "Did you mean"), ("other:upper", "This build has 'str:upper'.")],
+     ("math:sine", "Did you mean"), ("other:upper", "This build has 'str:upper'."), ("cache:get", None),
+     ("mp:get", "Did you mean 'map:get'?"), ("Math:abs", "Did you mean 'math:abs'?"),
+     ("UnitConversion:kgTog", "siddhi-execution-unitconversion has 'unitconversion:kgTog'; it is not included.")],
 )  # fmt: skip
 def test_other_names_are_mistakes(name: str, hint: str | None) -> None:
     with pytest.raises(SiddhiBindError, match="unknown function") as caught:
@@ -82,6 +84,27 @@ def test_connectors_name_their_extension(connector: str, gap: str, extension: st
     assert [(u.name, u.extension) for u in needed] == [(gap, extension)]
     with pytest.raises(NotInThisBuild, match=f"it belongs to WSO2's extension {extension}, which is not included"):
         gaps.refuse(compile_app(connector + S + "from S select k insert into O;"))
+
+
+@pytest.mark.parametrize(
+    ("type_", "hint"),
+    [
+        ("http-sse", "Did you mean 'sse'?"), ("htp", "Did you mean 'http'?"), ("jsm", "Did you mean 'jms'?"),
+        ("mqtts", "Did you mean 'mqtt'?"), ("sms", "Types that run here: email, file,"),
+        ("kafka-multi-dc", "Did you mean 'kafkaMultiDC'?"),
+    ],
+)  # fmt: skip
+def test_a_type_is_suggested_only_where_it_is_meant(type_: str, hint: str) -> None:
+    with pytest.raises(SiddhiBindError, match="unknown sink type") as caught:
+        compile_app(f"@sink(type='{type_}', @map(type='json')) {S}from S select k insert into O;")
+    assert str(caught.value.hint).startswith(hint)
+
+
+def test_a_namespace_in_other_letters_is_that_of_the_extension() -> None:
+    with pytest.raises(SiddhiBindError) as caught:
+        compile_app(S + "from S#tensorflow:predict('m', 'a', 'b', v) select k insert into O;")
+    said = "WSO2's extension siddhi-execution-tensorflow has 'tensorFlow:predict'; it is not included."
+    assert caught.value.hint == said
 
 
 def test_tables_of_other_stores_have_indexes_of_theirs() -> None:

@@ -178,10 +178,20 @@ def _type(a: tree.Annotation, what: str, known: frozenset[str], properties: Mapp
         raise SiddhiBindError(
             f"unknown {what} type '{type_}'",
             _span(a, "type"),
-            hint=did_you_mean(type_, known) or _instead(type_, what),
+            hint=_meant(type_, known) or _instead(type_, what),
             kind="ExtensionNotFoundException",
         )
     return type_
+
+
+def _meant(type_: str, known: frozenset[str]) -> str | None:
+    """Hint for a type that is nearly a known one. One whose last part is known is that: http-sse is sse, and not
+    http-response. Three letters of which one is another are another abbreviation: sms is not jms."""
+    last = re.split(r"[-_.:]", type_)[-1]
+    if last != type_ and last in known:
+        return f"Did you mean '{last}'?"
+    same = sorted(type_.lower())
+    return did_you_mean(type_, (k for k in known if not len(k) == len(type_) <= 3 or sorted(k.lower()) == same))
 
 
 def _instead(type_: str, what: str) -> str | None:

@@ -252,9 +252,26 @@ def unknown_name(
             instead = f"This build has '{by_name[0]}', which does not go by the key."
         return NotInThisBuild("extension", not_included(f"{what} '{key}'", owner), span, hint=hint or instead)
     near = f"Did you mean '{by_name[0]}'?" if by_name else _FORMS.get(key.lower()) or did_you_mean(key, known)
-    if by_name and namespace and not ours:  # a namespace of somebody else's
-        near = f"This build has '{by_name[0]}'."
+    if namespace and not ours:  # a namespace of somebody else's, or a misspelt one
+        near = _foreign(key, namespace, by_name) or (None if by_name else near)
     return SiddhiBindError(f"unknown {what} '{key}'", span, hint=hint or near, kind="ExtensionNotFoundException")
+
+
+def _foreign(key: str, namespace: str, by_name: Sequence[str]) -> str | None:
+    """Hint for a name of a namespace that neither this build nor WSO2 has; `by_name`: what has it elsewhere."""
+    spaces = {n.partition(":")[0]: n for n in reversed(by_name)}
+    close = near_to(namespace, spaces)
+    if close:
+        return f"Did you mean '{spaces[close[0]]}'?"
+    meant = next((n for n in extensions().names if n.lower() == key.lower()), None)
+    if meant is not None:
+        return f"WSO2's extension {extensions().names[meant]} has '{meant}'; it is not included."
+    alike = [n for n in by_name if n.partition(":")[0] not in _CONTAINERS]
+    return f"This build has '{alike[0]}'." if alike else None
+
+
+_CONTAINERS = ("map", "list")
+"""Namespaces whose names, such as `get` and `size`, say nothing about what a function of another namespace does."""
 
 
 @dataclass(frozen=True)
