@@ -234,7 +234,7 @@ def audit(options: Any) -> int:
     """`sparkstream audit`. Feeds that cannot be read and reports that cannot be written are errors of use."""
     from .app.audit.audit_answers import FeedFiles
     from .app.audit.auditing import AppAudit, AuditReport, as_json, as_sarif, audit_text
-    from .app.config.conf import node_files
+    from .app.config.conf import DISTRIBUTED, HA, node_files
     from .app.config.secrets import References
     from .lab import connect
     from .lab.plans_shown import page
@@ -242,7 +242,7 @@ def audit(options: Any) -> int:
     connect()
     conf = [*options.deployment, *(options.conf or [])]
     references = References(dict(options.param), tuple(options.allow_env))
-    files = node_files(conf, references=references) if conf else []
+    files = node_files(conf, ("", HA, DISTRIBUTED), references) if conf else []
     feeds = FeedFiles(options.feed, reading_of(options))
     apps = []
     for path in options.apps:

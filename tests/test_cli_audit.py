@@ -174,9 +174,9 @@ select symbol, avg(price) as avgPrice, sum(quantity) as total group by symbol ag
         ("active-active/node-1.yaml active-active/node-2.yaml", 0, "merged when it is read"),
         ("active-active", 0, "merged when it is read"),
         ("single", 1, "its rows carry no shard id"),
-        ("minimum-ha", 2, "another kind of deployment (minimum HA)"),
-        ("scalable", 2, "another kind of deployment"),
-        ("distributed", 2, "another kind of deployment (fully distributed)"),
+        ("minimum-ha", 1, "note: the deployment files are of minimum HA, where one node is active"),
+        ("scalable", 2, "the deployment file has no data source 'TEST_DB'"),
+        ("distributed", 2, "the deployment file has no data source 'TEST_DB'"),
     ],
 )
 def test_the_manuals_deployments(
@@ -276,3 +276,34 @@ def test_feeds_whose_rows_are_out_of_order_are_merged_by_time(tmp_path: Path) ->
     assert (batch.clock.tolist(), rejected) == ([10, 20, 30, 30, 40], 1)
     rows = {s: (r.step.tolist(), r.ts.tolist(), r.columns[0].to_pylist()) for s, r in batch.rows.items()}
     assert rows == {"A": ([0, 2], [10, 30], [1, 3]), "B": ([1, 3, 4], [20, 30, 40], [2, 5, 4])}
+
+
+@pytest.mark.parametrize(
+    ("files", "note"),
+    [
+        ("scalable", "note: the deployment files are of minimum HA, where one node is active"),
+        ("distributed", "note: the deployment files are of a fully distributed deployment, which divides the app"),
+    ],
+)
+def test_files_of_other_deployments_are_taken_with_a_note(
+    files: str, note: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.siddhi").write_text("define stream S (k string); from S insert into O;")
+    conf = Path(__file__).parents[1] / "conf" / files
+    assert main(["audit", str(tmp_path / "a.siddhi"), "--conf", str(conf)]) == 0
+    assert note in capsys.readouterr().out
+
+
+def test_an_app_needs_no_data_sources_of_managers(tmp_path: Path) -> None:
+    (tmp_path / "a.siddhi").write_text(
+        "define stream S (k string); @store(type='rdbms', datasource='D') define table T (k string);\n"
+        "from S insert into T;"
+    )
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    (conf / "manager.yaml").write_text("wso2.carbon: {id: m}\ndeployment.config: {type: distributed}\n")
+    (conf / "worker.yaml").write_text(
+        "wso2.carbon: {id: w}\ndeployment.config: {type: distributed, resourceManagers: []}\n"
+        "wso2.datasources: {dataSources: [{name: D, definition: {configuration: {jdbcUrl: 'jdbc:sqlite:x.db'}}}]}\n"
+    )
+    assert main(["check", str(tmp_path / "a.siddhi"), "--conf", str(conf)]) == 0

@@ -15,7 +15,7 @@ from ...plan.nodes import Plan
 from ...plan.open_names import taken
 from ...plan.remarks import notes
 from ...plan.reports.audit import Finding, audit
-from ..config.conf import NodeFile
+from ..config.conf import DISTRIBUTED, HA, NodeFile
 from ..results.frontend import Displayed
 from .audit_answers import FeedFiles, Measurement
 from .checking import Surroundings
@@ -87,8 +87,8 @@ def audit_text(
     feeds: FeedFiles | None = None,
 ) -> AppAudit:
     """Audits an app's text as the nodes of `files` would run it; without files, as several nodes of an active-active
-    deployment would. The `feeds` that it has streams for are measured; raises SparkStreamError for one that cannot
-    be read.
+    deployment would. Of files of another kind of deployment the names count, and a note says so. The `feeds` that it
+    has streams for are measured; raises SparkStreamError for one that cannot be read.
     """
     try:
         plan, open_ = Surroundings(variables or {}, files).compile_text(text)
@@ -102,8 +102,24 @@ def audit_text(
         from .audit_feeds import measure  # it loads the engine
 
         measured = measure(path, plan, replace(feeds, files=own), values)
-    said = list(notes(plan, open_))
+    said = [*_other_kind(files), *notes(plan, open_)]
     return AppAudit(path, audit(plan, text, values), measured=measured, fed=[s for s, _ in own], notes=said)
+
+
+def _other_kind(files: Sequence[NodeFile]) -> list[str]:
+    """The note on files of other deployments than the one that is audited."""
+    kinds = {f.kind for f in files}
+    if DISTRIBUTED in kinds:
+        return [
+            "the deployment files are of a fully distributed deployment, which divides the app by @dist (sparkstream "
+            "explain shows how); the audit is of several active-active nodes with the whole app on each"
+        ]
+    if HA in kinds:
+        return [
+            "the deployment files are of minimum HA, where one node is active and takes all events, so nothing depends "
+            "on the node; the audit is of several active-active nodes"
+        ]
+    return []
 
 
 def _as_deployed(plan: Plan, text: str, files: Sequence[NodeFile], variables: Mapping[str, str]) -> Plan:

@@ -18,6 +18,7 @@ from ...plan.reports.explain import explain as explain_plan
 from ...plan.reports.repair import repairs
 from ...plan.reports.split_graph import split_graph
 from ..config.conf import DISTRIBUTED, HA, NodeFile, node_files
+from ..config.conf_distributed import is_manager
 from ..config.secrets import References
 from ..results.text_answers import AppGraph, Check, PlanText, RepairList
 
@@ -53,7 +54,7 @@ class Surroundings:
         if not self.files:
             return compile_open(text, _ONE_NODE, self.variables)
         plans = []
-        for file in self.files:
+        for file in [f for f in self.files if not is_manager(f)] or self.files:  # managers run no apps
             plans.append(compile_app(text, {"shardId": file.shard_id, **file.properties}, self.variables))
             check_data_sources(plans[-1], file.sources)
         return plans[0], ()
