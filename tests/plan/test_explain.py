@@ -32,7 +32,7 @@ def test_there_are_apps() -> None:
 
 def test_a_clock_that_would_move_by_itself_is_explained() -> None:
     app = "@app:playback(idle.time='1 sec', increment='1 sec') define stream S (v int); from S select v insert into O;"
-    assert "clock: moves on by 1000 ms when nothing is sent for 1000 ms" in explain(compile_app(app))
+    assert "clock: moves on by 1,000 ms when nothing is sent for 1,000 ms" in explain(compile_app(app))
     assert "clock:" not in explain(compile_app(app.replace("(idle.time='1 sec', increment='1 sec')", "")))
 
 

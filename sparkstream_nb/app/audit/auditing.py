@@ -61,7 +61,7 @@ class AppAudit(Displayed):
         return 1 if self.failing or self.routing is None else 0
 
     def summary(self) -> str:
-        return f"<AppAudit of {self.path}: {len(self.findings)} findings, {len(self.failing)} depend on the node>"
+        return f"<AppAudit of {self.path}: {len(self.findings):,} findings, {len(self.failing):,} depend on the node>"
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,7 +76,7 @@ class AuditReport(Displayed):
         return max((a.exit_code for a in self.apps), default=0)
 
     def summary(self) -> str:
-        return f"<AuditReport of {len(self.apps)} apps>"
+        return f"<AuditReport of {len(self.apps):,} apps>"
 
 
 def audit_text(

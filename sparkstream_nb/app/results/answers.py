@@ -111,7 +111,7 @@ class Result(Displayed):
         return len(self.rows)
 
     def summary(self) -> str:
-        return f"<Result: {len(self)} rows of {', '.join(f'{n} {t}' for n, t in self.columns)}>"
+        return f"<Result: {len(self):,} rows of {', '.join(f'{n} {t}' for n, t in self.columns)}>"
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Events(Displayed):
         return len(self.frame)
 
     def summary(self) -> str:
-        return f"<Events of {self.app}.{self.stream}: {len(self)}>"
+        return f"<Events of {self.app}.{self.stream}: {len(self):,}>"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -212,7 +212,7 @@ class Errors(Displayed):
         return dict(sorted(counts.items(), key=lambda kv: (-kv[1], kv[0])))
 
     def summary(self) -> str:
-        return f"<Errors of {self.app}: {len(self)}>"
+        return f"<Errors of {self.app}: {len(self):,}>"
 
 
 @dataclass(frozen=True)

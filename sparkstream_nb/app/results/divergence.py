@@ -282,7 +282,7 @@ class Divergence(Displayed):
             case "late":
                 assert m.true is not None
                 by = alert.clock - m.true.clock
-                reason = f"put out {abs(by)} ms {'later' if by > 0 else 'earlier'} than by one node"
+                reason = f"put out {abs(by):,} ms {'later' if by > 0 else 'earlier'} than by one node"
             case "duplicated":
                 reason = "several nodes put it out"
             case _:

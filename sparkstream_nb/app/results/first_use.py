@@ -83,4 +83,4 @@ def _run(arguments: Sequence[str], tell: Callable[[str], None]) -> str | None:
 def _progress(done: int, total: int, seconds: float) -> str:
     """`12 of 71 · 20 s · about 1 min 38 s left`."""
     left = seconds / done * (total - done)
-    return f"{done} of {total} · {span(seconds)}" + (f" · about {span(left)} left" if done < total else "")
+    return f"{done:,} of {total:,} · {span(seconds)}" + (f" · about {span(left)} left" if done < total else "")

@@ -67,7 +67,7 @@ class TailSnapshot(Displayed):
         return self.rows[-1][self.columns.index(self.shape.number)]
 
     def summary(self) -> str:
-        return f"<TailSnapshot of {self.app}.{self.stream}: {len(self.rows)} of {self.total} events>"
+        return f"<TailSnapshot of {self.app}.{self.stream}: {len(self.rows):,} of {self.total:,} events>"
 
 
 @dataclass(frozen=True, repr=False, eq=False)

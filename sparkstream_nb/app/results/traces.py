@@ -213,4 +213,4 @@ class PatternTrace(Displayed):
         return found
 
     def summary(self) -> str:
-        return f"<PatternTrace of {self.query}: {len(self.partials)} partial matches, {len(self.matches)} matches>"
+        return f"<PatternTrace of {self.query}: {len(self.partials):,} partial matches, {len(self.matches):,} matches>"

@@ -180,7 +180,7 @@ def _of_times(target: FeedTarget, shape: feeds.Shape, typed: feeds.FeedOnDisk, h
     if not concerned or not target.spacing_ms or not typed.rows:
         return []
     if shape.time is None:
-        came = f"the events are {target.spacing_ms} ms apart, from {utc(target.now())} on"
+        came = f"the events are {target.spacing_ms:,} ms apart, from {utc(target.now())} on"
         return [f"No column of times was given (--time, time=): {came}. That matters to {_list_names(concerned.all)}."]
     late = 0 if reached is None else feeds.rows_before(typed, target.inbox.folder, highest, reached)
     if reached is None or not late:

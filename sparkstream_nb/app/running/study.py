@@ -123,7 +123,7 @@ class Study(Displayed):
         return load_figures().draw_study(self.frame, routings, title)
 
     def summary(self) -> str:
-        return f"<Study of {self.app}: {len(self.outcomes)} combinations. {self.recommendation}>"
+        return f"<Study of {self.app}: {len(self.outcomes):,} combinations. {self.recommendation}>"
 
 
 @dataclass(frozen=True)

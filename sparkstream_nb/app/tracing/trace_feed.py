@@ -101,7 +101,7 @@ def _of_source(plan: Plan, stream: str, source: Any, reading: Reading) -> list[F
     table = _table(source, shape.names, stream)
     typed = type_rows(table, schema, time=shape.time, written=shape.written, values=shape.values, columns=shape.columns)
     if typed.rejected:
-        raise Misuse(f"{stream}: {len(typed.rejected)} of {table.num_rows} rows do not fit: {typed.rejected[0][2]}")
+        raise Misuse(f"{stream}: {len(typed.rejected):,} of {table.num_rows:,} rows do not fit: {typed.rejected[0][2]}")
     times = np.arange(len(typed)) * APART if typed.ts is None else typed.ts
     columns = [python_values(c) for c in typed.columns]
     return [FeedStep(int(t), stream, [list(row)]) for t, row in zip(times, zip(*columns, strict=True), strict=True)]

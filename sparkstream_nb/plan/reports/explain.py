@@ -59,7 +59,7 @@ def _explain_distribution(plan: n.Plan) -> Iterator[str]:
 def _definitions(plan: n.Plan, apart: Collection[str]) -> Iterator[str]:
     if plan.idle_clock is not None:
         c = plan.idle_clock
-        yield f"clock: moves on by {c.increment} ms when nothing is sent for {c.idle} ms, in a deployment"
+        yield f"clock: moves on by {c.increment:,} ms when nothing is sent for {c.idle:,} ms, in a deployment"
     for id_, s in plan.streams.items():
         note = "" if s.kind == "defined" else f"  -- {s.kind}"
         yield f"stream {id_} {s.source.schema}{note}"
@@ -76,7 +76,7 @@ def _definitions(plan: n.Plan, apart: Collection[str]) -> Iterator[str]:
     for id_, w in plan.windows.items():
         yield f"window {id_} {w.source.schema} {_window(w.window)}, sends {w.output} events"
     for id_, trigger in plan.triggers.items():
-        when = f"every {trigger.every} ms" if trigger.every is not None else trigger.cron or "start"
+        when = f"every {trigger.every:,} ms" if trigger.every is not None else trigger.cron or "start"
         yield f"trigger {id_} at {when}"
     for id_, f in plan.functions.items():
         yield f"function {id_} in {f.language} returns {f.returns}"
@@ -92,8 +92,8 @@ def _aggregation(a: n.AggregationDef, plan: n.Plan, apart: Collection[str]) -> I
     if a.select.group_by:
         yield f"  group by {', '.join(show(g) for g in a.select.group_by)}"
     if a.retention is not None:
-        kept = ", ".join(f"{d} for {ms} ms" for d, ms in a.retention.kept.items())
-        yield f"  purges every {a.retention.interval} ms, keeps {kept}"
+        kept = ", ".join(f"{d} for {ms:,} ms" for d, ms in a.retention.kept.items())
+        yield f"  purges every {a.retention.interval:,} ms, keeps {kept}"
     yield "  stores"
     for c in a.base:
         arg = f" of {show(c.arg)}" if c.arg is not None else ""
@@ -122,7 +122,7 @@ def _elements(plan: n.Plan, apart: Collection[str], lines_before: int) -> Iterat
                 ranges = ", ".join(f"'{name}' if {show(c)}" for c, name in key.ranges)
                 yield f"  key of {key.stream}: {ranges}"
         if e.purge is not None:
-            yield f"  purge every {e.purge.interval} ms keys that were idle for {e.purge.idle} ms"
+            yield f"  purge every {e.purge.interval:,} ms keys that were idle for {e.purge.idle:,} ms"
         yield f"  routing: {_safety(e.safety)}"
         for q in e.queries:
             yield from (f"  {line}" for line in _query(q, apart, lines_before))
@@ -157,9 +157,9 @@ def _body(q: n.Query) -> Iterator[str]:
         yield f"order by {', '.join(order)}"
     for what, value in (("limit", q.select.limit), ("offset", q.select.offset)):
         if value is not None:
-            yield f"{what} {value}"
+            yield f"{what} {value:,}"
     if q.rate is not None:
-        yield f"output {q.rate.kind} every {q.rate.every} {'events' if q.rate.unit == 'events' else 'ms'}"
+        yield f"output {q.rate.kind} every {q.rate.every:,} {'events' if q.rate.unit == 'events' else 'ms'}"
     yield from _output(q.output)
 
 
@@ -191,7 +191,7 @@ def _input(i: n.Input) -> Iterator[str]:
             if i.per is not None:
                 yield f"  within {', '.join(show(w, names) for w in i.within)} per {show(i.per, names)}"
         case n.StateInput():
-            within = f", within {i.within} ms" if i.within is not None else ""
+            within = f", within {i.within:,} ms" if i.within is not None else ""
             yield f"{i.kind}{within}"
             yield from (f"  {line}" for line in _state(i.state, _slot_names(i)))
 
@@ -227,7 +227,7 @@ def _state(s: n.State, names: Mapping[int, str]) -> Iterator[str]:
             yield f"<{s.least}:{most}> times"
             yield from (f"  {line}" for line in _state(s.state, names))
         case n.AbsentState():
-            yield "not" + (f", for {s.wait} ms" if s.wait is not None else "")
+            yield "not" + (f", for {s.wait:,} ms" if s.wait is not None else "")
             yield from (f"  {line}" for line in _state(s.state, names))
         case n.LogicalState():
             yield s.op
