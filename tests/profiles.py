@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import zlib
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -73,6 +74,34 @@ def one_of(values: Iterable[Any]) -> list[Any]:
     """Values of a parameter of a test that takes minutes: one of them, drawn by the commit, and all in `night`."""
     every = list(values)
     return every if PROFILE == "night" else [every[seed() % len(every)]]
+
+
+def is_of_this_third(item: pytest.Item) -> bool:
+    """Whether a run with `--third` has a test: any but two thirds, drawn by the commit, of those that show by a further
+    way what others show and start nothing (`thorough`, and properties, which any run tries with fewer examples), and of
+    those marked `rotates`."""
+    marks = {mark.name for mark in item.iter_markers()}
+    further = marks & {"thorough", "hypothesis"} and not marks & {"spark", "server", "browser", "notebook"}
+    if not further and "rotates" not in marks:
+        return True
+    return zlib.crc32(item.nodeid.encode()) % THIRDS == third()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--third", action="store_true",
+        help="of the tests that show by a further way what others show, run the third that the commit draws",
+    )  # fmt: skip
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what `--third` does."""
+    if not config.getoption("third") or PROFILE == "night":
+        return
+    left_out = [item for item in items if not is_of_this_third(item)]
+    items[:] = [item for item in items if is_of_this_third(item)]
+    config.hook.pytest_deselected(items=left_out)
 
 
 def a_third_of_pairs(first: Iterable[Any], second: Iterable[Any]) -> list[Any]:

@@ -16,7 +16,10 @@ from .harness import KINDS, Chaos
     ("master", "hits", "kinds"),
     [
         ("inline", 3, KINDS),
-        pytest.param("local", 3, ("driver", "group", "jvm", "worker", "host", "forks"), marks=pytest.mark.spark),
+        pytest.param(
+            "local", 3, ("driver", "group", "jvm", "worker", "host", "forks"),
+            marks=[pytest.mark.spark, pytest.mark.rotates],
+        ),
     ],
 )
 def test_some_hits(tmp_path: Path, master: str, hits: int, kinds: tuple[str, ...]) -> None:

@@ -17,6 +17,7 @@ from .soak import APP, Sample, soak
 SECONDS = 45.0
 
 
+@pytest.mark.rotates
 @pytest.mark.timeout(200)
 def test_what_an_app_holds_does_not_grow(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inbox, "SEGMENT_BYTES", 50_000)

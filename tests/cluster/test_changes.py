@@ -223,6 +223,7 @@ def test_it_goes_on_with_an_address_between_the_machines(run: Callable[..., App]
     assert list((tmp_path / "home").glob("trash/*/life-*/checkpoint/offsets/*")), "the nodes' states before the change"
 
 
+@pytest.mark.rotates
 @pytest.mark.thorough
 @pytest.mark.timeout(500)
 @pytest.mark.parametrize("apart", one_of([False, True]))

@@ -20,6 +20,7 @@ COMES_AND_GOES = CYCLES // 2
 """What else may be more, of each kind: files of a state store, processes that end. What each cycle leaves is more."""
 
 
+@pytest.mark.rotates
 @pytest.mark.thorough
 @pytest.mark.timeout(180)
 def test_stopping_and_starting_leaves_nothing_behind(run: Callable[..., App], spark: Any) -> None:

@@ -53,6 +53,7 @@ def test_topics_partitions_and_keys_of_the_event(run: Callable[..., App], broker
     assert "each record has an Idempotency-Key" in str(app.explain())
 
 
+@pytest.mark.rotates
 @pytest.mark.timeout(240)
 def test_a_broker_that_is_killed_and_comes_back(run: Callable[..., App], breaking: Broker) -> None:
     topic = breaking.topic()

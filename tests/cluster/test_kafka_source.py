@@ -47,6 +47,7 @@ def values(app: App) -> list[int]:
     return sorted(app.output("O").frame["v"].tolist())
 
 
+@pytest.mark.rotates
 @pytest.mark.timeout(300)
 def test_messages_come_once_whatever_stops(run: Callable[..., App], breaking: Broker) -> None:
     broker = breaking

@@ -45,6 +45,7 @@ def same(home: Path, theirs: tuple[pd.DataFrame, ...]) -> None:
         pd.testing.assert_frame_equal(ours, other)
 
 
+@pytest.mark.rotates
 @pytest.mark.thorough
 @at_this_commit("standalone")
 def test_a_standalone_cluster(undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, fed: Fed) -> None:
@@ -59,10 +60,12 @@ def test_a_standalone_cluster(undisturbed: tuple[pd.DataFrame, ...], tmp_path: P
         fed.same(address, tmp_path / "standalone", fed.folder)
 
 
+@pytest.mark.rotates
 def test_the_same_from_a_file_and_from_kafka(tmp_path: Path, fed: Fed) -> None:
     fed.same("local[2]", tmp_path / "local", fed.topic)
 
 
+@pytest.mark.rotates
 @pytest.mark.thorough
 @at_this_commit("connect")
 def test_over_connect_a_batch_counts_once(undisturbed: tuple[pd.DataFrame, ...], tmp_path: Path, fed: Fed) -> None:

@@ -73,6 +73,7 @@ app.stop()
 """
 
 
+@pytest.mark.rotates
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("app", "nodes"), one_of([(APP, 2), (STATELESS, 1)]))
@@ -112,6 +113,7 @@ app.stop()
 """
 
 
+@pytest.mark.rotates
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_an_event_that_asks_for_too_much_memory_is_set_aside(tmp_path: Path) -> None:

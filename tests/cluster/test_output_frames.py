@@ -254,6 +254,7 @@ def test_an_app_with_an_address_between_the_machines(run: Inline, spark: SparkSe
     assert sorted(r.d for r in app.table("O").collect()) == [2, 4]
 
 
+@pytest.mark.rotates
 @pytest.mark.spark
 @pytest.mark.thorough
 @pytest.mark.timeout(400)

@@ -48,6 +48,7 @@ def servers_of(kind: str, folder: Path, hidden: Path) -> tuple[str, list[Server]
     return address, [*servers[:-1], servers[-1].blind(hidden)]
 
 
+@pytest.mark.rotates
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", one_of(["standalone", "connect"]))
 def test_a_cluster_without_a_folder_in_common(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 
 import pyarrow as pa
@@ -60,7 +61,8 @@ def stream(case: OperatorCase, draw: random.Random) -> Iterator[pa.RecordBatch]:
     """The outputs of a case in micro-batches, of which some find an operator that was started again."""
     times = sorted({ts for rows in case.rows.values() for ts, _ in rows})
     cuts = sorted(draw.sample(times, min(len(times), draw.randint(1, 5))))
-    running = RunningOperator(case.spec)
+    delays = (0,) * len(case.rows) if draw.random() < 0.5 else None
+    running = RunningOperator(replace(case.spec, delays=delays))
     for begin, end in zip([0, *cuts], [*cuts, times[-1] + 1], strict=True):
         frames = {s: [_between(case, s, begin, end)] for s in case.rows}
         yield from running.micro_batch(frames, restart=draw.random() < 0.5)

@@ -1,8 +1,11 @@
 """A node of an operator: an engine, and the rows that wait until the watermark has passed their times.
 
-A row is taken when the watermark has reached its time, and is late if it comes when the watermark is after it. So a
-node takes its rows in the order of their times, and of equal times those that came first. Its clock moves with its
-rows; where none comes and something is due, such as the end of a `not ... for`, with the watermark.
+A row is taken when no row of an earlier time can come in time any more, and is late if it comes when the watermark is
+after it. So a node takes its rows in the order of their times, and of equal times those that came first. Spark tells a
+micro-batch the watermark that follows from the rows before it. What follows from the micro-batch's own rows is at least
+their last time less the delay, of several inputs the least: rows before that need not wait for the next micro-batch.
+The clock moves with the rows; where none comes and something is due, such as the end of a `not ... for`, with the
+watermark.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from ..node_spec import NodeState
 from ..node_state import read_piece, save_pieces
 from .operator_spec import OperatorSpec
 from .output_rows import LateRow, OutputRows, unpack_errors
-from .packing import CLOCK, REJECTED, PackedRows, unpack_rows
+from .packing import CLOCK, NO_TIME, REJECTED, PackedRows, pack_again, unpack_rows
 from .piece_bundles import Bundles, PieceBundles
 from .waiting_rows import WaitingRun, join_as_they_come, merge_by_time
 
@@ -54,6 +57,10 @@ class OperatorNode:
     """The time (ms) of the watermark for which the runner's timer is set; None: it is not."""
     waiting: list[WaitingRun] = field(default_factory=list)
     stored_runs: frozenset[str] = frozenset()
+    reached: dict[str, int] = field(default_factory=dict)
+    """By input, the last time (ms) of rows that the node knows of, its own and other nodes'."""
+    complete: int = NO_TIME
+    """All rows of earlier times (ms) were taken: those that come now are late."""
     given: dict[str, int] = field(default_factory=dict)
     """By output of an aggregation, the time (ms) before which its buckets were given."""
     careful: bool = False
@@ -81,6 +88,7 @@ class OperatorNode:
         _check_layout(spec, note["layout"])
         node = OperatorNode.new(spec, number, careful=careful)
         node.version, node.given, node.timer = stored[0], note["given"], note["timer"]
+        node.reached, node.complete = note["reached"], note["complete"]
         node.bundles = {key: [(digest, size) for digest, size in pieces] for key, pieces in note["bundles"].items()}
         stored_digests = [digest for pieces in node.bundles.values() for digest, _ in pieces]
         node.pieces = [stored_digests[i] for i in note["pieces"]]
@@ -98,6 +106,8 @@ class OperatorNode:
 
     def add(self, messages: Iterable[PackedRows], watermark: int | None, out: OutputRows) -> None:
         """Takes messages in: rows that the watermark (ms; None: there is none) has passed are late."""
+        if watermark is not None:
+            watermark = max(watermark, self.complete)
         for message in sorted(messages, key=lambda m: (m.task, m.number)):
             if message.stream == REJECTED:
                 out.put_errors(unpack_errors(message.rows))
@@ -106,6 +116,7 @@ class OperatorNode:
 
     def _add_rows(self, message: PackedRows, watermark: int | None, out: OutputRows) -> None:
         stream = self.spec.inputs[message.stream].stream
+        self.reached[stream] = max(message.last, self.reached.get(stream, NO_TIME))
         rows = unpack_rows(self.spec, message.stream, message.rows)
         run = WaitingRun(stream, rows, message=message.rows, came=(message.task, message.number))
         if self.spec.in_order and watermark is not None and message.first < watermark:
@@ -126,6 +137,15 @@ class OperatorNode:
             found = [(r.stream, rows) for r in self.waiting if (rows := r.take_until(None)) is not None]
             self.step(join_as_they_come(found), out)
         self.waiting = [r for r in self.waiting if not r.is_done]
+
+    def find_complete(self) -> int:
+        """Notes and returns the time (ms) before which no row will come in time: what the next watermark is at least.
+        """
+        delays, inputs = self.spec.delays, self.spec.inputs
+        if delays is not None and len(self.reached) == len(inputs):
+            found = min(self.reached[i.stream] - delay for i, delay in zip(inputs, delays, strict=True))
+            self.complete = max(self.complete, found)
+        return self.complete
 
     def put_buckets(self, now: int, out: OutputRows) -> None:
         """Gives the rows of aggregations whose buckets have ended by `now` (ms). The node forgets those that no query
@@ -218,6 +238,9 @@ class OperatorNode:
         self.pieces, _ = save_pieces(bundles, self.engine.saved_parts(), self.pieces)
         for run in self.waiting:
             if run.message:
+                if 2 * run.start > len(run.rows.ts):
+                    run.rows, run.start = run.rest, 0
+                    run.message = pack_again(run.rows)
                 run.digest = digest_of(run.message)
                 bundles.put_piece(run.digest, run.message)
                 run.message = b""
@@ -234,6 +257,8 @@ class OperatorNode:
             "pieces": [places[digest] for digest in self.pieces],
             "waiting": [[run.stream, run.digest, run.start] for run in self.waiting],
             "layout": self.spec.layout,
+            "reached": self.reached,
+            "complete": self.complete,
             "given": self.given,
             "timer": self.timer,
         }

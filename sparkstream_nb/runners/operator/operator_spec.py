@@ -86,7 +86,7 @@ class OperatorSpec:
     others streams. `stateless`: no query keeps anything, so rows need no node and no order. `tokens` name the parts of
     a node's state by their content, so that a checkpoint of an operator whose text has changed since continues with
     what is unchanged. `needed`: the attributes that are kept of each stream: those that the text reads, or
-    all.
+    all. `delays`: how much later (ms) a row of each input may come than a row of a later time (None: unknown).
     """
 
     id: str
@@ -100,6 +100,7 @@ class OperatorSpec:
     scripts: bool
     tokens: Mapping[str, str]
     needed: Mapping[str, frozenset[int]]
+    delays: tuple[int, ...] | None = None
 
     @property
     def layout(self) -> dict[str, object]:

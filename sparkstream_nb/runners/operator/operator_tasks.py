@@ -52,11 +52,14 @@ def work_micro_batch(
 
 def _take(node: OperatorNode, messages: Sequence[PackedRows], watermark: int, out: OutputRows) -> None:
     node.add(messages, watermark, out)
-    node.advance(watermark, out)
-    if node.spec.in_order:
-        node.tick(watermark, out)
-        if watermark > NO_TIME:
-            node.put_buckets(watermark, out)
+    if not node.spec.in_order:
+        node.advance(None, out)
+        return
+    node.advance(max(watermark, node.find_complete() - 1), out)
+    # The clock moves by itself only as far as the watermark, which is the time of some row where the delay is 0.
+    node.tick(watermark, out)
+    if watermark > NO_TIME:
+        node.put_buckets(watermark, out)
 
 
 def work_batch(spec: OperatorSpec, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -25,7 +25,8 @@ from .output_rows import pack_errors
 
 PACKED = "node int, stream int, task bigint, number bigint, first bigint, last bigint, rows binary"
 """The columns of packed rows, as Spark writes a schema: the key of a node, the number of a stream, the number of the
-task that packed them and of the message in it, the times (ms) of the first and the last row, and the rows."""
+task that packed them and of the message in it, the time (ms) of the first row, the last time of all rows that were
+packed together, also for other nodes, and the rows."""
 _ARROW = pa.schema(
     {
         "node": pa.int32(),
@@ -160,12 +161,12 @@ def _divide(spec: OperatorSpec, stream: int, rows: InputRows) -> Iterator[_Messa
     ts = rows.ts
     if not len(ts):
         return
-    own = spec.inputs[stream]
-    names = ["", *map(str, read_attributes(spec, stream))]
+    own, last = spec.inputs[stream], int(ts.max())
+    names = _names(read_attributes(spec, stream))
     columns = [_encode_texts(c) for c in rows.columns]
     if spec.nodes == 1 or rows.key is None:
         order = _time_order(ts) if spec.in_order else None
-        yield _Message(0, stream, int(ts.min()), int(ts.max()), _pack(names, ts, columns, order))
+        yield _Message(0, stream, int(ts.min()), last, _pack(names, ts, columns, order))
         return
     place = by_hash(rows.key, _type_of(own.schema, own.key), spec.nodes)
     narrow = place.astype(np.uint16)
@@ -179,7 +180,7 @@ def _divide(spec: OperatorSpec, stream: int, rows: InputRows) -> Iterator[_Messa
         if end > begin:
             times = ts[begin:end]
             data = _pack(names, times, [c[begin:end] for c in columns], None)
-            yield _Message(node, stream, int(times.min()), int(times.max()), data)
+            yield _Message(node, stream, int(times.min()), last, data)
 
 
 def _type_of(schema: Schema, name: str | None) -> Type:
@@ -202,7 +203,7 @@ def _encode_texts(column: pa.Array) -> pa.Array:
 
 
 def _pack(names: Sequence[str], ts: Array, columns: Sequence[Any], order: Array | None) -> bytes:
-    """Times and columns as an Arrow stream. A column's name is the number of its attribute."""
+    """Times and columns as an Arrow stream; `names`: of `_names`."""
     arrays = [pa.array(ts), *columns]
     if order is not None:
         arrays = [a.take(pa.array(order)) for a in arrays]
@@ -212,6 +213,17 @@ def _pack(names: Sequence[str], ts: Array, columns: Sequence[Any], order: Array 
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
     return bytes(sink.getvalue())
+
+
+def _names(places: Iterable[int]) -> list[str]:
+    """The names of a message's columns: the times, and the attributes by their numbers."""
+    return ["", *map(str, places)]
+
+
+def pack_again(rows: StreamRows) -> bytes:
+    """Events that were unpacked, as a message; those that are in the order of their times."""
+    places = [i for i, c in enumerate(rows.columns) if not isinstance(c, UnreadAttribute)]
+    return _pack(_names(places), rows.ts, [rows.columns[i] for i in places], None)
 
 
 def unpack_rows(spec: OperatorSpec, stream: int, data: bytes) -> StreamRows:

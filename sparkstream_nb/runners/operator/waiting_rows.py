@@ -1,7 +1,8 @@
 """Rows of a node that wait for the watermark, and the order in which the node takes them.
 
 A run is a message's rows, in the order of their times. Of a run a prefix is taken at a time, so what waits is stored
-once and not written again: the rest of a run is its message and a number.
+once and not written again: the rest of a run is its message and a number. If most of a message's rows are taken before
+it is stored at all, the others alone are stored.
 """
 
 from __future__ import annotations
@@ -39,12 +40,22 @@ class WaitingRun:
 
     def take_until(self, until: int | None) -> StreamRows | None:
         """The rows up to a time (ms), that one included; None: all. They wait no longer."""
-        ts, begin = self.rows.ts, self.start
+        ts = self.rows.ts
         end = len(ts) if until is None else int(np.searchsorted(ts, until, "right"))
-        if end <= begin:
+        if end <= self.start:
             return None
+        found = self._slice(end)
         self.start = end
-        return StreamRows(self.rows.step[:0], ts[begin:end], [c[begin:end] for c in self.rows.columns])
+        return found
+
+    @property
+    def rest(self) -> StreamRows:
+        """The rows that wait."""
+        return self._slice(len(self.rows.ts))
+
+    def _slice(self, end: int) -> StreamRows:
+        ts, columns = self.rows.ts[self.start : end], [c[self.start : end] for c in self.rows.columns]
+        return StreamRows(self.rows.step[:0], ts, columns)
 
     @property
     def is_done(self) -> bool:

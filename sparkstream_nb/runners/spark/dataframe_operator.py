@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _WATERMARK = "spark.watermarkDelayMs"
+"""In the metadata of a column that has a watermark: its delay."""
+_AT = "_at"
 
 
 class SiddhiFrames:
@@ -250,19 +253,27 @@ def _messages_of(
         place = ("node", "first", "task", "number") if spec.in_order else ("node", "task", "number")
         return by_node.sortWithinPartitions(*place).mapInArrow(_batch(spec), MESSAGES)
     _check_stream(session, spec)
+    timed = frames
     if delay is not None and spec.in_order:
-        packed = [_with_watermark(frame, delay) for frame in packed]
+        timed = [_with_watermark(frame, delay) for frame in packed]
+        # Spark itself would drop late messages by the column.
+        packed = [frame.drop(_AT) for frame in timed]
+    spec = replace(spec, delays=tuple(map(_delay_of, timed)) if spec.in_order else None)
     mode, processor = "EventTime" if spec.in_order else "None", OperatorProcessor.of(spec)
     return _union(packed).groupBy("node").transformWithStateInPandas(processor, MESSAGES, "append", mode)
 
 
 def _with_watermark(packed: DataFrame, delay: str) -> DataFrame:
-    """Packed rows under a watermark. The column it is on is dropped: Spark itself would drop late messages by it."""
+    """Packed rows under a watermark, on a column of its own."""
     try:
-        timed = packed.withColumn("_at", F.timestamp_millis("last")).withWatermark("_at", delay)
+        return packed.withColumn(_AT, F.timestamp_millis("last")).withWatermark(_AT, delay)
     except PySparkException:
         raise Misuse(f"delay: {shown(delay)} is not a duration, such as '10 seconds'") from None
-    return timed.drop("_at")
+
+
+def _delay_of(frame: DataFrame) -> int:
+    """The delay (ms) of a frame's watermark."""
+    return next(int(f.metadata[_WATERMARK]) for f in frame.schema.fields if f.metadata and _WATERMARK in f.metadata)
 
 
 def _union(frames: Iterable[DataFrame]) -> DataFrame:
