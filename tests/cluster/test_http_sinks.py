@@ -140,9 +140,10 @@ def test_a_server_that_comes_later(run: Callable[..., App]) -> None:
     assert (app.redeployed or "").endswith("sinks had not sent are there too (1), and will not be sent.")
 
 
-def test_what_a_server_refuses_is_logged(run: Callable[..., App]) -> None:
+@pytest.mark.parametrize("more", ["", "follow.redirect='true',"])
+def test_what_a_server_refuses_is_logged(run: Callable[..., App], more: str) -> None:
     with receiver(lambda n, body: 404 if n == 1 else 302 if n == 2 else 200) as server:
-        app = run(app_with(http_sink(server.url)), allow=[f"http={server.url}"])
+        app = run(app_with(http_sink(server.url, more)), allow=[f"http={server.url}"])
         send(app, 1, 4)
         app.flush()
         assert app.drain() == 0
