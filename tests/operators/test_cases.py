@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 
 import pyarrow as pa
+import pytest
 
 from operators.cases import TIME, OperatorCase, operator_case
 from operators.in_process import RunningOperator, run_batch
@@ -20,6 +21,7 @@ from reference.replay import siddhi_cases
 
 AT_LEAST = 400
 """A third of the cases that an operator can run are more than that."""
+PARTS = 4
 
 
 @cache
@@ -36,9 +38,11 @@ def in_tasks(case: OperatorCase, stream: str, draw: random.Random) -> list[list[
     return [batches[:3], batches[3:6], batches[6:]]
 
 
-def test_batches() -> None:
+@pytest.mark.parametrize("part", [0, *(pytest.param(i, marks=pytest.mark.thorough) for i in range(1, PARTS))])
+def test_batches(part: int) -> None:
     cases = chosen(third())
     assert len(cases) > AT_LEAST
+    cases = cases[part::PARTS]
 
     def wrong(case: OperatorCase) -> str | None:
         draw = random.Random(f"{seed()} {case.case['id']}")
