@@ -17,7 +17,7 @@ from typing import Any
 from . import nodes as n
 from .query_parts import expressions, sources
 
-_IGNORED = frozenset({"annotations", "safety", "text", "span", "name", "properties", "shard"})
+_IGNORED = frozenset({"annotations", "safety", "text", "span", "name", "properties", "shard", "ignored"})
 _DIGITS = 16
 
 

@@ -171,7 +171,7 @@ REFUSED: list[tuple[str, str]] = [
     ("file.uri='{out}/a.avro', @map(type='avro')", "with mapping 'avro'"),
     ("file.uri='{out}/a.bin', @map(type='passThrough')", "with mapping 'passThrough'"),
     ("file.uri='{out}/a.json', @map(type='json', @payload('{{{{kk}}}}'))", "no attribute 'kk'"),
-    ("file.uri='{out}/a.csv', append='maybe', @map(type='csv')", "append is 'true' or 'false'"),
+    ("file.uri='{out}/a.csv', append='maybe', @map(type='csv')", "'append' of @sink(type='file') is 'true' or 'false'"),
     ("file.uri='{out}/a.csv', roll.size='1MB', @map(type='csv')", "roll.size is for a folder"),
     ("file.uri='{out}/a.csv', file.system.options='x', @map(type='csv')", "'file.system.options' of a sink"),
     ("file.uri='{out}/a.csv', @map(type='csv', delimiter='')", "cannot be a delimiter"),
