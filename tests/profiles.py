@@ -78,11 +78,12 @@ def one_of(values: Iterable[Any]) -> list[Any]:
 
 def is_of_this_third(item: pytest.Item) -> bool:
     """Whether a run with `--third` has a test: any but two thirds, drawn by the commit, of those that show by a further
-    way what others show and start nothing (`thorough`, and properties, which any run tries with fewer examples), and of
-    those marked `rotates`."""
+    way what others show and start nothing (`thorough`, and properties, which any run tries with fewer examples), or
+    that the runner without Spark shows as well (`contract`), and of those marked `rotates`."""
     marks = {mark.name for mark in item.iter_markers()}
-    further = marks & {"thorough", "hypothesis"} and not marks & {"spark", "server", "browser", "notebook"}
-    if not further and "rotates" not in marks:
+    further = "hypothesis" in marks or "thorough" in marks
+    starts = marks & {"server", "browser", "notebook"} or ("spark" in marks and "contract" not in marks)
+    if "rotates" not in marks and (starts or not further):
         return True
     return zlib.crc32(item.nodeid.encode()) % THIRDS == third()
 

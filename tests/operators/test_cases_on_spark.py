@@ -25,7 +25,7 @@ from sparkstream_nb import SiddhiFrames, siddhi
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.thorough, pytest.mark.spark, pytest.mark.timeout(3000)]
+pytestmark = [pytest.mark.rotates, pytest.mark.thorough, pytest.mark.spark, pytest.mark.timeout(3000)]
 
 
 @pytest.fixture

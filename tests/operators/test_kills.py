@@ -87,6 +87,7 @@ def kill_a_worker(process: subprocess.Popen[str], draw: random.Random) -> None:
             draw.choice(workers).send_signal(signal.SIGKILL)
 
 
+@pytest.mark.rotates
 @pytest.mark.thorough
 @pytest.mark.spark
 @pytest.mark.timeout(3600)

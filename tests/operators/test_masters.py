@@ -12,6 +12,7 @@ import pytest
 from tests.masters import masters
 
 
+@pytest.mark.rotates
 @pytest.mark.thorough
 @pytest.mark.spark
 @pytest.mark.timeout(400)
