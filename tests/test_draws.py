@@ -22,7 +22,9 @@ def test_three_thirds_have_each_test(request: pytest.FixtureRequest, monkeypatch
     assert request.node.nodeid in set.intersection(*thirds)  # it shows nothing by a further way
 
 
-@pytest.mark.parametrize("marks", [["thorough"], ["hypothesis"], ["spark", "rotates"], ["spark", "contract", "thorough"]])
+@pytest.mark.parametrize(
+    "marks", [["thorough"], ["hypothesis"], ["spark", "rotates"], ["spark", "contract", "thorough"]]
+)
 def test_what_shows_by_a_further_way_is_in_one_third(
     marks: list[str], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
