@@ -182,7 +182,7 @@ def tried(pair: Pair, built: Path, *, clusters: bool) -> Found:
     ]
     if clusters:
         connect = STATE_OVER_CONNECT.in_(pair.spark)
-        steps.append(("clusters", [*CLUSTERS, "-k", f"standalone_cluster{' or over_connect' if connect else ''}"]))
+        steps.append(("clusters", [*CLUSTERS, "-k", f"standalone{' or connect' if connect else ''}"]))
     for name, words in steps:
         passed, found.texts[name] = run(pair, python, name, words)
         if not passed:
