@@ -453,6 +453,15 @@ def split_app(options: Any) -> int:
 def _compile_plan(options: Any, text: str | None = None) -> Plan:
     """The plan of `options.app`, or of its `text` if that was read. With deployment files (`--conf`), which define
     `refs`, the plan on the first node. Raises `SiddhiError` with the text."""
+    compile_text = _compiler(options)
+    if text is not None:
+        return compile_text(text)
+    with text_of(options.app) as read:
+        return compile_text(read)
+
+
+def _compiler(options: Any) -> Callable[[str], Plan]:
+    """Compilation of a text with the deployment files of `--conf`, and without any."""
     from .plan import compile_app
 
     variables = dict(options.param)
@@ -460,19 +469,9 @@ def _compile_plan(options: Any, text: str | None = None) -> Plan:
         from .app.audit.checking import Surroundings  # it takes its time to load
 
         around = Surroundings.of(variables, options.conf, options.allow_env)
-
-        def compile_text(text: str) -> Plan:
-            return around.compile_text(text)[0]
-    else:
-
-        def compile_text(text: str) -> Plan:
-            # A deployment gives every node a shard id; the app is checked as if it ran on one of them.
-            return compile_app(text, {"shardId": "node-1"}, variables)
-
-    if text is not None:
-        return compile_text(text)
-    with text_of(options.app) as read:
-        return compile_text(read)
+        return lambda text: around.compile_text(text)[0]
+    # A deployment gives every node a shard id; the app is checked as if it ran on one of them.
+    return lambda text: compile_app(text, {"shardId": "node-1"}, variables)
 
 
 def test(options: Any) -> int:

@@ -100,8 +100,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leaves out what `--third` does."""
     if not config.getoption("third") or PROFILE == "night":
         return
-    left_out = [item for item in items if not is_of_this_third(item)]
-    items[:] = [item for item in items if is_of_this_third(item)]
+    kept, left_out = [], []
+    for item in items:
+        (kept if is_of_this_third(item) else left_out).append(item)
+    items[:] = kept
     config.hook.pytest_deselected(items=left_out)
 
 

@@ -23,26 +23,26 @@ def test_three_thirds_have_each_test(request: pytest.FixtureRequest, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "marks", [["thorough"], ["hypothesis"], ["spark", "rotates"], ["spark", "contract", "thorough"]]
+    ("marks", "expected"),
+    [
+        # What shows by a further way what others show.
+        (["thorough"], [0, 0, 1]),
+        (["hypothesis"], [0, 0, 1]),
+        (["spark", "rotates"], [0, 0, 1]),
+        (["spark", "contract", "thorough"], [0, 0, 1]),
+        # What starts Spark, a browser or a server.
+        (["spark"], [1, 1, 1]),
+        (["thorough", "browser"], [1, 1, 1]),
+        (["thorough", "server"], [1, 1, 1]),
+        (["spark", "thorough"], [1, 1, 1]),
+    ],
 )
-def test_what_shows_by_a_further_way_is_in_one_third(
-    marks: list[str], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+def test_a_test_is_in_one_third_or_in_all(
+    marks: list[str], expected: list[int], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     item = request.node
     before = list(item.own_markers)
     item.own_markers += [getattr(pytest.mark, name).mark for name in marks]
     thirds = drawn([item], monkeypatch)
     item.own_markers[:] = before
-    assert sorted(map(len, thirds)) == [0, 0, 1]
-
-
-@pytest.mark.parametrize("marks", [["spark"], ["thorough", "browser"], ["thorough", "server"], ["spark", "thorough"]])
-def test_what_starts_spark_a_browser_or_a_server_is_in_all(
-    marks: list[str], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    item = request.node
-    before = list(item.own_markers)
-    item.own_markers += [getattr(pytest.mark, name).mark for name in marks]
-    thirds = drawn([item], monkeypatch)
-    item.own_markers[:] = before
-    assert list(map(len, thirds)) == [1, 1, 1]
+    assert sorted(map(len, thirds)) == expected

@@ -106,7 +106,7 @@ def type_rows(
             sources.append(pa.nulls(n))
             arrays.append(pa.nulls(n, ARROW.get(attribute.type, pa.null())))
             continue
-        source, spoilt, given = readable(bytes_as_texts(one(table.column(name)), attribute.type))
+        source, spoilt, given = readable(one(table.column(name)), attribute.type)
         if spoilt is not None:
             reject(spoilt, lambda _, name=attribute.name: f"{name}: {SPOILT}")  # type: ignore[misc]
         plainly = source
@@ -184,9 +184,10 @@ def valid(column: pa.Array | pa.ChunkedArray) -> bool:
     return True
 
 
-def readable(source: pa.Array) -> tuple[pa.Array, Array | None, pa.Array]:
-    """The column with null for strings that are not valid UTF-8; their mask, None if all are valid; and the original
-    values, as bytes if the column is textual."""
+def readable(source: pa.Array, type: Type | None = None) -> tuple[pa.Array, Array | None, pa.Array]:
+    """The column, of an attribute of a type, with null for strings that are not valid UTF-8; their mask, None if all
+    are valid; and the original values, as bytes if the column is textual."""
+    source = _bytes_as_texts(source, type)
     if valid(source):
         return source, None, source
     if _textual(source.type):
@@ -204,9 +205,9 @@ def readable(source: pa.Array) -> tuple[pa.Array, Array | None, pa.Array]:
     return readable, spoilt, readable
 
 
-def bytes_as_texts(source: pa.Array, type: Type) -> pa.Array:
-    """Bytes for an attribute of type string, as some writers of parquet declare their texts, as texts: `readable` tells
-    which of them are none. Any other column as it is."""
+def _bytes_as_texts(source: pa.Array, type: Type | None) -> pa.Array:
+    """Bytes for an attribute of type string, as some writers of parquet declare their texts, as texts, of which some
+    may not be valid UTF-8. Any other column as it is."""
     kind = source.type
     if type is not Type.STRING or not any(is_bytes(kind) for is_bytes in _BYTES):
         return source

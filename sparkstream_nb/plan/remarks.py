@@ -77,7 +77,7 @@ def _connector(stream: str, a: Annotation, plan: n.Plan) -> Iterator[Remark]:
 
 
 def _listens_elsewhere(url: str) -> str | None:
-    """Why an http source cannot listen at a `receiver.url`; None if it can, or where it is no address."""
+    """Why an http source cannot listen at a `receiver.url`; None if it can, and for a text that is not an address."""
     try:
         found = urlsplit(url.strip())
         port = found.port

@@ -44,7 +44,8 @@ def check_options(plan: n.Plan) -> None:
 
 
 def _check_value(plan: n.Plan, a: Annotation, e: AnnotationElement, kind: Kind, type_: str) -> None:
-    """Raises SiddhiBindError for a flag or number that is none. The value of a `${NAME}` is known at deployment."""
+    """Raises SiddhiBindError for a value that is not the flag or number its option takes. The value of
+    a `${NAME}` is known at deployment."""
     if kind not in ("source", "sink") or e.key is None or "${" in plan.text[e.span.start : e.span.end]:
         return
     wrong = find_wrong_value(kind, type_, e.key, e.value)

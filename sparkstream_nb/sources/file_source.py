@@ -427,9 +427,7 @@ class FilesReader:
         bad = np.zeros(table.num_rows, np.bool_)
         wrong: dict[int, tuple[Attribute, bool]] = {}
         for attribute in self.schema:
-            source, spoilt, _ = ingest.readable(
-                ingest.bytes_as_texts(ingest.one(table.column(attribute.name)), attribute.type)
-            )
+            source, spoilt, _ = ingest.readable(ingest.one(table.column(attribute.name)), attribute.type)
             typed, failed = ingest.convert(source, attribute.type)
             columns.append(typed)
             for mask, no_text in ((spoilt, True), (failed, False)):

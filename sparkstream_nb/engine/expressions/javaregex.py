@@ -150,7 +150,7 @@ class _Translator:
         before = self.last
         self.weigh(1)
         piece = self.piece(c)
-        if not piece:  # blanks, a comment or \Q\E: a quantifier repeats what is in front of them
+        if not piece:  # blanks, a comment or \Q\E: a quantifier repeats the piece before them
             self.last = before
         return piece
 

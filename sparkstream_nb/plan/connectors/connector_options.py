@@ -51,8 +51,9 @@ def find_missing_option(end: End, type_: str, options: Mapping[str, str]) -> tup
 
 
 def find_wrong_value(end: End, type_: str, key: str, value: str) -> str | None:
-    """The words for a value of a flag or a number that is none: what it is, and what it has to be. None for others, for
-    types and options that do not run here, and for a value that depends on the event."""
+    """The words for a value that is not the flag or the number that its option takes: the values that are right, and
+    the one given. None for others, for types and options that do not run here, and for a value that depends on the
+    event."""
     spec = TABLES[end].get(type_, {}).get(key)
     if spec is None or not spec.runs or template_attributes(value):
         return None

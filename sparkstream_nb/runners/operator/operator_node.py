@@ -33,7 +33,7 @@ from ..node_state import read_piece, save_pieces
 from .operator_spec import OperatorSpec
 from .output_rows import LateRow, OutputRows, unpack_errors
 from .packing import CLOCK, NO_TIME, REJECTED, PackedRows, pack_again, unpack_rows
-from .piece_bundles import Bundles, PieceBundles
+from .piece_bundles import Bundles, PieceBundles, digests_of
 from .waiting_rows import WaitingRun, join_as_they_come, merge_by_time
 
 _KEPT = 64
@@ -90,7 +90,7 @@ class OperatorNode:
         node.version, node.given, node.timer = stored[0], note["given"], note["timer"]
         node.reached, node.complete = note["reached"], note["complete"]
         node.bundles = {key: [(digest, size) for digest, size in pieces] for key, pieces in note["bundles"].items()}
-        stored_digests = [digest for pieces in node.bundles.values() for digest, _ in pieces]
+        stored_digests = digests_of(node.bundles)
         node.pieces = [stored_digests[i] for i in note["pieces"]]
         bundles = PieceBundles(state, node.bundles)
         node.engine.restore(b"".join(read_piece(bundles, d) for d in node.pieces))
@@ -178,7 +178,7 @@ class OperatorNode:
 
     def set_timer(self, watermark: int) -> int | None:
         """Sets `timer`, at a watermark (ms): the earliest time at which the node has something to do, and later than
-        the watermark; None if nothing waits. Returns it as it was before."""
+        the watermark; None if nothing waits. Returns the former one."""
         former = self.timer
         found = self._next_time() if self.spec.in_order else None
         self.timer = None if found is None else max(found, watermark + 1, 1)
@@ -249,8 +249,7 @@ class OperatorNode:
             bundles.remove_piece(digest)
         self.stored_runs = frozenset(waiting)
         self.bundles = bundles.write()
-        stored_digests = [digest for pieces in self.bundles.values() for digest, _ in pieces]
-        places = {digest: i for i, digest in enumerate(stored_digests)}
+        places = {digest: i for i, digest in enumerate(digests_of(self.bundles))}
         self.version = os.urandom(12).hex()
         note = {
             "bundles": self.bundles,

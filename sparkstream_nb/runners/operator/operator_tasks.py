@@ -23,7 +23,7 @@ STEP_ROWS = 1 << 18
 @dataclass(frozen=True)
 class MicroBatchResult:
     """Messages of a node's outputs (`output_rows.MESSAGES`), and the times (ms) of the watermark at which the node has
-    something to do (None: when a row comes): what its timer was set to, and what it has to be set to."""
+    something to do (None: when a row comes): the former time of its timer, and the new one."""
 
     messages: list[tuple[str, int, bytes]]
     former_timer: int | None

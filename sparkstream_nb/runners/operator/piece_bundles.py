@@ -89,5 +89,10 @@ class PieceBundles:
         return key
 
 
+def digests_of(bundles: Bundles) -> list[str]:
+    """The digests of all pieces of bundles, in order; their places are what a node's note has."""
+    return [digest for pieces in bundles.values() for digest, _ in pieces]
+
+
 def _size(pieces: Iterable[tuple[str, int]]) -> int:
     return sum(size for _, size in pieces)
