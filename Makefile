@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PLAIN := not (spark or notebook or browser or server or thorough)
 FIRST := ((contract and spark) or browser) and not (server or thorough)
 REST := thorough or server or browser or hypothesis or ((spark or notebook) and not contract)
-# Of what shows by a further way what others show, each commit tries a third (tests/profiles.py): make thorough ALL=1
+# Each commit tries a third of the rest, which its hash draws (tests/profiles.py). All: make thorough ALL=1
 THIRD := $(if $(ALL),,--third)
 # Of the rest, the tests that hold elapsed time against a bound have the machine to themselves.
 ALONE := timed and ($(REST))
@@ -82,7 +82,7 @@ test: check ## check, all that needs no JVM, the contract of the runners on Spar
 	$(SHORT_LIVED) $(PYTEST) tests/cluster tests/lab tests/operators -m "$(FIRST)" -n 2 --dist loadgroup
 	$(SHORT_LIVED) $(PYTEST) $(NBVAL) $(FIRST_NOTEBOOKS) -n 2 --dist loadfile
 
-thorough: setup ## The rest: Spark, clusters, Kafka, databases, browsers, other notebooks, a third of the properties (ALL=1: all)
+thorough: setup ## A third of the rest: Spark, clusters, Kafka, databases, browsers, properties; all notebooks (ALL=1: all)
 	SPARKSTREAM_PROFILE=merge $(SHORT_LIVED) $(PYTEST) tests $(THIRD) -m "not timed and ($(REST))" -n 2 --dist loadfile
 	$(SHORT_LIVED) $(PYTEST) tests -m "$(ALONE)"
 	$(SHORT_LIVED) $(BIN)/python -m tests.try_cluster --for kafka,spark \

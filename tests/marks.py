@@ -7,6 +7,6 @@ from typing import Any
 import pytest
 
 
-def thorough(value: Any) -> Any:
-    """A further value of a parameter, for `make thorough`: `make test` has another one that shows the same."""
-    return pytest.param(value, marks=pytest.mark.thorough)
+def thorough(*values: Any) -> Any:
+    """Further values of parameters, for `make thorough`: `make test` has others that show the same."""
+    return pytest.param(*values, marks=pytest.mark.thorough)

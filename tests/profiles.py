@@ -15,10 +15,11 @@ from __future__ import annotations
 import os
 import subprocess
 import zlib
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,6 +29,7 @@ TIMES = {"quick": 0.25, "merge": 1, "night": 10}
 LEAST = 5
 """So many examples are tried in any profile, or all where a test asks for fewer."""
 THIRDS = 3
+T = TypeVar("T")
 
 PROFILE = os.environ.get("SPARKSTREAM_PROFILE") or "quick"
 if PROFILE not in TIMES:
@@ -73,25 +75,46 @@ def a_third(values: Iterable[Any]) -> list[Any]:
 def one_of(values: Iterable[Any]) -> list[Any]:
     """Values of a parameter of a test that takes minutes: one of them, drawn by the commit, and all in `night`."""
     every = list(values)
-    return every if PROFILE == "night" else [every[seed() % len(every)]]
+    return every if PROFILE == "night" else [one_of_these(every)]
 
 
-def is_of_this_third(item: pytest.Item) -> bool:
-    """Whether a run with `--third` has a test: any but two thirds, drawn by the commit, of those that show by a further
-    way what others show and start nothing (`thorough`, and properties, which any run tries with fewer examples), or
-    that the runner without Spark shows as well (`contract`), and of those marked `rotates`."""
-    marks = {mark.name for mark in item.iter_markers()}
-    further = "hypothesis" in marks or "thorough" in marks
-    starts = marks & {"server", "browser", "notebook"} or ("spark" in marks and "contract" not in marks)
-    if "rotates" not in marks and (starts or not further):
-        return True
-    return zlib.crc32(item.nodeid.encode()) % THIRDS == third()
+def one_of_these(values: Sequence[T]) -> T:
+    """One of some values, drawn by the commit."""
+    return values[seed() % len(values)]
+
+
+def of_this_third(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """The tests that a run with `--third` has.
+
+    Of what is shown at each commit by another way too, without Spark (`contract`) or by fewer examples (`thorough`,
+    properties), and of what is marked `rotates`: a third. Of what else starts Spark, a browser or a server: a third of
+    each file's tests, at least one of them.
+    """
+    by_file: dict[str, list[pytest.Item]] = defaultdict(list)
+    kept = set()
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        starts = marks & {"server", "browser", "notebook"} or ("spark" in marks and "contract" not in marks)
+        if "rotates" in marks or not starts:
+            if not marks & {"rotates", "hypothesis", "thorough", "contract"} or _draw(item) % THIRDS == third():
+                kept.add(item.nodeid)
+        else:
+            by_file[item.nodeid.partition("::")[0]].append(item)
+    for tests in by_file.values():
+        tests.sort(key=_draw)
+        kept |= {item.nodeid for item in tests[third() :: THIRDS] or [tests[third() % len(tests)]]}
+    return [item for item in items if item.nodeid in kept]
+
+
+def _draw(item: pytest.Item) -> int:
+    """A number that a test keeps as long as it has its name."""
+    return zlib.crc32(item.nodeid.encode())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--third", action="store_true",
-        help="of the tests that show by a further way what others show, run the third that the commit draws",
+        help="run the third of the tests that the commit draws, and of each file at least one that starts a server",
     )  # fmt: skip
 
 
@@ -100,11 +123,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leaves out what `--third` does."""
     if not config.getoption("third") or PROFILE == "night":
         return
-    kept, left_out = [], []
-    for item in items:
-        (kept if is_of_this_third(item) else left_out).append(item)
+    kept = of_this_third(items)
+    left_out = set(items) - set(kept)
     items[:] = kept
-    config.hook.pytest_deselected(items=left_out)
+    config.hook.pytest_deselected(items=list(left_out))
 
 
 def a_third_of_pairs(first: Iterable[Any], second: Iterable[Any]) -> list[Any]:

@@ -170,6 +170,7 @@ def test_an_index_takes_both(wheel: Path) -> None:
     run(sys.executable, "-m", "twine", "check", "--strict", wheel, sdist, cwd=wheel.parent, env={"NO_COLOR": "1"})
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
 def test_what_is_built_of_a_commit_repeats(tmp_path: Path) -> None:
     """In another folder, with another umask, other times of files, and caches and what a build left beside them."""
@@ -244,7 +245,10 @@ def test_compiled_loops_are_kept_where_the_user_may_write(environment: Path, tmp
 
 @pytest.mark.parametrize(
     ("master", "notices"),
-    [(INLINE, []), pytest.param("local[2]", NOTICES, marks=[pytest.mark.spark, pytest.mark.thorough])],
+    [
+        (INLINE, []),
+        pytest.param("local[2]", NOTICES, marks=[pytest.mark.spark, pytest.mark.thorough, pytest.mark.rotates]),
+    ],
     ids=["compiled", "first"],
 )
 def test_the_first_result_comes_with_a_word_about_what_it_waits_for(

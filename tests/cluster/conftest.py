@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from profiles import one_of_these
 from sparkstream_nb.app import App, deploy, stop_all
 from sparkstream_nb.runners.choice import INLINE
 from tests.broker import Broker, kafka, skip_without_kafka
@@ -34,6 +36,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "master" in metafunc.fixturenames and contract is not None:
         marks = [pytest.mark.spark, *([pytest.mark.thorough] if contract.kwargs.get("thorough") else [])]
         metafunc.parametrize("master", [INLINE, pytest.param("spark", marks=marks)], indirect=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test of the contract with several parameters, `make test` runs one on Spark, which the commit draws."""
+    by_function: dict[tuple[Path, str], list[pytest.Function]] = defaultdict(list)
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        if isinstance(item, pytest.Function) and marks >= {"contract", "spark"}:
+            by_function[item.path, item.originalname].append(item)
+    for tests in by_function.values():
+        drawn = one_of_these(tests)
+        for item in tests:
+            if item is not drawn:
+                item.add_marker(pytest.mark.thorough)
 
 
 @pytest.fixture

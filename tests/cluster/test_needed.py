@@ -17,6 +17,7 @@ from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan.nodes import Plan
 from sparkstream_nb.runners import node_work as nodes
 from sparkstream_nb.runners import stateless
+from tests.marks import thorough
 
 Run = Callable[..., App]
 APP = """@app:playback
@@ -67,18 +68,18 @@ def found(app: App) -> dict[str, Any]:
     ("kind", "count", "bad", "endless"),
     [
         ("parquet", 1, False, False),
-        ("parquet", 3, True, False),
-        ("parquet", 1, True, True),
+        thorough("parquet", 3, True, False),
+        thorough("parquet", 1, True, True),
         ("frame", 3, False, True),
-        ("frame", 1, True, False),
+        thorough("frame", 1, True, False),
     ],
 )
 def test_nothing_tells_the_difference(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, count: int, bad: bool, endless: bool
 ) -> None:
-    n = 3000
+    n = 2400
     events = frame(n, bad=bad)
-    events.to_parquet(tmp_path / "s.parquet", row_group_size=2000)
+    events.to_parquet(tmp_path / "s.parquet", row_group_size=1600)
     one = {"id": "a", "k": "k1", "v": 77, "x": 0.5, "note": "b", "t": 500}
     round_ = pd.DataFrame([one]).astype({"v": "int32"})
     left_out, step = [0], NodeEngine.step

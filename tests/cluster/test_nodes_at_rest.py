@@ -12,6 +12,7 @@ import pytest
 from sparkstream_nb.app import App, attach
 from sparkstream_nb.app.deploying import close_app
 from sparkstream_nb.journal import resting
+from sparkstream_nb.runners.choice import INLINE
 
 Run = Callable[..., App]
 
@@ -71,8 +72,8 @@ def left_out(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[int]]:
 
 
 @pytest.mark.contract
-def test_one_event_at_a_time_as_all_in_one_micro_batch(run: Run, tmp_path: Any) -> None:
-    rows = feed(60)
+def test_one_event_at_a_time_as_all_in_one_micro_batch(run: Run, tmp_path: Any, master: str | None) -> None:
+    rows = feed(60 if master == INLINE else 20)
     whole = run(TEXT, name="whole", home=tmp_path / "whole", nodes=5, routing="hash:k")
     send(whole, rows, len(rows))
     single = run(TEXT, name="single", home=tmp_path / "single", nodes=5, routing="hash:k")

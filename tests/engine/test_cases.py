@@ -94,6 +94,7 @@ def needing() -> dict[str, dict[str, frozenset[str]]]:
     return found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("gap", gaps.GAPS)
 def test_gap_is_open(gap: str) -> None:
     """A gap's cases are tried as if nothing were declared. Those that need no other gap decide, if there are any."""

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
 PROGRAM = """
@@ -42,6 +44,7 @@ def tutorials() -> list[str]:
     return out
 
 
+@pytest.mark.thorough
 def test_every_app_puts_something_out_and_the_tutorials_compile_nothing_more() -> None:
     apps = tutorials()
     assert len(apps) == 5

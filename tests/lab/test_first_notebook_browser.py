@@ -12,7 +12,7 @@ from .browser import VIEW, Lab
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "01_first_query.ipynb"
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.thorough, pytest.mark.rotates, pytest.mark.timeout(300)]
 
 
 def test_first_notebook(lab: Lab) -> None:

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.notebook
 @pytest.mark.timeout(300)
 @pytest.mark.thorough
+@pytest.mark.rotates
 def test_the_active_active_notebook_over_postgresql(tmp_path: Path, server_of: ServerOf) -> None:
     server = server_of("postgresql").apart()
     command = [

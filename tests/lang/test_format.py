@@ -8,6 +8,7 @@ from functools import cache
 
 import pytest
 
+from profiles import a_third
 from sparkstream_nb.errors import SiddhiSyntaxError
 from sparkstream_nb.lang import line_breaking as layout
 from sparkstream_nb.lang.format import format_text, read_tokens
@@ -46,9 +47,10 @@ def formatted(text: str) -> str:
     return once
 
 
-def test_every_app_of_the_cases() -> None:
+@pytest.mark.parametrize("part", a_third(range(3)))
+def test_every_app_of_the_cases(part: int) -> None:
     assert len(texts()) > 500
-    for text in texts():
+    for text in texts()[part::3]:
         formatted(text)
 
 

@@ -2,7 +2,8 @@
 
     python -m tests.matrix                     all pairs, and the table in docs/spark-versions.md
     python -m tests.matrix --only 4.0.0 3.13   pairs with one of these versions, and their rows
-    python -m tests.matrix --one TEXT          one pair, chosen by a hash of the text: a commit's id
+    python -m tests.matrix --one TEXT          one pair, chosen by a hash of the text, a commit's id, and a third of
+                                               the contract
 
 In each: what installing the wheel beside a pyspark that is there changes of it, the contract of the runners on Spark,
 kills at random moments, the first notebook; and of Spark's oldest patches a standalone cluster and Connect.
@@ -176,7 +177,7 @@ def tried(pair: Pair, built: Path, *, clusters: bool) -> Found:
         found.failed.append(f"installing: {error}")
         return found
     steps: list[tuple[str, Sequence[str]]] = [
-        ("contract", CONTRACT),
+        ("contract", CONTRACT if clusters else [*CONTRACT, "--third"]),
         ("kills", ["tests.chaos", "--kills", str(KILLS if clusters else KILLS_OF_ONE), "--seed", "1"]),
         ("notebook", NOTEBOOK),
     ]

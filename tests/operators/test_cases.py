@@ -21,7 +21,7 @@ from reference.replay import siddhi_cases
 
 AT_LEAST = 400
 """A third of the cases that an operator can run are more than that."""
-PARTS = 4
+PARTS = 8
 
 
 @cache
