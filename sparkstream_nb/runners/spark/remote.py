@@ -1,14 +1,17 @@
-"""Sessions whose Python workers are not started by this process: Spark Connect's, and clusters'."""
+"""This package in Spark's Python workers: of clusters, of Spark Connect, of another Python on this machine."""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
 import hashlib
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark import __version__
 from pyspark.sql import SparkSession
@@ -17,6 +20,9 @@ from ..._version import __version__ as VERSION
 from ...errors import SparkUnavailable
 from ...journal.temporary import temporary
 from .versions import NEW_SESSION_OVER_CONNECT
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 _PACKAGE = Path(__file__).parents[2]
 _RETRIES = 4
@@ -57,13 +63,16 @@ def ship(session: SparkSession) -> None:
     package that was sent compiles its loops again for every session; one that is installed there keeps them.
 
     Raises SparkUnavailable if the workers of a Connect server lack it: files sent there reach batch jobs, but neither
-    the tasks of streaming queries nor the processes that plan them (seen with Spark 4.1.1 and 4.3.0).
+    the tasks of streaming queries nor the processes that plan them (seen with Spark 4.1.1 and 4.3.0); and if workers on
+    this machine run a Python that lacks it.
     """
     holder: Any = session if is_remote(session) else session.sparkContext
     if hasattr(holder, _SENT):
         return
     local = not is_remote(session) and str(holder.master).startswith("local")
-    if not local and (found := _seen_by_a_worker(session)) != fingerprint():
+    if local:
+        _check_python(holder)
+    elif (found := _seen_by_a_worker(session)) != fingerprint():
         if is_remote(session):
             raise SparkUnavailable(
                 f"The Python of the Spark Connect server {'has another' if found else 'lacks this'} version of "
@@ -73,6 +82,32 @@ def ship(session: SparkSession) -> None:
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         holder.addPyFile(shutil.make_archive(str(folder / _PACKAGE.name), "zip", _PACKAGE.parent, _PACKAGE.name))
     setattr(holder, _SENT, True)
+
+
+def _check_python(context: SparkContext) -> None:
+    """Raises SparkUnavailable if the workers of this machine run a Python that lacks this package.
+
+    Spark takes `python3` unless it is told which, and that may be another one than a notebook's.
+    """
+    python = shutil.which(context.pythonExec)
+    if python is None or Path(python).parent == Path(sys.executable).parent:  # links of environments lead to one file
+        return
+    look = "import importlib.util as u, sys; sys.exit(u.find_spec('sparkstream_nb') is None and 3)"
+    path = os.pathsep.join(filter(None, [*_sent_files(context), os.environ.get("PYTHONPATH")]))
+    done = subprocess.run([python, "-c", look], env={**os.environ, "PYTHONPATH": path}, check=False)
+    if done.returncode == 3:
+        raise SparkUnavailable(
+            f"Spark's workers run {python}, which has no sparkstream_nb. "
+            f"Before Spark starts: os.environ['PYSPARK_PYTHON'] = {sys.executable!r}"
+        )
+
+
+def _sent_files(context: SparkContext) -> Iterator[str]:
+    """The files that `addPyFile` sent to the workers."""
+    from pyspark import SparkFiles
+
+    for name in context._python_includes or ():
+        yield str(Path(SparkFiles.getRootDirectory()) / name)
 
 
 def open_sibling(session: SparkSession) -> SparkSession:
