@@ -121,7 +121,7 @@ def make(pair: Pair, built: Path) -> tuple[Path, str]:
     Raises AssertionError where that is anything.
     """
     python = pair.folder / "bin" / "python"
-    pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile"]
     if not python.exists():
         subprocess.run([pair.python, "-m", "venv", str(pair.folder)], check=True)
         subprocess.run([*pip, "setuptools", "wheel"], check=True)
