@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 from reference.compare import difference
 from reference.parts import Case
+from reference.replay import siddhi_cases
 from sparkstream_nb.engine.cases import arrow_column, fits, jsonable, run_case
 from sparkstream_nb.errors import NotInThisBuild, SparkStreamError
 from sparkstream_nb.plan import compile_app
@@ -91,6 +93,18 @@ class OperatorCase:
 
 def _millis(moment: Any) -> int:
     return round(moment.timestamp() * 1000)
+
+
+def runnable(cases: Iterable[Case]) -> Iterator[OperatorCase]:
+    """Those that the operator can run, found as they are asked for: to find one takes as long as to run it."""
+    return (found for case in cases if isinstance(found := operator_case(case), OperatorCase))
+
+
+def shuffled_cases(seed: int) -> list[Case]:
+    """Siddhi's cases in an order that a seed draws."""
+    cases = list(siddhi_cases())
+    random.Random(seed).shuffle(cases)
+    return cases
 
 
 def operator_case(case: Case) -> OperatorCase | str:

@@ -9,6 +9,7 @@ import os
 import random
 import shutil
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from operators.cases import TIME, OperatorCase
-from operators.test_cases import _between, chosen
-from profiles import THIRDS, examples, seed
+from operators.cases import TIME, OperatorCase, runnable, shuffled_cases
+from operators.test_cases import _between
+from profiles import examples, seed
 from reference.parts import failing
 from sparkstream_nb import SiddhiFrames, siddhi
 
@@ -53,8 +54,7 @@ def has_distinct_columns(case: OperatorCase) -> bool:
 
 
 def drawn(count: int) -> list[OperatorCase]:
-    cases = [case for which in range(THIRDS) for case in chosen(which) if has_distinct_columns(case)]
-    return random.Random(seed()).sample(cases, min(count, len(cases)))
+    return list(islice(filter(has_distinct_columns, runnable(shuffled_cases(seed()))), count))
 
 
 def run(case: OperatorCase, frames: dict[str, DataFrame], **given: Any) -> DataFrame:
