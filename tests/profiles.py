@@ -87,28 +87,34 @@ def of_this_third(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """The tests that a run with `--third` has.
 
     Of what is shown at each commit by another way too, without Spark (`contract`) or by fewer examples (`thorough`,
-    properties), and of what is marked `rotates`: a third. Of what else starts Spark, a browser or a server: a third of
-    each file's tests, at least one of them.
+    properties), and of what is marked `rotates`: a third. Of what else starts Spark, a kernel or a server: a third of
+    each file's tests, at least one of them. Of the files that drive a browser, whose tests go on from one another: a
+    third.
     """
     by_file: dict[str, list[pytest.Item]] = defaultdict(list)
     kept = set()
     for item in items:
-        marks = {mark.name for mark in item.iter_markers()}
-        starts = marks & {"server", "browser", "notebook"} or ("spark" in marks and "contract" not in marks)
-        if "rotates" in marks or not starts:
-            if not marks & {"rotates", "hypothesis", "thorough", "contract"} or _draw(item) % THIRDS == third():
-                kept.add(item.nodeid)
+        file, marks = item.nodeid.partition("::")[0], {mark.name for mark in item.iter_markers()}
+        starts = marks & {"server", "notebook"} or ("spark" in marks and "contract" not in marks)
+        further = marks & {"rotates", "hypothesis", "thorough", "contract"}
+        if "browser" in marks:
+            drawn = _is_drawn(file)
+        elif starts and "rotates" not in marks:
+            by_file[file].append(item)
+            continue
         else:
-            by_file[item.nodeid.partition("::")[0]].append(item)
+            drawn = not further or _is_drawn(item.nodeid)
+        if drawn:
+            kept.add(item.nodeid)
     for tests in by_file.values():
-        tests.sort(key=_draw)
+        tests.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
         kept |= {item.nodeid for item in tests[third() :: THIRDS] or [tests[third() % len(tests)]]}
     return [item for item in items if item.nodeid in kept]
 
 
-def _draw(item: pytest.Item) -> int:
-    """A number that a test keeps as long as it has its name."""
-    return zlib.crc32(item.nodeid.encode())
+def _is_drawn(name: str) -> bool:
+    """Whether the commit's third has a test, or a file, of a name."""
+    return zlib.crc32(name.encode()) % THIRDS == third()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -43,9 +43,10 @@ def test_three_thirds_have_each_test(request: pytest.FixtureRequest, monkeypatch
         (["hypothesis"], 1),
         (["spark", "rotates"], 1),
         (["spark", "contract", "thorough"], 1),
-        # What starts Spark, a browser or a server: each file has one at least.
+        (["thorough", "browser"], 1),
+        # What starts Spark, a kernel or a server: each file has one at least.
         (["spark"], 3),
-        (["thorough", "browser"], 3),
+        (["thorough", "notebook"], 3),
         (["server", "contract"], 3),
         (["spark", "thorough"], 3),
     ],
@@ -65,3 +66,8 @@ def test_a_file_that_starts_something_is_in_each_third(
     for file in "ab":
         assert [sum(f"/{file}.py" in nodeid for nodeid in third) for third in found] == of_each
     assert set.union(*found) == {item.nodeid for item in items}
+
+
+def test_a_browser_takes_all_of_a_file_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    items = [Drawn(f"tests/a.py::test_{i}", ["browser"]) for i in range(4)]
+    assert sorted(map(len, thirds(items, monkeypatch))) == [0, 0, 4]
