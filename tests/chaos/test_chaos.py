@@ -17,7 +17,7 @@ from .harness import KINDS, Chaos
     [
         ("inline", 3, KINDS),
         pytest.param(
-            "local", 3, ("driver", "group", "jvm", "worker", "host", "forks"),
+            "local", 2, ("driver", "group", "jvm", "worker", "host", "forks"),
             marks=[pytest.mark.spark, pytest.mark.rotates],
         ),
     ],

@@ -68,7 +68,7 @@ def schema(case: OperatorCase, stream: str) -> str:
 
 
 def test_batches(session: SparkSession, tmp_path: Path) -> None:
-    cases = drawn(examples(100, "OPERATOR_CASES"))
+    cases = drawn(examples(50, "OPERATOR_CASES"))
 
     def wrong(case: OperatorCase) -> str | None:
         frames = {}
@@ -82,7 +82,7 @@ def test_batches(session: SparkSession, tmp_path: Path) -> None:
 
 
 def test_streams_cut_into_micro_batches_with_restarts(session: SparkSession, tmp_path: Path) -> None:
-    cases = drawn(examples(20, "OPERATOR_STREAMS"))
+    cases = drawn(examples(8, "OPERATOR_STREAMS"))
 
     def wrong(case: OperatorCase) -> str | None:
         folder = tmp_path / "case"

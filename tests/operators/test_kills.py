@@ -26,7 +26,7 @@ from profiles import examples, seed
 from sparkstream_nb.runners.operator.operator_spec import InputFrame, OperatorRequest, plan_operator
 from tests.processes import ending_with_this
 
-KILLS = examples(5, "OPERATOR_KILLS")
+KILLS = examples(3, "OPERATOR_KILLS")
 FILES, ROWS = 30 + 5 * KILLS, 500
 
 
