@@ -29,6 +29,7 @@ TIMES = {"quick": 0.25, "merge": 1, "night": 10}
 LEAST = 5
 """So many examples are tried in any profile, or all where a test asks for fewer."""
 THIRDS = 3
+SIXTHS = 6
 T = TypeVar("T")
 
 PROFILE = os.environ.get("SPARKSTREAM_PROFILE") or "quick"
@@ -87,9 +88,9 @@ def of_this_third(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """The tests that a run with `--third` has.
 
     Of what is shown at each commit by another way too, without Spark (`contract`) or by fewer examples (`thorough`,
-    properties), and of what is marked `rotates`: a third. Of what else starts Spark, a kernel or a server: a third of
-    each file's tests, at least one of them. Of the files that drive a browser, whose tests go on from one another: a
-    third.
+    properties): a third; of what is marked `rotates`, which takes long: a sixth. Of what else starts Spark, a kernel or
+    a server: a third of each file's tests, at least one of them. Of the files that drive a browser, whose tests go on
+    from one another: a third.
     """
     by_file: dict[str, list[pytest.Item]] = defaultdict(list)
     kept = set()
@@ -103,7 +104,7 @@ def of_this_third(items: Sequence[pytest.Item]) -> list[pytest.Item]:
             by_file[file].append(item)
             continue
         else:
-            drawn = not further or _is_drawn(item.nodeid)
+            drawn = not further or _is_drawn(item.nodeid, SIXTHS if "rotates" in marks else THIRDS)
         if drawn:
             kept.add(item.nodeid)
     for tests in by_file.values():
@@ -112,9 +113,9 @@ def of_this_third(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     return [item for item in items if item.nodeid in kept]
 
 
-def _is_drawn(name: str) -> bool:
-    """Whether the commit's third has a test, or a file, of a name."""
-    return zlib.crc32(name.encode()) % THIRDS == third()
+def _is_drawn(name: str, parts: int = THIRDS) -> bool:
+    """Whether the commit's part, of so many, has a test, or a file, of a name."""
+    return zlib.crc32(name.encode()) % parts == seed() % parts
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
