@@ -51,6 +51,7 @@ def test_what_was_saved_is_the_whole_state(
     assert got == run_case(steps, by_chunk=by_chunk, cuts=cuts), case["id"]
 
 
+@pytest.mark.rotates
 @pytest.mark.thorough
 @pytest.mark.parametrize("share", range(10))
 def test_each_case_saved_and_restarted(share: int) -> None:

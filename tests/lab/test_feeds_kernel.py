@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jupyter_client.manager import KernelManager
 
-pytestmark = [pytest.mark.spark, pytest.mark.thorough, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.thorough, pytest.mark.rotates, pytest.mark.timeout(400)]
 ROOT = Path(__file__).parents[2]
 SECONDS = 180
 START = """
