@@ -87,34 +87,35 @@ def one_of_these(values: Sequence[T]) -> T:
 def of_this_third(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """The tests that a run with `--third` has.
 
-    Of what is shown at each commit by another way too, without Spark (`contract`) or by fewer examples (`thorough`,
-    properties): a third; of what is marked `rotates`, which takes long: a sixth. Of what else starts Spark, a kernel or
-    a server: a third of each file's tests, at least one of them. Of the files that drive a browser, whose tests go on
-    from one another: a third.
+    Tests marked `rotates`, which are slow: a sixth. Files that drive a browser, whose tests continue one another: a
+    third of the files. Other tests that start Spark, a kernel or a server: a third of each file, at least one test.
+    Tests whose subject `make test` covers without Spark (`contract`) or with fewer examples: a third. The rest: all.
     """
     by_file: dict[str, list[pytest.Item]] = defaultdict(list)
     kept = set()
     for item in items:
         file, marks = item.nodeid.partition("::")[0], {mark.name for mark in item.iter_markers()}
         starts = marks & {"server", "notebook"} or ("spark" in marks and "contract" not in marks)
-        further = marks & {"rotates", "hypothesis", "thorough", "contract"}
-        if "browser" in marks:
+        further = marks & {"hypothesis", "thorough", "contract"}
+        if "rotates" in marks:
+            drawn = _is_drawn(item.nodeid, SIXTHS)
+        elif "browser" in marks:
             drawn = _is_drawn(file)
-        elif starts and "rotates" not in marks:
+        elif starts:
             by_file[file].append(item)
             continue
         else:
-            drawn = not further or _is_drawn(item.nodeid, SIXTHS if "rotates" in marks else THIRDS)
+            drawn = not further or _is_drawn(item.nodeid)
         if drawn:
             kept.add(item.nodeid)
     for tests in by_file.values():
         tests.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
-        kept |= {item.nodeid for item in tests[third() :: THIRDS] or [tests[third() % len(tests)]]}
+        kept |= {item.nodeid for item in tests[third() :: THIRDS] or [one_of_these(tests)]}
     return [item for item in items if item.nodeid in kept]
 
 
 def _is_drawn(name: str, parts: int = THIRDS) -> bool:
-    """Whether the commit's part, of so many, has a test, or a file, of a name."""
+    """True if the commit draws a name of a test or a file: it draws one of `parts`."""
     return zlib.crc32(name.encode()) % parts == seed() % parts
 
 

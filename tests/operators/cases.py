@@ -96,7 +96,7 @@ def _millis(moment: Any) -> int:
 
 
 def runnable(cases: Iterable[Case]) -> Iterator[OperatorCase]:
-    """Those that the operator can run, found as they are asked for: to find one takes as long as to run it."""
+    """The cases that the operator can run. Lazy: checking a case takes as long as running it."""
     return (found for case in cases if isinstance(found := operator_case(case), OperatorCase))
 
 
